@@ -1,0 +1,3 @@
+//! Batches, columns, kinds, schemas and strings; nothing else.
+pub mod types;
+pub use types::{Attribute, Schema, Type};

@@ -1,0 +1,57 @@
+//! What is wrong with an app, in the words of the person who wrote it.
+
+use crate::span::Span;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// The `kind` of `check --json`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    Syntax,
+    Name,
+    Type,
+    Option,
+    Unsupported,
+}
+
+impl Kind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Syntax => "syntax",
+            Kind::Name => "name",
+            Kind::Type => "type",
+            Kind::Option => "option",
+            Kind::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// One finding. `code` is a key of [`crate::codes::CODES`], where `headwater explain` finds its page.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Diagnostic {
+    /// `E0312`, `W0101`.
+    pub code: &'static str,
+    pub severity: Severity,
+    pub kind: Kind,
+    /// Lower case, no full stop, names the kind of object and quotes the name.
+    pub message: String,
+    pub span: Span,
+    /// Short text beside the marks under the span.
+    pub label: String,
+    /// Other places that explain the fault: "first defined here".
+    pub related: Vec<(Span, String)>,
+    /// What to do next.
+    pub help: Option<String>,
+    /// Text to put in place of a span so that the fault is gone.
+    pub fix: Option<Fix>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fix {
+    pub span: Span,
+    pub replacement: String,
+}

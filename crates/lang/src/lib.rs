@@ -1,0 +1,12 @@
+//! SiddhiQL: text in, a checked plan and diagnostics out.
+//!
+//! Promises: the parser and the checker take any text and give back a tree and all faults at once,
+//! each with its place, cause and remedy; exact spans; the formatter keeps every comment.
+//!
+//! Never: a panic on text, I/O, or knowledge of how a component works. What components exist is
+//! told by a catalog of specs that the caller puts together.
+
+pub mod ast;
+pub mod diagnostic;
+pub mod span;
+pub mod spec;
