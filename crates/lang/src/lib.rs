@@ -8,5 +8,6 @@
 
 pub mod ast;
 pub mod diagnostic;
+pub mod plan;
 pub mod span;
 pub mod spec;

@@ -1,0 +1,490 @@
+//! A checked app: names resolved to numbers, types known, defaults filled in.
+//!
+//! This is what the engine, the connectors and `explain` work from. The checker makes one only for
+//! an app without errors. Everything is listed in the order of the text, because order is visible
+//! behaviour (receivers of a stream, timers set at start, query numbers).
+
+use event::{Attribute, Schema, Type};
+
+use crate::ast::{
+    Duration, EventType, Index, JoinKind, JoinTrigger, LogicalOp, PatternKind, RateKind,
+};
+use crate::span::Span;
+
+pub type StreamId = usize;
+pub type TableId = usize;
+pub type WindowId = usize;
+pub type AggregationId = usize;
+pub type QueryId = usize;
+pub type PartitionId = usize;
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Plan {
+    /// `@app:name`, or `SiddhiApp` where the app has none (Siddhi draws a UUID).
+    pub name: String,
+    pub options: AppOptions,
+    pub streams: Vec<Stream>,
+    pub tables: Vec<Table>,
+    pub windows: Vec<NamedWindow>,
+    pub aggregations: Vec<Aggregation>,
+    pub triggers: Vec<Trigger>,
+    pub functions: Vec<ScriptFunction>,
+    pub queries: Vec<Query>,
+    pub partitions: Vec<Partition>,
+    /// Queries outside partitions, and partitions, in the order of the text.
+    pub elements: Vec<Element>,
+    /// Components that are known but do not run yet, each with its place; `run` refuses the app
+    /// while this is not empty.
+    pub not_runnable: Vec<(String, Span)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Element {
+    Query(QueryId),
+    Partition(PartitionId),
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AppOptions {
+    /// `@app:playback`.
+    pub playback: Option<Playback>,
+    /// `@app:compat('siddhi-5.1')`: defects that Headwater fixes are reproduced.
+    pub compat: bool,
+    /// All `@app:…` annotations as key and value (`name`, `description`, `statistics`, …).
+    pub annotations: Vec<(String, String)>,
+}
+
+/// Idle time and increment in milliseconds; both or neither.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Playback {
+    pub idle: Option<(i64, i64)>,
+}
+
+// ---- definitions ----
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stream {
+    /// `schema.name` is without `#` or `!`.
+    pub schema: Schema,
+    pub kind: StreamKind,
+    /// What happens to a chunk on which a query that reads this stream fails.
+    pub on_error: OnError,
+    pub deferred: Option<Async>,
+    pub sources: Vec<Transport>,
+    pub sinks: Vec<Transport>,
+    /// Written `define stream`, not made by an insert, a trigger or `@OnError`.
+    pub is_defined: bool,
+    pub span: Span,
+}
+
+impl Stream {
+    /// `S`, `#S` or `!S`.
+    pub fn display_name(&self) -> String {
+        match self.kind {
+            StreamKind::Inner(_) => format!("#{}", self.schema.name),
+            StreamKind::Fault(_) => format!("!{}", self.schema.name),
+            StreamKind::Plain | StreamKind::Trigger => self.schema.name.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamKind {
+    Plain,
+    /// Lives inside this partition.
+    Inner(PartitionId),
+    /// The fault stream of this stream: its attributes and `_error object`.
+    Fault(StreamId),
+    Trigger,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnError {
+    #[default]
+    Log,
+    /// To the fault stream.
+    Stream(StreamId),
+    Store,
+}
+
+/// `@async`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Async {
+    pub buffer_size: u32,
+    pub workers: u32,
+    /// Rows at which a chunk is cut.
+    pub batch_size_max: Option<u32>,
+}
+
+/// One `@source` or `@sink`, as written (after `ref` and `--set`).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Transport {
+    /// `kafka`, `file`.
+    pub ty: String,
+    /// Options with their text, without `type`, in the order of the text.
+    pub options: Vec<(String, String)>,
+    pub map: Mapping,
+    pub distribution: Option<Distribution>,
+    pub span: Span,
+}
+
+impl Transport {
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// `@map(type='json', …, @attributes(…), @payload(…))`; `passThrough` where there is none.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mapping {
+    pub ty: String,
+    pub options: Vec<(String, String)>,
+    /// Source: for each attribute of the stream, in its order, what it is read from; empty: the
+    /// mapper's default mapping.
+    pub attributes: Vec<String>,
+    /// Sink: payload templates; the key is empty for a positional one.
+    pub payload: Vec<(String, String)>,
+    pub span: Span,
+}
+
+impl Mapping {
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Distribution {
+    /// `roundRobin`, `broadcast`, `partitioned`.
+    pub strategy: String,
+    /// Index of the stream's attribute.
+    pub partition_key: Option<usize>,
+    pub options: Vec<(String, String)>,
+    pub destinations: Vec<Vec<(String, String)>>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    pub schema: Schema,
+    /// Attribute indexes of `@PrimaryKey`, in the order of the annotation.
+    pub primary_key: Vec<usize>,
+    /// One attribute index per `@Index`.
+    pub indexes: Vec<Vec<usize>>,
+    /// `@Store`; `None`: in memory.
+    pub store: Option<Store>,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Store {
+    pub ty: String,
+    pub options: Vec<(String, String)>,
+    /// Options of `@Cache`.
+    pub cache: Option<Vec<(String, String)>>,
+    pub span: Span,
+}
+
+impl Store {
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct NamedWindow {
+    pub schema: Schema,
+    pub window: WindowCall,
+    pub output: EventType,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trigger {
+    pub name: String,
+    pub stream: StreamId,
+    pub at: TriggerAt,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum TriggerAt {
+    Start,
+    EveryMillis(i64),
+    Cron(String),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScriptFunction {
+    pub name: String,
+    pub language: String,
+    pub returns: Type,
+    pub body: String,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Aggregation {
+    pub name: String,
+    pub input: Single,
+    pub selector: Selector,
+    /// Attribute of the input that holds the time; `None`: the application clock at arrival.
+    pub by: Option<Expr>,
+    /// Ascending, without gaps for a range.
+    pub durations: Vec<Duration>,
+    /// `AGG_TIMESTAMP` and the selected attributes.
+    pub schema: Schema,
+    pub store: Option<Store>,
+    /// `@purge`, `@PartitionById`, `@persistedAggregation`, … as written.
+    pub annotations: Vec<crate::ast::Annotation>,
+    pub span: Span,
+}
+
+// ---- queries ----
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Partition {
+    /// `partition_<n>` without `@info`.
+    pub name: String,
+    pub keys: Vec<PartitionKey>,
+    pub queries: Vec<QueryId>,
+    /// `@purge`: idle period and interval in milliseconds.
+    pub purge: Option<(i64, i64)>,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct PartitionKey {
+    pub stream: StreamId,
+    pub by: PartitionBy,
+}
+
+/// Expressions over one row of the stream (input 0).
+#[derive(Clone, PartialEq, Debug)]
+pub enum PartitionBy {
+    Value(Expr),
+    Ranges(Vec<(Expr, String)>),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Query {
+    /// `@info(name=…)`, or `query_<n>`, n counting all queries of the app from 1.
+    pub name: String,
+    pub partition: Option<PartitionId>,
+    pub input: Input,
+    pub selector: Selector,
+    pub rate: Option<Rate>,
+    pub output: Output,
+    /// Kinds of events that pass the selector.
+    pub events: EventType,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    Single(Single),
+    Join(Box<Join>),
+    Pattern(Box<Pattern>),
+}
+
+/// What a query reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum From {
+    Stream(StreamId),
+    Window(WindowId),
+    /// Only as a side of a join, or on demand.
+    Table(TableId),
+    Aggregation(AggregationId),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Single {
+    pub from: From,
+    pub handlers: Vec<Handler>,
+    /// The row behind the last handler: the attributes of `from`, then those that stream functions
+    /// added, in order.
+    pub schema: Schema,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Handler {
+    /// Over the row as it is at this point (input 0).
+    Filter(Expr),
+    Window(WindowCall),
+    Function(StreamFunctionCall),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct WindowCall {
+    /// `length`, `unique:ever`.
+    pub name: String,
+    pub args: Vec<Expr>,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct StreamFunctionCall {
+    /// `log`, `file:move`.
+    pub name: String,
+    pub args: Vec<Expr>,
+    /// Attributes added behind those of the row.
+    pub adds: Vec<Attribute>,
+    pub span: Span,
+}
+
+/// Expressions see the left side as input 0, the right as input 1.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Join {
+    pub left: Single,
+    pub right: Single,
+    pub kind: JoinKind,
+    pub trigger: JoinTrigger,
+    pub on: Option<Expr>,
+    pub within: Option<(Expr, Option<Expr>)>,
+    pub per: Option<Expr>,
+}
+
+/// Expressions see each stream reference as an input, numbered from 0 in the order of the text.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pattern {
+    pub kind: PatternKind,
+    pub references: Vec<PatternReference>,
+    pub root: PatternElement,
+    /// Milliseconds.
+    pub within: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct PatternReference {
+    /// `e1`, or the stream's name.
+    pub name: String,
+    pub stream: StreamId,
+    /// Filters and stream functions; expressions in them see all references, the own one included.
+    pub handlers: Vec<Handler>,
+    pub schema: Schema,
+    /// Collects several events, so that `e.attr` without an index is a list.
+    pub is_counted: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum PatternElement {
+    Every(Box<PatternElement>),
+    Chain(Vec<PatternElement>),
+    /// Index into `references`.
+    Stream(usize),
+    Count { reference: usize, min: u32, max: Option<u32> },
+    Logical { left: Box<PatternElement>, op: LogicalOp, right: Box<PatternElement> },
+    /// Milliseconds of quiet; `None` only as a side of `and`.
+    Absent { reference: usize, wait: Option<i64> },
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Selector {
+    /// Expression and output name of each attribute; `select *` is written out.
+    pub items: Vec<(Expr, String)>,
+    /// Attributes of the input.
+    pub group_by: Vec<Expr>,
+    /// Sees the output row as [`OUTPUT`], and in joins and patterns also the inputs.
+    pub having: Option<Expr>,
+    /// Expression (as in `having`) and whether descending.
+    pub order_by: Vec<(Expr, bool)>,
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
+    /// An aggregator occurs in `items`.
+    pub has_aggregator: bool,
+    /// The output row. Its name is empty.
+    pub schema: Schema,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    pub kind: RateKind,
+    pub every: RateEvery,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateEvery {
+    Events(u64),
+    Millis(i64),
+}
+
+/// Where a query's rows go. Conditions and set values see the query's output row as input 0 and the
+/// table's row as input 1.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Output {
+    Stream(StreamId),
+    Table(TableId),
+    Window(WindowId),
+    Delete { table: TableId, on: Expr },
+    Update { table: TableId, set: Vec<(usize, Expr)>, on: Expr },
+    UpdateOrInsert { table: TableId, set: Vec<(usize, Expr)>, on: Expr },
+    /// Only to callbacks.
+    Return,
+}
+
+// ---- expressions ----
+
+/// Number of an input of an expression; its meaning is said where the expression stands.
+pub type InputId = u16;
+
+/// The output row of the selector, in `having` and `order by`.
+pub const OUTPUT: InputId = InputId::MAX;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expr {
+    pub ty: Type,
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum ExprKind {
+    Constant(Constant),
+    Attribute { input: InputId, index: Option<Index>, attribute: usize },
+    /// `+ - * / %`; `ty` says in which type (Siddhi's promotion).
+    Arithmetic(ArithmeticOp, Box<Expr>, Box<Expr>),
+    Compare(CompareOp, Box<Expr>, Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Not(Box<Expr>),
+    IsNull(Box<Expr>),
+    /// Is there no event at this input (outer join, pattern)?
+    IsNoEvent { input: InputId, index: Option<Index> },
+    /// Does a row of the table satisfy the condition? It sees the table's row as input `row`.
+    In { condition: Box<Expr>, table: TableId, row: InputId },
+    /// A scalar function by full name (`str:upper`); `sees_event` for those that look at the event
+    /// itself (`eventTimestamp`): the input it looks at.
+    Call { name: String, args: Vec<Expr>, event: Option<(InputId, Option<Index>)> },
+    /// A function of the app's own, by index into [`Plan::functions`].
+    Script { function: usize, args: Vec<Expr> },
+    /// An aggregator by full name; each occurrence has a state of its own.
+    Aggregate { name: String, args: Vec<Expr> },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Constant {
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Double(f64),
+    Bool(bool),
+    String(String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ArithmeticOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CompareOp {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+}
