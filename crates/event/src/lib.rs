@@ -1,3 +1,22 @@
-//! Batches, columns, kinds, schemas and strings; nothing else.
+//! Batches, columns, kinds, schemas and strings: what travels between all other crates.
+//!
+//! A [`Batch`] is a physical unit made for speed; the [`Chunks`] inside it are the language's unit
+//! and carry meaning. Columns are typed vectors behind `Arc`, so slicing a batch and handing one
+//! column to several readers copies nothing.
+//!
+//! Never: I/O, clocks, or knowledge of queries and connectors. `unsafe` is allowed here only, for
+//! strings known to be UTF-8.
+
+pub mod batch;
+pub mod codec;
+pub mod column;
+pub mod strings;
+pub mod text;
 pub mod types;
+pub mod value;
+
+pub use batch::{Batch, Chunks, Clock, Reset, Times};
+pub use column::{Column, ColumnBuilder, Values};
+pub use strings::{StrBuilder, Strings};
 pub use types::{Attribute, Schema, Type};
+pub use value::{Object, Value};

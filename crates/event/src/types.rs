@@ -39,7 +39,9 @@ impl Type {
 
     /// Keywords match in any case.
     pub fn from_name(name: &str) -> Option<Type> {
-        Type::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(name))
+        Type::ALL
+            .into_iter()
+            .find(|t| t.name().eq_ignore_ascii_case(name))
     }
 
     pub const fn is_numeric(self) -> bool {

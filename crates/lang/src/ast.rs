@@ -318,10 +318,24 @@ pub enum PatternElement {
     Chain(Vec<PatternElement>, Span),
     Stream(PatternStream),
     /// `e = S<2:5>`, `S*`, `S+`, `S?`; `max` absent means unbounded.
-    Count { stream: PatternStream, min: u32, max: Option<u32>, span: Span },
-    Logical { left: Box<PatternElement>, op: LogicalOp, right: Box<PatternElement>, span: Span },
+    Count {
+        stream: PatternStream,
+        min: u32,
+        max: Option<u32>,
+        span: Span,
+    },
+    Logical {
+        left: Box<PatternElement>,
+        op: LogicalOp,
+        right: Box<PatternElement>,
+        span: Span,
+    },
     /// `not S[f] for t`; without `for` only as a side of `and`.
-    Absent { stream: SingleInput, wait: Option<TimeSpan>, span: Span },
+    Absent {
+        stream: SingleInput,
+        wait: Option<TimeSpan>,
+        span: Span,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -397,9 +411,24 @@ pub enum EventType {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
     /// Stream, table or window: which one is found by name.
-    Insert { target: StreamName, events: Option<EventType>, span: Span },
-    Delete { table: StreamName, events: Option<EventType>, on: Option<Expr>, span: Span },
-    Update { table: StreamName, events: Option<EventType>, set: Vec<SetItem>, on: Expr, span: Span },
+    Insert {
+        target: StreamName,
+        events: Option<EventType>,
+        span: Span,
+    },
+    Delete {
+        table: StreamName,
+        events: Option<EventType>,
+        on: Option<Expr>,
+        span: Span,
+    },
+    Update {
+        table: StreamName,
+        events: Option<EventType>,
+        set: Vec<SetItem>,
+        on: Expr,
+        span: Span,
+    },
     UpdateOrInsert {
         table: StreamName,
         events: Option<EventType>,
@@ -407,7 +436,10 @@ pub enum Output {
         on: Expr,
         span: Span,
     },
-    Return { events: Option<EventType>, span: Span },
+    Return {
+        events: Option<EventType>,
+        span: Span,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]

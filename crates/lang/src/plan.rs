@@ -130,7 +130,10 @@ pub struct Transport {
 
 impl Transport {
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+        self.options
+            .iter()
+            .find(|(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
     }
 }
 
@@ -149,7 +152,10 @@ pub struct Mapping {
 
 impl Mapping {
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+        self.options
+            .iter()
+            .find(|(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
     }
 }
 
@@ -186,7 +192,10 @@ pub struct Store {
 
 impl Store {
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.options.iter().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+        self.options
+            .iter()
+            .find(|(k, _)| k == name)
+            .map(|(_, v)| v.as_str())
     }
 }
 
@@ -371,10 +380,21 @@ pub enum PatternElement {
     Chain(Vec<PatternElement>),
     /// Index into `references`.
     Stream(usize),
-    Count { reference: usize, min: u32, max: Option<u32> },
-    Logical { left: Box<PatternElement>, op: LogicalOp, right: Box<PatternElement> },
+    Count {
+        reference: usize,
+        min: u32,
+        max: Option<u32>,
+    },
+    Logical {
+        left: Box<PatternElement>,
+        op: LogicalOp,
+        right: Box<PatternElement>,
+    },
     /// Milliseconds of quiet; `None` only as a side of `and`.
-    Absent { reference: usize, wait: Option<i64> },
+    Absent {
+        reference: usize,
+        wait: Option<i64>,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -414,9 +434,20 @@ pub enum Output {
     Stream(StreamId),
     Table(TableId),
     Window(WindowId),
-    Delete { table: TableId, on: Expr },
-    Update { table: TableId, set: Vec<(usize, Expr)>, on: Expr },
-    UpdateOrInsert { table: TableId, set: Vec<(usize, Expr)>, on: Expr },
+    Delete {
+        table: TableId,
+        on: Expr,
+    },
+    Update {
+        table: TableId,
+        set: Vec<(usize, Expr)>,
+        on: Expr,
+    },
+    UpdateOrInsert {
+        table: TableId,
+        set: Vec<(usize, Expr)>,
+        on: Expr,
+    },
     /// Only to callbacks.
     Return,
 }
@@ -439,7 +470,11 @@ pub struct Expr {
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExprKind {
     Constant(Constant),
-    Attribute { input: InputId, index: Option<Index>, attribute: usize },
+    Attribute {
+        input: InputId,
+        index: Option<Index>,
+        attribute: usize,
+    },
     /// `+ - * / %`; `ty` says in which type (Siddhi's promotion).
     Arithmetic(ArithmeticOp, Box<Expr>, Box<Expr>),
     Compare(CompareOp, Box<Expr>, Box<Expr>),
@@ -448,16 +483,33 @@ pub enum ExprKind {
     Not(Box<Expr>),
     IsNull(Box<Expr>),
     /// Is there no event at this input (outer join, pattern)?
-    IsNoEvent { input: InputId, index: Option<Index> },
+    IsNoEvent {
+        input: InputId,
+        index: Option<Index>,
+    },
     /// Does a row of the table satisfy the condition? It sees the table's row as input `row`.
-    In { condition: Box<Expr>, table: TableId, row: InputId },
+    In {
+        condition: Box<Expr>,
+        table: TableId,
+        row: InputId,
+    },
     /// A scalar function by full name (`str:upper`); `sees_event` for those that look at the event
     /// itself (`eventTimestamp`): the input it looks at.
-    Call { name: String, args: Vec<Expr>, event: Option<(InputId, Option<Index>)> },
+    Call {
+        name: String,
+        args: Vec<Expr>,
+        event: Option<(InputId, Option<Index>)>,
+    },
     /// A function of the app's own, by index into [`Plan::functions`].
-    Script { function: usize, args: Vec<Expr> },
+    Script {
+        function: usize,
+        args: Vec<Expr>,
+    },
     /// An aggregator by full name; each occurrence has a state of its own.
-    Aggregate { name: String, args: Vec<Expr> },
+    Aggregate {
+        name: String,
+        args: Vec<Expr>,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]

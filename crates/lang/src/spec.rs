@@ -30,8 +30,7 @@ pub struct Types(pub u8);
 
 impl Types {
     pub const ANY: Types = Types(0x7f);
-    pub const NUMBER: Types =
-        Types::of(&[Type::Int, Type::Long, Type::Float, Type::Double]);
+    pub const NUMBER: Types = Types::of(&[Type::Int, Type::Long, Type::Float, Type::Double]);
     /// Everything but OBJECT.
     pub const BASIC: Types = Types(0x3f);
     pub const STRING: Types = Types::of(&[Type::String]);
@@ -74,7 +73,13 @@ pub struct Param {
 
 impl Param {
     pub const fn new(name: &'static str, types: Types, doc: &'static str) -> Param {
-        Param { name, types, constant: false, attribute: false, doc }
+        Param {
+            name,
+            types,
+            constant: false,
+            attribute: false,
+            doc,
+        }
     }
 
     pub const fn constant(mut self) -> Param {
@@ -101,11 +106,19 @@ pub struct Overload {
 
 impl Overload {
     pub const fn new(params: &'static [Param]) -> Overload {
-        Overload { params, repeats: 0, same_type: false }
+        Overload {
+            params,
+            repeats: 0,
+            same_type: false,
+        }
     }
 
     pub const fn repeating(params: &'static [Param], repeats: usize) -> Overload {
-        Overload { params, repeats, same_type: false }
+        Overload {
+            params,
+            repeats,
+            same_type: false,
+        }
     }
 
     pub const fn same_type(mut self) -> Overload {

@@ -1,0 +1,365 @@
+//! Many rows handed over at once, with the chunks that the language sees inside.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::column::Column;
+use crate::types::Schema;
+use crate::value::Value;
+
+/// Rows in columns, with their timestamps, kinds and chunk bounds.
+///
+/// Batch bounds are never observable; chunk bounds are, exactly as in Siddhi. A chunk lies in one
+/// batch. Rows are CURRENT unless `expired` says otherwise; a RESET is a mark between rows, not a
+/// row.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub columns: Vec<Column>,
+    pub len: usize,
+    /// Event timestamps, milliseconds.
+    pub times: Times,
+    /// True where the row is EXPIRED; absent when all are CURRENT.
+    pub expired: Option<Arc<[bool]>>,
+    /// In order; `None` for none.
+    pub resets: Option<Arc<[Reset]>>,
+    pub chunks: Chunks,
+    /// Ends of the inner chunks of a join (one per triggering event), in rows; a selector works on
+    /// these, delivery on `chunks`.
+    pub inner: Option<Arc<[u32]>>,
+    pub clock: Clock,
+}
+
+/// "Drop all aggregate state" before row `row`, seen as part of chunk `chunk`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reset {
+    pub chunk: u32,
+    pub row: u32,
+}
+
+#[derive(Clone, Debug)]
+pub enum Times {
+    Same(i64),
+    PerRow(Arc<[i64]>, usize),
+}
+
+impl Times {
+    pub fn per_row(times: Vec<i64>) -> Times {
+        match times.first() {
+            Some(&first) if times.iter().all(|&t| t == first) => Times::Same(first),
+            _ => Times::PerRow(times.into(), 0),
+        }
+    }
+
+    pub fn at(&self, row: usize) -> i64 {
+        match self {
+            Times::Same(t) => *t,
+            Times::PerRow(times, offset) => times[offset + row],
+        }
+    }
+
+    fn slice(&self, start: usize) -> Times {
+        match self {
+            Times::Same(t) => Times::Same(*t),
+            Times::PerRow(times, offset) => Times::PerRow(Arc::clone(times), offset + start),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Chunks {
+    /// Every row is a chunk of its own: messages that arrived singly.
+    EachRow,
+    /// All rows are one chunk; with no rows, one empty chunk.
+    One,
+    /// Ends of the chunks in rows, ascending, equal for an empty chunk; the last is the length.
+    Ends(Arc<[u32]>),
+}
+
+/// The application clock at which each chunk is processed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Clock {
+    Same(i64),
+    PerChunk(Arc<[i64]>),
+}
+
+impl Batch {
+    /// One chunk of CURRENT rows at one time.
+    pub fn new(columns: Vec<Column>, len: usize, times: Times, chunks: Chunks, now: i64) -> Batch {
+        debug_assert!(columns.iter().all(|c| c.len() == len));
+        Batch {
+            columns,
+            len,
+            times,
+            expired: None,
+            resets: None,
+            chunks,
+            inner: None,
+            clock: Clock::Same(now),
+        }
+    }
+
+    /// One chunk of CURRENT rows from values, for tests and slow paths.
+    pub fn from_rows(
+        schema: &Schema,
+        rows: &[(i64, Vec<Value>)],
+        chunks: Chunks,
+        now: i64,
+    ) -> Batch {
+        let columns = schema
+            .attributes
+            .iter()
+            .enumerate()
+            .map(|(i, attribute)| {
+                let mut builder = crate::column::ColumnBuilder::new(attribute.ty);
+                for (_, row) in rows {
+                    builder.push(row.get(i).unwrap_or(&Value::Null));
+                }
+                builder.finish()
+            })
+            .collect();
+        let times = Times::per_row(rows.iter().map(|(t, _)| *t).collect());
+        let times = if rows.is_empty() {
+            Times::Same(now)
+        } else {
+            times
+        };
+        Batch::new(columns, rows.len(), times, chunks, now)
+    }
+
+    pub fn is_expired(&self, row: usize) -> bool {
+        self.expired.as_ref().is_some_and(|e| e[row])
+    }
+
+    pub fn chunk_count(&self) -> usize {
+        match &self.chunks {
+            Chunks::EachRow => self.len,
+            Chunks::One => 1,
+            Chunks::Ends(ends) => ends.len(),
+        }
+    }
+
+    /// Rows of a chunk.
+    pub fn chunk(&self, index: usize) -> Range<usize> {
+        match &self.chunks {
+            Chunks::EachRow => index..index + 1,
+            Chunks::One => 0..self.len,
+            Chunks::Ends(ends) => {
+                let start = if index == 0 {
+                    0
+                } else {
+                    ends[index - 1] as usize
+                };
+                start..ends[index] as usize
+            }
+        }
+    }
+
+    /// The clock of a chunk.
+    pub fn clock_at(&self, chunk: usize) -> i64 {
+        match &self.clock {
+            Clock::Same(t) => *t,
+            Clock::PerChunk(clocks) => clocks[chunk],
+        }
+    }
+
+    /// All that belongs to a range of chunks, without copying columns.
+    pub fn slice_chunks(&self, chunks: Range<usize>) -> Batch {
+        if chunks.start == 0 && chunks.end == self.chunk_count() {
+            return self.clone();
+        }
+        let start = self.chunk(chunks.start).start;
+        let end = self.chunk(chunks.end - 1).end;
+        let len = end - start;
+        let ends = match &self.chunks {
+            _ if chunks.len() == 1 => Chunks::One,
+            Chunks::EachRow => Chunks::EachRow,
+            Chunks::One => Chunks::One,
+            Chunks::Ends(ends) => Chunks::Ends(
+                ends[chunks.clone()]
+                    .iter()
+                    .map(|e| e - start as u32)
+                    .collect(),
+            ),
+        };
+        let resets = self.resets.as_ref().and_then(|resets| {
+            let mine: Arc<[Reset]> = resets
+                .iter()
+                .filter(|r| chunks.contains(&(r.chunk as usize)))
+                .map(|r| Reset {
+                    chunk: r.chunk - chunks.start as u32,
+                    row: r.row - start as u32,
+                })
+                .collect();
+            (!mine.is_empty()).then_some(mine)
+        });
+        let inner = self.inner.as_ref().map(|inner| {
+            inner
+                .iter()
+                .filter(|&&e| e as usize > start && e as usize <= end)
+                .map(|e| e - start as u32)
+                .collect()
+        });
+        Batch {
+            columns: self.columns.iter().map(|c| c.slice(start, len)).collect(),
+            len,
+            times: self.times.slice(start),
+            expired: self.expired.as_ref().map(|e| Arc::from(&e[start..end])),
+            resets,
+            chunks: ends,
+            inner,
+            clock: match &self.clock {
+                Clock::Same(t) => Clock::Same(*t),
+                Clock::PerChunk(clocks) => Clock::PerChunk(Arc::from(&clocks[chunks])),
+            },
+        }
+    }
+
+    /// The values of a row, for slow paths and tests.
+    pub fn row(&self, row: usize) -> Vec<Value> {
+        self.columns.iter().map(|c| c.value(row)).collect()
+    }
+
+    /// Keeps the rows marked true. Chunks that lose all rows are gone, unless a RESET remains in
+    /// them. Returns `None` when nothing is left.
+    pub fn filter(&self, keep: &[bool]) -> Option<Batch> {
+        debug_assert_eq!(keep.len(), self.len);
+        let kept: Vec<u32> = (0..self.len as u32)
+            .filter(|&row| keep[row as usize])
+            .collect();
+        if kept.len() == self.len {
+            return Some(self.clone());
+        }
+        if kept.is_empty() && self.resets.is_none() {
+            return None;
+        }
+        let (chunks, resets, clock) = self.filtered_chunks(keep);
+        Some(Batch {
+            columns: self.columns.iter().map(|c| c.gather(&kept)).collect(),
+            len: kept.len(),
+            times: match &self.times {
+                Times::Same(t) => Times::Same(*t),
+                times => Times::PerRow(kept.iter().map(|&r| times.at(r as usize)).collect(), 0),
+            },
+            expired: self
+                .expired
+                .as_ref()
+                .map(|e| kept.iter().map(|&r| e[r as usize]).collect::<Arc<[bool]>>())
+                .filter(|e| e.contains(&true)),
+            resets,
+            chunks,
+            inner: self.inner.as_ref().map(|inner| {
+                let mut count = 0u32;
+                let mut row = 0usize;
+                let mut ends: Vec<u32> = Vec::with_capacity(inner.len());
+                for &end in inner.iter() {
+                    let before = count;
+                    count += keep[row..end as usize].iter().filter(|&&k| k).count() as u32;
+                    row = end as usize;
+                    if count > before {
+                        ends.push(count);
+                    }
+                }
+                ends.into()
+            }),
+            clock,
+        })
+    }
+
+    fn filtered_chunks(&self, keep: &[bool]) -> (Chunks, Option<Arc<[Reset]>>, Clock) {
+        match (&self.chunks, &self.clock, &self.resets) {
+            (Chunks::EachRow, Clock::Same(t), None) => (Chunks::EachRow, None, Clock::Same(*t)),
+            (Chunks::One, Clock::Same(t), None) => (Chunks::One, None, Clock::Same(*t)),
+            _ => {
+                let (mut ends, mut clocks, mut resets) = (Vec::new(), Vec::new(), Vec::new());
+                let mut count = 0u32;
+                for chunk in 0..self.chunk_count() {
+                    let range = self.chunk(chunk);
+                    let mine = self
+                        .resets
+                        .iter()
+                        .flat_map(|r| r.iter())
+                        .filter(|r| r.chunk as usize == chunk);
+                    let before = resets.len();
+                    for reset in mine {
+                        let kept_before = keep[range.start..reset.row as usize]
+                            .iter()
+                            .filter(|&&k| k)
+                            .count();
+                        resets.push(Reset {
+                            chunk: ends.len() as u32,
+                            row: count + kept_before as u32,
+                        });
+                    }
+                    let kept = keep[range].iter().filter(|&&k| k).count() as u32;
+                    if kept > 0 || resets.len() > before {
+                        count += kept;
+                        ends.push(count);
+                        clocks.push(self.clock_at(chunk));
+                    }
+                }
+                let clock = match &self.clock {
+                    Clock::Same(t) => Clock::Same(*t),
+                    Clock::PerChunk(_) => Clock::PerChunk(clocks.into()),
+                };
+                (
+                    Chunks::Ends(ends.into()),
+                    (!resets.is_empty()).then(|| resets.into()),
+                    clock,
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Attribute, Type};
+
+    fn longs(values: &[i64], chunks: Chunks) -> Batch {
+        let schema = Schema {
+            name: "S".into(),
+            attributes: vec![Attribute {
+                name: "a".into(),
+                ty: Type::Long,
+            }],
+        };
+        let rows: Vec<_> = values.iter().map(|&v| (v, vec![Value::Long(v)])).collect();
+        Batch::from_rows(&schema, &rows, chunks, 0)
+    }
+
+    fn column(batch: &Batch) -> Vec<i64> {
+        (0..batch.len)
+            .filter_map(|r| batch.columns[0].value(r).to_long())
+            .collect()
+    }
+
+    #[test]
+    fn slicing_chunks_keeps_rows_times_and_ends() {
+        let batch = longs(&[1, 2, 3, 4, 5], Chunks::Ends([2, 2, 4, 5].into()));
+        let middle = batch.slice_chunks(1..3);
+        assert_eq!(middle.chunks, Chunks::Ends([0, 2].into()));
+        assert_eq!(column(&middle), [3, 4]);
+        assert_eq!(middle.times.at(1), 4);
+        assert_eq!(batch.slice_chunks(3..4).chunks, Chunks::One);
+    }
+
+    #[test]
+    fn filtering_drops_empty_chunks_but_not_a_reset() {
+        let mut batch = longs(&[1, 2, 3, 4], Chunks::Ends([2, 3, 4].into()));
+        let keep = [false, false, false, true];
+        let kept = batch.filter(&keep).expect("one row is left");
+        assert_eq!(
+            (kept.chunks.clone(), column(&kept)),
+            (Chunks::Ends([1].into()), vec![4])
+        );
+        batch.resets = Some([Reset { chunk: 1, row: 2 }].into());
+        let kept = batch.filter(&keep).expect("a row and a reset are left");
+        assert_eq!(kept.chunks, Chunks::Ends([0, 1].into()));
+        assert_eq!(
+            kept.resets.as_deref(),
+            Some(&[Reset { chunk: 0, row: 0 }][..])
+        );
+        assert!(longs(&[1], Chunks::EachRow).filter(&[false]).is_none());
+    }
+}

@@ -1,0 +1,501 @@
+//! Typed vectors with an optional null mask.
+
+use std::sync::Arc;
+
+use crate::strings::{StrBuilder, Strings};
+use crate::types::Type;
+use crate::value::Value;
+
+/// The vector behind a column. `Any` holds OBJECT values and values of another type than declared.
+#[derive(Clone, Debug)]
+pub enum Values {
+    Bool(Vec<bool>),
+    Int(Vec<i32>),
+    Long(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Str(Strings),
+    Any(Vec<Value>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Bool(v) => v.len(),
+            Values::Int(v) => v.len(),
+            Values::Long(v) => v.len(),
+            Values::Float(v) => v.len(),
+            Values::Double(v) => v.len(),
+            Values::Str(v) => v.len(),
+            Values::Any(v) => v.len(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Data {
+    values: Values,
+    /// True where the row is null; absent when no row is. `Any` holds its nulls itself.
+    nulls: Option<Vec<bool>>,
+}
+
+/// A range of rows of a shared vector. Cloning and slicing copy nothing.
+#[derive(Clone, Debug)]
+pub struct Column {
+    data: Arc<Data>,
+    offset: usize,
+    len: usize,
+}
+
+impl Column {
+    /// `nulls`, where given, has one entry per row, true for null.
+    pub fn new(values: Values, nulls: Option<Vec<bool>>) -> Column {
+        let len = values.len();
+        debug_assert!(nulls.as_ref().is_none_or(|n| n.len() == len));
+        let nulls = nulls.filter(|n| n.contains(&true) && !matches!(values, Values::Any(_)));
+        Column {
+            data: Arc::new(Data { values, nulls }),
+            offset: 0,
+            len,
+        }
+    }
+
+    pub fn longs_from(values: Vec<i64>) -> Column {
+        Column::new(Values::Long(values), None)
+    }
+
+    /// One value for `len` rows.
+    pub fn constant(ty: Type, value: &Value, len: usize) -> Column {
+        let mut builder = ColumnBuilder::with_capacity(ty, len);
+        for _ in 0..len {
+            builder.push(value);
+        }
+        builder.finish()
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn slice(&self, start: usize, len: usize) -> Column {
+        debug_assert!(start + len <= self.len);
+        Column {
+            data: Arc::clone(&self.data),
+            offset: self.offset + start,
+            len,
+        }
+    }
+
+    /// Null marks of these rows; `None` when none is null (or the column is `Any`).
+    pub fn nulls(&self) -> Option<&[bool]> {
+        self.data
+            .nulls
+            .as_deref()
+            .map(|n| &n[self.offset..self.offset + self.len])
+    }
+
+    pub fn is_null(&self, row: usize) -> bool {
+        match &self.data.values {
+            Values::Any(v) => v[self.offset + row].is_null(),
+            _ => self
+                .data
+                .nulls
+                .as_ref()
+                .is_some_and(|n| n[self.offset + row]),
+        }
+    }
+
+    /// The shape of the vector, to choose a typed loop once per batch.
+    pub fn view(&self) -> View<'_> {
+        let range = self.offset..self.offset + self.len;
+        match &self.data.values {
+            Values::Bool(v) => View::Bool(&v[range]),
+            Values::Int(v) => View::Int(&v[range]),
+            Values::Long(v) => View::Long(&v[range]),
+            Values::Float(v) => View::Float(&v[range]),
+            Values::Double(v) => View::Double(&v[range]),
+            Values::Str(v) => View::Str(StrView {
+                strings: v,
+                offset: self.offset,
+                len: self.len,
+            }),
+            Values::Any(v) => View::Any(&v[range]),
+        }
+    }
+
+    pub fn value(&self, row: usize) -> Value {
+        let at = self.offset + row;
+        if self.is_null(row) {
+            return Value::Null;
+        }
+        match &self.data.values {
+            Values::Bool(v) => Value::Bool(v[at]),
+            Values::Int(v) => Value::Int(v[at]),
+            Values::Long(v) => Value::Long(v[at]),
+            Values::Float(v) => Value::Float(v[at]),
+            Values::Double(v) => Value::Double(v[at]),
+            Values::Str(v) => Value::str(v.get(at)),
+            Values::Any(v) => v[at].clone(),
+        }
+    }
+
+    /// Rows picked by index, in that order.
+    pub fn gather(&self, rows: &[u32]) -> Column {
+        fn pick<T: Copy>(from: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|&r| from[r as usize]).collect()
+        }
+        let values = match self.view() {
+            View::Bool(v) => Values::Bool(pick(v, rows)),
+            View::Int(v) => Values::Int(pick(v, rows)),
+            View::Long(v) => Values::Long(pick(v, rows)),
+            View::Float(v) => Values::Float(pick(v, rows)),
+            View::Double(v) => Values::Double(pick(v, rows)),
+            View::Str(v) => Values::Str(
+                v.strings
+                    .gather(rows.iter().map(|&r| v.offset + r as usize)),
+            ),
+            View::Any(v) => Values::Any(rows.iter().map(|&r| v[r as usize].clone()).collect()),
+        };
+        Column::new(values, self.nulls().map(|n| pick(n, rows)))
+    }
+
+    /// Columns one behind the other. Where their vectors differ in type the result is `Any`.
+    /// A single part is handed on without a copy.
+    pub fn concat(parts: &[Column]) -> Column {
+        if let [one] = parts {
+            return one.clone();
+        }
+        let len = parts.iter().map(Column::len).sum();
+        let Some(first) = parts.first() else {
+            return Column::new(Values::Any(Vec::new()), None);
+        };
+        let same = parts.iter().all(|p| {
+            std::mem::discriminant(&p.data.values) == std::mem::discriminant(&first.data.values)
+        });
+        if !same {
+            let all = parts
+                .iter()
+                .flat_map(|p| (0..p.len).map(|r| p.value(r)))
+                .collect();
+            return Column::new(Values::Any(all), None);
+        }
+        macro_rules! join {
+            ($kind:ident) => {{
+                let mut all = Vec::with_capacity(len);
+                for part in parts {
+                    if let View::$kind(v) = part.view() {
+                        all.extend_from_slice(v);
+                    }
+                }
+                Values::$kind(all)
+            }};
+        }
+        let values = match first.view() {
+            View::Bool(_) => join!(Bool),
+            View::Int(_) => join!(Int),
+            View::Long(_) => join!(Long),
+            View::Float(_) => join!(Float),
+            View::Double(_) => join!(Double),
+            View::Any(_) => join!(Any),
+            View::Str(_) => {
+                Values::Str(Strings::concat(parts.iter().filter_map(
+                    |p| match &p.data.values {
+                        Values::Str(s) => Some((s, p.offset..p.offset + p.len)),
+                        _ => None,
+                    },
+                )))
+            }
+        };
+        let nulls = parts.iter().any(|p| p.nulls().is_some()).then(|| {
+            let mut all = Vec::with_capacity(len);
+            for part in parts {
+                match part.nulls() {
+                    Some(n) => all.extend_from_slice(n),
+                    None => all.resize(all.len() + part.len, false),
+                }
+            }
+            all
+        });
+        Column::new(values, nulls)
+    }
+}
+
+/// A borrowed, typed look at a column.
+#[derive(Clone, Copy)]
+pub enum View<'a> {
+    Bool(&'a [bool]),
+    Int(&'a [i32]),
+    Long(&'a [i64]),
+    Float(&'a [f32]),
+    Double(&'a [f64]),
+    Str(StrView<'a>),
+    Any(&'a [Value]),
+}
+
+#[derive(Clone, Copy)]
+pub struct StrView<'a> {
+    strings: &'a Strings,
+    offset: usize,
+    len: usize,
+}
+
+impl<'a> StrView<'a> {
+    pub fn get(&self, row: usize) -> &'a str {
+        self.strings.get(self.offset + row)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> + 'a {
+        let (strings, offset) = (self.strings, self.offset);
+        (0..self.len).map(move |row| strings.get(offset + row))
+    }
+
+    /// Are these two rows the same text?
+    pub fn rows_equal(&self, row: usize, other: &StrView<'_>, other_row: usize) -> bool {
+        self.strings
+            .rows_equal(self.offset + row, other.strings, other.offset + other_row)
+    }
+}
+
+/// Builds a column of a declared type row by row. A value of another type turns the column into
+/// `Any`; nothing is converted.
+#[derive(Debug)]
+pub struct ColumnBuilder {
+    rows: Rows,
+    nulls: Option<Vec<bool>>,
+}
+
+#[derive(Debug)]
+enum Rows {
+    Bool(Vec<bool>),
+    Int(Vec<i32>),
+    Long(Vec<i64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    Str(StrBuilder),
+    Any(Vec<Value>),
+}
+
+macro_rules! typed_push {
+    ($name:ident, $kind:ident, $ty:ty) => {
+        /// Appends a value of the builder's own type; a builder of another type takes it as `Any`.
+        #[inline]
+        pub fn $name(&mut self, value: $ty) {
+            match &mut self.rows {
+                Rows::$kind(v) => v.push(value),
+                _ => return self.push(&Value::$kind(value)),
+            }
+            if let Some(nulls) = &mut self.nulls {
+                nulls.push(false);
+            }
+        }
+    };
+}
+
+impl ColumnBuilder {
+    pub fn new(ty: Type) -> ColumnBuilder {
+        ColumnBuilder::with_capacity(ty, 0)
+    }
+
+    pub fn with_capacity(ty: Type, rows: usize) -> ColumnBuilder {
+        let rows = match ty {
+            Type::Bool => Rows::Bool(Vec::with_capacity(rows)),
+            Type::Int => Rows::Int(Vec::with_capacity(rows)),
+            Type::Long => Rows::Long(Vec::with_capacity(rows)),
+            Type::Float => Rows::Float(Vec::with_capacity(rows)),
+            Type::Double => Rows::Double(Vec::with_capacity(rows)),
+            Type::String => Rows::Str(StrBuilder::with_capacity(rows)),
+            Type::Object => Rows::Any(Vec::with_capacity(rows)),
+        };
+        ColumnBuilder { rows, nulls: None }
+    }
+
+    pub fn len(&self) -> usize {
+        match &self.rows {
+            Rows::Bool(v) => v.len(),
+            Rows::Int(v) => v.len(),
+            Rows::Long(v) => v.len(),
+            Rows::Float(v) => v.len(),
+            Rows::Double(v) => v.len(),
+            Rows::Str(v) => v.len(),
+            Rows::Any(v) => v.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    typed_push!(push_bool, Bool, bool);
+    typed_push!(push_int, Int, i32);
+    typed_push!(push_long, Long, i64);
+    typed_push!(push_float, Float, f32);
+    typed_push!(push_double, Double, f64);
+
+    #[inline]
+    pub fn push_str(&mut self, text: &str) {
+        match &mut self.rows {
+            Rows::Str(v) => v.push(text),
+            _ => return self.push(&Value::str(text)),
+        }
+        if let Some(nulls) = &mut self.nulls {
+            nulls.push(false);
+        }
+    }
+
+    pub fn push_null(&mut self) {
+        let len = self.len();
+        match &mut self.rows {
+            Rows::Any(v) => return v.push(Value::Null),
+            Rows::Bool(v) => v.push(false),
+            Rows::Int(v) => v.push(0),
+            Rows::Long(v) => v.push(0),
+            Rows::Float(v) => v.push(0.0),
+            Rows::Double(v) => v.push(0.0),
+            Rows::Str(v) => v.push_empty(),
+        }
+        self.nulls
+            .get_or_insert_with(|| vec![false; len])
+            .push(true);
+    }
+
+    pub fn push(&mut self, value: &Value) {
+        match (&mut self.rows, value) {
+            (_, Value::Null) => return self.push_null(),
+            (Rows::Bool(v), Value::Bool(x)) => v.push(*x),
+            (Rows::Int(v), Value::Int(x)) => v.push(*x),
+            (Rows::Long(v), Value::Long(x)) => v.push(*x),
+            (Rows::Float(v), Value::Float(x)) => v.push(*x),
+            (Rows::Double(v), Value::Double(x)) => v.push(*x),
+            (Rows::Str(v), Value::Str(x)) => v.push(x),
+            (Rows::Any(v), x) => return v.push(x.clone()),
+            (_, x) => {
+                let mut all = self.take_as_any();
+                all.push(x.clone());
+                self.rows = Rows::Any(all);
+                return;
+            }
+        }
+        if let Some(nulls) = &mut self.nulls {
+            nulls.push(false);
+        }
+    }
+
+    /// Appends rows of a column.
+    pub fn extend(&mut self, from: &Column, rows: std::ops::Range<usize>) {
+        if let (Rows::Str(to), Values::Str(strings)) = (&mut self.rows, &from.data.values) {
+            let before = to.len();
+            to.extend_from(
+                strings,
+                (from.offset + rows.start)..(from.offset + rows.end),
+            );
+            return self.extend_nulls(before, from, rows);
+        }
+        macro_rules! copy {
+            ($($kind:ident)*) => {
+                match (&mut self.rows, from.view()) {
+                    $((Rows::$kind(to), View::$kind(v)) => {
+                        let before = to.len();
+                        to.extend_from_slice(&v[rows.clone()]);
+                        return self.extend_nulls(before, from, rows);
+                    })*
+                    _ => {}
+                }
+            };
+        }
+        copy!(Bool Int Long Float Double);
+        for row in rows {
+            self.push(&from.value(row));
+        }
+    }
+
+    fn extend_nulls(&mut self, before: usize, from: &Column, rows: std::ops::Range<usize>) {
+        match (from.nulls(), &mut self.nulls) {
+            (None, None) => {}
+            (None, Some(nulls)) => nulls.resize(nulls.len() + rows.len(), false),
+            (Some(more), nulls) => {
+                nulls
+                    .get_or_insert_with(|| vec![false; before])
+                    .extend_from_slice(&more[rows]);
+            }
+        }
+    }
+
+    fn take_as_any(&mut self) -> Vec<Value> {
+        let taken = std::mem::replace(&mut self.rows, Rows::Any(Vec::new()));
+        let column = ColumnBuilder {
+            rows: taken,
+            nulls: self.nulls.take(),
+        }
+        .finish();
+        (0..column.len()).map(|row| column.value(row)).collect()
+    }
+
+    pub fn finish(self) -> Column {
+        let values = match self.rows {
+            Rows::Bool(v) => Values::Bool(v),
+            Rows::Int(v) => Values::Int(v),
+            Rows::Long(v) => Values::Long(v),
+            Rows::Float(v) => Values::Float(v),
+            Rows::Double(v) => Values::Double(v),
+            Rows::Str(v) => Values::Str(v.finish()),
+            Rows::Any(v) => Values::Any(v),
+        };
+        Column::new(values, self.nulls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_type_travels_as_it_is() {
+        let mut builder = ColumnBuilder::new(Type::Int);
+        builder.push_int(1);
+        builder.push_null();
+        builder.push(&Value::str("x"));
+        builder.push_int(2);
+        let column = builder.finish();
+        let values: Vec<Value> = (0..4).map(|row| column.value(row)).collect();
+        assert_eq!(
+            values,
+            [Value::Int(1), Value::Null, Value::str("x"), Value::Int(2)]
+        );
+    }
+
+    #[test]
+    fn slices_gathers_and_concats_keep_nulls() {
+        let mut builder = ColumnBuilder::new(Type::Double);
+        for v in [Some(1.0), None, Some(3.0), None] {
+            builder.push(&v.map_or(Value::Null, Value::Double));
+        }
+        let column = builder.finish();
+        let tail = column.slice(1, 3);
+        assert_eq!(
+            (tail.value(0), tail.value(1)),
+            (Value::Null, Value::Double(3.0))
+        );
+        let picked = tail.gather(&[1, 0]);
+        let joined = Column::concat(&[picked, column.slice(0, 1)]);
+        let values: Vec<Value> = (0..3).map(|row| joined.value(row)).collect();
+        assert_eq!(
+            values,
+            [Value::Double(3.0), Value::Null, Value::Double(1.0)]
+        );
+        let mut again = ColumnBuilder::new(Type::Double);
+        again.extend(&joined, 0..2);
+        assert_eq!(again.finish().value(1), Value::Null);
+    }
+}

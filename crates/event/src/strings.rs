@@ -1,0 +1,318 @@
+//! Columns of text: 16-byte views, short texts inline.
+//!
+//! A view holds a length and either the text itself (up to 12 bytes) or the first four bytes, a
+//! buffer number and an offset. It is the layout of Arrow's `Utf8View`, so equality seldom needs
+//! the buffer, a window pays 16 bytes for a short text, and export needs no copy.
+
+use std::sync::Arc;
+
+/// Longest text that lies inside its view, in bytes.
+pub const INLINE_MAX: usize = 12;
+
+/// Bytes at which the builder closes a buffer and starts the next.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C, align(8))]
+struct View {
+    len: u32,
+    data: [u8; INLINE_MAX],
+}
+
+impl View {
+    const EMPTY: View = View {
+        len: 0,
+        data: [0; INLINE_MAX],
+    };
+
+    fn inline(bytes: &[u8]) -> View {
+        let mut data = [0; INLINE_MAX];
+        data[..bytes.len()].copy_from_slice(bytes);
+        View {
+            len: bytes.len() as u32,
+            data,
+        }
+    }
+
+    fn outside(bytes: &[u8], buffer: u32, offset: u32) -> View {
+        let mut data = [0; INLINE_MAX];
+        data[..4].copy_from_slice(&bytes[..4]);
+        data[4..8].copy_from_slice(&buffer.to_le_bytes());
+        data[8..].copy_from_slice(&offset.to_le_bytes());
+        View {
+            len: bytes.len() as u32,
+            data,
+        }
+    }
+
+    fn is_inline(&self) -> bool {
+        self.len as usize <= INLINE_MAX
+    }
+
+    fn buffer(&self) -> usize {
+        u32::from_le_bytes([self.data[4], self.data[5], self.data[6], self.data[7]]) as usize
+    }
+
+    fn offset(&self) -> usize {
+        u32::from_le_bytes([self.data[8], self.data[9], self.data[10], self.data[11]]) as usize
+    }
+}
+
+/// A finished, immutable column of text.
+///
+/// Invariant: every view names a range of UTF-8 text, inline or in one of `buffers`; only
+/// [`StrBuilder`] makes views, from `&str`.
+#[derive(Clone, Default, Debug)]
+pub struct Strings {
+    views: Vec<View>,
+    buffers: Vec<Arc<[u8]>>,
+}
+
+impl Strings {
+    pub fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    pub fn bytes(&self, row: usize) -> &[u8] {
+        let view = &self.views[row];
+        if view.is_inline() {
+            &view.data[..view.len as usize]
+        } else {
+            let start = view.offset();
+            &self.buffers[view.buffer()][start..start + view.len as usize]
+        }
+    }
+
+    pub fn get(&self, row: usize) -> &str {
+        // SAFETY: the invariant of the type: every view names UTF-8 text.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::str::from_utf8_unchecked(self.bytes(row))
+        }
+    }
+
+    /// Equal texts; most unequal pairs are told apart by their views alone.
+    pub fn rows_equal(&self, row: usize, other: &Strings, other_row: usize) -> bool {
+        let (a, b) = (&self.views[row], &other.views[other_row]);
+        if a.len != b.len || a.data[..4] != b.data[..4] {
+            return false;
+        }
+        if a.is_inline() {
+            a == b
+        } else {
+            self.bytes(row) == other.bytes(other_row)
+        }
+    }
+
+    /// Bytes held: views and the buffers behind them, shared buffers counted in full.
+    pub fn heap_bytes(&self) -> usize {
+        self.views.capacity() * size_of::<View>()
+            + self.buffers.iter().map(|b| b.len()).sum::<usize>()
+    }
+}
+
+/// Builds a column of text row by row.
+///
+/// A long text equal to the one before it shares its bytes, so that a file name on every row costs
+/// 16 bytes a row.
+#[derive(Default, Debug)]
+pub struct StrBuilder {
+    views: Vec<View>,
+    buffers: Vec<Arc<[u8]>>,
+    open: Vec<u8>,
+    /// The last text that went outside its view.
+    last: Option<View>,
+}
+
+impl StrBuilder {
+    pub fn with_capacity(rows: usize) -> StrBuilder {
+        StrBuilder {
+            views: Vec::with_capacity(rows),
+            ..StrBuilder::default()
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    #[inline]
+    pub fn push(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        if bytes.len() <= INLINE_MAX {
+            self.views.push(View::inline(bytes));
+        } else {
+            self.push_outside(bytes);
+        }
+    }
+
+    /// The placeholder under a null.
+    #[inline]
+    pub fn push_empty(&mut self) {
+        self.views.push(View::EMPTY);
+    }
+
+    /// Repeats the last row `count` times.
+    pub fn repeat_last(&mut self, count: usize) {
+        if let Some(&last) = self.views.last() {
+            self.views.resize(self.views.len() + count, last);
+        }
+    }
+
+    fn push_outside(&mut self, bytes: &[u8]) {
+        if let Some(last) = self.last
+            && last.len as usize == bytes.len()
+            && self.outside(&last) == bytes
+        {
+            self.views.push(last);
+            return;
+        }
+        if self.open.len() + bytes.len() > BUFFER_BYTES && !self.open.is_empty() {
+            self.close_buffer();
+        }
+        let view = View::outside(bytes, self.buffers.len() as u32, self.open.len() as u32);
+        self.open.extend_from_slice(bytes);
+        self.views.push(view);
+        self.last = Some(view);
+    }
+
+    fn outside(&self, view: &View) -> &[u8] {
+        let buffer = self
+            .buffers
+            .get(view.buffer())
+            .map_or(self.open.as_slice(), |b| b);
+        &buffer[view.offset()..view.offset() + view.len as usize]
+    }
+
+    fn close_buffer(&mut self) {
+        self.buffers.push(Arc::from(self.open.as_slice()));
+        self.open.clear();
+    }
+
+    /// Appends rows of a finished column; their long texts are copied, so that what is kept never
+    /// pins the buffer of a decoder.
+    pub fn extend_from(&mut self, from: &Strings, rows: impl Iterator<Item = usize>) {
+        for row in rows {
+            let view = from.views[row];
+            if view.is_inline() {
+                self.views.push(view);
+            } else {
+                self.push_outside(from.bytes(row));
+            }
+        }
+    }
+
+    pub fn finish(mut self) -> Strings {
+        if !self.open.is_empty() {
+            self.close_buffer();
+        }
+        Strings {
+            views: self.views,
+            buffers: self.buffers,
+        }
+    }
+}
+
+impl Strings {
+    /// Rows picked by index; buffers are shared, not copied.
+    pub fn gather(&self, rows: impl Iterator<Item = usize>) -> Strings {
+        let views: Vec<View> = rows.map(|row| self.views[row]).collect();
+        let outside = views.iter().any(|v| !v.is_inline());
+        Strings {
+            views,
+            buffers: if outside {
+                self.buffers.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// Puts columns of text one behind the other; buffers are shared, not copied.
+    pub fn concat<'a>(
+        parts: impl Iterator<Item = (&'a Strings, std::ops::Range<usize>)>,
+    ) -> Strings {
+        let mut all = Strings::default();
+        for (part, range) in parts {
+            let base = all.buffers.len() as u32;
+            let mut outside = false;
+            for view in &part.views[range] {
+                let mut view = *view;
+                if !view.is_inline() {
+                    outside = true;
+                    let buffer = view.buffer() as u32 + base;
+                    view.data[4..8].copy_from_slice(&buffer.to_le_bytes());
+                }
+                all.views.push(view);
+            }
+            if outside {
+                all.buffers.extend(part.buffers.iter().cloned());
+            }
+        }
+        all
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Strings {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(texts: I) -> Strings {
+        let mut builder = StrBuilder::default();
+        texts.into_iter().for_each(|t| builder.push(t));
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_texts_come_back() {
+        let long = "x".repeat(100);
+        let texts = [
+            "",
+            "a",
+            "exactly12byt",
+            "thirteen byte",
+            &long,
+            "é ∀ 😀 and more",
+        ];
+        let column: Strings = texts.into_iter().collect();
+        let back: Vec<&str> = (0..column.len()).map(|row| column.get(row)).collect();
+        assert_eq!(back, texts);
+    }
+
+    #[test]
+    fn an_equal_long_text_behind_itself_shares_its_bytes() {
+        let path = "/a/rather/long/path/to/a/file.csv";
+        let column: Strings = std::iter::repeat_n(path, 1000).collect();
+        assert!(column.heap_bytes() < 1000 * 16 + 200 + 16 * 24 + 24 * 16);
+        assert_eq!(column.get(999), path);
+    }
+
+    #[test]
+    fn gather_and_concat_keep_texts() {
+        let column: Strings = ["one", "the second is long", "three", "the fourth is long"]
+            .into_iter()
+            .collect();
+        let picked = column.gather([3, 0].into_iter());
+        assert_eq!(
+            (picked.get(0), picked.get(1)),
+            ("the fourth is long", "one")
+        );
+        let joined = Strings::concat([(&picked, 0..2), (&column, 1..3)].into_iter());
+        let texts: Vec<&str> = (0..4).map(|row| joined.get(row)).collect();
+        assert_eq!(
+            texts,
+            ["the fourth is long", "one", "the second is long", "three"]
+        );
+        assert!(joined.rows_equal(2, &column, 1) && !joined.rows_equal(0, &column, 1));
+    }
+}

@@ -1,0 +1,196 @@
+//! Java's text forms of values: what users see in logs, payloads, templates and group keys.
+
+use std::fmt::Write;
+
+use crate::value::{Object, Value};
+
+/// Appends `Double.toString(value)`: shortest round-trip digits, a decimal point always, and
+/// `d.dddE±n` below 1.0E-3 and from 1.0E7 on.
+pub fn write_double(out: &mut String, value: f64) {
+    write_java(
+        out,
+        value,
+        value.is_nan(),
+        value.is_infinite(),
+        format_args!("{:e}", value.abs()),
+    )
+}
+
+/// Appends `Float.toString(value)`.
+pub fn write_float(out: &mut String, value: f32) {
+    let wide = f64::from(value);
+    write_java(
+        out,
+        wide,
+        value.is_nan(),
+        value.is_infinite(),
+        format_args!("{:e}", value.abs()),
+    )
+}
+
+fn write_java(
+    out: &mut String,
+    value: f64,
+    is_nan: bool,
+    is_infinite: bool,
+    scientific: std::fmt::Arguments<'_>,
+) {
+    if is_nan {
+        return out.push_str("NaN");
+    }
+    if value.is_sign_negative() {
+        out.push('-');
+    }
+    if is_infinite {
+        return out.push_str("Infinity");
+    }
+    if value == 0.0 {
+        return out.push_str("0.0");
+    }
+    // Rust's `{:e}` gives the shortest digits that read back as the same number: `1.234e5`.
+    let mut shortest = String::with_capacity(24);
+    write!(shortest, "{scientific}").expect("writing to a string cannot fail");
+    let (mantissa, exponent) = shortest
+        .split_once('e')
+        .expect("the scientific form has an exponent");
+    let exponent: i32 = exponent.parse().expect("the exponent is a small number");
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    if (-3..7).contains(&exponent) {
+        write_plain(out, &digits, exponent);
+    } else {
+        let rest = if digits.len() > 1 { &digits[1..] } else { "0" };
+        write!(out, "{}.{rest}E{exponent}", &digits[..1]).expect("writing to a string cannot fail");
+    }
+}
+
+fn write_plain(out: &mut String, digits: &str, exponent: i32) {
+    if exponent < 0 {
+        out.push_str("0.");
+        (1..-exponent).for_each(|_| out.push('0'));
+        out.push_str(digits);
+        return;
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        out.push_str(digits);
+        (digits.len()..whole).for_each(|_| out.push('0'));
+        out.push_str(".0");
+    } else {
+        out.push_str(&digits[..whole]);
+        out.push('.');
+        out.push_str(&digits[whole..]);
+    }
+}
+
+/// Appends Java's `String.valueOf(value)`.
+pub fn write_value(out: &mut String, value: &Value) {
+    let written = match value {
+        Value::Null => return out.push_str("null"),
+        Value::Bool(v) => write!(out, "{v}"),
+        Value::Int(v) => write!(out, "{v}"),
+        Value::Long(v) => write!(out, "{v}"),
+        Value::Float(v) => return write_float(out, *v),
+        Value::Double(v) => return write_double(out, *v),
+        Value::Str(v) => return out.push_str(v),
+        Value::Object(v) => return write_object(out, v, 0),
+    };
+    written.expect("writing to a string cannot fail");
+}
+
+/// Nesting at which the text of a list or map is cut.
+const DEPTH_MAX: usize = 64;
+
+fn write_object(out: &mut String, object: &Object, depth: usize) {
+    if depth > DEPTH_MAX {
+        return out.push('…');
+    }
+    match object {
+        Object::List(list) => write_list(out, &list.lock(), depth),
+        Object::Set(set) => write_list(out, &set.lock(), depth),
+        Object::Array(array) => write_list(out, array, depth),
+        Object::Map(map) => {
+            out.push('{');
+            for (i, (key, value)) in map.lock().iter().enumerate() {
+                if i > 0 {
+                    out.push_str(", ");
+                }
+                write_nested(out, key, depth);
+                out.push('=');
+                write_nested(out, value, depth);
+            }
+            out.push('}');
+        }
+        Object::Bytes(bytes) => {
+            write!(out, "byte[{}]", bytes.len()).expect("writing to a string cannot fail");
+        }
+        Object::Error(message) => out.push_str(message),
+    }
+}
+
+fn write_list(out: &mut String, values: &[Value], depth: usize) {
+    out.push('[');
+    for (i, value) in values.iter().enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        write_nested(out, value, depth);
+    }
+    out.push(']');
+}
+
+fn write_nested(out: &mut String, value: &Value, depth: usize) {
+    match value {
+        Value::Object(object) => write_object(out, object, depth + 1),
+        plain => write_value(out, plain),
+    }
+}
+
+/// Java's `String.valueOf(value)`.
+pub fn to_text(value: &Value) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value);
+    out
+}
+
+/// Java's `String.hashCode()`: over UTF-16 units, wrapping.
+pub fn java_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0i32, |h, unit| {
+        h.wrapping_mul(31).wrapping_add(i32::from(unit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(value: f64, text: &str) {
+        assert_eq!(to_text(&Value::Double(value)), text);
+    }
+
+    #[test]
+    fn doubles_as_java_prints_them() {
+        check(0.0, "0.0");
+        check(-0.0, "-0.0");
+        check(20.0, "20.0");
+        check(55.6, "55.6");
+        check(0.001, "0.001");
+        check(0.00099, "9.9E-4");
+        check(9_999_999.0, "9999999.0");
+        check(1.0e7, "1.0E7");
+        check(1.0e10, "1.0E10");
+        check(123_456_789.125, "1.23456789125E8");
+        check(0.05, "0.05");
+        check(-1234.5, "-1234.5");
+        check(f64::MIN_POSITIVE, "2.2250738585072014E-308");
+        check(f64::NAN, "NaN");
+        check(f64::NEG_INFINITY, "-Infinity");
+        assert_eq!(to_text(&Value::Float(55.6)), "55.6");
+        assert_eq!(to_text(&Value::Float(1.0e10)), "1.0E10");
+    }
+
+    #[test]
+    fn hashes_as_java_does() {
+        assert_eq!(java_hash("hello"), 99_162_322);
+        assert_eq!(java_hash(""), 0);
+    }
+}
