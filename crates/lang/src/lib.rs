@@ -7,6 +7,7 @@
 //! told by a catalog of specs that the caller puts together.
 
 pub mod ast;
+pub mod catalog;
 pub mod diagnostic;
 pub mod plan;
 pub mod span;

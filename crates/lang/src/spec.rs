@@ -6,6 +6,8 @@
 
 use event::Type;
 
+use crate::ast::Literal;
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
     Runs,
@@ -100,8 +102,10 @@ pub struct Overload {
     /// How many of the last parameters may be given again and again (0: none): `coalesce(x…)` is 1,
     /// `map:create(k, v, …)` is 2.
     pub repeats: usize,
-    /// All arguments must have one type (`coalesce`, `maximum`).
+    /// All arguments that are not constants must have one type (`coalesce`, `maximum`).
     pub same_type: bool,
+    /// Attributes that a stream processor adds in this form, behind those of the spec.
+    pub adds: &'static [(&'static str, Type)],
 }
 
 impl Overload {
@@ -110,6 +114,7 @@ impl Overload {
             params,
             repeats: 0,
             same_type: false,
+            adds: &[],
         }
     }
 
@@ -118,7 +123,13 @@ impl Overload {
             params,
             repeats,
             same_type: false,
+            adds: &[],
         }
+    }
+
+    pub const fn adding(mut self, adds: &'static [(&'static str, Type)]) -> Overload {
+        self.adds = adds;
+        self
     }
 
     pub const fn same_type(mut self) -> Overload {
@@ -143,6 +154,16 @@ pub enum Returns {
     Rounded(usize),
 }
 
+/// One argument of a call, as far as the choice of an overload depends on it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Argument {
+    pub ty: Type,
+    /// The value of a literal; a time constant is a LONG.
+    pub literal: Option<Literal>,
+    /// A plain attribute of the input.
+    pub attribute: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionSpec {
     pub kind: FunctionKind,
@@ -155,6 +176,8 @@ pub struct FunctionSpec {
     pub returns: Returns,
     /// Attributes that a stream processor adds behind the input's.
     pub adds: &'static [(&'static str, Type)],
+    /// Added attributes that follow from the arguments (`#rdbms:query`, `#extrema:topK`).
+    pub adds_with: Option<fn(&[Argument]) -> Vec<(String, Type)>>,
     /// Reaches outside (files, databases): done by the host, never inside an expression.
     pub effect: bool,
     /// Windows: can be searched by joins and on-demand queries.
@@ -183,6 +206,7 @@ impl FunctionSpec {
             overloads: &[],
             returns: Returns::Nothing,
             adds: &[],
+            adds_with: None,
             effect: false,
             findable: true,
             origin: "core",
@@ -286,6 +310,8 @@ pub enum OptionStatus {
 pub struct OptionSpec {
     /// `*` at the end stands for any rest (`regex.*`).
     pub name: &'static str,
+    /// Other names of the same option, older or as misspelt in published apps.
+    pub aliases: &'static [&'static str],
     pub ty: OptionType,
     pub required: bool,
     /// As text; empty for none.
@@ -302,6 +328,7 @@ impl OptionSpec {
     pub const fn new(name: &'static str, ty: OptionType, doc: &'static str) -> OptionSpec {
         OptionSpec {
             name,
+            aliases: &[],
             ty,
             required: false,
             default: "",
@@ -310,6 +337,19 @@ impl OptionSpec {
             status: OptionStatus::Honoured,
             test: "",
         }
+    }
+
+    /// True for its name, an alias, and any name that a `*` at the end covers.
+    pub fn matches(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(start) => name.len() > start.len() && name.starts_with(start),
+            None => self.name == name || self.aliases.contains(&name),
+        }
+    }
+
+    pub const fn alias(mut self, aliases: &'static [&'static str]) -> OptionSpec {
+        self.aliases = aliases;
+        self
     }
 
     pub const fn required(mut self) -> OptionSpec {
@@ -338,6 +378,56 @@ impl OptionSpec {
     }
 }
 
+/// A fact about the options written in one annotation.
+#[derive(Clone, Copy, Debug)]
+pub enum Fact {
+    /// The option is written.
+    Given(&'static str),
+    /// The option is not written.
+    Absent(&'static str),
+    /// The option, or its default where it is not written, is one of these, in any case.
+    Is(&'static str, &'static [&'static str]),
+    All(&'static [Fact]),
+    Any(&'static [Fact]),
+}
+
+/// What must hold between the options of one annotation.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    ExactlyOne(&'static [&'static str]),
+    /// At least one.
+    AnyOf(&'static [&'static str]),
+    /// All or none.
+    Together(&'static [&'static str]),
+    /// A combination that is refused.
+    Never {
+        when: Fact,
+        /// The option to blame: the first of these that is written, else the annotation.
+        at: &'static [&'static str],
+        message: &'static str,
+        help: &'static str,
+    },
+}
+
+/// What a mapper reads in `@attributes`, or accepts in `@payload`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mapping {
+    /// Takes no such annotation, or the component is no mapper.
+    Nothing,
+    /// `@attributes`: names, paths or keys in the words of the format.
+    Paths,
+    /// `@attributes`: column numbers from 0.
+    Columns,
+    /// `@attributes`: `ID` or `ID[group]` of the patterns `regex.ID`.
+    Groups,
+    /// `@payload`: one template of text; the name of an attribute alone is refused.
+    Template,
+    /// `@payload`: entries `key='template'`.
+    Entries,
+    /// `@payload`: entries `attribute='column'`, columns from 0.
+    ColumnEntries,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectorSpec {
     pub kind: ConnectorKind,
@@ -347,7 +437,15 @@ pub struct ConnectorSpec {
     pub origin: &'static str,
     pub status: Status,
     pub summary: &'static str,
+    /// Its own options; see [`ConnectorSpec::all_options`] for those that every such component has.
     pub options: &'static [OptionSpec],
+    pub rules: &'static [Rule],
+    /// What it reads in `@attributes` or `@payload`.
+    pub mapping: Mapping,
+    /// Transport properties of a source by name; `*` for any.
+    pub properties: &'static [&'static str],
+    /// Stream functions and functions: their parameters.
+    pub function: Option<&'static FunctionSpec>,
     /// Accepts `dep:…` deployment properties (it exposes a service).
     pub exposes_service: bool,
     /// Other names of the same thing (`http-request` sink for `http-call`).
@@ -355,3 +453,77 @@ pub struct ConnectorSpec {
     /// A complete app that uses it.
     pub example: &'static str,
 }
+
+impl ConnectorSpec {
+    /// The start of every spec; fields are then set by struct update.
+    pub const fn new(
+        kind: ConnectorKind,
+        name: &'static str,
+        origin: &'static str,
+        summary: &'static str,
+    ) -> ConnectorSpec {
+        ConnectorSpec {
+            kind,
+            name,
+            origin,
+            status: Status::Known,
+            summary,
+            options: &[],
+            rules: &[],
+            mapping: Mapping::Nothing,
+            properties: &[],
+            function: None,
+            exposes_service: false,
+            aliases: &[],
+            example: "",
+        }
+    }
+
+    /// The spec of a stream function or function, made from its parameters.
+    pub const fn of_function(
+        kind: ConnectorKind,
+        name: &'static str,
+        origin: &'static str,
+        function: &'static FunctionSpec,
+    ) -> ConnectorSpec {
+        ConnectorSpec {
+            status: function.status,
+            function: Some(function),
+            example: function.example,
+            ..ConnectorSpec::new(kind, name, origin, function.summary)
+        }
+    }
+
+    /// The options of this component, then those that every component of its kind has.
+    pub fn all_options(&self) -> impl Iterator<Item = &'static OptionSpec> {
+        let common: &'static [OptionSpec] = match self.kind {
+            ConnectorKind::Sink => SINK_OPTIONS,
+            ConnectorKind::Store => STORE_OPTIONS,
+            _ => &[],
+        };
+        self.options.iter().chain(common)
+    }
+
+    /// The spec of an option by its name, an alias of it, or a `*` name that covers it.
+    pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
+        self.all_options().find(|o| o.matches(name))
+    }
+}
+
+/// Options that every sink has beside its own.
+pub const SINK_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
+    "on.error",
+    OptionType::OneOf(&["LOG", "WAIT", "STREAM", "STORE"]),
+    "What happens to an event while the other side is not reachable: log and drop it, wait for the \
+     connection, send it to the fault stream, or keep it in the error store.",
+)
+.default("LOG")];
+
+/// Options that every store has beside its own.
+pub const STORE_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
+    "on.error",
+    OptionType::OneOf(&["RETRY", "LOG", "STORE"]),
+    "What happens to a write while the store is not reachable: try again until it is, log and drop \
+     it, or keep it in the error store.",
+)
+.default("RETRY")];

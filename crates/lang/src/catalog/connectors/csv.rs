@@ -1,0 +1,67 @@
+//! Lines of separated values, in both directions.
+
+use super::{bool, text};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionStatus, Status};
+
+pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        text(
+            "delimiter",
+            "One or more characters between values; `\\t` is a tab.",
+        )
+        .default(","),
+        bool("header", "false", "Leaves out the first message.").alias(&["header.present"]),
+        bool(
+            "fail.on.unknown.attribute",
+            "true",
+            "Drops an event with a bad value; false: the value is null.",
+        ),
+        bool(
+            "event.grouping.enabled",
+            "false",
+            "Without effect: the lines of one message are always one chunk.",
+        )
+        .status(OptionStatus::Ignored),
+    ],
+    mapping: Mapping::Columns,
+    example: "@source(type='inMemory', topic='in',
+    @map(type='csv', delimiter='|', @attributes(symbol='0', price='2')))
+define stream Trades (symbol string, price double);
+from Trades select symbol insert into Out;",
+    ..ConnectorSpec::new(
+        ConnectorKind::SourceMapper,
+        "csv",
+        "map-csv",
+        "Reads events from separated values.",
+    )
+};
+
+pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        text("delimiter", "One or more characters between values.").default(","),
+        bool(
+            "header",
+            "false",
+            "Writes the names of the attributes first.",
+        )
+        .alias(&["header.present"]),
+        bool(
+            "event.grouping.enabled",
+            "false",
+            "One message for a chunk; false: one each.",
+        ),
+    ],
+    mapping: Mapping::ColumnEntries,
+    example: "@sink(type='log', @map(type='csv', header='true'))
+define stream Trades (symbol string, price double);",
+    ..ConnectorSpec::new(
+        ConnectorKind::SinkMapper,
+        "csv",
+        "map-csv",
+        "Writes events as separated values.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE_MAPPER, SINK_MAPPER];

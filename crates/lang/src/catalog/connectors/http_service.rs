@@ -1,0 +1,123 @@
+//! HTTP as a server: the `http` source, services with their responses, and the WebSub hub.
+
+use super::http::{CLIENT, HEADERS, LISTENER};
+use super::{list, millis, text};
+use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec};
+
+const SOURCE_ID: OptionSpec = text(
+    "source.id",
+    "Joins the requests of a source with the sink of their responses.",
+)
+.required();
+const HUB_ID: OptionSpec = text("hub.id", "Joins the source and the sink of one hub.").required();
+const HUB_TABLE: OptionSpec = text("table.name", "Table of the subscriptions.").required();
+
+pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    options: LISTENER,
+    properties: &["*"],
+    exposes_service: true,
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "http",
+        "io-http",
+        "Receives the body of each POST request and answers 200 when it has been processed.",
+    )
+};
+
+pub const SERVICE: ConnectorSpec = ConnectorSpec {
+    options: super::options!(
+        LISTENER,
+        &[
+            SOURCE_ID,
+            millis(
+                "connection.timeout",
+                "120000",
+                "Answers 504 when no response came by then."
+            ),
+        ],
+    ),
+    properties: &["*"],
+    exposes_service: true,
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "http-service",
+        "io-http",
+        "Receives requests and holds each until the response sink of the same id answers it.",
+    )
+};
+
+/// The old name of [`SERVICE`].
+pub const REQUEST_SOURCE: ConnectorSpec = ConnectorSpec {
+    name: "http-request",
+    ..SERVICE
+};
+
+pub const SERVICE_RESPONSE: ConnectorSpec = ConnectorSpec {
+    options: &[
+        SOURCE_ID,
+        text(
+            "message.id",
+            "Id of the request to answer, from `trp:messageId`.",
+        )
+        .required()
+        .dynamic(),
+        HEADERS,
+        text(
+            "status.code",
+            "Status of the answer (an extension of ours).",
+        )
+        .default("200")
+        .dynamic(),
+    ],
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "http-service-response",
+        "io-http",
+        "Answers a request that the service source of the same id received.",
+    )
+};
+
+/// The old name of [`SERVICE_RESPONSE`].
+pub const RESPONSE_SINK: ConnectorSpec = ConnectorSpec {
+    name: "http-response",
+    ..SERVICE_RESPONSE
+};
+
+pub const WEBSUB_SOURCE: ConnectorSpec = ConnectorSpec {
+    options: super::options!(
+        LISTENER,
+        &[
+            HUB_ID,
+            HUB_TABLE,
+            list("topic.list", "Topics that may be subscribed to.").required()
+        ],
+    ),
+    properties: &["*"],
+    exposes_service: true,
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "websubhub",
+        "io-http",
+        "Receives subscriptions to the topics of a WebSub hub.",
+    )
+};
+
+pub const WEBSUB_SINK: ConnectorSpec = ConnectorSpec {
+    options: super::options!(&[HUB_ID, HUB_TABLE], CLIENT),
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "websubhub",
+        "io-http",
+        "Posts each payload to every subscriber of its topic.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[
+    SOURCE,
+    SERVICE,
+    REQUEST_SOURCE,
+    SERVICE_RESPONSE,
+    RESPONSE_SINK,
+    WEBSUB_SOURCE,
+    WEBSUB_SINK,
+];

@@ -1,0 +1,37 @@
+//! `inMemory`: topics inside one server, across apps.
+
+use super::text;
+use crate::spec::{ConnectorKind, ConnectorSpec, Status};
+
+pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[text(
+        "topic",
+        "Topic to subscribe to; its name is shared by all apps.",
+    )
+    .required()],
+    example: "@source(type='inMemory', topic='trades', @map(type='passThrough'))
+define stream Trades (symbol string, price double);
+from Trades select symbol insert into Out;",
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "inMemory",
+        "core",
+        "Receives the events that other streams and apps of the server publish to a topic.",
+    )
+};
+
+pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[text("topic", "Topic to publish to.").required().dynamic()],
+    example: "@sink(type='inMemory', topic='trades', @map(type='passThrough'))
+define stream Trades (symbol string, price double);",
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "inMemory",
+        "core",
+        "Publishes events to a topic inside the server; every subscriber gets them in order.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE, SINK];

@@ -1,0 +1,72 @@
+//! JSON documents, in both directions.
+
+use super::{bool, text};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, Status};
+
+pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        text(
+            "enclosing.element",
+            "JSONPath of the part to map; only used with `@attributes`.",
+        )
+        .default("$"),
+        bool(
+            "fail.on.missing.attribute",
+            "true",
+            "Drops an event that lacks an attribute; false: the attribute is null.",
+        ),
+        bool(
+            "event.grouping.enabled",
+            "true",
+            "All events of a document are one chunk; false: each is its own.",
+        ),
+    ],
+    mapping: Mapping::Paths,
+    example: "@source(type='inMemory', topic='in',
+    @map(type='json', @attributes(symbol='$.trade.symbol', price='$.trade.price')))
+define stream Trades (symbol string, price double);
+from Trades select symbol insert into Out;",
+    ..ConnectorSpec::new(
+        ConnectorKind::SourceMapper,
+        "json",
+        "map-json",
+        "Reads events from JSON text.",
+    )
+};
+
+pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        bool(
+            "validate.json",
+            "false",
+            "Parses the result and drops it when it is not JSON.",
+        ),
+        text(
+            "enclosing.element",
+            "Dotted path that is put around the result.",
+        ),
+        bool(
+            "event.grouping.enabled",
+            "true",
+            "A chunk of several events is one array; false: one document each.",
+        ),
+        bool(
+            "enable.null.attribute.value",
+            "false",
+            "Null is written as `null`; false: as the text \"undefined\".",
+        ),
+    ],
+    mapping: Mapping::Template,
+    example: "@sink(type='log', @map(type='json', @payload('{\"s\":\"{{symbol}}\"}')))
+define stream Trades (symbol string, price double);",
+    ..ConnectorSpec::new(
+        ConnectorKind::SinkMapper,
+        "json",
+        "map-json",
+        "Writes events as JSON text.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE_MAPPER, SINK_MAPPER];

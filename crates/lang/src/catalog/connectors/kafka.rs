@@ -1,0 +1,208 @@
+//! Kafka: source and sink, the pair over two data centres, and replay of offsets.
+
+use super::{bool, choice, int, list, pairs, text};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, Rule};
+
+const BROKERS: OptionSpec =
+    list("bootstrap.servers", "Brokers to ask first, as `host:port`.").required();
+const GROUP: OptionSpec = text("group.id", "Consumer group.").required();
+const BINARY: OptionSpec = bool(
+    "is.binary.message",
+    "false",
+    "Payloads are bytes instead of text.",
+);
+const OFFSETS: OptionSpec = text(
+    "topic.offsets.map",
+    "Offsets to start from, `topic=offset,topic=offset`.",
+);
+const PROPERTIES: OptionSpec = pairs(
+    "optional.configuration",
+    "Further client properties; values cannot hold a comma.",
+);
+const SINK_ID: OptionSpec = text(
+    "sink.id",
+    "Joins the replay request sink and the response source.",
+)
+.required();
+const KEY: OptionSpec = text("key", "Key of the record.").dynamic();
+const THREADING: OptionSpec = choice(
+    "threading.option",
+    &["single.thread", "topic.wise", "partition.wise"],
+    "",
+    "One consumer for all, one for each topic, or one for each partition.",
+)
+.required();
+const PARTITIONS: OptionSpec = list(
+    "partition.no.list",
+    "Partitions to read of every topic; with it partitions are assigned, without it the group \
+     shares them out.",
+);
+const SEQUENCE: OptionSpec = text(
+    "sequence.id",
+    "Name in the sequence header, by which a source drops repeated records.",
+);
+
+const READ_PROPERTIES: &[&str] = &[
+    "topic",
+    "partition",
+    "key",
+    "offset",
+    "record.timestamp",
+    "event.timestamp",
+    "check.sum",
+];
+
+const PARTITION_WISE_NEEDS_LIST: Rule = Rule::Never {
+    when: Fact::All(&[
+        Fact::Is("threading.option", &["partition.wise"]),
+        Fact::Absent("partition.no.list"),
+    ]),
+    at: &["threading.option"],
+    message: "threading option 'partition.wise' needs option 'partition.no.list'",
+    help: "list the partitions, or use 'topic.wise'",
+};
+
+const READ_OPTIONS: &[OptionSpec] = &[
+    PARTITIONS,
+    bool(
+        "seq.enabled",
+        "false",
+        "Drops repeated records by the sequence header of the sink.",
+    ),
+    BINARY,
+    OFFSETS,
+    bool(
+        "enable.offsets.commit",
+        "true",
+        "Whether offsets are committed at all.",
+    ),
+    bool(
+        "enable.async.commit",
+        "true",
+        "Commits by hand without waiting for the answer.",
+    ),
+    PROPERTIES,
+];
+
+pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    options: super::options!(
+        &[
+            BROKERS,
+            list("topic.list", "Topics to read.").required(),
+            GROUP,
+            THREADING
+        ],
+        READ_OPTIONS,
+    ),
+    rules: &[PARTITION_WISE_NEEDS_LIST],
+    properties: READ_PROPERTIES,
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "kafka",
+        "io-kafka",
+        "Reads records of Kafka topics as a member of a group or from fixed partitions.",
+    )
+};
+
+pub const SINK: ConnectorSpec = ConnectorSpec {
+    options: &[
+        BROKERS,
+        text("topic", "Topic to write to.").required().dynamic(),
+        int(
+            "partition.no",
+            "",
+            "Partition; without it the client chooses by the key.",
+        )
+        .dynamic(),
+        KEY,
+        SEQUENCE,
+        BINARY,
+        bool(
+            "is.synchronous",
+            "false",
+            "Waits for the answer of the broker to each record.",
+        ),
+        PROPERTIES,
+    ],
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "kafka",
+        "io-kafka",
+        "Writes one record for each payload to a Kafka topic.",
+    )
+};
+
+pub const MULTI_DC_SOURCE: ConnectorSpec = ConnectorSpec {
+    options: &[
+        list("bootstrap.servers", "Two brokers, one of each data centre.").required(),
+        text("topic", "The topic to read in both.").required(),
+        int("partition.no", "0", "Partition to read."),
+        BINARY,
+        PROPERTIES,
+    ],
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "kafkaMultiDC",
+        "io-kafka",
+        "Reads one topic from two clusters, drops repeated records and restores their order.",
+    )
+};
+
+pub const MULTI_DC_SINK: ConnectorSpec = ConnectorSpec {
+    options: &[
+        BROKERS,
+        text("topic", "Topic to write to in every cluster.")
+            .required()
+            .dynamic(),
+        SEQUENCE,
+        KEY,
+        int("partition.no", "0", "Partition to write to.").dynamic(),
+        BINARY,
+        PROPERTIES,
+    ],
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "kafkaMultiDC",
+        "io-kafka",
+        "Writes every record to several clusters with a sequence header.",
+    )
+};
+
+pub const REPLAY_REQUEST: ConnectorSpec = ConnectorSpec {
+    options: &[SINK_ID],
+    ..ConnectorSpec::new(
+        ConnectorKind::Sink,
+        "kafka-replay-request",
+        "io-kafka",
+        "Asks the replay source of the same id for a range of offsets of a partition.",
+    )
+};
+
+pub const REPLAY_RESPONSE: ConnectorSpec = ConnectorSpec {
+    options: super::options!(
+        &[
+            BROKERS,
+            SINK_ID,
+            GROUP,
+            THREADING,
+            list("topic.list", "Topics that may be replayed.")
+        ],
+        READ_OPTIONS,
+    ),
+    properties: READ_PROPERTIES,
+    ..ConnectorSpec::new(
+        ConnectorKind::Source,
+        "kafka-replay-response",
+        "io-kafka",
+        "Delivers the records that a replay request asked for.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[
+    SOURCE,
+    SINK,
+    MULTI_DC_SOURCE,
+    MULTI_DC_SINK,
+    REPLAY_REQUEST,
+    REPLAY_RESPONSE,
+];

@@ -1,0 +1,25 @@
+//! `passThrough`: events as they are, the mapper where no `@map` is written.
+
+use crate::spec::{ConnectorKind, ConnectorSpec, Status};
+
+pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    ..ConnectorSpec::new(
+        ConnectorKind::SourceMapper,
+        "passThrough",
+        "core",
+        "Takes events as they come; values are matched to attributes by position.",
+    )
+};
+
+pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    ..ConnectorSpec::new(
+        ConnectorKind::SinkMapper,
+        "passThrough",
+        "core",
+        "Hands events over as they are.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE_MAPPER, SINK_MAPPER];

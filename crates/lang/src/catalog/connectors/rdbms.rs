@@ -1,0 +1,187 @@
+//! Relational databases: tables, and SQL inside queries.
+
+use event::Type;
+
+use super::{bool, pairs, text};
+use crate::ast::Literal;
+use crate::spec::{
+    Argument, ConnectorKind, ConnectorSpec, Fact, FunctionKind, FunctionSpec, OptionSpec,
+    OptionStatus, Overload, Param, Rule, Status, Types,
+};
+
+const NO_LOCAL_SETTINGS: Fact = Fact::All(&[
+    Fact::Absent("datasource"),
+    Fact::Absent("jndi.resource"),
+    Fact::Any(&[
+        Fact::Given("username"),
+        Fact::Given("password"),
+        Fact::Given("jdbc.driver.name"),
+    ]),
+    Fact::Absent("jdbc.url"),
+]);
+
+pub const STORE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        text(
+            "jdbc.url",
+            "The database: `jdbc:sqlite:FILE` and the URLs of H2 run inside Headwater.",
+        ),
+        text(
+            "username",
+            "User of the database; the embedded one has none.",
+        ),
+        text(
+            "password",
+            "Password of the user; the embedded one has none.",
+        ),
+        text(
+            "jdbc.driver.name",
+            "Driver class; the database follows from the URL.",
+        ),
+        pairs(
+            "pool.properties",
+            "Settings of the connection pool; the embedded one has none.",
+        )
+        .status(OptionStatus::Ignored),
+        text("jndi.resource", "Named data source of a Java server.").status(OptionStatus::Refused),
+        text(
+            "datasource",
+            "Data source of the server configuration; it wins over jdbc.url.",
+        ),
+        text(
+            "table.name",
+            "Name of the table in the database; that of the table by default.",
+        ),
+        pairs("field.length", "Lengths of text columns, `column:length`."),
+        text(
+            "table.check.query",
+            "Statement that shows whether the table exists.",
+        )
+        .status(OptionStatus::Ignored),
+        bool(
+            "use.collation",
+            "false",
+            "Adds a collation to text columns (MySQL, SQL Server).",
+        )
+        .status(OptionStatus::Ignored),
+        bool(
+            "allow.null.values",
+            "false",
+            "Writes and reads null in columns that are not text.",
+        ),
+        OptionSpec::new(
+            "isAutoCommit",
+            crate::spec::OptionType::Bool,
+            "No option of a store: it belongs to a data source. Each chunk is one transaction.",
+        )
+        .status(OptionStatus::Ignored),
+    ],
+    rules: &[
+        Rule::AnyOf(&["jdbc.url", "datasource", "jndi.resource"]),
+        Rule::Never {
+            when: NO_LOCAL_SETTINGS,
+            at: &["username", "jdbc.driver.name", "password"],
+            message: "store 'rdbms' has a user or driver but no option 'jdbc.url'",
+            help: "add jdbc.url, for instance 'jdbc:sqlite:data.db'",
+        },
+    ],
+    example: "@store(type='rdbms', jdbc.url='jdbc:sqlite:trades.db')
+@PrimaryKey('symbol')
+define table Latest (symbol string, price double);
+define stream Trades (symbol string, price double);
+from Trades update or insert into Latest on Latest.symbol == symbol;",
+    ..ConnectorSpec::new(
+        ConnectorKind::Store,
+        "rdbms",
+        "store-rdbms",
+        "Keeps a table in a relational database.",
+    )
+};
+
+const DATASOURCE: Param = Param::new(
+    "datasource.name",
+    Types::STRING,
+    "Data source of the server configuration.",
+)
+.constant();
+const DEFINITION: Param = Param::new(
+    "attribute.definition.list",
+    Types::STRING,
+    "Names and types of the result, `name type, name type`.",
+)
+.constant();
+const QUERY: Param = Param::new(
+    "query",
+    Types::STRING,
+    "The statement, with `?` for parameters.",
+);
+const PARAMETER: Param = Param::new("parameter", Types::BASIC, "Value of a `?`.");
+
+/// `name type, name type` as attributes; what cannot be read is left out.
+fn definitions(arguments: &[Argument]) -> Vec<(String, Type)> {
+    let Some(Literal::String(text)) = arguments.get(1).and_then(|a| a.literal.as_ref()) else {
+        return Vec::new();
+    };
+    text.split(',')
+        .filter_map(|part| {
+            let (name, ty) = part.trim().rsplit_once(char::is_whitespace)?;
+            Some((name.trim().to_owned(), Type::from_name(ty)?))
+        })
+        .collect()
+}
+
+const fn sql(name: &'static str, summary: &'static str) -> FunctionSpec {
+    FunctionSpec {
+        effect: true,
+        origin: "store-rdbms",
+        status: Status::Known,
+        ..FunctionSpec::new(FunctionKind::StreamProcessor, "rdbms", name, summary)
+    }
+}
+
+pub const QUERY_FUNCTION: FunctionSpec = FunctionSpec {
+    overloads: &[
+        Overload::new(&[DATASOURCE, DEFINITION, QUERY]),
+        Overload::repeating(&[DATASOURCE, DEFINITION, QUERY, PARAMETER], 1),
+    ],
+    adds_with: Some(definitions),
+    ..sql(
+        "query",
+        "Runs a SELECT for each event: one event for each row found.",
+    )
+};
+
+pub const CUD: FunctionSpec = FunctionSpec {
+    overloads: &[
+        Overload::new(&[DATASOURCE, QUERY]),
+        Overload::repeating(&[DATASOURCE, QUERY, PARAMETER], 1),
+    ],
+    adds: &[("numRecords", Type::Int)],
+    ..sql("cud", "Runs an INSERT, UPDATE or DELETE for each event.")
+};
+
+pub const PROCEDURE: FunctionSpec = FunctionSpec {
+    overloads: &[
+        Overload::new(&[DATASOURCE, DEFINITION, QUERY]),
+        Overload::repeating(&[DATASOURCE, DEFINITION, QUERY, PARAMETER], 1),
+    ],
+    adds_with: Some(definitions),
+    ..sql(
+        "procedure",
+        "Calls a stored procedure of Oracle for each event.",
+    )
+};
+
+pub const FUNCTIONS: &[FunctionSpec] = &[QUERY_FUNCTION, CUD, PROCEDURE];
+
+const fn row(name: &'static str, function: &'static FunctionSpec) -> ConnectorSpec {
+    ConnectorSpec::of_function(ConnectorKind::StreamFunction, name, "store-rdbms", function)
+}
+
+pub const CONNECTORS: &[ConnectorSpec] = &[
+    STORE,
+    row("rdbms:query", &QUERY_FUNCTION),
+    row("rdbms:cud", &CUD),
+    row("rdbms:procedure", &PROCEDURE),
+];

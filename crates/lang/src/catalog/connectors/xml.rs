@@ -1,0 +1,82 @@
+//! XML documents, in both directions.
+
+use super::{bool, pairs, text};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, Mapping, Rule, Status};
+
+pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        pairs("namespaces", "Prefixes of the paths, `p=uri,q=uri`."),
+        text(
+            "enclosing.element",
+            "XPath of the elements whose children are the events.",
+        ),
+        bool(
+            "enclosing.element.as.event",
+            "false",
+            "The elements found are the events themselves; always so when streaming.",
+        )
+        .alias(&["enclosingElementAsEvent"]),
+        bool(
+            "fail.on.missing.attribute",
+            "true",
+            "Drops an event that lacks an attribute; false: the attribute is null.",
+        ),
+        bool(
+            "enable.streaming.xml.content",
+            "false",
+            "A message is a piece of a document; reading goes on with the next one.",
+        ),
+        bool(
+            "extract.leaf.node.data",
+            "false",
+            "One event for each leaf, with the values of all that encloses it.",
+        ),
+    ],
+    rules: &[Rule::Never {
+        when: Fact::All(&[
+            Fact::Is("enable.streaming.xml.content", &["true"]),
+            Fact::Absent("enclosing.element"),
+        ]),
+        at: &["enable.streaming.xml.content"],
+        message: "streaming of XML needs option 'enclosing.element'",
+        help: "name the elements that are the events, for instance enclosing.element='/osm/node'",
+    }],
+    mapping: Mapping::Paths,
+    example: "@source(type='inMemory', topic='in', @map(type='xml',
+    enclosing.element='/trades', @attributes(symbol='symbol', price='@price')))
+define stream Trades (symbol string, price double);
+from Trades select symbol insert into Out;",
+    ..ConnectorSpec::new(
+        ConnectorKind::SourceMapper,
+        "xml",
+        "map-xml",
+        "Reads events from XML text, whole documents or a stream of pieces.",
+    )
+};
+
+pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    options: &[
+        bool(
+            "validate.xml",
+            "false",
+            "Parses a payload of your own and drops it when it is bad.",
+        ),
+        text(
+            "enclosing.element",
+            "Opening tag put around the events instead of `<events>`.",
+        ),
+    ],
+    mapping: Mapping::Template,
+    example: "@sink(type='log', @map(type='xml'))
+define stream Trades (symbol string, price double);",
+    ..ConnectorSpec::new(
+        ConnectorKind::SinkMapper,
+        "xml",
+        "map-xml",
+        "Writes events as XML text.",
+    )
+};
+
+pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE_MAPPER, SINK_MAPPER];
