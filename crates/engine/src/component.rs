@@ -1,0 +1,284 @@
+//! What a window, aggregator or function is to the engine.
+//!
+//! Each kind is a `&dyn` constant in the slice of its folder's `mod.rs`. It carries its spec and
+//! makes, for one place in an app, an operator that holds the state of that place for all
+//! partition keys.
+//!
+//! Never here: clocks, threads, I/O. Time arrives in the contexts.
+
+use crate::emission::Emission;
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
+use lang::spec::FunctionSpec;
+
+/// Dense number of a partition key; 0 outside partitions. State of a place is kept per key.
+pub type Key = u32;
+
+/// Dense number of a (partition key, group key) pair of one query. Numbers are reused after
+/// `remove`.
+pub type Group = u32;
+
+/// An argument as known when the plan is made.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    pub ty: Type,
+    /// Its value, where it is a literal.
+    pub constant: Option<Value>,
+    /// Its index in the row, where it is a plain attribute.
+    pub attribute: Option<usize>,
+}
+
+impl Argument {
+    /// The value of an integral constant (INT, LONG, time).
+    pub fn constant_long(&self) -> Option<i64> {
+        match self.constant {
+            Some(Value::Int(v)) => Some(i64::from(v)),
+            Some(Value::Long(v)) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+/// A component refuses its arguments: a fault in the app, found when it is made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+// ---- scalar functions ----
+
+/// A scalar function, by name in `function::FUNCTIONS`.
+pub trait Function: Sync {
+    fn spec(&self) -> &'static FunctionSpec;
+    fn bind(&self, args: &[Argument]) -> Result<Box<dyn Evaluate>, Refused>;
+}
+
+/// One call site of a scalar function.
+pub trait Evaluate: Send {
+    /// One result per row. A row that fails is reported by [`EvalContext::fail`] and gets null.
+    fn evaluate(&mut self, args: &[Column], rows: usize, context: &mut EvalContext<'_>) -> Column;
+
+    /// May a row fail? If so, a right side of `and`, `or` or `ifThenElse` is evaluated only on the
+    /// rows that need it.
+    fn is_fallible(&self) -> bool {
+        true
+    }
+
+    /// Call sites with state (`math:rand`) save it here.
+    fn save(&self, _writer: &mut Writer) {}
+
+    fn restore(&mut self, _reader: &mut Reader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+/// What an expression may ask of its surroundings.
+pub struct EvalContext<'a> {
+    /// Application clock, milliseconds.
+    pub now: i64,
+    /// Wall clock, milliseconds; differs from `now` in playback.
+    pub wall: i64,
+    /// Timestamps of the rows, for `eventTimestamp()`.
+    pub times: &'a Times,
+    /// Facts of the app that functions may ask for.
+    pub environment: &'a Environment,
+    /// State of the generator behind `UUID()`; part of the snapshot.
+    pub seed: &'a mut u64,
+    failures: &'a mut Vec<Failure>,
+    /// Row of the whole batch for each row seen, while only some rows are evaluated.
+    rows: Option<&'a [u32]>,
+}
+
+/// The first thing that went wrong in a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    pub row: u32,
+    pub message: String,
+}
+
+/// Facts of the app and its surroundings that never change while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    pub app: String,
+    /// IANA name of the zone that `time:*` functions use; empty for UTC.
+    pub zone: String,
+    /// `@app:compat('siddhi-5.1')`.
+    pub compat: bool,
+}
+
+impl<'a> EvalContext<'a> {
+    pub fn new(
+        now: i64,
+        wall: i64,
+        times: &'a Times,
+        environment: &'a Environment,
+        seed: &'a mut u64,
+        failures: &'a mut Vec<Failure>,
+    ) -> EvalContext<'a> {
+        EvalContext {
+            now,
+            wall,
+            times,
+            environment,
+            seed,
+            failures,
+            rows: None,
+        }
+    }
+
+    /// The row fails: its chunk will not leave the query.
+    pub fn fail(&mut self, row: usize, message: impl Into<String>) {
+        let row = self.rows.map_or(row as u32, |rows| rows[row]);
+        self.failures.push(Failure {
+            row,
+            message: message.into(),
+        });
+    }
+
+    /// Timestamp of a row of those being evaluated.
+    pub fn time(&self, row: usize) -> i64 {
+        self.times
+            .at(self.rows.map_or(row, |rows| rows[row] as usize))
+    }
+
+    /// The same surroundings for some rows of those being evaluated: `rows` are numbers in the
+    /// whole batch.
+    pub fn narrowed<'b>(&'b mut self, rows: &'b [u32]) -> EvalContext<'b> {
+        EvalContext {
+            now: self.now,
+            wall: self.wall,
+            times: self.times,
+            environment: self.environment,
+            seed: &mut *self.seed,
+            failures: &mut *self.failures,
+            rows: Some(rows),
+        }
+    }
+
+    /// Number in the whole batch of a row of those being evaluated.
+    pub fn whole_row(&self, row: usize) -> u32 {
+        self.rows.map_or(row as u32, |rows| rows[row])
+    }
+}
+
+// ---- aggregators ----
+
+/// An aggregator, by name in `aggregator::AGGREGATORS`.
+pub trait Aggregator: Sync {
+    fn spec(&self) -> &'static FunctionSpec;
+
+    /// `removes`: EXPIRED rows will arrive, so that values must be kept where there is no inverse.
+    fn bind(&self, args: &[Argument], removes: bool) -> Result<Box<dyn Aggregate>, Refused>;
+}
+
+/// One occurrence of an aggregator in a query: its state for every group.
+///
+/// The order of float operations is the order of the rows: no re-association.
+pub trait Aggregate: Send {
+    /// For each row of the range: add it (CURRENT) or remove it (EXPIRED) in its group, then append
+    /// the group's value to `out`. Groups not seen before start empty.
+    fn scan(&mut self, scan: &Scan<'_>, context: &mut EvalContext<'_>, out: &mut ColumnBuilder);
+
+    /// Back to empty, on RESET and when a group number is given back.
+    fn clear(&mut self, group: Group);
+
+    /// Nothing is left of the group, so that its number may be given back (`canDestroy`).
+    fn is_empty(&self, group: Group) -> bool;
+
+    /// State of one group, versioned by the first byte.
+    fn save(&self, group: Group, writer: &mut Writer);
+
+    fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError>;
+}
+
+/// The rows of one scan.
+#[derive(Clone, Copy)]
+pub struct Scan<'a> {
+    pub args: &'a [Column],
+    pub start: usize,
+    pub end: usize,
+    pub groups: Groups<'a>,
+    /// True where the row is EXPIRED.
+    pub expired: Option<&'a [bool]>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Groups<'a> {
+    One(Group),
+    PerRow(&'a [Group]),
+}
+
+// ---- windows ----
+
+/// A window, by name in `window::WINDOWS`.
+pub trait Window: Sync {
+    fn spec(&self) -> &'static FunctionSpec;
+    fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused>;
+}
+
+/// What a window is told when the plan is made.
+pub struct WindowSetup<'a> {
+    pub args: &'a [Argument],
+    /// The rows it will see: only attributes used behind it or by its own arguments.
+    pub schema: &'a Schema,
+    /// EXPIRED rows are asked for: by the output clause, a join, or as a named window.
+    pub expired_wanted: bool,
+    /// Its content will be searched by a join or on demand.
+    pub is_searched: bool,
+    pub environment: &'a Environment,
+}
+
+/// One window of an app: its state for every partition key.
+///
+/// Rows that are kept are copied into storage of the window's own, so that they never pin a
+/// decoder's buffers; emitted batches may share the window's storage.
+pub trait WindowOperator: Send {
+    /// Takes a batch of CURRENT rows of one key, chunk by chunk, and appends what it emits to
+    /// `out`, a chunk per emission. Deadlines are set by [`WindowContext::notify`].
+    fn process(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    );
+
+    /// A deadline is due; `context.now` is the clock at which it is served, which in playback may
+    /// be later than `due`.
+    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission);
+
+    /// The state of a key begins: when the app starts, or when a partition key appears.
+    fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
+
+    /// What a join or an on-demand query finds, in storage order; `None` where nothing is kept.
+    fn content(&self, key: Key) -> Option<Batch>;
+
+    /// Rows that a due timer would still emit, for `held_in_windows`.
+    fn held(&self, key: Key) -> usize;
+
+    /// Heap bytes of a key's state.
+    fn bytes(&self, key: Key) -> usize;
+
+    fn remove(&mut self, key: Key);
+
+    /// State of one key, versioned by the first byte. Deadlines are saved by the engine.
+    fn save(&self, key: Key, writer: &mut Writer);
+
+    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError>;
+}
+
+/// The clock, and the one way to be called back.
+pub struct WindowContext<'a> {
+    /// Application clock of the call; a batch carries a clock per chunk ([`Batch::clock_at`]).
+    pub now: i64,
+    pub wall: i64,
+    /// Deadlines set during the call; the engine arms one alarm per window and key.
+    pub deadlines: &'a mut Vec<i64>,
+    pub failures: &'a mut Vec<Failure>,
+}
+
+impl WindowContext<'_> {
+    /// Ask for [`WindowOperator::alarm`] at `time`.
+    pub fn notify(&mut self, time: i64) {
+        self.deadlines.push(time);
+    }
+}
