@@ -12,3 +12,4 @@ pub mod diagnostic;
 pub mod plan;
 pub mod span;
 pub mod spec;
+pub mod store;
