@@ -1,23 +1,43 @@
 //! What an operator emits: an ordered program of rows, kinds, resets and chunk ends.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type};
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, TimesBuilder, Type};
 
-/// Rows `start..end` of a source, emitted with one kind.
+/// A step of the program.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    source: u32,
-    start: u32,
-    end: u32,
-    expired: bool,
-    /// `None`: the rows keep their timestamps.
-    time: Option<i64>,
+enum Run {
+    /// Rows `start..end` of a source, emitted with one kind.
+    Rows {
+        source: u32,
+        start: u32,
+        end: u32,
+        expired: bool,
+        /// `None`: the rows keep their timestamps.
+        time: Option<i64>,
+    },
+    /// `count` pairs of an EXPIRED row stamped with `time` and a CURRENT row, from two sources.
+    Pairs {
+        expired: (u32, u32),
+        current: (u32, u32),
+        count: u32,
+        time: i64,
+    },
+}
+
+impl Run {
+    fn len(&self) -> u32 {
+        match self {
+            Run::Rows { start, end, .. } => end - start,
+            Run::Pairs { count, .. } => 2 * count,
+        }
+    }
 }
 
 /// Collects runs of rows from several batches and makes one batch of them.
 ///
-/// Rows are named, not copied, until [`Emission::finish`]; a program that is one whole batch is
+/// Rows are named, not copied, until [`Emission::finish`]; a program that is one range of rows is
 /// handed on without a copy at all.
 #[derive(Default, Debug)]
 pub struct Emission {
@@ -26,6 +46,7 @@ pub struct Emission {
     rows: u32,
     resets: Vec<Reset>,
     ends: Vec<u32>,
+    /// One per chunk, or a single one while all chunks have the same.
     clocks: Vec<i64>,
 }
 
@@ -46,42 +67,56 @@ impl Emission {
     }
 
     /// Rows of a source as CURRENT, with their own timestamps.
-    pub fn current(&mut self, source: u32, rows: std::ops::Range<usize>) {
+    pub fn current(&mut self, source: u32, rows: Range<usize>) {
         self.push(source, rows, false, None);
     }
 
     /// Rows of a source as EXPIRED, stamped with `time`.
-    pub fn expired(&mut self, source: u32, rows: std::ops::Range<usize>, time: i64) {
+    pub fn expired(&mut self, source: u32, rows: Range<usize>, time: i64) {
         self.push(source, rows, true, Some(time));
     }
 
     /// Rows of a source with any kind; `time` absent: with their own timestamps.
-    pub fn push(
-        &mut self,
-        source: u32,
-        rows: std::ops::Range<usize>,
-        expired: bool,
-        time: Option<i64>,
-    ) {
+    pub fn push(&mut self, source: u32, rows: Range<usize>, expired: bool, time: Option<i64>) {
         if rows.is_empty() {
             return;
         }
-        let run = Run {
+        let (start, end) = (rows.start as u32, rows.end as u32);
+        self.rows += end - start;
+        if let Some(Run::Rows {
+            source: s,
+            end: last_end,
+            expired: e,
+            time: t,
+            ..
+        }) = self.runs.last_mut()
+            && (*s, *last_end, *e, *t) == (source, start, expired, time)
+        {
+            *last_end = end;
+            return;
+        }
+        self.runs.push(Run::Rows {
             source,
-            start: rows.start as u32,
-            end: rows.end as u32,
+            start,
+            end,
             expired,
             time,
-        };
-        self.rows += run.end - run.start;
-        if let Some(last) = self.runs.last_mut()
-            && (last.source, last.end, last.expired, last.time)
-                == (source, run.start, expired, time)
-        {
-            last.end = run.end;
-        } else {
-            self.runs.push(run);
+        });
+    }
+
+    /// `count` times an EXPIRED row, stamped with `time`, in front of a CURRENT one: rows of two
+    /// sources from a row on.
+    pub fn pairs(&mut self, expired: (u32, usize), current: (u32, usize), count: usize, time: i64) {
+        if count == 0 {
+            return;
         }
+        self.rows += 2 * count as u32;
+        self.runs.push(Run::Pairs {
+            expired: (expired.0, expired.1 as u32),
+            current: (current.0, current.1 as u32),
+            count: count as u32,
+            time,
+        });
     }
 
     /// A RESET at this point of the open chunk.
@@ -95,15 +130,71 @@ impl Emission {
     /// Ends the open chunk, which was processed at `clock`. A chunk without rows and without RESET
     /// is no chunk.
     pub fn end_chunk(&mut self, clock: i64) {
+        self.end_chunk_at(self.rows(), clock);
+    }
+
+    /// Ends the open chunk at an earlier row: for programs whose chunk ends are known only after
+    /// their rows are named. Rows behind it belong to the next chunk.
+    pub fn end_chunk_at(&mut self, row: usize, clock: i64) {
+        debug_assert!(row <= self.rows());
+        let row = row as u32;
         let start = self.ends.last().copied().unwrap_or(0);
         let has_reset = self
             .resets
             .last()
             .is_some_and(|r| r.chunk as usize == self.ends.len());
-        if self.rows > start || has_reset {
-            self.ends.push(self.rows);
-            self.clocks.push(clock);
+        if row > start || has_reset {
+            self.push_clock(clock);
+            self.ends.push(row);
         }
+    }
+
+    /// Ends a chunk after each of the last `count` rows, all processed at `clock`.
+    pub fn end_chunk_each_row(&mut self, count: usize, clock: i64) {
+        if count == 0 {
+            return;
+        }
+        let first = self.rows - count as u32;
+        debug_assert!(first >= self.ends.last().copied().unwrap_or(0));
+        self.end_chunk_at(first as usize + 1, clock);
+        if self.clocks.len() > 1 {
+            let all = self.clocks.len() + count - 1;
+            self.clocks.resize(all, clock);
+        }
+        self.ends.extend(first + 2..=self.rows);
+    }
+
+    fn push_clock(&mut self, clock: i64) {
+        match self.clocks.as_slice() {
+            [first] if *first == clock => return,
+            [first] => self.clocks = vec![*first; self.ends.len()],
+            _ => {}
+        }
+        self.clocks.push(clock);
+    }
+
+    /// Forgets the open chunk: a row of it failed, and nothing of it may leave.
+    pub fn abandon_chunk(&mut self) {
+        let keep = self.ends.last().copied().unwrap_or(0);
+        while self.rows > keep {
+            let Some(last) = self.runs.last_mut() else {
+                break;
+            };
+            let excess = self.rows - keep;
+            if last.len() <= excess {
+                self.rows -= last.len();
+                self.runs.pop();
+                continue;
+            }
+            match last {
+                Run::Rows { end, .. } => *end -= excess,
+                // Chunks are never cut inside a pair.
+                Run::Pairs { count, .. } => *count -= excess / 2,
+            }
+            self.rows = keep;
+        }
+        let open = self.ends.len() as u32;
+        self.resets.retain(|r| r.chunk < open);
     }
 
     /// The emitted batch, `None` for nothing. `types` are those of the columns.
@@ -111,26 +202,20 @@ impl Emission {
         if self.ends.is_empty() {
             return None;
         }
-        let columns = self.columns(types);
         let len = self.rows as usize;
-        let expired = self.runs.iter().any(|r| r.expired).then(|| {
-            let mut marks = Vec::with_capacity(len);
-            for run in &self.runs {
-                marks.resize(marks.len() + (run.end - run.start) as usize, run.expired);
-            }
-            Arc::from(marks)
-        });
+        let expired = self.expired_marks();
         let times = self.times();
+        let columns = self.columns(types);
         let chunks = match self.ends.as_slice() {
             [_] => Chunks::One,
-            ends if ends.iter().enumerate().all(|(i, &e)| e == i as u32 + 1) => Chunks::EachRow,
+            ends if ends.len() == len && ends.iter().zip(1..).all(|(&e, i): (_, u32)| e == i) => {
+                Chunks::EachRow
+            }
             _ => Chunks::Ends(std::mem::take(&mut self.ends).into()),
         };
-        let first = self.clocks[0];
-        let clock = if self.clocks.iter().all(|&c| c == first) {
-            Clock::Same(first)
-        } else {
-            Clock::PerChunk(self.clocks.into())
+        let clock = match self.clocks.as_slice() {
+            [one] => Clock::Same(*one),
+            _ => Clock::PerChunk(std::mem::take(&mut self.clocks).into()),
         };
         Some(Batch {
             columns,
@@ -144,20 +229,72 @@ impl Emission {
         })
     }
 
-    fn columns(&self, types: &[Type]) -> Vec<Column> {
-        if let [run] = self.runs.as_slice() {
-            let source = &self.sources[run.source as usize];
-            let (start, len) = (run.start as usize, (run.end - run.start) as usize);
-            return source.columns.iter().map(|c| c.slice(start, len)).collect();
+    fn expired_marks(&self) -> Option<Arc<[bool]>> {
+        let any = |run: &Run| matches!(run, Run::Rows { expired: true, .. } | Run::Pairs { .. });
+        if !self.runs.iter().any(any) {
+            return None;
         }
+        let mut marks = Vec::with_capacity(self.rows as usize);
+        for run in &self.runs {
+            match run {
+                Run::Rows { expired, .. } => {
+                    marks.resize(marks.len() + run.len() as usize, *expired);
+                }
+                Run::Pairs { count, .. } => {
+                    marks.extend((0..*count).flat_map(|_| [true, false]));
+                }
+            }
+        }
+        Some(marks.into())
+    }
+
+    /// Takes the columns out of the sources one by one, so that memory held by nothing else is given
+    /// back column by column while the copy grows.
+    fn columns(&mut self, types: &[Type]) -> Vec<Column> {
+        if let [
+            Run::Rows {
+                source, start, end, ..
+            },
+        ] = self.runs.as_slice()
+        {
+            let (start, len) = (*start as usize, (end - start) as usize);
+            let source = std::mem::take(&mut self.sources[*source as usize].columns);
+            if source.first().is_some_and(|c| start == 0 && c.len() == len) {
+                return source;
+            }
+            return source.iter().map(|c| c.slice(start, len)).collect();
+        }
+        let mut sources: Vec<_> = self
+            .sources
+            .iter_mut()
+            .map(|s| std::mem::take(&mut s.columns).into_iter())
+            .collect();
         types
             .iter()
-            .enumerate()
-            .map(|(i, &ty)| {
+            .map(|&ty| {
+                let columns: Vec<Option<Column>> = sources.iter_mut().map(Iterator::next).collect();
+                let column = |source: u32| {
+                    columns[source as usize]
+                        .as_ref()
+                        .expect("every source has the columns of the window")
+                };
                 let mut builder = ColumnBuilder::with_capacity(ty, self.rows as usize);
                 for run in &self.runs {
-                    let column = &self.sources[run.source as usize].columns[i];
-                    builder.extend(column, run.start as usize..run.end as usize);
+                    match *run {
+                        Run::Rows {
+                            source, start, end, ..
+                        } => builder.extend(column(source), start as usize..end as usize),
+                        Run::Pairs {
+                            expired: (e, e_start),
+                            current: (c, c_start),
+                            count,
+                            ..
+                        } => builder.extend_alternating(
+                            (column(e), e_start as usize),
+                            (column(c), c_start as usize),
+                            count as usize,
+                        ),
+                    }
                 }
                 builder.finish()
             })
@@ -166,34 +303,49 @@ impl Emission {
 
     fn times(&self) -> Times {
         if let [
-            Run {
-                time: None,
+            Run::Rows {
                 source,
                 start,
+                time: None,
                 ..
             },
         ] = self.runs.as_slice()
         {
-            return match &self.sources[*source as usize].times {
-                Times::Same(t) => Times::Same(*t),
-                Times::PerRow(times, offset) => {
-                    Times::PerRow(Arc::clone(times), offset + *start as usize)
-                }
-            };
+            return self.sources[*source as usize].times.slice(*start as usize);
         }
-        let mut times = Vec::with_capacity(self.rows as usize);
+        let mut times = TimesBuilder::default();
         for run in &self.runs {
-            let source = &self.sources[run.source as usize];
-            match run.time {
-                Some(t) => times.resize(times.len() + (run.end - run.start) as usize, t),
-                None => times.extend((run.start..run.end).map(|r| source.times.at(r as usize))),
+            match *run {
+                Run::Rows {
+                    time: Some(time), ..
+                } => times.push(run.len() as usize, time),
+                Run::Rows {
+                    source, start, end, ..
+                } => {
+                    let source = &self.sources[source as usize].times;
+                    times.extend(source, start as usize..end as usize);
+                }
+                Run::Pairs {
+                    current: (source, start),
+                    count,
+                    time,
+                    ..
+                } => {
+                    let source = &self.sources[source as usize].times;
+                    for (n, own) in source.runs(start as usize..(start + count) as usize) {
+                        if own == time {
+                            times.push(2 * n, time);
+                            continue;
+                        }
+                        for _ in 0..n {
+                            times.push(1, time);
+                            times.push(1, own);
+                        }
+                    }
+                }
             }
         }
-        if times.is_empty() {
-            Times::Same(self.clocks[0])
-        } else {
-            Times::per_row(times)
-        }
+        times.finish(self.clocks[0])
     }
 }
 
@@ -252,5 +404,62 @@ mod tests {
             Some(&[Reset { chunk: 1, row: 2 }][..])
         );
         assert_eq!((out.clock_at(0), out.clock_at(1)), (50, 60));
+    }
+
+    fn shown(out: &Batch) -> Vec<(Option<i64>, i64, bool)> {
+        (0..out.len)
+            .map(|r| {
+                let value = out.columns[0].value(r).to_long();
+                (value, out.times.at(r), out.is_expired(r))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn pairs_put_an_expired_row_before_each_current_one() {
+        let mut emission = Emission::default();
+        let old = emission.source(&batch(&[1, 2, 3]));
+        let new = emission.source(&batch(&[7, 8]));
+        emission.pairs((old, 1), (new, 0), 2, 50);
+        emission.end_chunk_at(2, 50);
+        emission.end_chunk_at(4, 50);
+        let out = emission.finish(&[Type::Long]).expect("rows were emitted");
+        assert_eq!(
+            shown(&out),
+            [
+                (Some(2), 50, true),
+                (Some(7), 7, false),
+                (Some(3), 50, true),
+                (Some(8), 8, false)
+            ]
+        );
+        assert_eq!(out.chunks, Chunks::Ends([2, 4].into()));
+        assert_eq!(out.clock, Clock::Same(50));
+    }
+
+    #[test]
+    fn an_abandoned_chunk_leaves_nothing() {
+        let mut emission = Emission::default();
+        let rows = emission.source(&batch(&[1, 2, 3]));
+        emission.current(rows, 0..1);
+        emission.end_chunk(5);
+        emission.current(rows, 1..3);
+        emission.reset();
+        emission.abandon_chunk();
+        let out = emission.finish(&[Type::Long]).expect("a row was emitted");
+        assert_eq!((shown(&out), out.resets), (vec![(Some(1), 1, false)], None));
+    }
+
+    #[test]
+    fn a_chunk_for_each_row_keeps_its_clock() {
+        let mut emission = Emission::default();
+        let rows = emission.source(&batch(&[1, 2, 3]));
+        emission.current(rows, 0..2);
+        emission.end_chunk_each_row(2, 5);
+        emission.current(rows, 2..3);
+        emission.end_chunk(6);
+        let out = emission.finish(&[Type::Long]).expect("rows were emitted");
+        assert_eq!(out.chunks, Chunks::EachRow);
+        assert_eq!(out.clock, Clock::PerChunk([5, 5, 6].into()));
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::column::Column;
+use crate::times::Times;
 use crate::types::Schema;
 use crate::value::Value;
 
@@ -34,35 +35,6 @@ pub struct Batch {
 pub struct Reset {
     pub chunk: u32,
     pub row: u32,
-}
-
-#[derive(Clone, Debug)]
-pub enum Times {
-    Same(i64),
-    PerRow(Arc<[i64]>, usize),
-}
-
-impl Times {
-    pub fn per_row(times: Vec<i64>) -> Times {
-        match times.first() {
-            Some(&first) if times.iter().all(|&t| t == first) => Times::Same(first),
-            _ => Times::PerRow(times.into(), 0),
-        }
-    }
-
-    pub fn at(&self, row: usize) -> i64 {
-        match self {
-            Times::Same(t) => *t,
-            Times::PerRow(times, offset) => times[offset + row],
-        }
-    }
-
-    fn slice(&self, start: usize) -> Times {
-        match self {
-            Times::Same(t) => Times::Same(*t),
-            Times::PerRow(times, offset) => Times::PerRow(Arc::clone(times), offset + start),
-        }
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

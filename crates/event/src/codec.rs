@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::batch::{Batch, Chunks, Times};
+use crate::batch::{Batch, Chunks};
 use crate::column::{Column, ColumnBuilder};
+use crate::times::Times;
 use crate::types::Type;
 use crate::value::{Object, Shared, Value};
 

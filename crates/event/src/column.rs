@@ -90,6 +90,20 @@ impl Column {
         }
     }
 
+    /// Heap bytes of the shared vector, its share of other readers counted in full.
+    pub fn bytes(&self) -> usize {
+        let rows = match &self.data.values {
+            Values::Bool(v) => v.len(),
+            Values::Int(v) => size_of_val(v.as_slice()),
+            Values::Long(v) => size_of_val(v.as_slice()),
+            Values::Float(v) => size_of_val(v.as_slice()),
+            Values::Double(v) => size_of_val(v.as_slice()),
+            Values::Str(v) => v.heap_bytes(),
+            Values::Any(v) => size_of_val(v.as_slice()),
+        };
+        rows + self.data.nulls.as_ref().map_or(0, Vec::len)
+    }
+
     /// Null marks of these rows; `None` when none is null (or the column is `Any`).
     pub fn nulls(&self) -> Option<&[bool]> {
         self.data
@@ -270,13 +284,13 @@ impl<'a> StrView<'a> {
 
 /// Builds a column of a declared type row by row. A value of another type turns the column into
 /// `Any`; nothing is converted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ColumnBuilder {
     rows: Rows,
     nulls: Option<Vec<bool>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Rows {
     Bool(Vec<bool>),
     Int(Vec<i32>),
@@ -420,6 +434,51 @@ impl ColumnBuilder {
         }
     }
 
+    /// Appends `count` pairs: a row of `a`, then a row of `b`. It is what a sliding window emits, an
+    /// EXPIRED row in front of each CURRENT one.
+    pub fn extend_alternating(
+        &mut self,
+        (a, a_start): (&Column, usize),
+        (b, b_start): (&Column, usize),
+        count: usize,
+    ) {
+        macro_rules! copy {
+            ($($kind:ident)*) => {
+                match (&mut self.rows, a.view(), b.view()) {
+                    $((Rows::$kind(to), View::$kind(a), View::$kind(b))
+                        if self.nulls.is_none() => {
+                        let a = &a[a_start..a_start + count];
+                        let b = &b[b_start..b_start + count];
+                        to.extend(a.iter().zip(b).flat_map(|(&x, &y)| [x, y]));
+                        return;
+                    })*
+                    _ => {}
+                }
+            };
+        }
+        if a.nulls().is_none() && b.nulls().is_none() {
+            copy!(Bool Int Long Float Double);
+        }
+        for i in 0..count {
+            self.extend(a, a_start + i..a_start + i + 1);
+            self.extend(b, b_start + i..b_start + i + 1);
+        }
+    }
+
+    /// Heap bytes in use: what the rows take, not what is reserved.
+    pub fn bytes(&self) -> usize {
+        let rows = match &self.rows {
+            Rows::Bool(v) => v.len(),
+            Rows::Int(v) => size_of_val(v.as_slice()),
+            Rows::Long(v) => size_of_val(v.as_slice()),
+            Rows::Float(v) => size_of_val(v.as_slice()),
+            Rows::Double(v) => size_of_val(v.as_slice()),
+            Rows::Str(v) => v.bytes(),
+            Rows::Any(v) => size_of_val(v.as_slice()),
+        };
+        rows + self.nulls.as_ref().map_or(0, Vec::len)
+    }
+
     fn extend_nulls(&mut self, before: usize, from: &Column, rows: std::ops::Range<usize>) {
         match (from.nulls(), &mut self.nulls) {
             (None, None) => {}
@@ -497,5 +556,29 @@ mod tests {
         let mut again = ColumnBuilder::new(Type::Double);
         again.extend(&joined, 0..2);
         assert_eq!(again.finish().value(1), Value::Null);
+    }
+
+    #[test]
+    fn alternating_rows_come_in_pairs() {
+        let column = |values: &[Option<i64>]| {
+            let mut builder = ColumnBuilder::new(Type::Long);
+            for v in values {
+                builder.push(&v.map_or(Value::Null, Value::Long));
+            }
+            builder.finish()
+        };
+        for (a, b) in [
+            (
+                column(&[Some(0), Some(1), Some(2)]),
+                column(&[Some(7), Some(8)]),
+            ),
+            (column(&[Some(0), Some(1), None]), column(&[Some(7), None])),
+        ] {
+            let mut builder = ColumnBuilder::new(Type::Long);
+            builder.extend_alternating((&a, 1), (&b, 0), 2);
+            let both = builder.finish();
+            let values: Vec<Value> = (0..4).map(|row| both.value(row)).collect();
+            assert_eq!(values, [a.value(1), b.value(0), a.value(2), b.value(1)]);
+        }
     }
 }

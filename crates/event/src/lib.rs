@@ -12,11 +12,13 @@ pub mod codec;
 pub mod column;
 pub mod strings;
 pub mod text;
+pub mod times;
 pub mod types;
 pub mod value;
 
-pub use batch::{Batch, Chunks, Clock, Reset, Times};
+pub use batch::{Batch, Chunks, Clock, Reset};
 pub use column::{Column, ColumnBuilder, Values};
 pub use strings::{StrBuilder, Strings};
+pub use times::{Times, TimesBuilder};
 pub use types::{Attribute, Schema, Type};
 pub use value::{Object, Value};

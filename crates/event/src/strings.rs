@@ -119,7 +119,7 @@ impl Strings {
 ///
 /// A long text equal to the one before it shares its bytes, so that a file name on every row costs
 /// 16 bytes a row.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct StrBuilder {
     views: Vec<View>,
     buffers: Vec<Arc<[u8]>>,
@@ -129,6 +129,13 @@ pub struct StrBuilder {
 }
 
 impl StrBuilder {
+    /// Heap bytes in use.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.views.as_slice())
+            + self.open.len()
+            + self.buffers.iter().map(|b| b.len()).sum::<usize>()
+    }
+
     pub fn with_capacity(rows: usize) -> StrBuilder {
         StrBuilder {
             views: Vec::with_capacity(rows),

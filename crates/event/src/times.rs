@@ -1,0 +1,181 @@
+//! Timestamps of the rows of a batch, stored as runs where many rows share one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Timestamps in milliseconds, one per row. Cloning and slicing copy nothing.
+#[derive(Clone, Debug)]
+pub enum Times {
+    Same(i64),
+    /// One per row, from an offset on.
+    PerRow(Arc<[i64]>, usize),
+    /// Runs of equal timestamps (the end of each run in rows, its timestamp), from an offset on:
+    /// what a window holds for minutes costs next to nothing per row.
+    Runs(Arc<[(u32, i64)]>, usize),
+}
+
+impl Times {
+    pub fn per_row(times: Vec<i64>) -> Times {
+        match times.first() {
+            Some(&first) if times.iter().all(|&t| t == first) => Times::Same(first),
+            _ => Times::PerRow(times.into(), 0),
+        }
+    }
+
+    /// The timestamp of a row. Many rows in order are cheaper through [`Times::runs`].
+    pub fn at(&self, row: usize) -> i64 {
+        match self {
+            Times::Same(t) => *t,
+            Times::PerRow(times, offset) => times[offset + row],
+            Times::Runs(runs, offset) => runs[run_of(runs, offset + row)].1,
+        }
+    }
+
+    /// The rows from `start` on.
+    pub fn slice(&self, start: usize) -> Times {
+        match self {
+            Times::Same(t) => Times::Same(*t),
+            Times::PerRow(times, offset) => Times::PerRow(Arc::clone(times), offset + start),
+            Times::Runs(runs, offset) => Times::Runs(Arc::clone(runs), offset + start),
+        }
+    }
+
+    /// Rows of a range as (count, timestamp), in order; equal neighbours are not always joined.
+    pub fn runs(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, i64)> + '_ {
+        let mut at = rows.start;
+        let mut run = match self {
+            Times::Runs(runs, offset) if !rows.is_empty() => run_of(runs, offset + at),
+            _ => 0,
+        };
+        std::iter::from_fn(move || {
+            if at >= rows.end {
+                return None;
+            }
+            let (end, time) = match self {
+                Times::Same(t) => (rows.end, *t),
+                Times::PerRow(times, offset) => {
+                    let time = times[offset + at];
+                    let mut end = at + 1;
+                    while end < rows.end && times[offset + end] == time {
+                        end += 1;
+                    }
+                    (end, time)
+                }
+                Times::Runs(runs, offset) => {
+                    let (end, time) = runs[run];
+                    run += 1;
+                    ((end as usize - offset).min(rows.end), time)
+                }
+            };
+            let count = end - at;
+            at = end;
+            Some((count, time))
+        })
+    }
+}
+
+fn run_of(runs: &[(u32, i64)], row: usize) -> usize {
+    runs.partition_point(|&(end, _)| end as usize <= row)
+}
+
+/// Builds [`Times`] from runs in order.
+#[derive(Clone, Default, Debug)]
+pub struct TimesBuilder {
+    runs: Vec<(u32, i64)>,
+}
+
+impl TimesBuilder {
+    pub fn len(&self) -> usize {
+        self.runs.last().map_or(0, |&(end, _)| end as usize)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// `count` more rows with this timestamp.
+    #[inline]
+    pub fn push(&mut self, count: usize, time: i64) {
+        if count == 0 {
+            return;
+        }
+        let end = (self.len() + count) as u32;
+        match self.runs.last_mut() {
+            Some(last) if last.1 == time => last.0 = end,
+            _ => self.runs.push((end, time)),
+        }
+    }
+
+    pub fn extend(&mut self, times: &Times, rows: Range<usize>) {
+        for (count, time) in times.runs(rows) {
+            self.push(count, time);
+        }
+    }
+
+    /// Heap bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.runs.len() * size_of::<(u32, i64)>()
+    }
+
+    /// `empty` is the timestamp that stands for no rows at all.
+    pub fn finish(self, empty: i64) -> Times {
+        let rows = self.len();
+        match self.runs.as_slice() {
+            [] => Times::Same(empty),
+            [(_, time)] => Times::Same(*time),
+            runs if runs.len() * 4 <= rows => Times::Runs(self.runs.into(), 0),
+            runs => {
+                let mut times = Vec::with_capacity(rows);
+                for &(end, time) in runs {
+                    times.resize(end as usize, time);
+                }
+                Times::PerRow(times.into(), 0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(times: &[i64]) -> Times {
+        let mut builder = TimesBuilder::default();
+        times.iter().for_each(|&t| builder.push(1, t));
+        builder.finish(-1)
+    }
+
+    /// Whatever the form, the same timestamps come out, whole and sliced.
+    fn check(times: &[i64]) {
+        let built = build(times);
+        for start in 0..times.len() {
+            let sliced = built.slice(start);
+            for row in 0..times.len() - start {
+                assert_eq!(sliced.at(row), times[start + row]);
+            }
+            let runs: Vec<i64> = sliced
+                .runs(0..times.len() - start)
+                .flat_map(|(count, time)| std::iter::repeat_n(time, count))
+                .collect();
+            assert_eq!(runs, &times[start..]);
+            let mut again = TimesBuilder::default();
+            again.extend(&built, start..times.len());
+            assert_eq!(again.len(), times.len() - start);
+        }
+    }
+
+    #[test]
+    fn all_forms_give_the_same_timestamps() {
+        check(&[]);
+        check(&[5, 5, 5]);
+        check(&[1, 2, 3]);
+        check(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+        assert!(matches!(build(&[7; 9]), Times::Same(7)));
+        assert!(matches!(
+            build(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]),
+            Times::Runs(..)
+        ));
+        assert!(matches!(build(&[1, 2]), Times::PerRow(..)));
+        assert!(matches!(build(&[]), Times::Same(-1)));
+    }
+}
