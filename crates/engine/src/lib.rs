@@ -5,10 +5,20 @@
 //! continues as if nothing had happened.
 //!
 //! Never: I/O, clocks, threads, randomness, environment. Time arrives as an argument of
-//! `App::step`; what lies outside (stores, file functions) is asked of a `Host`.
+//! [`App::step`]; what lies outside (stores, file functions) is asked of a [`Host`].
 
 pub mod aggregator;
+mod app;
 pub mod component;
 pub mod emission;
+mod error;
 pub mod function;
+mod host;
+mod output;
 pub mod window;
+
+pub use app::{App, Input, Setup, UNSTAMPED};
+pub use component::Environment;
+pub use error::{Error, RestoreError};
+pub use host::{Called, Found, Host, HostError, NoHost, Written};
+pub use output::{LogLevel, Output, Outputs, Rejected};
