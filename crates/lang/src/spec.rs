@@ -26,6 +26,18 @@ pub enum FunctionKind {
     StreamProcessor,
 }
 
+impl FunctionKind {
+    /// As a reader calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FunctionKind::Scalar => "function",
+            FunctionKind::Aggregator => "aggregator",
+            FunctionKind::Window => "window",
+            FunctionKind::StreamProcessor => "stream function",
+        }
+    }
+}
+
 /// A set of types as bits in the order of [`Type::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Types(pub u8);
@@ -102,7 +114,7 @@ pub struct Overload {
     /// How many of the last parameters may be given again and again (0: none): `coalesce(x…)` is 1,
     /// `map:create(k, v, …)` is 2.
     pub repeats: usize,
-    /// All arguments that are not constants must have one type (`coalesce`, `maximum`).
+    /// All arguments must have one type (`coalesce`, `maximum`).
     pub same_type: bool,
     /// Attributes that a stream processor adds in this form, behind those of the spec.
     pub adds: &'static [(&'static str, Type)],
@@ -146,7 +158,8 @@ pub enum Returns {
     Type(Type),
     /// The type of the argument at this index.
     Argument(usize),
-    /// The type named by the string constant at this index (`cast`, `convert`, `js:eval`).
+    /// The type named by the string constant at this index (`cast`, `convert`, `js:eval`); STRING
+    /// where that argument is left out.
     Named(usize),
     /// LONG for INT and LONG, DOUBLE for FLOAT and DOUBLE (`sum`).
     Widened(usize),
