@@ -9,7 +9,16 @@
 pub mod ast;
 pub mod catalog;
 pub mod diagnostic;
+mod lexer;
+pub mod parser;
 pub mod plan;
+pub mod source;
 pub mod span;
 pub mod spec;
 pub mod store;
+pub mod substitute;
+pub mod suggest;
+mod token;
+
+pub use parser::{Parsed, parse, parse_on_demand};
+pub use substitute::substitute;

@@ -1,0 +1,450 @@
+//! What follows `from`: a stream with its handlers, a join, or the kind of input decided.
+
+use super::recover::List;
+use super::{Parse, Parser, fault};
+use crate::ast::*;
+use crate::span::Span;
+use crate::token::{Keyword, Sign, TokenKind};
+
+const FILTER: List = List {
+    item: "a condition",
+    open: Sign::OpenBracket,
+    close: Sign::CloseBracket,
+};
+
+/// What kind of input the tokens behind `from` make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum InputKind {
+    Single,
+    Join,
+    Pattern,
+    Sequence,
+    Anonymous,
+}
+
+impl Parser<'_> {
+    /// Everything between `from` and the next clause.
+    pub(super) fn input(&mut self) -> Parse<Input> {
+        match self.input_kind() {
+            InputKind::Single => {
+                let single = self.single_input()?;
+                if self.is_keyword(Keyword::As) {
+                    self.alias_of_single(&single);
+                }
+                Ok(Input::Single(single))
+            }
+            InputKind::Join => self.join().map(|join| Input::Join(Box::new(join))),
+            InputKind::Pattern => self.pattern(PatternKind::Pattern).map(Input::Pattern),
+            InputKind::Sequence => self.pattern(PatternKind::Sequence).map(Input::Pattern),
+            InputKind::Anonymous => {
+                self.nested(|p| p.anonymous().map(|query| Input::Anonymous(Box::new(query))))
+            }
+        }
+    }
+
+    /// Only inputs of joins have other names; the rest of the query is read all the same.
+    fn alias_of_single(&mut self, single: &SingleInput) {
+        let start = self.bump().span;
+        let named = self.name("another name for the stream").is_ok();
+        let span = self.since(start);
+        if named {
+            let name = &single.stream.name.text;
+            let message = format!("'{name}' cannot be renamed in a query with one input");
+            let report = fault::error("E0147", span, message, "only inputs of joins have aliases")
+                .help(format!("refer to its attributes as a or {name}.a"))
+                .fix(span, "");
+            self.report(report);
+        }
+    }
+
+    /// Reads ahead to the end of the `from` clause. A keyword in the place of a name is a name.
+    fn input_kind(&self) -> InputKind {
+        let mut ahead = 0;
+        while self.peek_at(ahead).is(Sign::OpenParen) {
+            ahead += 1;
+        }
+        if self.peek_at(ahead) == TokenKind::Keyword(Keyword::From)
+            && (self.peek_at(ahead + 1).is_name()
+                || matches!(
+                    self.peek_at(ahead + 1),
+                    TokenKind::Sign(Sign::OpenParen | Sign::Hash | Sign::Bang)
+                ))
+        {
+            return InputKind::Anonymous;
+        }
+        let starts_pattern = ahead > 0 || self.is_pattern_word(0);
+        let mut depth = 0u32;
+        let mut brackets = 0u32;
+        let mut name_place = true;
+        // `e = S`, `A and B`: a pattern unless a comma or a join follows.
+        let mut names_events = false;
+        for ahead in 0.. {
+            let kind = self.peek_at(ahead);
+            let inside = brackets > 0;
+            let mut next_is_name = false;
+            match kind {
+                TokenKind::End | TokenKind::Sign(Sign::Semicolon) => break,
+                TokenKind::Sign(Sign::OpenBracket) => brackets += 1,
+                TokenKind::Sign(Sign::CloseBracket) => brackets = brackets.saturating_sub(1),
+                TokenKind::Sign(Sign::OpenParen) if inside || !name_place => {
+                    // Arguments of a call.
+                    brackets += 1;
+                }
+                TokenKind::Sign(Sign::CloseParen) if inside => brackets -= 1,
+                TokenKind::Sign(Sign::OpenParen) => {
+                    depth += 1;
+                    next_is_name = true;
+                }
+                TokenKind::Sign(Sign::CloseParen) => {
+                    let Some(outer) = depth.checked_sub(1) else {
+                        break;
+                    };
+                    depth = outer;
+                }
+                _ if inside => {}
+                TokenKind::Sign(Sign::Arrow) => return InputKind::Pattern,
+                TokenKind::Sign(Sign::Comma) => return InputKind::Sequence,
+                TokenKind::Sign(Sign::Assign) => {
+                    names_events = true;
+                    next_is_name = true;
+                }
+                TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon) => {
+                    next_is_name = true;
+                }
+                TokenKind::Keyword(Keyword::Every | Keyword::Not)
+                    if name_place && self.is_pattern_word(ahead) =>
+                {
+                    next_is_name = true;
+                }
+                TokenKind::Keyword(keyword) if !name_place => match keyword {
+                    Keyword::Join | Keyword::Unidirectional => return InputKind::Join,
+                    Keyword::And | Keyword::Or => {
+                        names_events = true;
+                        next_is_name = true;
+                    }
+                    Keyword::As => next_is_name = true,
+                    Keyword::Select
+                    | Keyword::Output
+                    | Keyword::Insert
+                    | Keyword::Delete
+                    | Keyword::Update
+                    | Keyword::Return
+                    | Keyword::Having
+                    | Keyword::Group => break,
+                    _ if depth == 0 && self.starts_element(ahead) => break,
+                    _ => {}
+                },
+                _ if self.starts_line(ahead) && self.starts_element(ahead) => break,
+                _ => {}
+            }
+            name_place = next_is_name;
+        }
+        if names_events || starts_pattern {
+            InputKind::Pattern
+        } else {
+            InputKind::Single
+        }
+    }
+
+    /// Whether `every` or `not` at this place is the word of the language and no stream's name.
+    pub(super) fn is_pattern_word(&self, ahead: usize) -> bool {
+        if !matches!(
+            self.peek_at(ahead),
+            TokenKind::Keyword(Keyword::Every | Keyword::Not)
+        ) {
+            return false;
+        }
+        match self.peek_at(ahead + 1) {
+            TokenKind::Sign(Sign::OpenParen) => true,
+            TokenKind::Sign(Sign::Hash | Sign::Bang) => {
+                self.peek_at(ahead + 2).is_name()
+                    && !matches!(
+                        self.peek_at(ahead + 3),
+                        TokenKind::Sign(Sign::OpenParen | Sign::Dot | Sign::Colon)
+                    )
+            }
+            TokenKind::Keyword(
+                Keyword::Select
+                | Keyword::Insert
+                | Keyword::Output
+                | Keyword::Delete
+                | Keyword::Update
+                | Keyword::Return
+                | Keyword::And
+                | Keyword::Or
+                | Keyword::For
+                | Keyword::Within
+                | Keyword::As
+                | Keyword::Join,
+            ) => matches!(
+                self.peek_at(ahead + 2),
+                TokenKind::Sign(Sign::Assign | Sign::Arrow | Sign::OpenBracket | Sign::Comma)
+            ),
+            kind => kind.is_name(),
+        }
+    }
+
+    // ---- one stream ----
+
+    pub(super) fn single_input(&mut self) -> Parse<SingleInput> {
+        let start = self.span();
+        let stream = self.stream_name("the name of a stream")?;
+        let handlers = self.handlers(true)?;
+        Ok(SingleInput {
+            stream,
+            handlers,
+            alias: None,
+            span: self.since(start),
+        })
+    }
+
+    /// Filters, stream functions and at most one window.
+    pub(super) fn handlers(&mut self, window_allowed: bool) -> Parse<Vec<Handler>> {
+        let mut handlers = Vec::new();
+        let mut window: Option<Span> = None;
+        loop {
+            match self.peek() {
+                TokenKind::Sign(Sign::OpenBracket) => handlers.push(self.filter()?),
+                TokenKind::Sign(Sign::Hash) if self.peek_at(1).is(Sign::OpenBracket) => {
+                    self.bump();
+                    handlers.push(self.filter()?);
+                }
+                TokenKind::Sign(Sign::Hash) if self.is_window(1) => {
+                    let start = self.bump().span;
+                    self.bump();
+                    self.bump();
+                    let call = self.call("the name of a window, such as length(5)")?;
+                    let span = self.since(start);
+                    self.check_window(window_allowed, window, span);
+                    window = Some(span);
+                    handlers.push(Handler::Window(call));
+                }
+                TokenKind::Sign(Sign::Hash) => {
+                    self.bump();
+                    handlers.push(Handler::Function(
+                        self.call("the name of a stream function")?,
+                    ));
+                }
+                TokenKind::Sign(Sign::Dot) if self.is_window(1) => {
+                    let span = self.span();
+                    let message = "a window is attached by '#', not by '.'".to_owned();
+                    let report = fault::error("E0110", span, message, "'#' belongs here");
+                    return Err(self.report(report.fix(span, "#")));
+                }
+                _ => return Ok(handlers),
+            }
+        }
+    }
+
+    fn is_window(&self, ahead: usize) -> bool {
+        self.peek_at(ahead) == TokenKind::Keyword(Keyword::Window)
+            && self.peek_at(ahead + 1).is(Sign::Dot)
+    }
+
+    fn check_window(&mut self, allowed: bool, first: Option<Span>, span: Span) {
+        let report = if !allowed {
+            let message = "a pattern or sequence takes no windows".to_owned();
+            fault::error("E0148", span, message, "not allowed here")
+        } else if let Some(first) = first {
+            let message = "a stream takes only one window".to_owned();
+            fault::error("E0148", span, message, "the second window")
+                .related(first, "the first window")
+        } else {
+            return;
+        };
+        self.report(report.help("put it into a query of its own, and read that query's output"));
+    }
+
+    fn filter(&mut self) -> Parse<Handler> {
+        let open = self.bump().span;
+        if self.is(Sign::CloseBracket) {
+            let message = "a filter holds no condition".to_owned();
+            self.report(fault::error(
+                "E0130",
+                open.to(self.span()),
+                message,
+                "empty",
+            ));
+            self.bump();
+            return Ok(Handler::Filter(Expr {
+                kind: ExprKind::Error,
+                span: self.since(open),
+            }));
+        }
+        let condition = match self.expression() {
+            Ok(condition) => condition,
+            Err(reported) => {
+                // Go on behind the filter when its end is in sight.
+                let start = self.span();
+                self.skip_until(|p| p.is(Sign::CloseBracket) || p.starts_clause(0));
+                if !self.eat(Sign::CloseBracket) {
+                    return Err(reported);
+                }
+                let span = self.since(start);
+                return Ok(Handler::Filter(Expr {
+                    kind: ExprKind::Error,
+                    span,
+                }));
+            }
+        };
+        if self.close(FILTER, open).is_err() {
+            self.skip_until(|p| p.is(Sign::CloseBracket) || p.starts_clause(0));
+            if !self.eat(Sign::CloseBracket) {
+                return Err(super::Reported);
+            }
+        }
+        Ok(Handler::Filter(condition))
+    }
+
+    // ---- joins ----
+
+    fn join(&mut self) -> Parse<JoinInput> {
+        let start = self.span();
+        let left = self.join_side()?;
+        let left_triggers = self.eat_keyword(Keyword::Unidirectional);
+        let kind = self.join_kind()?;
+        let right = self.join_side()?;
+        let right_span = self.span();
+        let right_triggers = self.eat_keyword(Keyword::Unidirectional);
+        if left_triggers && right_triggers {
+            let message = "only one side of a join can be unidirectional".to_owned();
+            let report = fault::error("E0110", right_span, message, "the second one");
+            self.report(report.fix(right_span, ""));
+        }
+        let trigger = match (left_triggers, right_triggers) {
+            (true, _) => JoinTrigger::Left,
+            (_, true) => JoinTrigger::Right,
+            _ => JoinTrigger::Both,
+        };
+        let on = if self.eat_keyword(Keyword::On) {
+            Some(self.expression()?)
+        } else {
+            None
+        };
+        let (within, per) = self.within_per()?;
+        let span = self.since(start);
+        Ok(JoinInput {
+            left,
+            right,
+            kind,
+            trigger,
+            on,
+            within,
+            per,
+            span,
+        })
+    }
+
+    fn join_side(&mut self) -> Parse<SingleInput> {
+        let mut side = self.single_input()?;
+        if let Some(late) = behind_window(&side.handlers) {
+            let message = "in a join nothing may follow the window".to_owned();
+            let report = fault::error("E0148", late, message, "behind the window")
+                .help("put the filter before the window, or into a query of its own");
+            self.report(report);
+        }
+        if self.eat_keyword(Keyword::As) {
+            side.alias = Some(self.name("another name for the stream")?);
+            side.span = side.span.to(self.gap());
+        }
+        if self.is(Sign::OpenBracket) || self.is(Sign::Hash) {
+            let message = "filters and windows stand before 'as'".to_owned();
+            let report = fault::error("E0140", self.span(), message, "too late");
+            return Err(self.report(report));
+        }
+        Ok(side)
+    }
+
+    fn join_kind(&mut self) -> Parse<JoinKind> {
+        let start = self.span();
+        let side = match self.peek() {
+            TokenKind::Keyword(Keyword::Left) => Some(JoinKind::LeftOuter),
+            TokenKind::Keyword(Keyword::Right) => Some(JoinKind::RightOuter),
+            TokenKind::Keyword(Keyword::Full) => Some(JoinKind::FullOuter),
+            _ => None,
+        };
+        if let Some(kind) = side {
+            self.bump();
+            if self.is_keyword(Keyword::Join) {
+                let word = self.token_text(self.token(0)).to_owned();
+                let gap = self.gap();
+                let message = format!("'outer' is missing before '{word}'");
+                let report = fault::error("E0138", gap, message, "'outer' belongs here");
+                self.report(report.fix(gap, " outer"));
+            } else {
+                self.expect_keyword(Keyword::Outer)?;
+            }
+            self.expect_keyword(Keyword::Join)?;
+            return Ok(kind);
+        }
+        if self.eat_keyword(Keyword::Outer) {
+            let message = "an outer join needs a side".to_owned();
+            let report = fault::error("E0138", start, message, "left, right or full?")
+                .help("write left outer join, right outer join or full outer join");
+            self.report(report);
+            self.expect_keyword(Keyword::Join)?;
+            return Ok(JoinKind::FullOuter);
+        }
+        self.eat_keyword(Keyword::Inner);
+        self.expect_keyword(Keyword::Join)?;
+        Ok(JoinKind::Inner)
+    }
+
+    /// `within a, b per c`, of joins with aggregations and on-demand queries.
+    pub(super) fn within_per(&mut self) -> Parse<(Option<Within>, Option<Expr>)> {
+        if !self.eat_keyword(Keyword::Within) {
+            return Ok((None, None));
+        }
+        let start = self.expression()?;
+        let end = if self.eat(Sign::Comma) {
+            Some(self.expression()?)
+        } else {
+            None
+        };
+        self.expect_keyword(Keyword::Per)?;
+        let per = self.expression()?;
+        Ok((Some(Within { start, end }), Some(per)))
+    }
+
+    // ---- queries as inputs ----
+
+    /// `(from S … return)`; Siddhi parses it and refuses it later.
+    fn anonymous(&mut self) -> Parse<Query> {
+        if self.is(Sign::OpenParen) {
+            let open = self.bump().span;
+            let query = self.nested(Self::anonymous)?;
+            let brackets = List {
+                item: "a query",
+                open: Sign::OpenParen,
+                close: Sign::CloseParen,
+            };
+            self.close(brackets, open)?;
+            return Ok(query);
+        }
+        let start = self.span();
+        self.expect_keyword(Keyword::From)?;
+        let input = self.input()?;
+        let selector = self.selector()?;
+        let rate = self.output_rate()?;
+        let output = self.return_output()?;
+        Ok(Query {
+            annotations: Vec::new(),
+            input,
+            selector,
+            rate,
+            output,
+            span: self.since(start),
+        })
+    }
+}
+
+/// The first handler that stands behind a window.
+fn behind_window(handlers: &[Handler]) -> Option<Span> {
+    let window = handlers
+        .iter()
+        .position(|h| matches!(h, Handler::Window(_)))?;
+    handlers.get(window + 1).map(|handler| match handler {
+        Handler::Filter(condition) => condition.span,
+        Handler::Function(call) | Handler::Window(call) => call.span,
+    })
+}

@@ -1,0 +1,166 @@
+//! The parser over the reference material beside the repository, where that is there.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+
+use headwater_lang::diagnostic::{Diagnostic, Severity};
+use headwater_lang::parser::{Entry, parse, parse_as, parse_on_demand};
+use serde_json::Value;
+
+/// The folder of the reference material; `None`, said on stderr, when it is absent.
+fn shared() -> Option<PathBuf> {
+    let root = std::env::var_os("HEADWATER_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    if root.is_dir() {
+        return Some(root);
+    }
+    eprintln!("skipped: no reference material at {}", root.display());
+    None
+}
+
+fn lines(path: PathBuf) -> Vec<Value> {
+    let text = std::fs::read_to_string(&path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn jsonl(folder: PathBuf) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or("")
+}
+
+fn errors(diagnostics: &[Diagnostic]) -> Vec<String> {
+    diagnostics
+        .iter()
+        .filter(|d| d.severity == Severity::Error)
+        .map(|d| format!("{} {} at {:?}", d.code, d.message, d.span))
+        .collect()
+}
+
+/// Collects what is wrong in many cases and fails once, with all of it.
+#[derive(Default)]
+struct Failures(Vec<String>);
+
+impl Failures {
+    fn none(self) {
+        assert!(
+            self.0.is_empty(),
+            "{} failed:\n{}",
+            self.0.len(),
+            self.0.join("\n")
+        );
+    }
+}
+
+#[test]
+fn published_apps_parse() {
+    let Some(shared) = shared() else { return };
+    let mut failures = Failures::default();
+    for entry in std::fs::read_dir(shared.join("apps")).unwrap() {
+        let path = entry.unwrap().path();
+        let parsed = parse(&std::fs::read_to_string(&path).unwrap());
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if parsed.has_errors() {
+            failures
+                .0
+                .push(format!("{name}: {:?}", errors(&parsed.diagnostics)));
+        }
+        let warnings: Vec<_> = parsed.diagnostics.iter().map(|d| d.code).collect();
+        let expected: &[&str] = if name == "HttpRequestResponse.siddhi" {
+            &["W0101"]
+        } else {
+            &[]
+        };
+        if warnings != expected {
+            failures.0.push(format!("{name}: {warnings:?}"));
+        }
+    }
+    failures.none();
+}
+
+#[test]
+fn real_apps_parse() {
+    let Some(shared) = shared() else { return };
+    let mut failures = Failures::default();
+    for app in lines(shared.join("realapps/apps.jsonl")) {
+        let parsed = parse(text(&app, "text"));
+        if !parsed.diagnostics.is_empty() {
+            let found: Vec<_> = parsed
+                .diagnostics
+                .iter()
+                .map(|d| (d.code, &d.message))
+                .collect();
+            failures
+                .0
+                .push(format!("{}: {found:?}", text(&app, "name")));
+        }
+    }
+    failures.none();
+}
+
+/// A case is refused by the parser exactly where Siddhi's parser refuses it.
+#[test]
+fn recorded_cases_parse_as_in_siddhi() {
+    let Some(shared) = shared() else { return };
+    let mut failures = Failures::default();
+    let mut seen = 0;
+    for file in jsonl(shared.join("conformance")) {
+        for case in lines(file) {
+            seen += 1;
+            let expected = &case["expected"];
+            let refused = text(expected, "status") != "ok"
+                && expected.to_string().contains("SiddhiParserException");
+            let found = match case["parse"].as_str() {
+                Some(entry) => {
+                    let entry = Entry::from_name(entry).expect("a known entry point");
+                    parse_as(entry, text(&case, "text"))
+                }
+                None => parse(text(&case, "app")).diagnostics,
+            };
+            let found = errors(&found);
+            if refused == found.is_empty() {
+                failures.0.push(format!(
+                    "{}: refused {refused}, {found:?}",
+                    text(&case, "id")
+                ));
+            }
+            failures.0.extend(on_demand_faults(&case));
+        }
+    }
+    assert!(seen > 1000);
+    failures.none();
+}
+
+/// The on-demand queries of a case that are refused by only one of the two parsers.
+fn on_demand_faults(case: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (index, step) in case["steps"].as_array().into_iter().flatten().enumerate() {
+        let Some(query) = step["query"].as_str() else {
+            continue;
+        };
+        let answers = case["expected"]["answers"].as_array();
+        let answer = answers.into_iter().flatten().find(|a| a["step"] == index);
+        let refused = answer.is_some_and(|a| a["error"].to_string().contains("ParserException"));
+        let found = errors(&parse_on_demand(query).1);
+        if refused == found.is_empty() {
+            faults.push(format!(
+                "{}: {query}: refused {refused}, {found:?}",
+                text(case, "id")
+            ));
+        }
+    }
+    faults
+}
