@@ -1,1 +1,34 @@
-//! (skeleton)
+//! Sources, sinks, mappers and stores: between the outside and the batches of an app.
+//!
+//! Data comes in through a [`component::Source`], becomes rows in a [`component::SourceMapper`]
+//! ([`inlet::Inlet`] joins the two), and leaves through a [`component::SinkMapper`] and a
+//! [`component::Sink`] ([`outlet::Outlet`]). Tables kept outside are [`component::Store`]s.
+//!
+//! Promises: bad input is rejected with its place, cause and remedy, its neighbours go on; sizes,
+//! depths and queues are bounded. Never: threads (they belong to `server`), sleeps, knowledge of
+//! queries. `unsafe` is allowed in one scanning module only.
+
+pub mod component;
+pub mod error;
+pub mod inlet;
+pub mod mapper;
+pub mod message;
+pub mod outlet;
+pub mod rows;
+pub mod template;
+
+pub use component::Connector;
+pub use error::Error;
+
+/// All technologies that run.
+pub const CONNECTORS: &[&dyn Connector] = &[];
+
+/// The technology that makes a component, as in `@source(type='…')`.
+pub fn find(kind: lang::spec::ConnectorKind, name: &str) -> Option<&'static dyn Connector> {
+    CONNECTORS.iter().copied().find(|connector| {
+        connector
+            .specs()
+            .iter()
+            .any(|spec| spec.kind == kind && (spec.name == name || spec.aliases.contains(&name)))
+    })
+}

@@ -491,6 +491,36 @@ impl ColumnBuilder {
         }
     }
 
+    /// One value `count` times.
+    pub fn push_repeated(&mut self, value: &Value, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.push(value);
+        if let (Rows::Str(texts), None) = (&mut self.rows, &self.nulls) {
+            return texts.repeat_last(count - 1);
+        }
+        for _ in 1..count {
+            self.push(value);
+        }
+    }
+
+    /// Takes back the rows from `len` on. A column that turned to `Any` stays so.
+    pub fn truncate(&mut self, len: usize) {
+        match &mut self.rows {
+            Rows::Bool(v) => v.truncate(len),
+            Rows::Int(v) => v.truncate(len),
+            Rows::Long(v) => v.truncate(len),
+            Rows::Float(v) => v.truncate(len),
+            Rows::Double(v) => v.truncate(len),
+            Rows::Str(v) => v.truncate(len),
+            Rows::Any(v) => v.truncate(len),
+        }
+        if let Some(nulls) = &mut self.nulls {
+            nulls.truncate(len);
+        }
+    }
+
     fn take_as_any(&mut self) -> Vec<Value> {
         let taken = std::mem::replace(&mut self.rows, Rows::Any(Vec::new()));
         let column = ColumnBuilder {
@@ -532,6 +562,21 @@ mod tests {
             values,
             [Value::Int(1), Value::Null, Value::str("x"), Value::Int(2)]
         );
+    }
+
+    #[test]
+    fn truncating_takes_rows_back() {
+        let mut builder = ColumnBuilder::new(Type::String);
+        builder.push_str("a text that is too long to lie inside its view");
+        builder.push_null();
+        builder.truncate(1);
+        builder.push_str("b");
+        builder.push_repeated(&Value::str("c"), 3);
+        builder.truncate(4);
+        builder.truncate(9);
+        let column = builder.finish();
+        let texts: Vec<Value> = (1..column.len()).map(|row| column.value(row)).collect();
+        assert_eq!(texts, ["b".into(), "c".into(), "c".into()]);
     }
 
     #[test]

@@ -174,6 +174,11 @@ impl StrBuilder {
         }
     }
 
+    /// Takes back the rows from `len` on; bytes outside the views stay until the column is finished.
+    pub fn truncate(&mut self, len: usize) {
+        self.views.truncate(len);
+    }
+
     fn push_outside(&mut self, bytes: &[u8]) {
         if let Some(last) = self.last
             && last.len as usize == bytes.len()

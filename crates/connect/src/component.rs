@@ -1,0 +1,360 @@
+//! What a source, sink, mapper and store is to the server.
+//!
+//! A component is a constant in a slice ([`crate::mapper::MAPPERS`], [`crate::CONNECTORS`]); it
+//! names its specs of `lang::catalog::connectors` and makes, for one place in an app, a value that
+//! does the work. Everything here blocks: threads belong to `server`.
+//!
+//! Never: a sleep (a source waits through its link), a queue without bound, knowledge of queries.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::{Batch, Schema, Value};
+use lang::plan::{Mapping, Table, Transport};
+use lang::spec::ConnectorSpec;
+use lang::store::{Operation, OperationId};
+
+use crate::error::Error;
+use crate::message::{Message, Messages};
+use crate::rows::{Lines, Properties, Rejected, Rows};
+
+// ---- payloads ----
+
+/// What a transport hands to a mapper, and a sink mapper to a transport.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    /// Events as they are. Each chunk of the batch is one message.
+    Events(&'a Batch),
+    /// Keys and values in order.
+    Map(&'a [(Arc<str>, Value)]),
+    /// Any other object.
+    Object(&'a Value),
+}
+
+/// A class of payload; a transport and a mapper must have one in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PayloadKind {
+    Text,
+    Bytes,
+    Events,
+    Map,
+    /// Takes or gives anything.
+    Any,
+}
+
+impl PayloadKind {
+    /// Can what gives `gives` feed what takes `takes`?
+    pub fn overlap(gives: &[PayloadKind], takes: &[PayloadKind]) -> bool {
+        let any = |kinds: &[PayloadKind]| kinds.contains(&PayloadKind::Any);
+        any(gives) || any(takes) || gives.iter().any(|kind| takes.contains(kind))
+    }
+}
+
+// ---- surroundings ----
+
+/// What is the same for all components of an app.
+#[derive(Clone)]
+pub struct Environment {
+    pub app: String,
+    /// Where state lasts; `None`: nowhere.
+    pub state: Option<PathBuf>,
+    /// System settings of extensions from the deployment file, as `namespace`, `name`, `key`, `value`.
+    pub settings: Arc<[Setting]>,
+    /// Where lines of log sinks go.
+    pub lines: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// `source`, `sink`, `sourceMapper`, `sinkMapper`, `store`, or that of a function.
+    pub namespace: String,
+    pub name: String,
+    pub key: String,
+    pub value: String,
+}
+
+// ---- mappers ----
+
+/// A format, by name in [`crate::mapper::MAPPERS`]: makes mappers for both directions.
+pub trait Mapper: Sync {
+    /// Its specs, one a direction.
+    fn specs(&self) -> &'static [ConnectorSpec];
+
+    /// What its source mapper takes.
+    fn takes(&self) -> &'static [PayloadKind];
+
+    /// What its sink mapper gives.
+    fn gives(&self) -> &'static [PayloadKind];
+
+    fn source(&self, setup: &SourceMapperSetup<'_>) -> Result<Box<dyn SourceMapper>, Error>;
+
+    fn sink(&self, setup: &SinkMapperSetup<'_>) -> Result<Box<dyn SinkMapper>, Error>;
+}
+
+pub struct SourceMapperSetup<'a> {
+    pub mapping: &'a Mapping,
+    pub schema: &'a Schema,
+}
+
+pub struct SinkMapperSetup<'a> {
+    pub mapping: &'a Mapping,
+    pub schema: &'a Schema,
+}
+
+/// Turns messages into rows. Attributes that come from transport properties are filled by
+/// [`Rows`], not by the mapper.
+pub trait SourceMapper: Send {
+    /// One message in, zero or more rows out; what cannot be read is rejected in `rows`, its
+    /// neighbours go on. Rows added are one chunk, unless the mapper called [`Rows::split`].
+    fn map(&mut self, payload: Payload<'_>, properties: &Properties, rows: &mut Rows);
+
+    /// Many lines, each a message of its own; returns when `rows` is full or no line is left.
+    fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties, rows: &mut Rows) {
+        while !rows.is_full() {
+            let Some(line) = lines.next_line() else { break };
+            rows.begin_message(line.len());
+            rows.set_place(lines.line(), lines.start());
+            self.map(Payload::Text(line), properties, rows);
+            rows.end_message();
+        }
+    }
+
+    /// Nothing follows what was mapped so far (the end of a file): what waits for more is reported.
+    fn end_of_input(&mut self, _rows: &mut Rows) {}
+
+    /// May an attribute be null when its transport property is missing
+    /// (`fail.on.missing.attribute='false'`)?
+    fn allows_null(&self) -> bool {
+        false
+    }
+
+    /// Appends what is held between messages; part of the source's position.
+    fn save(&self, _out: &mut Vec<u8>) {}
+
+    /// `held` is what [`SourceMapper::save`] gave; what cannot be read leaves nothing held.
+    fn restore(&mut self, _held: &[u8]) {}
+}
+
+/// Turns rows into messages.
+pub trait SinkMapper: Send {
+    /// Appends the messages of one chunk, or of those of its rows that go to one destination.
+    /// One row takes the single-event form, more take the array form. `rows` is not empty.
+    fn encode(&mut self, batch: &Batch, rows: &[u32], out: &mut Messages);
+
+    /// All chunks of a batch, where no option of the transport depends on the event.
+    fn encode_all(&mut self, batch: &Batch, out: &mut Messages) {
+        let mut rows = Vec::new();
+        for chunk in 0..batch.chunk_count() {
+            rows.clear();
+            rows.extend(batch.chunk(chunk).map(|row| row as u32));
+            if !rows.is_empty() {
+                self.encode(batch, &rows, out);
+            }
+        }
+    }
+}
+
+// ---- sources ----
+
+/// A technology, by name in [`crate::CONNECTORS`]: makes its sources, sinks and stores.
+pub trait Connector: Sync {
+    /// Specs of all it makes.
+    fn specs(&self) -> &'static [ConnectorSpec];
+
+    /// What its source hands to the mapper.
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[]
+    }
+
+    /// What its sink takes from the mapper.
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Err(Error::refused(
+            format!("source '{}'", setup.transport.ty),
+            "there is no source of this type",
+        ))
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Err(Error::refused(
+            format!("sink '{}'", setup.transport.ty),
+            "there is no sink of this type",
+        ))
+    }
+
+    fn store(&self, setup: &StoreSetup<'_>) -> Result<Box<dyn Store>, Error> {
+        Err(Error::refused(
+            format!("table '{}'", setup.table.schema.name),
+            "there is no store of this type",
+        ))
+    }
+}
+
+pub struct SourceSetup<'a> {
+    pub transport: &'a Transport,
+    pub schema: &'a Schema,
+    pub environment: &'a Environment,
+}
+
+pub struct SinkSetup<'a> {
+    pub transport: &'a Transport,
+    pub schema: &'a Schema,
+    /// Names of the options that depend on the event, in the order of [`Message::option`].
+    pub dynamic: &'a [String],
+    pub environment: &'a Environment,
+}
+
+pub struct StoreSetup<'a> {
+    pub table: &'a Table,
+    pub environment: &'a Environment,
+}
+
+/// Takes messages from outside, on a thread of its own.
+pub trait Source: Send {
+    /// Connects, then reads until there is no more, [`Signal::Stop`] or an error. It is called again
+    /// after [`Error::Unavailable`], with the back-off of the server in between.
+    fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error>;
+
+    /// Goes on behind `position`, the last that was posted and covered. Called before `run`.
+    fn restore(&mut self, position: &[u8]) -> Result<(), Error>;
+
+    /// Does its input end by itself (a file that is not followed)? Decides `--until-done`.
+    fn ends(&self) -> bool {
+        false
+    }
+}
+
+/// Why a source returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finished {
+    /// All there is has been read, and its after-actions are done.
+    Ended,
+    Stopped,
+}
+
+/// Number of a post of one source, from 1.
+pub type Sequence = u64;
+
+/// What a source can ask of the server.
+pub trait SourceLink {
+    /// Maps a message; its rows wait for the next [`SourceLink::post`].
+    fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room;
+
+    /// Maps many lines, each a message of its own, until [`Room::Full`] or no line is left.
+    fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room;
+
+    /// Nothing follows what was mapped so far.
+    fn end_of_input(&mut self);
+
+    /// Hands over what was mapped since the last post, and the position behind it (also when no row
+    /// came of it); blocks while the app is full. The position is what [`Source::restore`] gets; what
+    /// the mapper holds is saved with it.
+    fn post(&mut self, position: &[u8]) -> Result<Sequence, Error>;
+
+    /// The only way to wait.
+    fn wait(&mut self, timeout: Duration) -> Signal;
+
+    fn report(&mut self, state: Connection);
+
+    /// Something that was no message: a file that cannot be read, a record that is too long.
+    fn reject(&mut self, rejected: Rejected);
+
+    /// Wall clock, milliseconds.
+    fn now(&self) -> i64;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    More,
+    /// A whole batch waits: post before mapping more.
+    Full,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    Stop,
+    /// All posts up to this one are done: their effects are where the app's delivery label says.
+    Acked(Sequence),
+    Timeout,
+    /// Read no more until [`Signal::Resume`].
+    Pause,
+    Resume,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Connection {
+    Connected,
+    Retrying { cause: String },
+    Lost { cause: String },
+}
+
+// ---- sinks ----
+
+/// Takes messages out. Calls come from one thread, in order.
+pub trait Sink: Send {
+    /// Called before the first message, and again after [`Error::Unavailable`].
+    fn connect(&mut self) -> Result<(), Error>;
+
+    /// Sends one message, or buffers it until [`Sink::flush`]. After [`Error::Unavailable`] the same
+    /// message comes again or goes to `on.error`; after any other error it is dropped.
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error>;
+
+    /// All messages so far have left this process, and will be found there after a crash of it.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Flushes and disconnects. Nothing follows but `connect`.
+    fn close(&mut self) -> Result<(), Error>;
+}
+
+// ---- stores ----
+
+/// A table that is kept outside. Calls come from one thread; each call is atomic by itself, or part
+/// of the epoch where one was begun.
+pub trait Store: Send {
+    /// Connects, and creates the table and its indexes where they are missing.
+    fn connect(&mut self) -> Result<(), Error>;
+
+    /// Compiles an operation of the app once; `Refused` where it cannot be done (a function that the
+    /// store does not know).
+    fn prepare(&mut self, id: OperationId, operation: &Operation) -> Result<(), Error>;
+
+    /// Appends rows; a batch of several chunks is one transaction, redone chunk by chunk by the
+    /// caller when it fails.
+    fn insert(&mut self, batch: &Batch) -> Result<(), Error>;
+
+    /// Runs a prepared operation for each row of parameters in order: an event sees the writes of
+    /// those before it.
+    fn execute(&mut self, id: OperationId, parameters: &Batch) -> Result<Answer, Error>;
+
+    /// Begins a transaction that all calls belong to until `commit` or `abort`.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Makes the transaction durable, and in the same act notes the epoch with the positions of the
+    /// app's sources.
+    fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error>;
+
+    fn abort(&mut self) -> Result<(), Error>;
+
+    /// The last epoch committed by this app, with its positions.
+    fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error>;
+
+    fn close(&mut self) -> Result<(), Error>;
+}
+
+/// What an operation gives back.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Rows written or deleted.
+    Count(u64),
+    /// One row of parameters, one answer.
+    Contains(Vec<bool>),
+    /// The rows found, all attributes of the table, and for each row of parameters where its rows
+    /// end.
+    Rows { batch: Batch, ends: Vec<u32> },
+}

@@ -1,0 +1,59 @@
+//! What can go wrong between the outside and an app.
+
+use std::error::Error as StdError;
+
+/// A cause of any kind, kept for whoever prints the chain.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A fault in the app, found when the component is made.
+    #[error("{component}: {message}")]
+    Refused { component: String, message: String },
+    /// The other side cannot be reached now; the caller waits and tries again.
+    #[error("cannot reach {peer}")]
+    Unavailable {
+        peer: String,
+        #[source]
+        cause: Cause,
+    },
+    /// The other side was reached and said no, or the work cannot be done however often it is tried.
+    #[error("{action} failed")]
+    Failed {
+        action: String,
+        #[source]
+        cause: Cause,
+    },
+    /// The app stops; the caller cleans up and returns.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    /// `component` names kind and name: `source 'file'`.
+    pub fn refused(component: impl Into<String>, message: impl Into<String>) -> Error {
+        Error::Refused {
+            component: component.into(),
+            message: message.into(),
+        }
+    }
+
+    pub fn unavailable(peer: impl Into<String>, cause: impl Into<Cause>) -> Error {
+        Error::Unavailable {
+            peer: peer.into(),
+            cause: cause.into(),
+        }
+    }
+
+    pub fn failed(action: impl Into<String>, cause: impl Into<Cause>) -> Error {
+        Error::Failed {
+            action: action.into(),
+            cause: cause.into(),
+        }
+    }
+
+    /// Is it worth trying again later?
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Error::Unavailable { .. })
+    }
+}

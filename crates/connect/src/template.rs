@@ -1,0 +1,146 @@
+//! Templates of `@payload` and of options that depend on the event: text with `{{attribute}}`.
+//!
+//! Values are written in Java's text forms without any escaping; white space inside the braces is
+//! part of the name; back-ticks around text without white space are removed (`connectors.md` 1.4;
+//! Siddhi's `TemplateBuilder`).
+
+use event::{Batch, Schema};
+
+use crate::error::Error;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Template {
+    parts: Vec<Part>,
+    /// Bytes of the literal parts, to reserve room once.
+    literal: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Part {
+    Text(String),
+    Attribute(usize),
+}
+
+impl Template {
+    /// `component` is named in the error for an unknown attribute.
+    pub fn new(text: &str, schema: &Schema, component: &str) -> Result<Template, Error> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, name, after)) = next_placeholder(rest) {
+            if !before.is_empty() {
+                parts.push(Part::Text(unquote(before)));
+            }
+            let index = schema.index_of(name).ok_or_else(|| {
+                Error::refused(
+                    component,
+                    format!(
+                        "stream '{}' has no attribute '{name}', which a template names; use one of {}",
+                        schema.name,
+                        names(schema)
+                    ),
+                )
+            })?;
+            parts.push(Part::Attribute(index));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(unquote(rest)));
+        }
+        let literal = parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => text.len(),
+                Part::Attribute(_) => 16,
+            })
+            .sum();
+        Ok(Template { parts, literal })
+    }
+
+    /// Does the text hold a placeholder?
+    pub fn is_template(text: &str) -> bool {
+        next_placeholder(text).is_some()
+    }
+
+    /// The text, where it does not depend on the event.
+    pub fn constant(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Attributes it names, in its order.
+    pub fn attributes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Attribute(index) => Some(*index),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// Appends the text for a row; `null` stands for null.
+    pub fn write(&self, out: &mut String, batch: &Batch, row: usize, null: &str) {
+        out.reserve(self.literal);
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Attribute(index) => {
+                    let column = &batch.columns[*index];
+                    if column.is_null(row) {
+                        out.push_str(null);
+                    } else {
+                        crate::mapper::write_value(out, column, row);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Text before `{{name}}`, the name, the text behind. A name has no brace in it.
+fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("{{") {
+        let open = from + found;
+        let inner = &text[open + 2..];
+        let end = inner.find(['{', '}']).unwrap_or(inner.len());
+        if end > 0 && inner[end..].starts_with("}}") {
+            return Some((&text[..open], &inner[..end], &inner[end + 2..]));
+        }
+        from = open + 1;
+    }
+    None
+}
+
+/// Removes the back-ticks around text without white space.
+fn unquote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('`') {
+        out.push_str(before);
+        match after.split_once('`') {
+            Some((quoted, behind))
+                if !quoted.is_empty() && !quoted.contains(char::is_whitespace) =>
+            {
+                out.push_str(quoted);
+                rest = behind;
+            }
+            _ => {
+                out.push('`');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `'a', 'b'`, for messages.
+pub(crate) fn names(schema: &Schema) -> String {
+    let quoted: Vec<String> = schema
+        .attributes
+        .iter()
+        .map(|attribute| format!("'{}'", attribute.name))
+        .collect();
+    quoted.join(", ")
+}
