@@ -28,8 +28,8 @@ pub enum Payload<'a> {
     Bytes(&'a [u8]),
     /// Events as they are. Each chunk of the batch is one message.
     Events(&'a Batch),
-    /// Keys and values in order.
-    Map(&'a [(Arc<str>, Value)]),
+    /// Keys (text, or null) and values in order.
+    Map(&'a [(Value, Value)]),
     /// Any other object.
     Object(&'a Value),
 }

@@ -1,7 +1,6 @@
 //! Messages on their way out: what a sink mapper made of some rows, and for which destination.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use event::{Batch, Value};
 
@@ -31,7 +30,7 @@ enum Body {
     Text(Range<usize>),
     Bytes(Range<usize>),
     Events(Batch),
-    Map(Vec<(Arc<str>, Value)>),
+    Map(Vec<(Value, Value)>),
     Object(Value),
 }
 
@@ -152,7 +151,7 @@ impl Messages {
         self.entry(Body::Events(batch), rows);
     }
 
-    pub fn push_map(&mut self, entries: Vec<(Arc<str>, Value)>, rows: &[u32]) {
+    pub fn push_map(&mut self, entries: Vec<(Value, Value)>, rows: &[u32]) {
         self.entry(Body::Map(entries), rows);
     }
 

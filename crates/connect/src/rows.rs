@@ -130,7 +130,7 @@ impl Rejected {
                     if i > 0 {
                         text.push_str(", ");
                     }
-                    text.push_str(key);
+                    event::text::write_value(&mut text, key);
                     text.push('=');
                     event::text::write_value(&mut text, value);
                 }
