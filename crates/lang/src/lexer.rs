@@ -371,6 +371,8 @@ impl Lexer<'_> {
                 let span = Span::new(self.at as u32, self.at as u32 + 1);
                 self.out.diagnostics.push(fault::script_not_closed(span));
                 let end = self.next_element(self.at + 1);
+                let body = self.text[self.at..end].trim_end();
+                let end = self.at + body.strip_suffix(';').unwrap_or(body).len();
                 return self.push(TokenKind::Script, end);
             }
         }
@@ -454,25 +456,26 @@ impl Lexer<'_> {
 
     // ---- the rest ----
 
+    /// `&&`, `&`, `||` or `|`: reported, and read as `and` and `or`.
+    fn symbol_operator(&self) -> Option<(usize, &'static str, Keyword)> {
+        let (word, keyword) = match self.peek(0) {
+            b'&' => ("and", Keyword::And),
+            b'|' => ("or", Keyword::Or),
+            _ => return None,
+        };
+        let len = 1 + usize::from(self.peek(1) == self.peek(0));
+        Some((len, word, keyword))
+    }
+
     fn stray(&mut self) {
         let found = self.text[self.at..].chars().next().unwrap_or('\u{fffd}');
         let end = self.at + found.len_utf8();
         let span = Span::new(self.at as u32, end as u32);
-        let pair = &self.bytes[self.at..(self.at + 2).min(self.bytes.len())];
-        if pair == b"&&" || pair == b"||" {
-            // Read as `and` and `or`, reported once here.
-            let (word, keyword) = if pair == b"&&" {
-                ("and", Keyword::And)
-            } else {
-                ("or", Keyword::Or)
-            };
-            let span = Span::new(self.at as u32, self.at as u32 + 2);
-            self.out.diagnostics.push(fault::symbol_operator(
-                span,
-                &self.text[self.at..end + 1],
-                word,
-            ));
-            return self.push(TokenKind::Keyword(keyword), self.at + 2);
+        if let Some((len, word, keyword)) = self.symbol_operator() {
+            let span = Span::new(self.at as u32, (self.at + len) as u32);
+            let report = fault::symbol_operator(span, span.text(self.text), word);
+            self.out.diagnostics.push(report);
+            return self.push(TokenKind::Keyword(keyword), self.at + len);
         }
         self.strays += 1;
         if self.strays <= STRAY_REPORTS_MAX {

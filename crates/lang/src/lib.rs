@@ -8,10 +8,12 @@
 
 pub mod ast;
 pub mod catalog;
+pub mod codes;
 pub mod diagnostic;
 mod lexer;
 pub mod parser;
 pub mod plan;
+pub mod render;
 pub mod source;
 pub mod span;
 pub mod spec;

@@ -207,8 +207,14 @@ impl Parser<'_> {
             return self.query(annotations).map(Element::Query);
         }
         let report = self.no_element(&annotations);
+        let is_query = report.code == "E0127";
         self.report(report);
         self.skip_element();
+        // The `from` of `select … from …` begins no new element.
+        while is_query && self.is_keyword(Keyword::From) && !self.starts_line(0) {
+            self.bump();
+            self.skip_element();
+        }
         None
     }
 

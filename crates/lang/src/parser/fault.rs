@@ -67,8 +67,6 @@ pub(crate) fn stray_character(span: Span, found: char) -> Diagnostic {
         '\u{2018}' | '\u{2019}' => report.help("write a straight quote: '").fix(span, "'"),
         '\u{201c}' | '\u{201d}' => report.help("write a straight quote: \"").fix(span, "\""),
         '\u{a0}' => report.help("write an ordinary space").fix(span, " "),
-        '&' => report.help("conditions are joined by 'and'"),
-        '|' => report.help("conditions are joined by 'or'"),
         '$' => report.help("a variable is written ${NAME}"),
         '{' | '}' => report.help("braces stand only around the body of a script function"),
         '\\' => report.help("there are no escapes; a long text stands between \"\"\" and \"\"\""),

@@ -233,7 +233,7 @@ impl<'t> Parser<'t> {
         };
         if too_long {
             let message = format!("the text is longer than {} MiB", TEXT_BYTES_MAX >> 20);
-            parser.report(fault::error("E0143", Span::new(0, 0), message, "too long"));
+            parser.report(fault::error("E0136", Span::new(0, 0), message, "too long"));
         }
         parser
     }
@@ -455,7 +455,11 @@ impl<'t> Parser<'t> {
 
     // ---- reporting ----
 
+    /// Keeps a diagnostic, unless it is about a character that the lexer reported.
     fn report(&mut self, diagnostic: Diagnostic) -> Reported {
+        if self.peek() == TokenKind::Stray {
+            return Reported;
+        }
         if self.diagnostics.len() < ERRORS_MAX {
             self.diagnostics.push(diagnostic);
         }

@@ -22,21 +22,11 @@ impl Parser<'_> {
             return None;
         }
         let input = self.input();
-        if input.is_err() {
-            self.skip_to_clause();
-        } else {
-            self.to_next_clause();
-        }
+        self.next_clause(input.is_ok(), CLAUSES);
         let selector = self.selector();
-        if selector.is_err() {
-            self.skip_to_clause();
-        } else {
-            self.to_next_clause();
-        }
+        self.next_clause(selector.is_ok(), &CLAUSES[1..]);
         let rate = self.output_rate();
-        if rate.is_err() {
-            self.skip_to_clause();
-        }
+        self.next_clause(rate.is_ok(), &CLAUSES[2..]);
         let output = match self.output() {
             Ok(output) => output,
             Err(Reported) => {
@@ -54,26 +44,27 @@ impl Parser<'_> {
         })
     }
 
-    /// Behind a complete clause another must begin; else one report and on to the next.
-    fn to_next_clause(&mut self) {
-        use Keyword::*;
-        let is_clause = |p: &Self| {
-            matches!(
-                p.peek(),
-                TokenKind::Keyword(Select | Output | Insert | Delete | Update | Return)
-            )
-        };
-        if is_clause(self) || self.at_boundary() {
-            return;
-        }
-        for keyword in [Select, Insert, Output, Update, Delete, Return] {
-            if self.is_misspelt(0, keyword) && self.peek_at(1) != TokenKind::Sign(Sign::Dot) {
+    /// Goes on to one of the clauses that may follow. Behind a complete clause one must begin right
+    /// here, else that is reported.
+    fn next_clause(&mut self, complete: bool, clauses: &[Keyword]) {
+        if complete {
+            let misspelt =
+                clauses.iter().any(|k| self.is_misspelt(0, *k)) && !self.peek_at(1).is(Sign::Dot);
+            if self.is_one_of(clauses) || misspelt {
                 return;
             }
+            let misplaced = self.is_one_of(MISPLACED);
+            if self.at_boundary() && !misplaced {
+                return;
+            }
+            let report = self.not_a_clause();
+            self.report(report);
         }
-        let report = self.not_a_clause();
-        self.report(report);
-        self.skip_to_clause();
+        self.skip_until(|p| p.is_one_of(clauses));
+    }
+
+    fn is_one_of(&self, keywords: &[Keyword]) -> bool {
+        matches!(self.peek(), TokenKind::Keyword(keyword) if keywords.contains(&keyword))
     }
 
     fn not_a_clause(&self) -> crate::diagnostic::Diagnostic {
@@ -87,8 +78,7 @@ impl Parser<'_> {
                     "filter the input: from Stream[condition]; or the result: having condition",
                 )
             }
-            (TokenKind::Keyword(Keyword::Group | Keyword::Having | Keyword::Order), _)
-            | (TokenKind::Keyword(Keyword::Limit | Keyword::Offset), _) => {
+            (TokenKind::Keyword(keyword), _) if MISPLACED.contains(&keyword) => {
                 let message = format!("'{word}' stands in the wrong place");
                 fault::error("E0140", token.span, message, "out of order").help(ORDER)
             }
@@ -167,7 +157,7 @@ impl Parser<'_> {
                 let report = fault::error("E0128", self.span(), message, "nothing can follow '*'")
                     .help("write select *, or name every attribute");
                 self.report(report);
-                self.skip_to_clause();
+                self.skip_until(|p| p.starts_clause(0));
             }
         } else {
             self.select_items(&mut selector)?;
@@ -476,20 +466,6 @@ impl Parser<'_> {
         let report = if at_end {
             let message = "a query does not say where its result goes".to_owned();
             fault::error("E0126", span, message, "'insert into …' is missing")
-        } else if let TokenKind::Keyword(
-            Keyword::Group
-            | Keyword::Having
-            | Keyword::Order
-            | Keyword::Limit
-            | Keyword::Offset
-            | Keyword::Select
-            | Keyword::Output,
-        ) = self.peek()
-        {
-            let word = self.token_text(self.token(0));
-            let message = format!("'{word}' stands in the wrong place");
-            let span = self.span();
-            fault::error("E0140", span, message, "out of order").help(ORDER)
         } else {
             let message = format!(
                 "expected 'insert into', 'update', 'delete' or 'return', found {}",
@@ -689,6 +665,27 @@ impl Parser<'_> {
         Ok(events)
     }
 }
+
+/// What may follow the input of a query; the first two are optional, in this order.
+const CLAUSES: &[Keyword] = &[
+    Keyword::Select,
+    Keyword::Output,
+    Keyword::Insert,
+    Keyword::Delete,
+    Keyword::Update,
+    Keyword::Return,
+];
+
+/// Clauses that, where an output is expected, stand in the wrong place.
+const MISPLACED: &[Keyword] = &[
+    Keyword::Select,
+    Keyword::Group,
+    Keyword::Having,
+    Keyword::Order,
+    Keyword::Limit,
+    Keyword::Offset,
+    Keyword::Output,
+];
 
 const ORDER: &str = "the order is: from, select, group by, having, order by, limit, offset, \
                      output, and insert into, update, delete or return";

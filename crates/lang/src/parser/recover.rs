@@ -88,11 +88,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips to the next clause of the query, the end of the element or the start of the next one.
-    pub(super) fn skip_to_clause(&mut self) {
-        self.skip_until(|p| p.keyword_at(0).is_some_and(|k| CLAUSES.contains(&k)));
-    }
-
     /// Skips the rest of an element: stops at `;`, at the next element or the end.
     pub(super) fn skip_element(&mut self) {
         self.skip_until(|_| false);

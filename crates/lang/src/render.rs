@@ -1,0 +1,439 @@
+//! Diagnostics as text for a terminal, in the manner of rustc, and as plain fields for JSON,
+//! editors and the console.
+//!
+//! Promises: marks stand under what they mean, tabs and wide characters included; control
+//! characters of the text never reach the terminal; lines of any length stay readable.
+//!
+//! Never: decides whether there is a terminal or where the text goes.
+
+use std::fmt::Write;
+
+use crate::diagnostic::{Diagnostic, Fix, Severity};
+use crate::source::LineIndex;
+use crate::span::Span;
+
+/// A diagnostic with its place in lines and columns: counted from 1, columns in characters, the
+/// end behind the last character.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct View<'d> {
+    pub code: &'static str,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// `syntax`, `name`, `type`, `option` or `unsupported`.
+    pub kind: &'static str,
+    pub message: &'d str,
+    pub line: u32,
+    pub column: u32,
+    pub end_line: u32,
+    pub end_column: u32,
+    pub label: &'d str,
+    pub help: Option<&'d str>,
+    pub fix: Option<&'d Fix>,
+}
+
+impl Severity {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+impl<'d> View<'d> {
+    pub fn new(diagnostic: &'d Diagnostic, text: &str, lines: &LineIndex) -> View<'d> {
+        let start = lines.position(text, diagnostic.span.start);
+        let end = lines.position(text, diagnostic.span.end.max(diagnostic.span.start));
+        View {
+            code: diagnostic.code,
+            severity: diagnostic.severity.name(),
+            kind: diagnostic.kind.name(),
+            message: &diagnostic.message,
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            label: &diagnostic.label,
+            help: diagnostic.help.as_deref(),
+            fix: diagnostic.fix.as_ref(),
+        }
+    }
+}
+
+/// How many columns of a line are shown; longer ones are cut around the mark.
+const LINE_COLUMNS_MAX: usize = 140;
+
+const TAB_COLUMNS: usize = 4;
+
+/// All diagnostics of one text, each followed by an empty line.
+pub fn render(diagnostics: &[Diagnostic], file: &str, text: &str, colour: bool) -> String {
+    let lines = LineIndex::new(text);
+    let renderer = Renderer {
+        file,
+        text,
+        lines: &lines,
+        colour,
+    };
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        renderer.diagnostic(&mut out, diagnostic);
+        out.push('\n');
+    }
+    out
+}
+
+/// ANSI codes.
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[1;33m";
+const BLUE: &str = "\x1b[1;34m";
+const CYAN: &str = "\x1b[1;36m";
+const BOLD: &str = "\x1b[1m";
+const RESET: &str = "\x1b[0m";
+
+struct Renderer<'t> {
+    file: &'t str,
+    text: &'t str,
+    lines: &'t LineIndex,
+    colour: bool,
+}
+
+/// A span to be marked, with its label.
+struct Mark<'d> {
+    line: u32,
+    span: Span,
+    label: &'d str,
+    primary: bool,
+}
+
+impl Renderer<'_> {
+    fn paint(&self, colour: &str, text: &str) -> String {
+        if self.colour {
+            format!("{colour}{text}{RESET}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn diagnostic(&self, out: &mut String, diagnostic: &Diagnostic) {
+        let severity_colour = match diagnostic.severity {
+            Severity::Error => RED,
+            Severity::Warning => YELLOW,
+        };
+        let mut marks = self.marks(diagnostic);
+        marks.sort_by_key(|mark| (mark.line, !mark.primary, mark.span.start));
+        let last_line = marks.last().map_or(1, |mark| mark.line);
+        let gutter = last_line.to_string().len() + 1;
+        let place = self.lines.position(self.text, diagnostic.span.start);
+        let head = format!("{}[{}]", diagnostic.severity.name(), diagnostic.code);
+        self.put(out, &self.paint(severity_colour, &head));
+        let message = printable(&diagnostic.message);
+        self.put(out, &self.paint(BOLD, &format!(": {message}\n")));
+        let arrow = self.paint(BLUE, &format!("{:gutter$}-->", ""));
+        self.put(
+            out,
+            &format!("{arrow} {}:{}:{}\n", self.file, place.line, place.column),
+        );
+        self.put(out, &self.paint(BLUE, &format!("{:gutter$} |\n", "")));
+        let mut shown = 0;
+        for mark in &marks {
+            if mark.line != shown {
+                if shown != 0 && mark.line > shown + 1 {
+                    self.put(out, &self.paint(BLUE, "...\n"));
+                }
+                self.source_line(out, mark.line, gutter, &marks);
+                shown = mark.line;
+            }
+            self.mark(out, mark, gutter, severity_colour, &marks);
+        }
+        if let Some(help) = &diagnostic.help {
+            let name = self.paint(CYAN, "help");
+            let help = printable(help);
+            self.put(out, &format!("{:gutter$} = {name}: {help}\n", ""));
+        }
+        let docs = self.paint(CYAN, "docs");
+        let code = diagnostic.code;
+        self.put(
+            out,
+            &format!("{:gutter$} = {docs}: headwater explain {code}\n", ""),
+        );
+    }
+
+    fn put(&self, out: &mut String, text: &str) {
+        out.push_str(text);
+    }
+
+    fn marks<'d>(&self, diagnostic: &'d Diagnostic) -> Vec<Mark<'d>> {
+        let mark = |span: Span, label: &'d str, primary| {
+            let line = self.lines.line(span.start);
+            let end = self.lines.line_span(self.text, line).end.max(span.start);
+            Mark {
+                line,
+                span: Span::new(span.start, span.end.min(end)),
+                label,
+                primary,
+            }
+        };
+        let mut marks = vec![mark(diagnostic.span, &diagnostic.label, true)];
+        marks.extend(
+            diagnostic
+                .related
+                .iter()
+                .map(|(span, label)| mark(*span, label, false)),
+        );
+        marks
+    }
+
+    /// The columns of a line to show: all, or a window around its first mark.
+    fn window(&self, line: u32, marks: &[Mark]) -> (usize, usize) {
+        let span = self.lines.line_span(self.text, line);
+        let first = marks
+            .iter()
+            .filter(|m| m.line == line)
+            .map(|m| m.span.start)
+            .min();
+        let first = first.unwrap_or(span.start);
+        let before = columns(Span::new(span.start, first).text(self.text));
+        // Only as much of a huge line is measured as can be shown.
+        let rest: String = Span::new(first, span.end)
+            .text(self.text)
+            .chars()
+            .take(LINE_COLUMNS_MAX + 1)
+            .collect();
+        let total = before + columns(&rest);
+        if total <= LINE_COLUMNS_MAX {
+            return (0, total);
+        }
+        let start = before.saturating_sub(LINE_COLUMNS_MAX / 3);
+        (start, start + LINE_COLUMNS_MAX)
+    }
+
+    fn source_line(&self, out: &mut String, line: u32, gutter: usize, marks: &[Mark]) {
+        let (start, end) = self.window(line, marks);
+        let text = self.lines.line_span(self.text, line).text(self.text);
+        let mut shown = String::new();
+        let mut column = 0;
+        let mut cut = false;
+        for c in text.chars() {
+            let width = width(c);
+            if column + width > end {
+                cut = true;
+                break;
+            }
+            if column >= start {
+                match c {
+                    '\t' => shown.extend(std::iter::repeat_n(' ', TAB_COLUMNS)),
+                    c if is_hidden(c) => shown.push('\u{fffd}'),
+                    c => shown.push(c),
+                }
+            } else if column + width > start {
+                shown.extend(std::iter::repeat_n(' ', column + width - start));
+            }
+            column += width;
+        }
+        if start > 0 {
+            shown.insert(0, '…');
+        }
+        if cut {
+            shown.push('…');
+        }
+        let number = self.paint(BLUE, &format!("{line:gutter$} |"));
+        self.put(out, format!("{number} {shown}").trim_end());
+        out.push('\n');
+    }
+
+    fn mark(&self, out: &mut String, mark: &Mark, gutter: usize, colour: &str, marks: &[Mark]) {
+        let (start, end) = self.window(mark.line, marks);
+        let line = self.lines.line_span(self.text, mark.line);
+        let before = columns(Span::new(line.start, mark.span.start).text(self.text));
+        let shift = usize::from(start > 0);
+        let indent = before.saturating_sub(start) + shift;
+        let room = end.saturating_sub(before).max(1);
+        let marked: String = mark.span.text(self.text).chars().take(room).collect();
+        let len = columns(&marked).clamp(1, room);
+        let sign = if mark.primary { "^" } else { "-" };
+        let colour = if mark.primary { colour } else { BLUE };
+        let label = printable(mark.label);
+        let marks = format!("{} {label}", sign.repeat(len));
+        let marks = self.paint(colour, marks.trim_end());
+        let bar = self.paint(BLUE, &format!("{:gutter$} |", ""));
+        // Writing to a String cannot fail.
+        if writeln!(out, "{bar} {:indent$}{marks}", "").is_err() {
+            out.push('\n');
+        }
+    }
+}
+
+/// Control characters and those that turn the writing direction never reach a terminal.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if is_hidden(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// How many columns of a terminal a character takes: none for combining marks, two for East Asian
+/// wide characters and pictographs.
+fn width(c: char) -> usize {
+    match c {
+        '\t' => TAB_COLUMNS,
+        ' '..='~' => 1,
+        '\u{0300}'..='\u{036f}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{303e}'
+        | '\u{3041}'..='\u{33ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{a000}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f900}'..='\u{1f9ff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Kind;
+
+    fn diagnostic(text: &str, marked: &str, label: &str) -> Diagnostic {
+        let start = text.find(marked).unwrap() as u32;
+        Diagnostic {
+            code: "E0312",
+            severity: Severity::Error,
+            kind: Kind::Name,
+            message: "stream 'TempStream' has no attribute 'avTemp'".into(),
+            span: Span::new(start, start + marked.len() as u32),
+            label: label.into(),
+            related: vec![],
+            help: None,
+            fix: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, diagnostic: &Diagnostic, expect: &str) {
+        let found = render(std::slice::from_ref(diagnostic), "a.siddhi", text, false);
+        let body: Vec<_> = found.lines().skip(2).collect();
+        let body: Vec<_> = body
+            .iter()
+            .take_while(|l| !l.contains("= docs"))
+            .copied()
+            .collect();
+        assert_eq!(body.join("\n"), expect.trim_matches('\n'), "\n{found}");
+    }
+
+    #[test]
+    fn the_whole_of_a_report() {
+        let text = "\ndefine stream TempStream (avgTemp double);\n\n\n\n\n\n\n\nselect avTemp\n";
+        let mut report = diagnostic(text, "avTemp", "not found");
+        let declared = text.find("avgTemp").unwrap() as u32;
+        report
+            .related
+            .push((Span::new(declared, declared + 7), "declared here".into()));
+        report.help = Some("did you mean 'avgTemp'?".into());
+        let expect = "\
+error[E0312]: stream 'TempStream' has no attribute 'avTemp'
+   --> a.siddhi:10:8
+    |
+  2 | define stream TempStream (avgTemp double);
+    |                           ------- declared here
+...
+ 10 | select avTemp
+    |        ^^^^^^ not found
+    = help: did you mean 'avgTemp'?
+    = docs: headwater explain E0312
+
+";
+        assert_eq!(render(&[report], "a.siddhi", text, false), expect);
+    }
+
+    #[test]
+    fn marks_stand_under_what_they_mean() {
+        let text = "\tselect  x";
+        check(
+            text,
+            &diagnostic(text, "x", "here"),
+            "   |\n 1 |     select  x\n   |             ^ here",
+        );
+        let text = "'日本' as x";
+        check(
+            text,
+            &diagnostic(text, "x", "here"),
+            "   |\n 1 | '日本' as x\n   |           ^ here",
+        );
+        check(
+            text,
+            &diagnostic(text, "日本", ""),
+            "   |\n 1 | '日本' as x\n   |  ^^^^",
+        );
+        let text = "e\u{301} x";
+        check(
+            text,
+            &diagnostic(text, "x", ""),
+            "   |\n 1 | e\u{301} x\n   |   ^",
+        );
+    }
+
+    #[test]
+    fn empty_spans_and_spans_over_lines_are_marked() {
+        let text = "a\nb c\nd";
+        let mut report = diagnostic(text, "a", "';' belongs here");
+        report.span = Span::new(1, 1);
+        check(text, &report, "   |\n 1 | a\n   |  ^ ';' belongs here");
+        report.span = Span::new(2, 7);
+        check(text, &report, "   |\n 2 | b c\n   | ^^^ ';' belongs here");
+        report.span = Span::new(7, 7);
+        check(text, &report, "   |\n 3 | d\n   |  ^ ';' belongs here");
+        report.span = Span::new(99, 120);
+        render(&[report], "a.siddhi", text, true);
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_mark() {
+        let text = format!("{}MARK{}", "a ".repeat(500), " b".repeat(500));
+        let found = render(&[diagnostic(&text, "MARK", "here")], "f", &text, false);
+        let lines: Vec<&str> = found.lines().collect();
+        let shown: Vec<char> = lines[3].chars().collect();
+        assert!(shown.len() < 160, "{}", lines[3]);
+        let column = lines[4].find('^').unwrap();
+        assert_eq!(shown[column..column + 4], ['M', 'A', 'R', 'K']);
+        assert!(lines[4].ends_with("^^^^ here"));
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = "a \u{1b}[31m b";
+        let found = render(&[diagnostic(text, "b", "\u{7}")], "f", text, false);
+        assert!(!found.contains(['\u{1b}', '\u{7}']), "{found:?}");
+    }
+
+    #[test]
+    fn a_view_counts_from_one_in_characters() {
+        let text = "ä\nöx y";
+        let lines = LineIndex::new(text);
+        let report = diagnostic(text, "x y", "");
+        let view = View::new(&report, text, &lines);
+        assert_eq!(
+            (view.line, view.column, view.end_line, view.end_column),
+            (2, 2, 2, 5)
+        );
+    }
+}
