@@ -177,6 +177,124 @@ impl Column {
         Column::new(values, self.nulls().map(|n| pick(n, rows)))
     }
 
+    /// Rows picked by index; [`Column::NO_ROW`] stands for a null.
+    pub fn gather_padded(&self, rows: &[u32]) -> Column {
+        if !rows.contains(&Column::NO_ROW) {
+            return self.gather(rows);
+        }
+        let mut builder = ColumnBuilder::like(self, rows.len());
+        for &row in rows {
+            if row == Column::NO_ROW {
+                builder.push_null();
+            } else {
+                builder.extend(self, row as usize..row as usize + 1);
+            }
+        }
+        builder.finish()
+    }
+
+    /// No row at all, in [`Column::gather_padded`].
+    pub const NO_ROW: u32 = u32::MAX;
+
+    /// Overwrites one row. A vector that is shared is copied first; one that is not is changed in
+    /// place. A value of another type turns the column into `Any`.
+    pub fn set(&mut self, row: usize, value: &Value) {
+        self.make_own();
+        let len = self.len;
+        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        let is_null = value.is_null();
+        let fits = match (&mut data.values, value) {
+            (Values::Any(v), x) => {
+                v[row] = x.clone();
+                return;
+            }
+            (_, Value::Null) => true,
+            (Values::Bool(v), Value::Bool(x)) => {
+                v[row] = *x;
+                true
+            }
+            (Values::Int(v), Value::Int(x)) => {
+                v[row] = *x;
+                true
+            }
+            (Values::Long(v), Value::Long(x)) => {
+                v[row] = *x;
+                true
+            }
+            (Values::Float(v), Value::Float(x)) => {
+                v[row] = *x;
+                true
+            }
+            (Values::Double(v), Value::Double(x)) => {
+                v[row] = *x;
+                true
+            }
+            (Values::Str(v), Value::Str(x)) => {
+                v.set(row, x);
+                true
+            }
+            _ => false,
+        };
+        if !fits {
+            let mut all: Vec<Value> = (0..len).map(|r| self.value(r)).collect();
+            all[row] = value.clone();
+            *self = Column::new(Values::Any(all), None);
+        } else if is_null {
+            data.nulls.get_or_insert_with(|| vec![false; len])[row] = true;
+        } else if let Some(nulls) = &mut data.nulls {
+            nulls[row] = false;
+        }
+    }
+
+    /// Appends rows of another column in place, under the same rules as [`Column::set`]; long
+    /// texts are copied.
+    pub fn append(&mut self, from: &Column, rows: std::ops::Range<usize>) {
+        self.make_own();
+        let before = self.len;
+        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        macro_rules! copy {
+            ($($kind:ident)*) => {
+                match (&mut data.values, from.view()) {
+                    $((Values::$kind(to), View::$kind(v)) => {
+                        to.extend_from_slice(&v[rows.clone()]);
+                        true
+                    })*
+                    (Values::Str(to), View::Str(v)) => {
+                        to.append(v.strings, (v.offset + rows.start)..(v.offset + rows.end));
+                        true
+                    }
+                    _ => false,
+                }
+            };
+        }
+        let fits = copy!(Bool Int Long Float Double Any);
+        if !fits {
+            let mut all: Vec<Value> = (0..before).map(|r| self.value(r)).collect();
+            all.extend(rows.map(|r| from.value(r)));
+            *self = Column::new(Values::Any(all), None);
+            return;
+        }
+        match (from.nulls(), &mut data.nulls) {
+            (None, None) => {}
+            (None, Some(nulls)) => nulls.resize(before + rows.len(), false),
+            (Some(more), nulls) => nulls
+                .get_or_insert_with(|| vec![false; before])
+                .extend_from_slice(&more[rows.clone()]),
+        }
+        self.len += rows.len();
+    }
+
+    /// Makes the vector this column's own and no longer than its rows.
+    fn make_own(&mut self) {
+        let is_whole = self.offset == 0 && self.len == self.data.values.len();
+        if is_whole && Arc::get_mut(&mut self.data).is_some() {
+            return;
+        }
+        let mut builder = ColumnBuilder::like(self, self.len);
+        builder.extend(self, 0..self.len);
+        *self = builder.finish();
+    }
+
     /// Columns one behind the other. Where their vectors differ in type the result is `Any`.
     /// A single part is handed on without a copy.
     pub fn concat(parts: &[Column]) -> Column {
@@ -333,6 +451,22 @@ impl ColumnBuilder {
             Type::Object => Rows::Any(Vec::with_capacity(rows)),
         };
         ColumnBuilder { rows, nulls: None }
+    }
+
+    /// A builder for rows of the same vector type as a column's.
+    pub fn like(column: &Column, rows: usize) -> ColumnBuilder {
+        ColumnBuilder::with_capacity(
+            match column.view() {
+                View::Bool(_) => Type::Bool,
+                View::Int(_) => Type::Int,
+                View::Long(_) => Type::Long,
+                View::Float(_) => Type::Float,
+                View::Double(_) => Type::Double,
+                View::Str(_) => Type::String,
+                View::Any(_) => Type::Object,
+            },
+            rows,
+        )
     }
 
     pub fn len(&self) -> usize {
@@ -625,5 +759,30 @@ mod tests {
             let values: Vec<Value> = (0..4).map(|row| both.value(row)).collect();
             assert_eq!(values, [a.value(1), b.value(0), a.value(2), b.value(1)]);
         }
+    }
+
+    #[test]
+    fn a_column_is_changed_in_place_unless_it_is_shared() {
+        let texts = ["short", "a text that lies outside its view"];
+        let mut column = Column::new(Values::Str(texts.into_iter().collect()), None);
+        let shared = column.clone();
+        column.set(0, &Value::str("another text outside its view"));
+        column.set(1, &Value::Null);
+        column.append(&shared, 0..2);
+        let values = |c: &Column| -> Vec<Value> { (0..c.len()).map(|r| c.value(r)).collect() };
+        assert_eq!(
+            values(&column),
+            [
+                Value::str("another text outside its view"),
+                Value::Null,
+                Value::str(texts[0]),
+                Value::str(texts[1]),
+            ]
+        );
+        assert_eq!(values(&shared), texts.map(Value::str));
+        column.set(1, &Value::Int(7));
+        assert_eq!(column.value(1), Value::Int(7));
+        let padded = shared.gather_padded(&[1, Column::NO_ROW]);
+        assert_eq!(values(&padded), [Value::str(texts[1]), Value::Null]);
     }
 }

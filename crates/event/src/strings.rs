@@ -233,6 +233,57 @@ impl StrBuilder {
     }
 }
 
+/// Bytes that texts appended one by one share; a table's page grows its last buffer up to this.
+const SHARED_BYTES: usize = 4096;
+
+impl Strings {
+    /// Overwrites one row. The bytes of a long text that was there stay behind until the column is
+    /// rebuilt.
+    pub fn set(&mut self, row: usize, text: &str) {
+        self.views[row] = self.view_of(text.as_bytes());
+    }
+
+    /// Appends rows of another column; long texts are copied.
+    pub fn append(&mut self, from: &Strings, rows: std::ops::Range<usize>) {
+        for row in rows {
+            let view = if from.views[row].is_inline() {
+                from.views[row]
+            } else {
+                self.view_of(from.bytes(row))
+            };
+            self.views.push(view);
+        }
+    }
+
+    /// A view of the text, its bytes copied behind the last buffer unless they are inline or equal
+    /// to those of the last row.
+    fn view_of(&mut self, bytes: &[u8]) -> View {
+        if bytes.len() <= INLINE_MAX {
+            return View::inline(bytes);
+        }
+        if let Some(last) = self.views.last()
+            && !last.is_inline()
+            && self.bytes(self.views.len() - 1) == bytes
+        {
+            return *last;
+        }
+        let fits = self
+            .buffers
+            .last()
+            .is_some_and(|b| b.len() + bytes.len() <= SHARED_BYTES);
+        let grown = match self.buffers.last() {
+            Some(last) if fits => [last, bytes].concat(),
+            _ => bytes.to_vec(),
+        };
+        let offset = grown.len() - bytes.len();
+        if fits {
+            self.buffers.pop();
+        }
+        self.buffers.push(grown.into());
+        View::outside(bytes, self.buffers.len() as u32 - 1, offset as u32)
+    }
+}
+
 impl Strings {
     /// Rows picked by index; buffers are shared, not copied.
     pub fn gather(&self, rows: impl Iterator<Item = usize>) -> Strings {
