@@ -77,6 +77,14 @@ impl Annotation {
             .map(|e| &e.value)
     }
 
+    /// `@name`, without what stands in parentheses.
+    pub fn head(&self) -> Span {
+        Span {
+            start: self.span.start,
+            end: self.name.span.end,
+        }
+    }
+
     pub fn nested(&self, name: &str) -> Option<&Annotation> {
         self.annotations.iter().find(|a| a.is(name))
     }

@@ -265,6 +265,19 @@ impl ConnectorKind {
             ConnectorKind::Distribution => "distribution",
         }
     }
+
+    /// As a reader calls it.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            ConnectorKind::Source => "source",
+            ConnectorKind::Sink => "sink",
+            ConnectorKind::SourceMapper | ConnectorKind::SinkMapper => "mapper",
+            ConnectorKind::Store => "store",
+            ConnectorKind::StreamFunction => "stream function",
+            ConnectorKind::Function => "function",
+            ConnectorKind::Distribution => "distribution strategy",
+        }
+    }
 }
 
 /// What the text of an option is read as.
@@ -333,6 +346,8 @@ pub struct OptionSpec {
     pub dynamic: bool,
     pub doc: &'static str,
     pub status: OptionStatus,
+    /// Beginnings of values, in any case, that are known but do not run (`jdbc:mysql:`).
+    pub not_yet: &'static [&'static str],
     /// Name of the test that shows the status; empty where none does yet.
     pub test: &'static str,
 }
@@ -348,6 +363,7 @@ impl OptionSpec {
             dynamic: false,
             doc,
             status: OptionStatus::Honoured,
+            not_yet: &[],
             test: "",
         }
     }
@@ -382,6 +398,11 @@ impl OptionSpec {
 
     pub const fn status(mut self, status: OptionStatus) -> OptionSpec {
         self.status = status;
+        self
+    }
+
+    pub const fn not_yet(mut self, starts: &'static [&'static str]) -> OptionSpec {
+        self.not_yet = starts;
         self
     }
 

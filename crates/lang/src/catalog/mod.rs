@@ -8,14 +8,15 @@
 
 pub mod connectors;
 pub mod functions;
+pub mod judge;
 mod overload;
-pub mod suggest;
 
 pub use overload::{Mismatch, Resolved, resolve_overload};
 
 use std::collections::HashMap;
 
 use crate::spec::{ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec};
+use crate::suggest::nearest;
 
 /// All components by name.
 pub struct Catalog {
@@ -100,12 +101,12 @@ impl Catalog {
     /// The name that was probably meant, with its namespace (`str:upper`).
     pub fn suggest_function(&self, kind: FunctionKind, full_name: &str) -> Option<String> {
         let names: Vec<String> = self.functions(kind).map(FunctionSpec::full_name).collect();
-        suggest::nearest(full_name, names.iter().map(String::as_str)).map(str::to_owned)
+        nearest(full_name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 
     /// The component that was probably meant.
     pub fn suggest_connector(&self, kind: ConnectorKind, name: &str) -> Option<&'static str> {
-        suggest::nearest(name, self.connectors(kind).map(|c| c.name))
+        nearest(name, self.connectors(kind).map(|c| c.name))
     }
 }
 

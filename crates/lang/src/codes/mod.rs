@@ -1,6 +1,7 @@
 //! The pages behind `headwater explain E0123`: what each code means, why, and how to mend it, with
 //! an example that fails and one that does not. The tests run both.
 
+pub mod option;
 mod syntax;
 
 use crate::diagnostic::Severity;
@@ -68,7 +69,7 @@ impl CodePage {
 }
 
 /// The slices of all areas; each is ordered by code.
-const AREAS: &[&[CodePage]] = &[syntax::CODES];
+const AREAS: &[&[CodePage]] = &[syntax::CODES, option::CODES];
 
 const fn total(areas: &[&[CodePage]]) -> usize {
     let mut sum = 0;

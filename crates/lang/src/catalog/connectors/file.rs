@@ -11,6 +11,10 @@ const SYSTEM_OPTIONS: OptionSpec = pairs(
 )
 .status(OptionStatus::Refused);
 
+/// File systems of other machines.
+const REMOTE: &[&str] = &[
+    "ftp:", "ftps:", "sftp:", "smb:", "webdav:", "webdavs:", "http:", "https:", "hdfs:",
+];
 const MODES: &[&str] = &[
     "line",
     "text.full",
@@ -34,8 +38,8 @@ const DOES_NOT_MOVE: Fact = Fact::Any(&[
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[
-        text("dir.uri", "Directory to watch, with everything below it."),
-        text("file.uri", "The one file to read."),
+        text("dir.uri", "Directory to watch, with everything below it.").not_yet(REMOTE),
+        text("file.uri", "The one file to read.").not_yet(REMOTE),
         OptionSpec::new(
             "mode",
             OptionType::OneOf(MODES),
@@ -265,7 +269,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "File to write; it and its directories are made.",
         )
         .required()
-        .dynamic(),
+        .dynamic()
+        .not_yet(REMOTE),
         bool(
             "append",
             "true",

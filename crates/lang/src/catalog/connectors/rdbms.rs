@@ -20,13 +20,27 @@ const NO_LOCAL_SETTINGS: Fact = Fact::All(&[
     Fact::Absent("jdbc.url"),
 ]);
 
+/// Databases that run as servers of their own.
+const SERVERS: &[&str] = &[
+    "jdbc:mysql:",
+    "jdbc:mariadb:",
+    "jdbc:postgresql:",
+    "jdbc:oracle:",
+    "jdbc:sqlserver:",
+    "jdbc:jtds:",
+    "jdbc:db2:",
+    "jdbc:derby:",
+    "jdbc:teradata:",
+];
+
 pub const STORE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[
         text(
             "jdbc.url",
             "The database: `jdbc:sqlite:FILE` and the URLs of H2 run inside Headwater.",
-        ),
+        )
+        .not_yet(SERVERS),
         text(
             "username",
             "User of the database; the embedded one has none.",
