@@ -16,7 +16,9 @@ use lang::spec::ConnectorSpec;
 use lang::store::{Operation, OperationId};
 
 use crate::error::Error;
+use crate::file::effects::Effects;
 use crate::message::{Message, Messages};
+use crate::rdbms::Databases;
 use crate::rows::{Lines, Properties, Rejected, Rows};
 
 // ---- payloads ----
@@ -65,6 +67,24 @@ pub struct Environment {
     pub settings: Arc<[Setting]>,
     /// Where lines of log sinks go.
     pub lines: Arc<dyn Fn(&str) + Send + Sync>,
+    /// The journal of what apps do to files; one for all apps of a server.
+    pub effects: Arc<Effects>,
+    /// Databases that are open; one list for all apps of a server.
+    pub databases: Arc<Databases>,
+}
+
+impl Environment {
+    /// Surroundings without state, settings or a place for lines.
+    pub fn new(app: &str) -> Environment {
+        Environment {
+            app: app.to_owned(),
+            state: None,
+            settings: Arc::from([]),
+            lines: Arc::new(|_| {}),
+            effects: Arc::new(Effects::none()),
+            databases: Arc::new(Databases::default()),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -268,6 +288,15 @@ pub trait SourceLink {
     /// The only way to wait.
     fn wait(&mut self, timeout: Duration) -> Signal;
 
+    /// A whole look at the input found nothing new, and nothing is waited for but new input. Waits
+    /// like [`SourceLink::wait`], at most `pause`, and less where the run ends with its input: then
+    /// [`Signal::End`] says that two looks in a row found nothing while no other source, step or
+    /// timer could bring more. What a source does between two calls (posts, after-actions) counts
+    /// as activity.
+    fn idle(&mut self, pause: Duration) -> Signal {
+        self.wait(pause)
+    }
+
     fn report(&mut self, state: Connection);
 
     /// Something that was no message: a file that cannot be read, a record that is too long.
@@ -293,6 +322,9 @@ pub enum Signal {
     /// Read no more until [`Signal::Resume`].
     Pause,
     Resume,
+    /// The input is at its end: the source returns [`Finished::Ended`]. Comes from
+    /// [`SourceLink::idle`] only.
+    End,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -355,11 +387,18 @@ pub trait Store: Send {
     fn close(&mut self) -> Result<(), Error>;
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Written {
+    pub inserted: u64,
+    pub updated: u64,
+    pub deleted: u64,
+}
+
 /// What an operation gives back.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Rows written or deleted.
-    Count(u64),
+    /// Rows changed.
+    Written(Written),
     /// One row of parameters, one answer.
     Contains(Vec<bool>),
     /// The rows found, all attributes of the table, and for each row of parameters where its rows

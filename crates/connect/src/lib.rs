@@ -10,10 +10,12 @@
 
 pub mod component;
 pub mod error;
+pub mod file;
 pub mod inlet;
 pub mod mapper;
 pub mod message;
 pub mod outlet;
+pub mod rdbms;
 pub mod rows;
 pub mod template;
 
