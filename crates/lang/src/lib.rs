@@ -8,6 +8,7 @@
 
 pub mod ast;
 pub mod catalog;
+pub mod check;
 pub mod codes;
 pub mod diagnostic;
 mod lexer;
@@ -22,5 +23,6 @@ pub mod substitute;
 pub mod suggest;
 mod token;
 
+pub use check::{CheckConfig, Checked, check, check_on_demand};
 pub use parser::{Parsed, parse, parse_on_demand};
 pub use substitute::substitute;

@@ -452,6 +452,23 @@ pub enum Output {
     Return,
 }
 
+/// An on-demand (store) query, checked against the plan of its app.
+#[derive(Clone, PartialEq, Debug)]
+pub enum OnDemand {
+    /// Conditions and the selector see the searched row as input 0.
+    Find {
+        /// A table, named window or aggregation.
+        from: From,
+        on: Option<Expr>,
+        within: Option<(Expr, Option<Expr>)>,
+        per: Option<Expr>,
+        selector: Selector,
+    },
+    /// The selector makes one row out of constants; `output` takes it as that of a query, or
+    /// without a select clause a row without attributes.
+    Write { selector: Selector, output: Output },
+}
+
 // ---- expressions ----
 
 /// Number of an input of an expression; its meaning is said where the expression stands.
@@ -493,8 +510,9 @@ pub enum ExprKind {
         table: TableId,
         row: InputId,
     },
-    /// A scalar function by full name (`str:upper`); `sees_event` for those that look at the event
-    /// itself (`eventTimestamp`): the input it looks at.
+    /// A scalar function by full name (`str:upper`). `event` is the input whose event
+    /// `eventTimestamp(e)` looks at; `None` for all other functions, and for `eventTimestamp()`,
+    /// which is that of the row the expression is evaluated for.
     Call {
         name: String,
         args: Vec<Expr>,

@@ -1,0 +1,561 @@
+//! Definitions of streams, tables, named windows, triggers and script functions.
+
+use std::collections::HashMap;
+
+use event::Type;
+
+use crate::ast::{self, Element, EventType, StreamKind};
+use crate::check::names::{Entry, Named, Names, Shape};
+use crate::check::report::{error, warning};
+use crate::check::runnable::Feature;
+use crate::check::scope::{Input, Scope};
+use crate::check::{Checker, code};
+use crate::diagnostic::Kind;
+use crate::plan::{self, StreamId};
+use crate::span::Span;
+use crate::suggest::nearest;
+
+impl Checker<'_> {
+    pub(super) fn definition(&mut self, element: &Element) {
+        match element {
+            Element::Stream(def) => self.stream(def),
+            Element::Table(def) => self.table(def),
+            Element::Window(def) => self.named_window(def),
+            Element::Trigger(def) => self.trigger(def),
+            Element::Function(def) => self.script(def),
+            // Aggregations read streams, so they come when all of these are known.
+            Element::Aggregation(_) | Element::Query(_) | Element::Partition(_) => {}
+        }
+    }
+
+    /// The attributes of a definition; a repeated name is reported and left out.
+    fn shape_of(
+        &mut self,
+        name: &ast::StreamName,
+        attributes: &[ast::Attribute],
+        span: Span,
+    ) -> Shape {
+        let mut shape = Shape::from(name);
+        shape.is_open = self.has_syntax_fault(span);
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for attribute in attributes {
+            let text = attribute.name.text.as_str();
+            if let Some(first) = seen.get(text) {
+                self.report(
+                    error(
+                        code::DUPLICATE_ATTRIBUTE,
+                        Kind::Name,
+                        attribute.name.span,
+                        format!("'{}' has two attributes '{text}'", shape.name),
+                        "defined a second time",
+                    )
+                    .related(*first, "first defined here")
+                    .help("give one of them another name"),
+                );
+                continue;
+            }
+            seen.insert(text, attribute.name.span);
+            shape.push(text, Some(attribute.ty), attribute.name.span);
+        }
+        shape
+    }
+
+    pub(super) fn has_syntax_fault(&self, span: Span) -> bool {
+        self.config
+            .syntax_faults
+            .iter()
+            .any(|f| f.start >= span.start && f.start <= span.end)
+    }
+
+    /// Registers an id. `None`, with a report: it stands for something else already.
+    fn claim(&mut self, name: &ast::Name, named: Named, shape: &Shape) -> bool {
+        let Some(first) = self.names.get(&name.text) else {
+            self.names.insert(
+                &name.text,
+                Entry {
+                    named,
+                    span: name.span,
+                },
+            );
+            return true;
+        };
+        let is_same_kind = std::mem::discriminant(&first.named) == std::mem::discriminant(&named);
+        let is_repetition = is_same_kind
+            && self
+                .shape_named(first.named)
+                .is_some_and(|s| s.agrees_with(shape) && !s.is_open);
+        if is_repetition {
+            self.report(
+                warning(
+                    code::DEFINED_AGAIN,
+                    Kind::Name,
+                    name.span,
+                    format!("{} '{}' is defined a second time", named.kind(), name.text),
+                    "the same definition again, without effect",
+                )
+                .related(first.span, "first defined here")
+                .help("remove one of the two"),
+            );
+        } else {
+            self.report(
+                error(
+                    code::NAME_TAKEN,
+                    Kind::Name,
+                    name.span,
+                    format!("'{}' is already defined as {}", name.text, article(first.named.kind())),
+                    "this name is taken",
+                )
+                .related(first.span, "first defined here")
+                .help("streams, tables, windows, triggers and aggregations share one set of names: give one of them another"),
+            );
+        }
+        false
+    }
+
+    pub(super) fn shape_named(&self, named: Named) -> Option<&Shape> {
+        match named {
+            Named::Stream(id) => self.stream_shapes.get(id),
+            Named::Table(id) => self.table_shapes.get(id),
+            Named::Window(id) => self.window_shapes.get(id),
+            Named::Aggregation(id) => self.aggregation_shapes.get(id),
+        }
+    }
+
+    fn stream(&mut self, def: &ast::StreamDef) {
+        let shape = self.shape_of(&def.name, &def.attributes, def.span);
+        if def.name.kind != StreamKind::Plain {
+            self.report(
+                error(
+                    code::MARKED_DEFINITION,
+                    Kind::Name,
+                    def.name.span,
+                    format!("stream '{}' cannot be defined with a mark before its name", shape.name),
+                    "made by itself, never defined",
+                )
+                .help("'#' streams come into being by an insert inside a partition, '!' streams by @OnError(action='STREAM')"),
+            );
+            return;
+        }
+        let id = self.stream_shapes.len();
+        if !self.claim(&def.name.name, Named::Stream(id), &shape) {
+            return;
+        }
+        self.new_stream(shape.clone(), plan::StreamKind::Plain, true, def.name.span);
+        self.once_each(&def.annotations, &["async", "onerror"]);
+        self.stream_annotations(id, def, &shape);
+    }
+
+    /// Adds a stream to the plan.
+    pub(super) fn new_stream(
+        &mut self,
+        shape: Shape,
+        kind: plan::StreamKind,
+        is_defined: bool,
+        span: Span,
+    ) -> StreamId {
+        self.plan.streams.push(plan::Stream {
+            schema: shape.schema(),
+            kind,
+            on_error: plan::OnError::Log,
+            deferred: None,
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            is_defined,
+            span,
+        });
+        self.stream_shapes.push(shape);
+        self.plan.streams.len() - 1
+    }
+
+    fn table(&mut self, def: &ast::TableDef) {
+        let shape = self.shape_of(&def.name, &def.attributes, def.span);
+        let id = self.table_shapes.len();
+        if !self.claim(&def.name.name, Named::Table(id), &shape) {
+            return;
+        }
+        self.once_each(&def.annotations, &["primarykey", "store"]);
+        let store = self.store(&def.annotations);
+        let primary_key = self.primary_key(def, &shape);
+        let indexes = self.indexes(def, &shape, store.is_some());
+        self.plan.tables.push(plan::Table {
+            schema: shape.schema(),
+            primary_key,
+            indexes,
+            store,
+            span: def.name.span,
+        });
+        self.table_shapes.push(shape);
+    }
+
+    fn named_window(&mut self, def: &ast::WindowDef) {
+        let shape = self.shape_of(&def.name, &def.attributes, def.span);
+        let id = self.window_shapes.len();
+        if !self.claim(&def.name.name, Named::Window(id), &shape) {
+            return;
+        }
+        self.note_feature(Feature::NamedWindow, def.name.span);
+        let input = Input::new(&shape.name, StreamKind::Plain, shape.clone());
+        let scope = Scope {
+            takes_aggregators: false,
+            ..Scope::one(input, "the window")
+        };
+        let window = self
+            .window_call(&def.window, &scope)
+            .unwrap_or_else(|| plan::WindowCall {
+                name: String::new(),
+                args: Vec::new(),
+                span: def.window.span,
+            });
+        self.plan.windows.push(plan::NamedWindow {
+            schema: shape.schema(),
+            window,
+            output: def.output.unwrap_or(EventType::All),
+            span: def.name.span,
+        });
+        self.window_shapes.push(shape);
+        self.transports_only_on_streams(&def.annotations, "window", &def.name.name.text);
+    }
+
+    fn trigger(&mut self, def: &ast::TriggerDef) {
+        let mut shape = Shape::new(&def.name.text);
+        shape.push("triggered_time", Some(Type::Long), def.name.span);
+        let id = self.stream_shapes.len();
+        // A trigger may have a stream of its own shape defined for it.
+        if let Some(first) = self.names.get(&def.name.text)
+            && let Named::Stream(stream) = first.named
+            && self.stream_shapes[stream].agrees_with(&shape)
+            && self.plan.streams[stream].kind == plan::StreamKind::Plain
+        {
+            self.plan.streams[stream].kind = plan::StreamKind::Trigger;
+            self.push_trigger(def, stream);
+            return;
+        }
+        if self.names.get(&def.name.text).is_some() {
+            shape.is_open = true;
+        }
+        if !self.claim(&def.name, Named::Stream(id), &shape) {
+            return;
+        }
+        let id = self.new_stream(shape, plan::StreamKind::Trigger, false, def.name.span);
+        self.push_trigger(def, id);
+    }
+
+    fn push_trigger(&mut self, def: &ast::TriggerDef, stream: StreamId) {
+        self.note_feature(Feature::Trigger, def.name.span);
+        let at = match &def.at {
+            ast::TriggerAt::Every(time) if time.millis <= 0 => {
+                self.report(
+                    error(
+                        code::BAD_VALUE,
+                        Kind::Option,
+                        time.span,
+                        format!("trigger '{}' needs a period above zero", def.name.text),
+                        "never",
+                    )
+                    .help("say how often, as in 'at every 5 sec'"),
+                );
+                return;
+            }
+            ast::TriggerAt::Every(time) => plan::TriggerAt::EveryMillis(time.millis),
+            ast::TriggerAt::Text(text) if text.text.trim().eq_ignore_ascii_case("start") => {
+                plan::TriggerAt::Start
+            }
+            ast::TriggerAt::Text(text) => {
+                let fields = text.text.split_whitespace().count();
+                if !(6..=7).contains(&fields) {
+                    // Siddhi only logs it at start, and the trigger never fires.
+                    self.report(
+                        warning(
+                            code::BAD_CRON,
+                            Kind::Option,
+                            text.span,
+                            format!("'{}' is not a Quartz cron expression", text.text),
+                            format!("{fields} fields, where 6 or 7 are needed"),
+                        )
+                        .help("seconds come first, as in '0 15 10 * * ?'; or write 'start'"),
+                    );
+                }
+                plan::TriggerAt::Cron(text.text.clone())
+            }
+        };
+        self.plan.triggers.push(plan::Trigger {
+            name: def.name.text.clone(),
+            stream,
+            at,
+            span: def.name.span,
+        });
+    }
+
+    fn script(&mut self, def: &ast::FunctionDef) {
+        if let Some((_, first)) = self.scripts.get(&def.name.text) {
+            let first = *first;
+            self.report(
+                error(
+                    code::NAME_TAKEN,
+                    Kind::Name,
+                    def.name.span,
+                    format!("function '{}' is already defined", def.name.text),
+                    "this name is taken",
+                )
+                .related(first, "first defined here")
+                .help("give one of them another name"),
+            );
+            return;
+        }
+        let language = def.language.text.to_lowercase();
+        if language != "javascript" && language != "js" {
+            self.report(
+                error(
+                    code::UNSUPPORTED_COMPONENT,
+                    Kind::Unsupported,
+                    def.language.span,
+                    format!("scripts in '{}' are not supported", def.language.text),
+                    "no such script language",
+                )
+                .help("the script language is 'javascript'"),
+            );
+        } else {
+            self.note_feature(Feature::Script, def.name.span);
+        }
+        let index = self.plan.functions.len();
+        self.scripts
+            .insert(def.name.text.clone(), (index, def.name.span));
+        self.plan.functions.push(plan::ScriptFunction {
+            name: def.name.text.clone(),
+            language,
+            returns: def.returns,
+            body: def.body.text.clone(),
+            span: def.name.span,
+        });
+    }
+
+    /// Notes which streams come into being by a later query, so that reading one too early can be
+    /// told from a misspelt name.
+    pub(super) fn note_made_later(&mut self, elements: &[Element]) {
+        for element in elements {
+            let queries = match element {
+                Element::Query(query) => std::slice::from_ref(query),
+                Element::Partition(partition) => &partition.queries,
+                _ => continue,
+            };
+            for query in queries {
+                if let ast::Output::Insert { target, .. } = &query.output
+                    && target.kind == StreamKind::Plain
+                {
+                    self.made_later
+                        .entry(target.name.text.clone())
+                        .or_insert(target.span);
+                }
+            }
+        }
+    }
+
+    /// Where an inserted row goes: what is defined, or a stream that comes into being here.
+    pub(super) fn insert_target(
+        &mut self,
+        target: &ast::StreamName,
+        selected: &Shape,
+        select_span: Span,
+    ) -> Option<plan::Output> {
+        let name = target.name.text.as_str();
+        let found = match target.kind {
+            StreamKind::Plain => self.names.get(name),
+            StreamKind::Inner => {
+                let Some(partition) = self.partition else {
+                    self.outside_partition(target);
+                    return None;
+                };
+                match self.inner_streams.get(name) {
+                    Some(entry) => Some(entry),
+                    None => {
+                        let kind = plan::StreamKind::Inner(partition);
+                        let id = self.make_stream(name, selected, kind, target.span);
+                        let entry = Entry {
+                            named: Named::Stream(id),
+                            span: target.span,
+                        };
+                        self.inner_streams.insert(name, entry);
+                        return Some(plan::Output::Stream(id));
+                    }
+                }
+            }
+            StreamKind::Fault => {
+                let id = self.fault_stream(target)?;
+                Some(Entry {
+                    named: Named::Stream(id),
+                    span: self.plan.streams[id].span,
+                })
+            }
+        };
+        let Some(entry) = found else {
+            let id = self.make_stream(name, selected, plan::StreamKind::Plain, target.span);
+            self.names.insert(
+                name,
+                Entry {
+                    named: Named::Stream(id),
+                    span: target.span,
+                },
+            );
+            return Some(plan::Output::Stream(id));
+        };
+        if let Named::Aggregation(_) = entry.named {
+            self.report(
+                error(
+                    code::NOT_A_TARGET,
+                    Kind::Name,
+                    target.span,
+                    format!("aggregation '{name}' takes events only from its own 'from'"),
+                    "cannot be inserted into",
+                )
+                .related(entry.span, "defined here"),
+            );
+            return None;
+        }
+        self.check_same_row(entry, target, selected, select_span);
+        Some(match entry.named {
+            Named::Table(id) => plan::Output::Table(id),
+            Named::Window(id) => plan::Output::Window(id),
+            Named::Stream(id) => plan::Output::Stream(id),
+            Named::Aggregation(_) => return None,
+        })
+    }
+
+    fn make_stream(
+        &mut self,
+        name: &str,
+        selected: &Shape,
+        kind: plan::StreamKind,
+        span: Span,
+    ) -> StreamId {
+        let shape = Shape {
+            name: name.to_owned(),
+            ..selected.clone()
+        };
+        self.new_stream(shape, kind, false, span)
+    }
+
+    /// The selected row must be that of the target: names, types and order.
+    pub(super) fn check_same_row(
+        &mut self,
+        entry: Entry,
+        target: &ast::StreamName,
+        selected: &Shape,
+        select_span: Span,
+    ) {
+        let Some(shape) = self.shape_named(entry.named) else {
+            return;
+        };
+        if shape.agrees_with(selected) {
+            return;
+        }
+        let shape = shape.clone();
+        let kind = entry.named.kind();
+        let (span, label) = first_difference(&shape, selected, select_span);
+        let span = if span == Span::default() {
+            target.span
+        } else {
+            span
+        };
+        self.report(
+            error(
+                code::OTHER_ROW,
+                Kind::Type,
+                span,
+                format!(
+                    "the selected attributes are not those of {kind} '{}'",
+                    target.name.text
+                ),
+                label,
+            )
+            .related(
+                entry.span,
+                format!("{kind} '{}' is {}", target.name.text, shape.signature()),
+            )
+            .help(format!(
+                "names, types and order must be the same; selected is {}",
+                selected.signature()
+            )),
+        );
+    }
+
+    /// The fault stream of a stream that has `@OnError(action='STREAM')`.
+    pub(super) fn fault_stream(&mut self, name: &ast::StreamName) -> Option<StreamId> {
+        let text = &name.name.text;
+        if let Some(id) = self.fault_streams.get(text) {
+            return Some(*id);
+        }
+        let d = error(
+            code::NO_FAULT_STREAM,
+            Kind::Name,
+            name.span,
+            format!("stream '{text}' has no fault stream"),
+            "no such fault stream",
+        );
+        let d = match self.names.get(text) {
+            Some(entry) => d
+                .related(entry.span, format!("'{text}' is defined here"))
+                .help("put @OnError(action='STREAM') before its definition"),
+            None => {
+                let names: Vec<&str> = self.fault_streams.keys().map(String::as_str).collect();
+                let near = nearest(text, names);
+                d.did_you_mean(name.name.span, near)
+            }
+        };
+        self.report(d);
+        None
+    }
+
+    pub(super) fn outside_partition(&mut self, name: &ast::StreamName) {
+        self.report(
+            error(
+                code::INNER_OUTSIDE,
+                Kind::Name,
+                name.span,
+                format!(
+                    "inner stream '#{}' cannot be used outside a partition",
+                    name.name.text
+                ),
+                "only inside a partition",
+            )
+            .help("leave out the '#', or put the query into a partition")
+            .fix(name.span, name.name.text.clone()),
+        );
+    }
+
+    /// The streams that can be read, for suggestions.
+    pub(super) fn readable(names: &Names) -> Vec<&str> {
+        names.of(|n| !matches!(n, Named::Aggregation(_))).collect()
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "aggregation" => "an aggregation".to_owned(),
+        _ => format!("a {kind}"),
+    }
+}
+
+/// The first place where two rows part, in the words of the person who wrote the select clause.
+fn first_difference(wanted: &Shape, selected: &Shape, select_span: Span) -> (Span, String) {
+    for (want, have) in wanted.fields.iter().zip(&selected.fields) {
+        if want.name != have.name {
+            return (
+                have.span,
+                format!("'{}', where '{}' is expected", have.name, want.name),
+            );
+        }
+        if let (Some(want_ty), Some(have_ty)) = (want.ty, have.ty)
+            && want_ty != have_ty
+        {
+            let label = format!("'{}' is {have_ty} here, {want_ty} there", have.name);
+            return (have.span, label);
+        }
+    }
+    if let Some(extra) = selected.fields.get(wanted.fields.len()) {
+        return (extra.span, format!("'{}' is one too many", extra.name));
+    }
+    match wanted.fields.get(selected.fields.len()) {
+        Some(missing) => (select_span, format!("'{}' is missing", missing.name)),
+        None => (select_span, "other attributes".to_owned()),
+    }
+}

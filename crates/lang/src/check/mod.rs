@@ -1,0 +1,166 @@
+//! The checker: resolves every name and type of an app and makes the [`Plan`] the engine runs.
+//!
+//! Promises: all faults of an app in one go, each at its place with its cause and remedy; a fault
+//! hides what depends on it (poisoned types, open shapes) but nothing else; an app that Siddhi 5.1
+//! creates is accepted, one that it refuses for a reason that makes sense is refused. What is known
+//! but does not run yet is a warning at its place and an entry in [`Plan::not_runnable`].
+//!
+//! Never: a panic on any tree, I/O, or a plan for an app with an error.
+
+mod aggregation;
+mod annotations;
+mod call;
+mod code;
+mod definitions;
+mod expr;
+mod join;
+mod names;
+mod on_demand;
+mod partition;
+mod pattern;
+mod query;
+mod report;
+mod runnable;
+mod scope;
+mod selector;
+mod table;
+mod transports;
+mod window;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::ast;
+use crate::catalog::Catalog;
+use crate::catalog::judge::Refs;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::plan::{PartitionId, Plan, StreamId};
+use crate::span::Span;
+
+pub use on_demand::{CheckedOnDemand, check_on_demand};
+
+/// What the checker must know beside the app.
+#[derive(Clone, Default, Debug)]
+pub struct CheckConfig {
+    /// Blocks that `ref='name'` takes options from (`siddhi: refs:` of the deployment file).
+    pub refs: Refs,
+    /// Properties of the configuration, such as `shardId`.
+    pub properties: BTreeMap<String, String>,
+    /// What is known but does not run yet is an error instead of a warning.
+    pub must_run: bool,
+    /// Where the parser found faults: names that may have been lost there are not reported again.
+    pub syntax_faults: Vec<Span>,
+}
+
+/// The outcome of a check.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// `None` if a diagnostic is an error.
+    pub plan: Option<Plan>,
+    /// In the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a whole app.
+pub fn check(app: &ast::App, catalog: &Catalog, config: &CheckConfig) -> Checked {
+    let mut checker = Checker::new(catalog, config);
+    checker.app(app);
+    checker.finish()
+}
+
+/// The state of one check.
+pub(crate) struct Checker<'a> {
+    catalog: &'a Catalog,
+    config: &'a CheckConfig,
+    diagnostics: Vec<Diagnostic>,
+    plan: Plan,
+    names: names::Names,
+    /// By id, like their counterparts in the plan.
+    stream_shapes: Vec<names::Shape>,
+    table_shapes: Vec<names::Shape>,
+    window_shapes: Vec<names::Shape>,
+    aggregation_shapes: Vec<names::Shape>,
+    /// Script functions by name, with the place of their name.
+    scripts: HashMap<String, (usize, Span)>,
+    fault_streams: HashMap<String, StreamId>,
+    /// The partition whose queries are being checked, and its inner streams.
+    partition: Option<PartitionId>,
+    inner_streams: names::Names,
+    /// Streams that a query further down makes, with the place where it does.
+    made_later: HashMap<String, Span>,
+    query_names: HashMap<String, Span>,
+    /// Nesting of the expression being checked.
+    depth: u32,
+    /// A query is being checked whose aggregators are looked for.
+    saw_aggregator: bool,
+}
+
+impl<'a> Checker<'a> {
+    fn new(catalog: &'a Catalog, config: &'a CheckConfig) -> Checker<'a> {
+        Checker {
+            catalog,
+            config,
+            diagnostics: Vec::new(),
+            plan: Plan::default(),
+            names: names::Names::default(),
+            stream_shapes: Vec::new(),
+            table_shapes: Vec::new(),
+            window_shapes: Vec::new(),
+            aggregation_shapes: Vec::new(),
+            scripts: HashMap::new(),
+            fault_streams: HashMap::new(),
+            partition: None,
+            inner_streams: names::Names::default(),
+            made_later: HashMap::new(),
+            query_names: HashMap::new(),
+            depth: 0,
+            saw_aggregator: false,
+        }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Definitions first, whatever the order of the text: a query may read what is defined after it.
+    fn app(&mut self, app: &ast::App) {
+        self.app_annotations(&app.annotations);
+        for element in &app.elements {
+            self.definition(element);
+        }
+        for element in &app.elements {
+            if let ast::Element::Aggregation(aggregation) = element {
+                self.aggregation(aggregation);
+            }
+        }
+        self.note_made_later(&app.elements);
+        let mut partitions = 0;
+        for element in &app.elements {
+            match element {
+                ast::Element::Query(query) => {
+                    if let Some(id) = self.query(query) {
+                        self.plan.elements.push(crate::plan::Element::Query(id));
+                    }
+                }
+                ast::Element::Partition(partition) => {
+                    partitions += 1;
+                    let id = self.partition(partition, partitions);
+                    self.plan.elements.push(crate::plan::Element::Partition(id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Checked {
+        self.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+        self.diagnostics.dedup();
+        let is_refused = self
+            .diagnostics
+            .iter()
+            .any(|d| d.severity == Severity::Error);
+        Checked {
+            plan: (!is_refused).then_some(self.plan),
+            diagnostics: self.diagnostics,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Partitions: keys, inner streams, and the queries inside.
+
+use crate::ast::{self, PartitionBy, StreamKind};
+use crate::check::names::{Named, Names, Shape};
+use crate::check::report::error;
+use crate::check::runnable::Feature;
+use crate::check::scope::{Input, Scope};
+use crate::check::{Checker, code};
+use crate::diagnostic::Kind;
+use crate::plan::{self, PartitionId, StreamId};
+
+impl Checker<'_> {
+    pub(super) fn partition(&mut self, partition: &ast::Partition, ordinal: usize) -> PartitionId {
+        let id = self.plan.partitions.len();
+        let name = self.element_name(&partition.annotations, format!("partition_{ordinal}"));
+        let purge = self.partition_purge(&partition.annotations);
+        let keys = partition
+            .keys
+            .iter()
+            .filter_map(|k| self.partition_key(k))
+            .collect();
+        self.plan.partitions.push(plan::Partition {
+            name,
+            keys,
+            queries: Vec::new(),
+            purge,
+            span: partition.span,
+        });
+        self.partition = Some(id);
+        self.inner_streams = Names::default();
+        if partition.queries.is_empty() && !self.has_syntax_fault(partition.span) {
+            self.report(
+                error(
+                    code::EMPTY_PARTITION,
+                    Kind::Type,
+                    partition.span,
+                    "a partition needs at least one query",
+                    "no query inside",
+                )
+                .help("put queries between 'begin' and 'end'"),
+            );
+        }
+        for query in &partition.queries {
+            if let Some(query) = self.query(query) {
+                self.plan.partitions[id].queries.push(query);
+            }
+        }
+        self.partition = None;
+        self.inner_streams = Names::default();
+        id
+    }
+
+    fn partition_key(&mut self, key: &ast::PartitionKey) -> Option<plan::PartitionKey> {
+        let stream = self.partitioned_stream(&key.stream);
+        let shape = match stream {
+            Some(id) => self.stream_shapes[id].clone(),
+            None => Shape::open(&key.stream.name.text),
+        };
+        let input = Input::new(&key.stream.name.text, key.stream.kind, shape);
+        let scope = Scope {
+            takes_aggregators: false,
+            ..Scope::one(input, "the partition's key")
+        };
+        let by = match &key.by {
+            PartitionBy::Value(value) => {
+                let value = self.expr(value, &scope)?;
+                plan::PartitionBy::Value(value)
+            }
+            PartitionBy::Ranges(ranges) => {
+                self.note_feature(Feature::RangePartition, key.span);
+                let checked: Vec<_> = ranges
+                    .iter()
+                    .map(|(condition, name)| {
+                        let checked = self.condition(condition, &scope, "a range")?;
+                        Some((checked, name.text.clone()))
+                    })
+                    .collect();
+                plan::PartitionBy::Ranges(checked.into_iter().collect::<Option<_>>()?)
+            }
+        };
+        Some(plan::PartitionKey {
+            stream: stream?,
+            by,
+        })
+    }
+
+    fn partitioned_stream(&mut self, name: &ast::StreamName) -> Option<StreamId> {
+        if name.kind == StreamKind::Fault {
+            return self.fault_stream(name);
+        }
+        let Some(entry) = self
+            .names
+            .get(&name.name.text)
+            .filter(|_| name.kind == StreamKind::Plain)
+        else {
+            self.unknown_stream(name);
+            return None;
+        };
+        match entry.named {
+            Named::Stream(id) => Some(id),
+            other => {
+                self.report(
+                    error(
+                        code::NOT_A_STREAM,
+                        Kind::Name,
+                        name.span,
+                        format!("{} '{}' cannot be partitioned", other.kind(), name.name.text),
+                        "not a stream",
+                    )
+                    .related(entry.span, "defined here")
+                    .help("tables, windows and aggregations are the same for all keys: read them inside"),
+                );
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Patterns and sequences (`StateInputStreamParser`).
+//!
+//! Streams are numbered in the order of the text. A filter sees its own event by bare names and the
+//! events of earlier elements, and of the other side of its `and` or `or`, by their references.
+
+use crate::ast::{self, PatternElement, PatternKind, StreamKind};
+use crate::check::query::{CheckedInput, Reads};
+use crate::check::report::error;
+use crate::check::runnable::Feature;
+use crate::check::scope::{Input, Scope};
+use crate::check::{Checker, code};
+use crate::diagnostic::Kind;
+use crate::plan::{self, From};
+
+/// Elements deeper than this are refused by the parser already.
+const DEPTH_MAX: usize = 256;
+
+/// One stream of the chain, before its handlers are checked.
+struct Element<'q> {
+    reference: Option<&'q ast::Name>,
+    input: &'q ast::SingleInput,
+    is_counted: bool,
+    /// The last element that its filters may refer to.
+    sees_up_to: usize,
+}
+
+impl Checker<'_> {
+    pub(super) fn pattern(&mut self, pattern: &ast::PatternInput) -> CheckedInput {
+        let feature = match pattern.kind {
+            PatternKind::Pattern => Feature::Pattern,
+            PatternKind::Sequence => Feature::Sequence,
+        };
+        self.note_feature(feature, pattern.span);
+        let mut elements = Vec::new();
+        collect(&pattern.root, &mut elements, 0);
+        let mut inputs = Vec::new();
+        let mut streams = Vec::new();
+        for element in &elements {
+            let bare = ast::SingleInput {
+                handlers: Vec::new(),
+                ..element.input.clone()
+            };
+            let (single, mut row) = self.single(&bare, Reads::Pattern);
+            streams.push(single.and_then(|s| match s.from {
+                From::Stream(id) => Some(id),
+                _ => None,
+            }));
+            if let Some(reference) = element.reference {
+                row.name.clone_from(&reference.text);
+                row.kind = StreamKind::Plain;
+            }
+            row.is_counted = element.is_counted;
+            inputs.push(row);
+        }
+        self.distinct_references(&elements);
+        let mut is_faulty = streams.contains(&None);
+        let mut references = Vec::new();
+        for (i, element) in elements.iter().enumerate() {
+            match self.element_handlers(&elements, i, &mut inputs) {
+                Some(handlers) => references.push(plan::PatternReference {
+                    name: inputs[i].name.clone(),
+                    stream: streams[i].unwrap_or_default(),
+                    handlers,
+                    schema: inputs[i].shape.schema(),
+                    is_counted: element.is_counted,
+                }),
+                None => is_faulty = true,
+            }
+        }
+        let mut next = 0;
+        let root = self.element(&pattern.root, &mut next, 0);
+        if let Some(within) = &pattern.within
+            && within.millis <= 0
+        {
+            self.report(error(
+                code::BAD_VALUE,
+                Kind::Option,
+                within.span,
+                "'within' needs a time above zero",
+                "no time",
+            ));
+        }
+        let plan = root.filter(|_| !is_faulty).map(|root| {
+            plan::Input::Pattern(Box::new(plan::Pattern {
+                kind: pattern.kind,
+                references,
+                root,
+                within: pattern.within.map(|w| w.millis),
+            }))
+        });
+        CheckedInput {
+            plan,
+            scope: Scope::many(inputs, "the select clause"),
+        }
+    }
+
+    fn distinct_references(&mut self, elements: &[Element]) {
+        for (i, element) in elements.iter().enumerate() {
+            let Some(name) = element.reference else {
+                continue;
+            };
+            let first = elements[..i]
+                .iter()
+                .filter_map(|e| e.reference)
+                .find(|n| n.text == name.text);
+            if let Some(first) = first {
+                self.report(
+                    error(
+                        code::REFERENCE_TAKEN,
+                        Kind::Name,
+                        name.span,
+                        format!("two events of the pattern are named '{}'", name.text),
+                        "this name is taken",
+                    )
+                    .related(first.span, "first used here")
+                    .help("give one of them another name"),
+                );
+            }
+        }
+    }
+
+    fn element_handlers(
+        &mut self,
+        elements: &[Element],
+        own: usize,
+        inputs: &mut [Input],
+    ) -> Option<Vec<plan::Handler>> {
+        let mut checked = Vec::new();
+        let mut is_faulty = false;
+        for handler in &elements[own].input.handlers {
+            // Elements further on are not matched yet when this filter runs.
+            let (visible, later) = inputs.split_at(elements[own].sees_up_to + 1);
+            let mut scope = Scope {
+                own: Some(own),
+                is_pattern_filter: true,
+                later: later.iter().map(|i| i.name.clone()).collect(),
+                ..Scope::many(visible.to_vec(), "the filter")
+            };
+            match handler {
+                ast::Handler::Filter(condition) => {
+                    match self.condition(condition, &scope, "a filter") {
+                        Some(condition) => checked.push(plan::Handler::Filter(condition)),
+                        None => is_faulty = true,
+                    }
+                }
+                ast::Handler::Function(call) => {
+                    scope.place = "the stream function";
+                    match self.stream_function(call, &scope) {
+                        Some(function) => {
+                            for added in &function.adds {
+                                inputs[own]
+                                    .shape
+                                    .push(&added.name, Some(added.ty), call.span);
+                            }
+                            checked.push(plan::Handler::Function(function));
+                        }
+                        None => {
+                            inputs[own].shape.is_open = true;
+                            is_faulty = true;
+                        }
+                    }
+                }
+                ast::Handler::Window(call) => {
+                    is_faulty = true;
+                    self.report(
+                        error(
+                            code::WINDOW_HERE,
+                            Kind::Type,
+                            call.span,
+                            "a stream of a pattern takes no window",
+                            "no window can stand here",
+                        )
+                        .help("say how long a match may take with 'within', at the end of the pattern"),
+                    );
+                }
+            }
+        }
+        (!is_faulty).then_some(checked)
+    }
+
+    fn element(
+        &mut self,
+        element: &PatternElement,
+        next: &mut usize,
+        depth: usize,
+    ) -> Option<plan::PatternElement> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let mut take = || {
+            *next += 1;
+            *next - 1
+        };
+        Some(match element {
+            PatternElement::Every(inner, _) => {
+                plan::PatternElement::Every(Box::new(self.element(inner, next, depth + 1)?))
+            }
+            PatternElement::Chain(chain, _) => {
+                // Every element must be walked, so that numbers stay right.
+                let elements: Vec<_> = chain
+                    .iter()
+                    .map(|e| self.element(e, next, depth + 1))
+                    .collect();
+                plan::PatternElement::Chain(elements.into_iter().collect::<Option<_>>()?)
+            }
+            PatternElement::Stream(_) => plan::PatternElement::Stream(take()),
+            PatternElement::Count { min, max, span, .. } => {
+                let reference = take();
+                if max.is_some_and(|max| max < *min || max == 0) {
+                    self.report(
+                        error(
+                            code::BAD_COUNT,
+                            Kind::Type,
+                            *span,
+                            format!(
+                                "a count from {min} to {} never matches",
+                                max.unwrap_or_default()
+                            ),
+                            "the least is above the most",
+                        )
+                        .help("write the smaller number first, as in '<2:5>'"),
+                    );
+                    return None;
+                }
+                plan::PatternElement::Count {
+                    reference,
+                    min: *min,
+                    max: *max,
+                }
+            }
+            PatternElement::Logical {
+                left, op, right, ..
+            } => {
+                let left = self.element(left, next, depth + 1);
+                let right = self.element(right, next, depth + 1);
+                plan::PatternElement::Logical {
+                    left: Box::new(left?),
+                    op: *op,
+                    right: Box::new(right?),
+                }
+            }
+            PatternElement::Absent { wait, .. } => plan::PatternElement::Absent {
+                reference: take(),
+                wait: wait.map(|w| w.millis),
+            },
+        })
+    }
+}
+
+/// The streams of an element in the order of the text.
+fn collect<'q>(element: &'q PatternElement, into: &mut Vec<Element<'q>>, depth: usize) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    let own = into.len();
+    match element {
+        PatternElement::Every(inner, _) => collect(inner, into, depth + 1),
+        PatternElement::Chain(chain, _) => {
+            for element in chain {
+                collect(element, into, depth + 1);
+            }
+        }
+        PatternElement::Stream(stream) => into.push(Element {
+            reference: stream.reference.as_ref(),
+            input: &stream.stream,
+            is_counted: false,
+            sees_up_to: own,
+        }),
+        PatternElement::Count { stream, .. } => into.push(Element {
+            reference: stream.reference.as_ref(),
+            input: &stream.stream,
+            is_counted: true,
+            sees_up_to: own,
+        }),
+        PatternElement::Absent { stream, .. } => into.push(Element {
+            reference: None,
+            input: stream,
+            is_counted: false,
+            sees_up_to: own,
+        }),
+        PatternElement::Logical { left, right, .. } => {
+            collect(left, into, depth + 1);
+            collect(right, into, depth + 1);
+            let last = into.len().saturating_sub(1);
+            for element in &mut into[own..] {
+                element.sees_up_to = last;
+            }
+        }
+    }
+}

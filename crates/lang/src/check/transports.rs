@@ -1,0 +1,113 @@
+//! Sources, sinks and stores: what the catalog's judgement of an annotation means for the app.
+
+use crate::ast::Annotation;
+use crate::catalog::judge::{self, Judged, View};
+use crate::check::annotations::find;
+use crate::check::names::Shape;
+use crate::check::report::{error, warning};
+use crate::check::runnable::Feature;
+use crate::check::{Checker, code};
+use crate::diagnostic::Kind;
+use crate::plan;
+
+impl Checker<'_> {
+    pub(super) fn source(
+        &mut self,
+        annotation: &Annotation,
+        shape: &Shape,
+    ) -> Option<plan::Transport> {
+        let attributes: Vec<&str> = shape.names().collect();
+        let view = View {
+            name: &shape.name,
+            attributes: &attributes,
+            is_open: shape.is_open,
+        };
+        self.once_each(&annotation.annotations, &["map"]);
+        let judged = judge::source(annotation, &view, self.catalog, &self.config.refs);
+        self.take(judged)
+    }
+
+    pub(super) fn sink(
+        &mut self,
+        annotation: &Annotation,
+        shape: &Shape,
+        has_fault_stream: bool,
+    ) -> Option<plan::Transport> {
+        let attributes: Vec<&str> = shape.names().collect();
+        let view = View {
+            name: &shape.name,
+            attributes: &attributes,
+            is_open: shape.is_open,
+        };
+        self.once_each(&annotation.annotations, &["map", "distribution"]);
+        let judged = judge::sink(annotation, &view, self.catalog, &self.config.refs);
+        if let Some(distribution) = annotation.nested("distribution") {
+            self.note_feature(Feature::DistributedSink, distribution.span);
+        }
+        let on_error = annotation.value("on.error");
+        if let Some(text) = on_error
+            && text.text.eq_ignore_ascii_case("stream")
+            && !has_fault_stream
+        {
+            let span = text.span;
+            self.report(
+                error(
+                    code::NO_FAULT_STREAM,
+                    Kind::Name,
+                    span,
+                    format!("stream '{}' has no fault stream", shape.name),
+                    "nowhere to send the event",
+                )
+                .help("put @OnError(action='STREAM') before the definition of the stream"),
+            );
+        }
+        self.take(judged)
+    }
+
+    /// `@store`, with its `@cache`, of a table or an aggregation.
+    pub(super) fn store(&mut self, annotations: &[Annotation]) -> Option<plan::Store> {
+        let annotation = find(annotations, "store")?;
+        self.once_each(&annotation.annotations, &["cache"]);
+        let judged = judge::store(annotation, self.catalog, &self.config.refs);
+        if let Some(cache) = annotation.nested("cache") {
+            self.note_feature(Feature::StoreCache, cache.span);
+        }
+        self.take(judged)
+    }
+
+    fn take<T>(&mut self, judged: Judged<T>) -> Option<T> {
+        self.diagnostics.extend(judged.diagnostics);
+        for (message, span) in judged.not_runnable {
+            let what = message.clone();
+            self.not_runnable(code::COMPONENT_PENDING, span, &what, message);
+        }
+        judged.value
+    }
+
+    /// Sources and sinks belong to streams.
+    pub(super) fn transports_only_on_streams(
+        &mut self,
+        annotations: &[Annotation],
+        what: &str,
+        name: &str,
+    ) {
+        for annotation in annotations
+            .iter()
+            .filter(|a| a.is("source") || a.is("sink"))
+        {
+            self.report(
+                warning(
+                    code::ANNOTATION_WITHOUT_EFFECT,
+                    Kind::Option,
+                    annotation.span,
+                    format!(
+                        "'@{}' of {what} '{name}' has no effect",
+                        annotation.name.text
+                    ),
+                    "only streams have sources and sinks",
+                )
+                .help("define a stream with it"),
+            );
+        }
+    }
+}

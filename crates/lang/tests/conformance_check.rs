@@ -1,0 +1,175 @@
+//! Parses and checks every app of the reference material: what Siddhi creates is accepted, what it
+//! refuses is refused. Skipped, with a word, where the material is not there.
+
+use std::fs;
+use std::path::PathBuf;
+
+use headwater_lang as lang;
+use lang::catalog::Catalog;
+use lang::check::{CheckConfig, check};
+use lang::diagnostic::{Diagnostic, Kind, Severity};
+use serde_json::Value;
+
+/// The reference material, or `None` with a word that the test is skipped.
+fn shared() -> Option<PathBuf> {
+    let root = match std::env::var_os("HEADWATER_SHARED") {
+        Some(path) => PathBuf::from(path),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+    };
+    if root.join("conformance").is_dir() {
+        return Some(root);
+    }
+    println!("skipped: no reference material at '{}'", root.display());
+    None
+}
+
+fn diagnose(text: &str, config: &CheckConfig) -> Vec<Diagnostic> {
+    let (substituted, mut diagnostics) = lang::substitute(text, &|_| Some("5".to_owned()));
+    let parsed = lang::parse(&substituted.text);
+    let config = CheckConfig {
+        syntax_faults: parsed
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .map(|d| d.span)
+            .collect(),
+        ..config.clone()
+    };
+    diagnostics.extend(parsed.diagnostics);
+    diagnostics.extend(check(&parsed.app, &Catalog::new([]), &config).diagnostics);
+    diagnostics.retain(|d| d.severity == Severity::Error);
+    diagnostics
+}
+
+fn shown(diagnostics: &[Diagnostic], text: &str) -> String {
+    diagnostics
+        .iter()
+        .map(|d| {
+            format!(
+                "    {} {} | {:?} | {}\n",
+                d.code,
+                d.message,
+                d.span.text(text),
+                d.label
+            )
+        })
+        .collect()
+}
+
+/// What the configuration of a case holds for the checker.
+fn config_of(case: &Value) -> CheckConfig {
+    let mut config = CheckConfig::default();
+    let maps = |key: &str| case["config"][key].as_object().cloned().unwrap_or_default();
+    for (name, value) in maps("properties") {
+        config
+            .properties
+            .insert(name, value.as_str().unwrap_or_default().to_owned());
+    }
+    for (name, value) in maps("systems") {
+        // `test1.type`: the block and its key.
+        if let Some((block, key)) = name.split_once('.') {
+            let pair = (
+                key.to_owned(),
+                value.as_str().unwrap_or_default().to_owned(),
+            );
+            config.refs.entry(block.to_owned()).or_default().push(pair);
+        }
+    }
+    config
+}
+
+#[test]
+fn recorded_cases() {
+    let Some(root) = shared() else { return };
+    let mut disagreements = Vec::new();
+    let mut agreed = 0;
+    let folders = [root.join("conformance"), root.join("conformance/extra")];
+    let mut files: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|d| fs::read_dir(d).unwrap())
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    for file in files {
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let Some(text) = case["app"].as_str() else {
+                continue;
+            };
+            let errors = diagnose(text, &config_of(&case));
+            let is_refused = case["expected"]["status"] == "create-error";
+            // Extensions of the reference's own tests are not there.
+            let needs = case.get("needs").is_some();
+            let own: Vec<Diagnostic> = errors
+                .iter()
+                .filter(|d| !(needs && d.kind == Kind::Unsupported))
+                .cloned()
+                .collect();
+            if is_refused == !errors.is_empty() || (!is_refused && own.is_empty()) {
+                agreed += 1;
+                if std::env::var_os("SHOW_REFUSALS").is_some() && is_refused {
+                    println!(
+                        "{}\n  {}\n{}",
+                        case["id"],
+                        case["expected"]["error"]["message"]
+                            .as_str()
+                            .unwrap_or_default(),
+                        shown(&errors, text)
+                    );
+                }
+                continue;
+            }
+            disagreements.push(format!(
+                "{} {}\n  {}\n{}    {}\n",
+                file.file_name().unwrap().display(),
+                case["id"],
+                text.replace('\n', " "),
+                shown(&errors, text),
+                case["expected"]["error"]["message"]
+                    .as_str()
+                    .unwrap_or_default(),
+            ));
+        }
+    }
+    println!("{agreed} agree, {} do not", disagreements.len());
+    assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
+}
+
+#[test]
+fn published_apps() {
+    let Some(root) = shared() else { return };
+    let mut apps: Vec<(String, String)> = Vec::new();
+    for line in fs::read_to_string(root.join("realapps/apps.jsonl"))
+        .unwrap()
+        .lines()
+    {
+        let app: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| app[key].as_str().unwrap_or_default().to_owned();
+        apps.push((text("name"), text("text")));
+    }
+    for entry in fs::read_dir(root.join("apps")).unwrap() {
+        let path = entry.unwrap().path();
+        apps.push((
+            path.display().to_string(),
+            fs::read_to_string(&path).unwrap(),
+        ));
+    }
+    let mut disagreements = Vec::new();
+    let mut unsupported = 0;
+    for (name, text) in apps {
+        let mut errors = diagnose(&text, &CheckConfig::default());
+        unsupported += usize::from(errors.iter().any(|d| d.kind == Kind::Unsupported));
+        if std::env::var_os("SHOW_REFUSALS").is_some() {
+            for d in errors.iter().filter(|d| d.kind == Kind::Unsupported) {
+                println!("{name}: {} {}", d.message, d.span.text(&text));
+            }
+        }
+        errors.retain(|d| d.kind != Kind::Unsupported);
+        if !errors.is_empty() {
+            disagreements.push(format!("{name}\n{}", shown(&errors, &text)));
+        }
+    }
+    println!("{unsupported} apps name a component that is not supported");
+    assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
+}
