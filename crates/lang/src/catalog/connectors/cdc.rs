@@ -62,11 +62,9 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "database.server.id",
             "Replica id for MySQL; random from 5400 to 6400.",
         ),
-        text(
-            "topic.prefix",
-            "Logical name; `{host}_{port}` where it is not given.",
-        )
-        .alias(&["database.server.name"]),
+        text("topic.prefix", "Logical name.")
+            .default("{host}_{port}")
+            .alias(&["database.server.name"]),
         choice(
             "plugin.name",
             &["decoderbufs", "pgoutput", "wal2json"],

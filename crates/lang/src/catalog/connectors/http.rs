@@ -33,16 +33,16 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "receiver.url",
         "URL to listen on; `https` turns TLS on. By default `/<app>/<stream>`.",
     ),
-    bool(
+    text(
         "basic.auth.enabled",
-        "false",
-        "Checks the credentials of each request.",
-    ),
+        "`true` checks the credentials of each request.",
+    )
+    .default("false"),
     WORKERS,
-    millis(
+    int(
         "socket.idle.timeout",
         "120000",
-        "Closes a connection idle for so long.",
+        "Closes a connection idle for so many ms.",
     ),
     text(
         "ssl.verify.client",
@@ -101,10 +101,10 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     text("token.url", "Where OAuth tokens are obtained."),
     text("refresh.token", "Token for the OAuth refresh grant.").dynamic(),
     text("oauth.scope", "OAuth scope.").default("default"),
-    millis(
+    int(
         "socket.idle.timeout",
         "6000",
-        "Gives a connection up after so long without traffic.",
+        "Gives a connection up after so many ms without traffic.",
     ),
     bool(
         "chunk.disabled",

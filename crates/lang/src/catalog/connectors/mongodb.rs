@@ -1,6 +1,6 @@
 //! MongoDB as a store of tables.
 
-use super::{bool, text};
+use super::text;
 use crate::spec::{ConnectorKind, ConnectorSpec};
 
 pub const STORE: ConnectorSpec = ConnectorSpec {
@@ -14,7 +14,7 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             "collection.name",
             "Name of the collection; that of the table by default.",
         ),
-        bool("secure.connection", "false", "Uses TLS."),
+        text("secure.connection", "`true` uses TLS.").default("false"),
         text("trust.store", "Key store of the certificates to trust."),
         text("trust.store.password", "Password of the trust store.").default("wso2carbon"),
         text("key.store", "Key store with the client certificate."),

@@ -91,7 +91,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             EXCHANGE_DURABLE.dynamic(),
             EXCHANGE_AUTODELETE.dynamic(),
             ROUTING_KEY.dynamic(),
-            HEADERS.dynamic(),
+            HEADERS,
             int(
                 "delivery.mode",
                 "1",

@@ -10,6 +10,9 @@ mod mapping;
 mod transport;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub use mapping::{attributes, payload};
 pub use transport::{Judged, Refs, View, sink, source, store};
 
