@@ -1,1 +1,35 @@
-fn main() {}
+//! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
+
+mod conformance;
+
+use std::process::ExitCode;
+
+/// A subcommand: its name, one line of help, and what it does with the arguments behind its name.
+type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<bool>);
+
+/// Sorted by name. `Ok(false)` means that something was found wrong: exit 1.
+const COMMANDS: &[Command] = &[(
+    "conformance",
+    "DIR: replays recorded cases of the reference with virtual time",
+    conformance::run,
+)];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let name = args.first().map_or("", String::as_str);
+    let Some((_, _, run)) = COMMANDS.iter().find(|(command, ..)| *command == name) else {
+        eprintln!("usage: cargo xtask COMMAND …\n");
+        for (command, help, _) in COMMANDS {
+            eprintln!("  {command:<14}{help}");
+        }
+        return ExitCode::from(2);
+    };
+    match run(&args[1..]) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

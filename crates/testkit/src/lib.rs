@@ -9,5 +9,6 @@
 
 pub mod case;
 pub mod compare;
+pub mod mode;
 pub mod outcome;
 pub mod script;

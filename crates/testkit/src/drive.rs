@@ -1,0 +1,398 @@
+//! Runs a recorded case on the engine with a virtual clock.
+//!
+//! The clock is set to the time of each step; timers due before it run first, each at its own
+//! time. How chunks become batches is the mode's business; see [`crate::mode`].
+
+use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup};
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times, Value};
+use lang::plan::{Plan, QueryId, StreamId};
+
+use crate::case::{Action, AppCase, Event};
+use crate::mode::Mode;
+use crate::outcome::{Callback, Chunk, Outcome, Row, Status};
+
+/// Timers that may run at one instant before a case is given up as one that never ends.
+const ALARMS_MAX: usize = 100_000;
+
+/// Runs a case. `playback` puts `@app:playback` before it; `compat` asks for the reference's
+/// defects.
+pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
+    let mut text = String::new();
+    if playback {
+        text.push_str("@app:playback ");
+    }
+    if compat {
+        text.push_str("@app:compat('siddhi-5.1') ");
+    }
+    text.push_str(&case.app);
+    let plan = match crate::compile::plan(&text, case) {
+        Ok(plan) => plan,
+        Err(status) => return status,
+    };
+    let observed = match Observed::find(&plan, case) {
+        Ok(observed) => observed,
+        Err(name) => return Status::NothingToObserve(name),
+    };
+    let mut session = match Session::new(&plan, observed, mode, case.start) {
+        Ok(session) => session,
+        Err(error) => return refusal(&error),
+    };
+    session.event_clock = playback;
+    session.play(case);
+    Status::Done(session.outcome)
+}
+
+/// Asks the parser alone, by one of its entry points.
+pub fn parse_only(entry: &str, text: &str) -> Status {
+    match crate::compile::parse_entry(entry, text) {
+        faults if faults.is_empty() => Status::Done(Outcome::default()),
+        faults => Status::Refused(faults),
+    }
+}
+
+fn refusal(error: &engine::Error) -> Status {
+    if error.is_unsupported() {
+        Status::NotThereYet(error.to_string())
+    } else {
+        Status::Refused(vec![error.to_string()])
+    }
+}
+
+/// What is watched.
+#[derive(Clone, Default, Debug)]
+pub struct Observed {
+    pub streams: Vec<StreamId>,
+    pub queries: Vec<QueryId>,
+    pub topics: Vec<String>,
+}
+
+impl Observed {
+    fn find(plan: &Plan, case: &AppCase) -> Result<Observed, String> {
+        let mut found = Observed { topics: case.observe.topics.clone(), ..Observed::default() };
+        for name in &case.observe.streams {
+            if name == "*" {
+                found.streams = (0..plan.streams.len()).collect();
+                continue;
+            }
+            let id = plan.streams.iter().position(|s| s.display_name() == *name);
+            found.streams.push(id.ok_or_else(|| name.clone())?);
+        }
+        for name in &case.observe.queries {
+            if name == "*" {
+                found.queries = (0..plan.queries.len()).collect();
+                continue;
+            }
+            let id = plan.queries.iter().position(|q| q.name == *name);
+            found.queries.push(id.ok_or_else(|| name.clone())?);
+        }
+        Ok(found)
+    }
+}
+
+/// An app under a virtual clock, and all that came out of it.
+pub struct Session<'a> {
+    plan: &'a Plan,
+    observed: Observed,
+    mode: Mode,
+    /// Without an app nothing is taken: before the start, after a shutdown.
+    app: Option<App>,
+    clock: i64,
+    /// `advance` moves the app's own clock, as in a playback run of a live case.
+    event_clock: bool,
+    saved: Vec<Vec<u8>>,
+    held: Option<Vec<u8>>,
+    out: Outputs,
+    pub outcome: Outcome,
+}
+
+/// Chunks of one stream that wait to become a batch.
+struct Pending {
+    stream: StreamId,
+    chunks: Vec<(i64, Vec<Event>)>,
+}
+
+impl<'a> Session<'a> {
+    /// Makes the app; it is started by the first step that needs it, or by [`Session::start`].
+    pub fn new(
+        plan: &'a Plan,
+        observed: Observed,
+        mode: Mode,
+        clock: i64,
+    ) -> Result<Session<'a>, engine::Error> {
+        let mut session = Session {
+            plan,
+            observed,
+            mode,
+            app: None,
+            clock,
+            event_clock: false,
+            saved: Vec::new(),
+            held: None,
+            out: Outputs::default(),
+            outcome: Outcome::default(),
+        };
+        session.create()?;
+        for &stream in &session.observed.streams {
+            session.outcome.streams.insert(plan.streams[stream].display_name(), Vec::new());
+        }
+        for &query in &session.observed.queries {
+            session.outcome.queries.insert(plan.queries[query].name.clone(), Vec::new());
+        }
+        Ok(session)
+    }
+
+    fn fresh(&self) -> Result<App, engine::Error> {
+        App::new(
+            self.plan,
+            Setup {
+                environment: Environment {
+                    app: self.plan.name.clone(),
+                    compat: self.plan.options.compat,
+                    ..Environment::default()
+                },
+                observed_streams: self.observed.streams.clone(),
+                observed_queries: self.observed.queries.clone(),
+                lockstep: self.mode == Mode::Lockstep,
+                seed: 1,
+            },
+        )
+    }
+
+    fn create(&mut self) -> Result<(), engine::Error> {
+        self.app = Some(self.fresh()?);
+        Ok(())
+    }
+
+    /// Starts the app at the clock reached.
+    pub fn start(&mut self) {
+        let now = self.clock;
+        if self.event_clock {
+            self.step(now, Input::Tick);
+        }
+        self.step(now, Input::Start);
+    }
+
+    fn play(&mut self, case: &AppCase) {
+        if case.autostart {
+            self.start();
+        }
+        let mut pending: Option<Pending> = None;
+        for step in &case.steps {
+            match &step.action {
+                Action::Send { stream, events, .. } => {
+                    let Some(id) = self.stream(stream) else { continue };
+                    let full = pending.as_ref().is_some_and(|p| {
+                        p.stream != id || p.chunks.len() >= self.mode.chunks_max()
+                    });
+                    if full {
+                        self.flush(&mut pending);
+                    }
+                    pending
+                        .get_or_insert_with(|| Pending { stream: id, chunks: Vec::new() })
+                        .chunks
+                        .push((step.at, events.clone()));
+                }
+                action => {
+                    self.flush(&mut pending);
+                    self.advance(step.at);
+                    self.act(action);
+                }
+            }
+        }
+        self.flush(&mut pending);
+    }
+
+    /// The id of a stream that may be sent to.
+    pub fn stream(&self, name: &str) -> Option<StreamId> {
+        self.plan.streams.iter().position(|s| s.display_name() == name)
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Start => {
+                if self.app.is_none() && self.create().is_err() {
+                    return;
+                }
+                self.start();
+            }
+            Action::Shutdown => self.app = None,
+            // An app that could be made once can be made again.
+            Action::Create => drop(self.create()),
+            Action::Persist => self.saved.extend(self.app.as_ref().map(App::snapshot)),
+            Action::ClearRevisions => self.saved.clear(),
+            Action::Snapshot => self.held = self.app.as_ref().map(App::snapshot),
+            Action::Restore(_) => {
+                let saved = self.saved.last().cloned();
+                self.restore(saved);
+            }
+            Action::RestoreSnapshot => {
+                let held = self.held.clone();
+                self.restore(held);
+            }
+            Action::EnablePlayback { on, idle } => {
+                let playback = on.then_some(lang::plan::Playback { idle: *idle });
+                self.step(self.clock, Input::Playback(playback));
+            }
+            Action::Advance
+            | Action::Send { .. }
+            | Action::Query(_)
+            | Action::PublishEvents { .. }
+            | Action::PublishPayload { .. } => {}
+        }
+    }
+
+    fn restore(&mut self, saved: Option<Vec<u8>>) {
+        if let (Some(app), Some(saved)) = (&mut self.app, saved)
+            && let Err(error) = app.restore(&saved)
+        {
+            self.outcome.failures.push(error.to_string());
+        }
+    }
+
+    /// Lets time pass: timers due on the way run, each at its own time.
+    pub fn advance(&mut self, to: i64) {
+        self.run_alarms(to);
+        self.clock = self.clock.max(to);
+        if self.event_clock {
+            self.step(to, Input::Tick);
+        }
+    }
+
+    /// The time reached.
+    pub const fn clock(&self) -> i64 {
+        self.clock
+    }
+
+    fn run_alarms(&mut self, to: i64) {
+        for _ in 0..ALARMS_MAX {
+            let Some(due) = self.app.as_ref().and_then(App::next_alarm).filter(|&due| due <= to)
+            else {
+                return;
+            };
+            self.clock = self.clock.max(due);
+            self.step(self.clock, Input::Tick);
+        }
+        self.outcome.failures.push(format!("more than {ALARMS_MAX} timers before {to}"));
+    }
+
+    fn flush(&mut self, pending: &mut Option<Pending>) {
+        let Some(Pending { stream, chunks }) = pending.take() else { return };
+        let first = chunks[0].0;
+        self.run_alarms(first);
+        self.clock = self.clock.max(first);
+        let schema = &self.plan.streams[stream].schema;
+        let batch = batch(schema, &chunks);
+        let last = chunks.last().map_or(first, |(at, _)| *at);
+        self.step(first, Input::Batch(stream, batch));
+        self.clock = self.clock.max(last);
+    }
+
+    /// Sends one chunk at the clock reached.
+    pub fn send(&mut self, stream: StreamId, events: Vec<Event>) {
+        let now = self.clock;
+        let batch = batch(&self.plan.streams[stream].schema, &[(now, events)]);
+        self.step(now, Input::Batch(stream, batch));
+    }
+
+    fn step(&mut self, now: i64, input: Input) {
+        let Some(app) = &mut self.app else { return };
+        // An app with an event clock of its own keeps it; only the wall moves.
+        let in_playback = self.plan.options.playback.is_some();
+        let app_now = if in_playback && !self.event_clock { app.now() } else { now };
+        app.step(app_now, now, input, &mut NoHost, &mut self.out);
+        self.collect(now);
+        if self.mode == Mode::Snapshot {
+            self.save_and_restore();
+        }
+    }
+
+    fn save_and_restore(&mut self) {
+        let Some(app) = &self.app else { return };
+        let saved = app.snapshot();
+        match self.fresh().map_err(|e| e.to_string()).and_then(|mut fresh| {
+            fresh.restore(&saved).map_err(|e| e.to_string())?;
+            Ok(fresh)
+        }) {
+            Ok(fresh) => self.app = Some(fresh),
+            Err(error) => self.outcome.failures.push(format!("restore: {error}")),
+        }
+    }
+
+    fn collect(&mut self, at: i64) {
+        for item in self.out.items.drain(..) {
+            match item {
+                Output::Tap { stream, batch } => {
+                    let name = self.plan.streams[stream].display_name();
+                    let chunks = self.outcome.streams.entry(name).or_default();
+                    for chunk in 0..batch.chunk_count() {
+                        let events: Vec<Row> =
+                            batch.chunk(chunk).map(|row| row_of(&batch, row)).collect();
+                        if !events.is_empty() {
+                            chunks.push(Chunk { at, events });
+                        }
+                    }
+                }
+                Output::Callback { query, batch } => {
+                    let name = self.plan.queries[query].name.clone();
+                    let calls = self.outcome.queries.entry(name).or_default();
+                    calls.extend((0..batch.chunk_count()).map(|c| callback(&batch, c, at)));
+                }
+                Output::Rejected(rejected) => {
+                    self.outcome.failures.push(format!("{}: {}", rejected.place, rejected.cause));
+                }
+                Output::Sink { .. } | Output::Write { .. } | Output::Log { .. } => {}
+            }
+        }
+    }
+}
+
+fn row_of(batch: &Batch, row: usize) -> Row {
+    Row { ts: batch.times.at(row), data: batch.row(row) }
+}
+
+fn callback(batch: &Batch, chunk: usize, at: i64) -> Callback {
+    let range = batch.chunk(chunk);
+    let ts = range.clone().next().map_or(at, |row| batch.times.at(row));
+    let pick = |expired: bool| {
+        let rows: Vec<Row> = range
+            .clone()
+            .filter(|&row| batch.is_expired(row) == expired)
+            .map(|row| row_of(batch, row))
+            .collect();
+        (!rows.is_empty()).then_some(rows)
+    };
+    Callback { at, ts, current: pick(false), expired: pick(true) }
+}
+
+/// Chunks, each with its clock, as one batch.
+fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
+    let events = || chunks.iter().flat_map(|(at, events)| events.iter().map(move |e| (*at, e)));
+    let columns: Vec<Column> = schema
+        .attributes
+        .iter()
+        .enumerate()
+        .map(|(i, attribute)| {
+            let mut builder = ColumnBuilder::new(attribute.ty);
+            for (_, event) in events() {
+                builder.push(event.data.get(i).unwrap_or(&Value::Null));
+            }
+            builder.finish()
+        })
+        .collect();
+    let times: Vec<i64> = events().map(|(at, event)| event.ts.unwrap_or(at)).collect();
+    let expired: Vec<bool> = events().map(|(_, event)| event.expired).collect();
+    let len = times.len();
+    let mut end = 0;
+    let ends: Vec<u32> = chunks
+        .iter()
+        .map(|(_, events)| {
+            end += events.len() as u32;
+            end
+        })
+        .collect();
+    let ends = if ends.len() == 1 { Chunks::One } else { Chunks::Ends(ends.into()) };
+    let mut batch = Batch::new(columns, len, Times::per_row(times), ends, chunks[0].0);
+    batch.clock = Clock::PerChunk(chunks.iter().map(|(at, _)| *at).collect());
+    batch.expired = expired.contains(&true).then(|| expired.into());
+    batch
+}

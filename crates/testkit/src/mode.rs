@@ -1,0 +1,44 @@
+//! The modes in which every test runs; none of them may change an output.
+
+/// How chunks are gathered into batches, and what is done to the app between steps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Every chunk is a batch of its own.
+    One,
+    /// Up to seven chunks a batch.
+    Seven,
+    /// As many chunks a batch as follow each other on one stream.
+    Whole,
+    /// As [`Mode::Whole`], every junction forced to hand on chunk by chunk.
+    Lockstep,
+    /// As [`Mode::Seven`], and after each step the app is saved, thrown away and restored.
+    Snapshot,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 5] =
+        [Mode::One, Mode::Seven, Mode::Whole, Mode::Lockstep, Mode::Snapshot];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::One => "one",
+            Mode::Seven => "seven",
+            Mode::Whole => "whole",
+            Mode::Lockstep => "lockstep",
+            Mode::Snapshot => "snapshot",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|m| m.name() == name)
+    }
+
+    /// Chunks that may go into one batch.
+    pub const fn chunks_max(self) -> usize {
+        match self {
+            Mode::One => 1,
+            Mode::Seven | Mode::Snapshot => 7,
+            Mode::Whole | Mode::Lockstep => usize::MAX,
+        }
+    }
+}

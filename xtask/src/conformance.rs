@@ -1,0 +1,314 @@
+//! `cargo xtask conformance DIR`: replays recorded cases with virtual time and says which agree.
+//!
+//! A case passes when it agrees in every mode asked for. A case that expects a refusal passes only
+//! if the app is refused for a fault of its own; one that needs what does not run yet is counted
+//! apart, with the feature named.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value as Json, json};
+use testkit::case::{Body, Case, Playback};
+use testkit::compare::{Strictness, difference};
+use testkit::drive;
+use testkit::mode::Mode;
+use testkit::outcome::Status;
+
+/// Cases in which a defect of the reference is fixed: they pass under `@app:compat('siddhi-5.1')`,
+/// or the fixed output is the one recorded here. One line each: id, ruling, reason.
+const RULINGS: &str = include_str!("../../tests/rulings.txt");
+
+#[derive(Default)]
+struct Options {
+    dir: PathBuf,
+    group: Option<String>,
+    id: Option<String>,
+    modes: Vec<Mode>,
+    playback: bool,
+    format: bool,
+    strictness: Strictness,
+    out: Option<PathBuf>,
+    json: bool,
+    /// What is not there yet is no failure.
+    gate: bool,
+    /// Prints why each case that is not there yet is not.
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Passed,
+    Ruling,
+    NotThereYet,
+    Wrong,
+    Panicked,
+    Skipped,
+}
+
+const VERDICTS: [(Verdict, &str); 6] = [
+    (Verdict::Passed, "passed"),
+    (Verdict::Ruling, "ruling"),
+    (Verdict::NotThereYet, "not-there-yet"),
+    (Verdict::Wrong, "wrong"),
+    (Verdict::Panicked, "panicked"),
+    (Verdict::Skipped, "skipped"),
+];
+
+struct Judged {
+    id: String,
+    group: String,
+    verdict: Verdict,
+    why: String,
+    result: Json,
+}
+
+pub fn run(args: &[String]) -> anyhow::Result<bool> {
+    let options = parse(args)?;
+    let cases = load(&options)?;
+    // A panic is a verdict here; its message is kept, its trace would only hide the table.
+    std::panic::set_hook(Box::new(|_| {}));
+    let judged = judge_all(&cases, &options);
+    drop(std::panic::take_hook());
+    if let Some(path) = &options.out {
+        let mut file = fs::File::create(path)?;
+        for case in &judged {
+            writeln!(file, "{}", case.result)?;
+        }
+    }
+    if options.json { print_json(&judged) } else { print_table(&judged, &options) };
+    let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
+    let passed = count(Verdict::Passed) + count(Verdict::Ruling);
+    let broken = count(Verdict::Wrong) + count(Verdict::Panicked);
+    let failed = if options.gate { broken } else { broken + count(Verdict::NotThereYet) };
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+fn parse(args: &[String]) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let mut next = || rest.next().with_context(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--group" => options.group = Some(next()?.clone()),
+            "--id" => options.id = Some(next()?.clone()),
+            "--out" => options.out = Some(next()?.into()),
+            "--mode" => {
+                let name = next()?;
+                options.modes = match name.as_str() {
+                    "all" => Mode::ALL.to_vec(),
+                    _ => vec![Mode::from_name(name).with_context(|| {
+                        format!("no mode '{name}': one, seven, whole, lockstep, snapshot or all")
+                    })?],
+                };
+            }
+            "--playback" => options.playback = true,
+            "--fmt" => options.format = true,
+            "--ts" => options.strictness.ts = true,
+            "--chunks" => options.strictness.chunks = true,
+            "--json" => options.json = true,
+            "--gate" => options.gate = true,
+            "--verbose" => options.verbose = true,
+            _ if arg.starts_with("--") => bail!("no option '{arg}'"),
+            _ => options.dir = arg.into(),
+        }
+    }
+    if options.dir.as_os_str().is_empty() {
+        bail!("which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--gate] [--out FILE] [--json]");
+    }
+    if options.modes.is_empty() {
+        options.modes = vec![Mode::One];
+    }
+    Ok(options)
+}
+
+fn load(options: &Options) -> anyhow::Result<Vec<Case>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(&options.dir)
+        .with_context(|| format!("cannot read folder '{}'", options.dir.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("no *.jsonl in folder '{}'", options.dir.display());
+    }
+    let mut cases = Vec::new();
+    for file in &files {
+        read_cases(file, options, &mut cases)?;
+    }
+    Ok(cases)
+}
+
+fn read_cases(file: &Path, options: &Options, cases: &mut Vec<Case>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(file)?;
+    for line in text.lines().filter(|l| !l.trim().is_empty()) {
+        let case = Case::parse(line).with_context(|| file.display().to_string())?;
+        let wanted = options.group.as_ref().is_none_or(|g| *g == case.group)
+            && options.id.as_ref().is_none_or(|id| *id == case.id)
+            && (!options.playback || case.has_playback());
+        if wanted {
+            cases.push(case);
+        }
+    }
+    Ok(())
+}
+
+fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(cases.len()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(index) else { return };
+                    let judged = judge(case, options);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((index, judged));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, judged)| judged).collect()
+}
+
+fn judge(case: &Case, options: &Options) -> Judged {
+    let mut judged = Judged {
+        id: case.id.clone(),
+        group: case.group.clone(),
+        verdict: Verdict::Passed,
+        why: String::new(),
+        result: Json::Null,
+    };
+    for &mode in &options.modes {
+        let (verdict, why, result) = judge_in(case, mode, options);
+        if judged.result.is_null() {
+            judged.result = result;
+        }
+        if verdict != Verdict::Passed {
+            judged.verdict = verdict;
+            judged.why = format!("{}: {why}", mode.name());
+            break;
+        }
+    }
+    judged
+}
+
+fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Json) {
+    let status = play(case, mode, options, false);
+    let result = status.to_json(&case.id);
+    let want = match (&case.playback, options.playback) {
+        (Some(Playback::Expected(expected)), true) => expected,
+        _ => &case.expected,
+    };
+    let wrong = |result: &Json| {
+        difference(case.row_order.as_deref(), want, result, options.strictness)
+    };
+    match &status {
+        Status::Panicked(message) => return (Verdict::Panicked, message.clone(), result),
+        Status::NotThereYet(what) => return (Verdict::NotThereYet, what.clone(), result),
+        _ => {}
+    }
+    let Some(why) = wrong(&result) else { return (Verdict::Passed, String::new(), result) };
+    if let Some(needs) = &case.needs {
+        return (Verdict::Skipped, format!("needs {needs}"), result);
+    }
+    match ruling(&case.id) {
+        Some(reason) => {
+            let compat = play(case, mode, options, true).to_json(&case.id);
+            match wrong(&compat) {
+                None => (Verdict::Ruling, reason.to_owned(), compat),
+                Some(_) => (Verdict::Ruling, format!("{reason} (differs by ruling)"), result),
+            }
+        }
+        None => (Verdict::Wrong, why, result),
+    }
+}
+
+fn ruling(id: &str) -> Option<&'static str> {
+    RULINGS
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .find_map(|line| line.strip_prefix(id)?.strip_prefix('\t'))
+}
+
+fn play(case: &Case, mode: Mode, options: &Options, compat: bool) -> Status {
+    let played = catch_unwind(AssertUnwindSafe(|| match &case.body {
+        Body::Parse { entry, text } => drive::parse_only(entry, text),
+        Body::App(app) => {
+            let mut app = app.clone();
+            if options.format {
+                match lang::format(&app.app) {
+                    Ok(text) => app.app = text,
+                    // An app that cannot be parsed cannot be formatted; it is refused as it is.
+                    Err(_) => return drive::run(&app, mode, options.playback, compat),
+                }
+            }
+            drive::run(&app, mode, options.playback, compat)
+        }
+    }));
+    played.unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+            .unwrap_or_default();
+        Status::Panicked(message)
+    })
+}
+
+fn print_table(judged: &[Judged], options: &Options) {
+    let mut groups: BTreeMap<&str, [usize; 6]> = BTreeMap::new();
+    let mut total = [0; 6];
+    for case in judged {
+        let at = VERDICTS.iter().position(|(v, _)| *v == case.verdict).unwrap_or(0);
+        groups.entry(&case.group).or_default()[at] += 1;
+        total[at] += 1;
+    }
+    for case in judged {
+        let shown = match case.verdict {
+            Verdict::Wrong | Verdict::Panicked | Verdict::Skipped => true,
+            Verdict::NotThereYet | Verdict::Ruling => options.verbose,
+            Verdict::Passed => false,
+        };
+        if shown {
+            let (_, verdict) = VERDICTS[VERDICTS
+                .iter()
+                .position(|(v, _)| *v == case.verdict)
+                .unwrap_or(0)];
+            let why: String = case.why.chars().take(400).collect();
+            println!("{verdict} {}: {why}", case.id);
+        }
+    }
+    print!("{:<18}", "group");
+    VERDICTS.iter().for_each(|(_, name)| print!("{name:>14}"));
+    println!();
+    let line = |name: &str, counts: &[usize; 6]| {
+        print!("{name:<18}");
+        counts.iter().for_each(|n| print!("{n:>14}"));
+        println!();
+    };
+    groups.iter().for_each(|(name, counts)| line(name, counts));
+    line("all", &total);
+}
+
+fn print_json(judged: &[Judged]) {
+    let cases: Vec<Json> = judged
+        .iter()
+        .map(|j| {
+            let verdict = VERDICTS.iter().find(|(v, _)| *v == j.verdict).map(|(_, name)| *name);
+            json!({ "id": j.id, "group": j.group, "verdict": verdict, "why": j.why })
+        })
+        .collect();
+    println!("{}", json!({ "version": 1, "cases": cases }));
+}
