@@ -51,10 +51,9 @@ pub fn parse_only(entry: &str, text: &str) -> Status {
 }
 
 fn refusal(error: &engine::Error) -> Status {
-    if error.is_unsupported() {
-        Status::NotThereYet(error.to_string())
-    } else {
-        Status::Refused(vec![error.to_string()])
+    match error {
+        engine::Error::Refused { .. } => Status::Refused(vec![error.to_string()]),
+        _ => Status::NotThereYet(error.to_string()),
     }
 }
 
@@ -101,6 +100,7 @@ pub struct Session<'a> {
     event_clock: bool,
     saved: Vec<Vec<u8>>,
     held: Option<Vec<u8>>,
+    pending: Option<Pending>,
     out: Outputs,
     pub outcome: Outcome,
 }
@@ -128,6 +128,7 @@ impl<'a> Session<'a> {
             event_clock: false,
             saved: Vec::new(),
             held: None,
+            pending: None,
             out: Outputs::default(),
             outcome: Outcome::default(),
         };
@@ -176,30 +177,36 @@ impl<'a> Session<'a> {
         if case.autostart {
             self.start();
         }
-        let mut pending: Option<Pending> = None;
         for step in &case.steps {
             match &step.action {
                 Action::Send { stream, events, .. } => {
-                    let Some(id) = self.stream(stream) else { continue };
-                    let full = pending.as_ref().is_some_and(|p| {
-                        p.stream != id || p.chunks.len() >= self.mode.chunks_max()
-                    });
-                    if full {
-                        self.flush(&mut pending);
+                    if let Some(id) = self.stream(stream) {
+                        self.gather(id, step.at, events.clone());
                     }
-                    pending
-                        .get_or_insert_with(|| Pending { stream: id, chunks: Vec::new() })
-                        .chunks
-                        .push((step.at, events.clone()));
                 }
                 action => {
-                    self.flush(&mut pending);
+                    self.flush();
                     self.advance(step.at);
                     self.act(action);
                 }
             }
         }
-        self.flush(&mut pending);
+        self.flush();
+    }
+
+    /// Sends a chunk; it waits for others of its stream as long as the mode allows.
+    pub fn gather(&mut self, stream: StreamId, at: i64, events: Vec<Event>) {
+        let is_full = self
+            .pending
+            .as_ref()
+            .is_some_and(|p| p.stream != stream || p.chunks.len() >= self.mode.chunks_max());
+        if is_full {
+            self.flush();
+        }
+        self.pending
+            .get_or_insert_with(|| Pending { stream, chunks: Vec::new() })
+            .chunks
+            .push((at, events));
     }
 
     /// The id of a stream that may be sent to.
@@ -258,9 +265,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The time reached.
-    pub const fn clock(&self) -> i64 {
-        self.clock
+    /// The time reached, counting what waits.
+    pub fn clock(&self) -> i64 {
+        let waiting = self.pending.as_ref().and_then(|p| p.chunks.last()).map(|(at, _)| *at);
+        waiting.unwrap_or(self.clock)
     }
 
     fn run_alarms(&mut self, to: i64) {
@@ -275,8 +283,9 @@ impl<'a> Session<'a> {
         self.outcome.failures.push(format!("more than {ALARMS_MAX} timers before {to}"));
     }
 
-    fn flush(&mut self, pending: &mut Option<Pending>) {
-        let Some(Pending { stream, chunks }) = pending.take() else { return };
+    /// Hands over what waits.
+    pub fn flush(&mut self) {
+        let Some(Pending { stream, chunks }) = self.pending.take() else { return };
         let first = chunks[0].0;
         self.run_alarms(first);
         self.clock = self.clock.max(first);
@@ -285,13 +294,6 @@ impl<'a> Session<'a> {
         let last = chunks.last().map_or(first, |(at, _)| *at);
         self.step(first, Input::Batch(stream, batch));
         self.clock = self.clock.max(last);
-    }
-
-    /// Sends one chunk at the clock reached.
-    pub fn send(&mut self, stream: StreamId, events: Vec<Event>) {
-        let now = self.clock;
-        let batch = batch(&self.plan.streams[stream].schema, &[(now, events)]);
-        self.step(now, Input::Batch(stream, batch));
     }
 
     fn step(&mut self, now: i64, input: Input) {

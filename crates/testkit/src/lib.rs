@@ -9,6 +9,9 @@
 
 pub mod case;
 pub mod compare;
+mod compile;
+pub mod drive;
 pub mod mode;
 pub mod outcome;
+pub mod run;
 pub mod script;

@@ -1,0 +1,87 @@
+//! From the text of a case or test to a plan.
+
+use std::collections::BTreeMap;
+
+use lang::catalog::Catalog;
+use lang::check::{CheckConfig, check};
+use lang::diagnostic::{Diagnostic, Severity};
+use lang::parser::{Entry, parse_as};
+use lang::plan::Plan;
+
+use crate::case::{AppCase, Config};
+use crate::outcome::Status;
+
+/// All components: those of the engine run, the rest is known.
+pub fn catalog() -> Catalog {
+    Catalog::new(engine::specs())
+}
+
+/// The plan of a recorded case, or how it ends without one.
+pub fn plan(text: &str, case: &AppCase) -> Result<Plan, Status> {
+    let plan = checked(text, &config(&case.config)).map_err(|faults| {
+        Status::Refused(faults.into_iter().map(|d| format!("{} {}", d.code, d.message)).collect())
+    })?;
+    match plan.not_runnable.as_slice() {
+        [] => Ok(plan),
+        features => {
+            let mut names: Vec<&str> = features.iter().map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            Err(Status::NotThereYet(names.join(", ")))
+        }
+    }
+}
+
+/// A plan as a test runs it: tables of external stores are kept in memory, and what does not run
+/// yet is named.
+pub fn for_test(mut plan: Plan) -> Result<Plan, String> {
+    plan.tables.iter_mut().for_each(|table| table.store = None);
+    match plan.not_runnable.first() {
+        None => Ok(plan),
+        Some((name, _)) => Err(format!("{name} does not run yet")),
+    }
+}
+
+/// Parses and checks; the errors, where there are any.
+pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>> {
+    let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+    let no_variables = |_: &str| None;
+    let (text, faults) = lang::substitute(text, &no_variables);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let parsed = lang::parse(&text.text);
+    if parsed.diagnostics.iter().any(is_error) {
+        return Err(parsed.diagnostics.into_iter().filter(is_error).collect());
+    }
+    let checked = check(&parsed.app, &catalog(), config);
+    match checked.plan {
+        Some(plan) => Ok(plan),
+        None => Err(checked.diagnostics.into_iter().filter(is_error).collect()),
+    }
+}
+
+/// The faults of a text by one of the entry points of Siddhi's compiler.
+pub fn parse_entry(entry: &str, text: &str) -> Vec<String> {
+    let Some(entry) = Entry::from_name(entry) else {
+        return vec![format!("no entry point '{entry}'")];
+    };
+    parse_as(entry, text)
+        .into_iter()
+        .filter(|d| d.severity == Severity::Error)
+        .map(|d| d.message)
+        .collect()
+}
+
+fn config(config: &Config) -> CheckConfig {
+    let mut refs: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for (key, value) in &config.systems {
+        if let Some((name, option)) = key.split_once('.') {
+            refs.entry(name.to_owned()).or_default().push((option.to_owned(), value.clone()));
+        }
+    }
+    CheckConfig {
+        refs,
+        properties: config.properties.iter().cloned().collect(),
+        ..CheckConfig::default()
+    }
+}
