@@ -1,1 +1,18 @@
-//! (skeleton)
+//! Workloads that anyone can repeat: generated input, the binary itself as the thing measured, a
+//! result that is verified before any rate is printed.
+//!
+//! Promises: each run is a process of its own, so that its CPU time and peak memory are its own; a
+//! run that fails its verification has no rate. The published figure and, where one is at hand, a
+//! peer stand beside ours.
+//!
+//! Never: a figure that no command printed.
+
+pub mod data;
+pub mod machine;
+pub mod report;
+pub mod run;
+pub mod scenario;
+
+pub use report::Report;
+pub use run::Options;
+pub use scenario::{SCENARIOS, Scenario};

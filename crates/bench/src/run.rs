@@ -1,0 +1,98 @@
+//! Runs a scenario: once to warm up, then as often as asked, each run a process of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value as Json;
+
+use crate::report::{Report, Run};
+use crate::scenario::{Done, Scenario};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `headwater` binary that is measured.
+    pub binary: PathBuf,
+    pub runs: usize,
+    pub events: Option<u64>,
+    /// Where input and results lie; a temporary folder, removed at the end, where none is named.
+    pub dir: Option<PathBuf>,
+    /// Said after each run, for a person who waits.
+    pub progress: fn(&str),
+}
+
+/// Generates, warms up, measures and verifies.
+pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report> {
+    let temporary;
+    let dir = match &options.dir {
+        Some(dir) => {
+            std::fs::create_dir_all(dir)?;
+            dir.canonicalize()?
+        }
+        None => {
+            temporary = tempfile::tempdir()?;
+            temporary.path().to_owned()
+        }
+    };
+    let events = options.events.unwrap_or_else(|| scenario.events());
+    (options.progress)(&format!("generating {events} events"));
+    scenario.prepare(&dir, events)?;
+    let mut report = Report::new(scenario, events);
+    for index in 0..=options.runs {
+        let command = scenario.command(&dir)?;
+        let (done, seconds) = execute(options, &command.args)?;
+        let verified = scenario.verify(&dir, events, &done)?;
+        report.app = command.app;
+        let run = Run::new(events, seconds, &done.summary, verified);
+        let name = if index == 0 {
+            "warm-up".to_owned()
+        } else {
+            format!("run {index}")
+        };
+        (options.progress)(&format!("{name}: {}", run.in_words()));
+        if index > 0 || !run.verified.is_right {
+            report.runs.push(run);
+        }
+    }
+    Ok(report)
+}
+
+/// Runs the binary until its app is done and takes its output apart.
+fn execute(options: &Options, args: &[String]) -> anyhow::Result<(Done, f64)> {
+    let started = Instant::now();
+    let mut child = Command::new(&options.binary)
+        .arg("run")
+        .args(args)
+        .args(["--until-done", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot start '{}'", options.binary.display()))?;
+    let stdout = child
+        .stdout
+        .take()
+        .context("the child has no standard output")?;
+    let mut lines = Vec::new();
+    let mut summary = Json::Null;
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        match serde_json::from_str::<Json>(&line) {
+            Ok(json) if json["type"] == "summary" => summary = json,
+            Ok(json) if json.get("text").is_some() => {
+                lines.extend(json["text"].as_str().map(str::to_owned));
+            }
+            _ => lines.push(line),
+        }
+    }
+    let status = child.wait()?;
+    if summary.is_null() {
+        bail!(
+            "the run ended with {status} and without a summary: {}",
+            lines.join("\n")
+        );
+    }
+    Ok((Done { lines, summary }, started.elapsed().as_secs_f64()))
+}

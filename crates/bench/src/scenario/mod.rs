@@ -1,0 +1,110 @@
+//! The scenarios: what is generated, what runs, and how the result is verified.
+
+mod etl;
+mod lines;
+mod xml;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value as Json};
+
+/// One workload.
+pub trait Scenario: Sync {
+    fn name(&self) -> &'static str;
+
+    /// One sentence.
+    fn about(&self) -> &'static str;
+
+    /// Events of a run unless `--events` says otherwise.
+    fn events(&self) -> u64;
+
+    /// The figure that the systems we follow published: value, unit, source.
+    fn published(&self) -> Option<(f64, &'static str, &'static str)>;
+
+    /// Generates the input below `dir` (kept from run to run).
+    fn prepare(&self, dir: &Path, events: u64) -> anyhow::Result<()>;
+
+    /// Lays `dir` out for one more run and says what to run.
+    fn command(&self, dir: &Path) -> anyhow::Result<Command>;
+
+    /// Checks what a run left behind.
+    fn verify(&self, dir: &Path, events: u64, done: &Done) -> anyhow::Result<Verified>;
+}
+
+/// Arguments of `headwater`.
+pub struct Command {
+    pub args: Vec<String>,
+    /// The app that runs, published or our own of the same shape.
+    pub app: String,
+}
+
+/// A process that has ended.
+pub struct Done {
+    /// What it wrote to its standard output but for the JSON lines.
+    pub lines: Vec<String>,
+    /// The last JSON line.
+    pub summary: Json,
+}
+
+/// What was found, by name; a run with a `false` has no rate.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    pub facts: Map<String, Json>,
+    pub is_right: bool,
+}
+
+impl Verified {
+    pub fn new() -> Verified {
+        Verified {
+            facts: Map::new(),
+            is_right: true,
+        }
+    }
+
+    /// Notes what was expected and found; unequal makes the run wrong.
+    pub fn equal(&mut self, name: &str, expected: u64, found: u64) {
+        self.is_right &= expected == found;
+        self.facts.insert(name.to_owned(), found.into());
+        if expected != found {
+            self.facts
+                .insert(format!("{name}_expected"), expected.into());
+        }
+    }
+
+    pub fn note(&mut self, name: &str, value: impl Into<Json>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+}
+
+/// Sorted by name.
+pub const SCENARIOS: &[&dyn Scenario] = &[&etl::ETL, &etl::ETL_MEMORY, &lines::Lines, &xml::Xml];
+
+pub fn find(name: &str) -> Option<&'static dyn Scenario> {
+    SCENARIOS.iter().copied().find(|s| s.name() == name)
+}
+
+/// The published app where the reference material lies beside the checkout, else our own of the
+/// same shape, written to `dir`.
+fn app(dir: &Path, published: &str, own: &str) -> anyhow::Result<(PathBuf, String)> {
+    let shared = std::env::var_os("HEADWATER_SHARED").map_or("../shared".into(), PathBuf::from);
+    let path = shared.join("apps").join(published);
+    if path.is_file() {
+        return Ok((path, format!("{published}, as published")));
+    }
+    let path = dir.join(published);
+    std::fs::write(&path, own)?;
+    Ok((path, format!("an app of the shape of {published}")))
+}
+
+/// The sum of the numbers at the end of the lines with this prefix: what `count()` logged.
+fn logged_total(lines: &[String], prefix: &str) -> u64 {
+    lines
+        .iter()
+        .filter(|l| l.contains(prefix))
+        .filter_map(|l| {
+            // `… data=[12], …` of a log sink, `… outputData=[12], …` of `#log`.
+            let at = l.find("ata=[")? + 5;
+            l[at..].split([']', ',']).next()?.trim().parse::<u64>().ok()
+        })
+        .sum()
+}
