@@ -81,11 +81,19 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
             writeln!(file, "{}", case.result)?;
         }
     }
-    if options.json { print_json(&judged) } else { print_table(&judged, &options) };
+    if options.json {
+        print_json(&judged)
+    } else {
+        print_table(&judged, &options)
+    };
     let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
     let passed = count(Verdict::Passed) + count(Verdict::Ruling);
     let broken = count(Verdict::Wrong) + count(Verdict::Panicked);
-    let failed = if options.gate { broken } else { broken + count(Verdict::NotThereYet) };
+    let failed = if options.gate {
+        broken
+    } else {
+        broken + count(Verdict::NotThereYet)
+    };
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
 }
@@ -120,7 +128,9 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
         }
     }
     if options.dir.as_os_str().is_empty() {
-        bail!("which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--gate] [--out FILE] [--json]");
+        bail!(
+            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--gate] [--out FILE] [--json]"
+        );
     }
     if options.modes.is_empty() {
         options.modes = vec![Mode::One];
@@ -211,15 +221,16 @@ fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Jso
         (Some(Playback::Expected(expected)), true) => expected,
         _ => &case.expected,
     };
-    let wrong = |result: &Json| {
-        difference(case.row_order.as_deref(), want, result, options.strictness)
-    };
+    let wrong =
+        |result: &Json| difference(case.row_order.as_deref(), want, result, options.strictness);
     match &status {
         Status::Panicked(message) => return (Verdict::Panicked, message.clone(), result),
         Status::NotThereYet(what) => return (Verdict::NotThereYet, what.clone(), result),
         _ => {}
     }
-    let Some(why) = wrong(&result) else { return (Verdict::Passed, String::new(), result) };
+    let Some(why) = wrong(&result) else {
+        return (Verdict::Passed, String::new(), result);
+    };
     if let Some(needs) = &case.needs {
         return (Verdict::Skipped, format!("needs {needs}"), result);
     }
@@ -228,7 +239,11 @@ fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Jso
             let compat = play(case, mode, options, true).to_json(&case.id);
             match wrong(&compat) {
                 None => (Verdict::Ruling, reason.to_owned(), compat),
-                Some(_) => (Verdict::Ruling, format!("{reason} (differs by ruling)"), result),
+                Some(_) => (
+                    Verdict::Ruling,
+                    format!("{reason} (differs by ruling)"),
+                    result,
+                ),
             }
         }
         None => (Verdict::Wrong, why, result),
@@ -245,17 +260,7 @@ fn ruling(id: &str) -> Option<&'static str> {
 fn play(case: &Case, mode: Mode, options: &Options, compat: bool) -> Status {
     let played = catch_unwind(AssertUnwindSafe(|| match &case.body {
         Body::Parse { entry, text } => drive::parse_only(entry, text),
-        Body::App(app) => {
-            let mut app = app.clone();
-            if options.format {
-                match lang::format(&app.app) {
-                    Ok(text) => app.app = text,
-                    // An app that cannot be parsed cannot be formatted; it is refused as it is.
-                    Err(_) => return drive::run(&app, mode, options.playback, compat),
-                }
-            }
-            drive::run(&app, mode, options.playback, compat)
-        }
+        Body::App(app) => drive::run(app, mode, options.playback, compat),
     }));
     played.unwrap_or_else(|panic| {
         let message = panic
@@ -271,7 +276,10 @@ fn print_table(judged: &[Judged], options: &Options) {
     let mut groups: BTreeMap<&str, [usize; 6]> = BTreeMap::new();
     let mut total = [0; 6];
     for case in judged {
-        let at = VERDICTS.iter().position(|(v, _)| *v == case.verdict).unwrap_or(0);
+        let at = VERDICTS
+            .iter()
+            .position(|(v, _)| *v == case.verdict)
+            .unwrap_or(0);
         groups.entry(&case.group).or_default()[at] += 1;
         total[at] += 1;
     }
@@ -306,7 +314,10 @@ fn print_json(judged: &[Judged]) {
     let cases: Vec<Json> = judged
         .iter()
         .map(|j| {
-            let verdict = VERDICTS.iter().find(|(v, _)| *v == j.verdict).map(|(_, name)| *name);
+            let verdict = VERDICTS
+                .iter()
+                .find(|(v, _)| *v == j.verdict)
+                .map(|(_, name)| *name);
             json!({ "id": j.id, "group": j.group, "verdict": verdict, "why": j.why })
         })
         .collect();

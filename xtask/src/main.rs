@@ -5,7 +5,11 @@ mod conformance;
 use std::process::ExitCode;
 
 /// A subcommand: its name, one line of help, and what it does with the arguments behind its name.
-type Command = (&'static str, &'static str, fn(&[String]) -> anyhow::Result<bool>);
+type Command = (
+    &'static str,
+    &'static str,
+    fn(&[String]) -> anyhow::Result<bool>,
+);
 
 /// Sorted by name. `Ok(false)` means that something was found wrong: exit 1.
 const COMMANDS: &[Command] = &[(

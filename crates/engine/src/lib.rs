@@ -22,3 +22,12 @@ pub use component::Environment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
 pub use output::{LogLevel, Output, Outputs, Rejected};
+
+/// The specs of everything that runs here, for the catalog.
+pub fn specs() -> impl Iterator<Item = &'static lang::spec::FunctionSpec> {
+    window::WINDOWS
+        .iter()
+        .map(|w| w.spec())
+        .chain(aggregator::AGGREGATORS.iter().map(|a| a.spec()))
+        .chain(function::functions().map(|f| f.spec()))
+}

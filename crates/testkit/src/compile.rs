@@ -19,7 +19,12 @@ pub fn catalog() -> Catalog {
 /// The plan of a recorded case, or how it ends without one.
 pub fn plan(text: &str, case: &AppCase) -> Result<Plan, Status> {
     let plan = checked(text, &config(&case.config)).map_err(|faults| {
-        Status::Refused(faults.into_iter().map(|d| format!("{} {}", d.code, d.message)).collect())
+        Status::Refused(
+            faults
+                .into_iter()
+                .map(|d| format!("{} {}", d.code, d.message))
+                .collect(),
+        )
     })?;
     match plan.not_runnable.as_slice() {
         [] => Ok(plan),
@@ -76,7 +81,9 @@ fn config(config: &Config) -> CheckConfig {
     let mut refs: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for (key, value) in &config.systems {
         if let Some((name, option)) = key.split_once('.') {
-            refs.entry(name.to_owned()).or_default().push((option.to_owned(), value.clone()));
+            refs.entry(name.to_owned())
+                .or_default()
+                .push((option.to_owned(), value.clone()));
         }
     }
     CheckConfig {

@@ -67,7 +67,10 @@ pub struct Observed {
 
 impl Observed {
     fn find(plan: &Plan, case: &AppCase) -> Result<Observed, String> {
-        let mut found = Observed { topics: case.observe.topics.clone(), ..Observed::default() };
+        let mut found = Observed {
+            topics: case.observe.topics.clone(),
+            ..Observed::default()
+        };
         for name in &case.observe.streams {
             if name == "*" {
                 found.streams = (0..plan.streams.len()).collect();
@@ -134,10 +137,16 @@ impl<'a> Session<'a> {
         };
         session.create()?;
         for &stream in &session.observed.streams {
-            session.outcome.streams.insert(plan.streams[stream].display_name(), Vec::new());
+            session
+                .outcome
+                .streams
+                .insert(plan.streams[stream].display_name(), Vec::new());
         }
         for &query in &session.observed.queries {
-            session.outcome.queries.insert(plan.queries[query].name.clone(), Vec::new());
+            session
+                .outcome
+                .queries
+                .insert(plan.queries[query].name.clone(), Vec::new());
         }
         Ok(session)
     }
@@ -204,14 +213,20 @@ impl<'a> Session<'a> {
             self.flush();
         }
         self.pending
-            .get_or_insert_with(|| Pending { stream, chunks: Vec::new() })
+            .get_or_insert_with(|| Pending {
+                stream,
+                chunks: Vec::new(),
+            })
             .chunks
             .push((at, events));
     }
 
     /// The id of a stream that may be sent to.
     pub fn stream(&self, name: &str) -> Option<StreamId> {
-        self.plan.streams.iter().position(|s| s.display_name() == name)
+        self.plan
+            .streams
+            .iter()
+            .position(|s| s.display_name() == name)
     }
 
     fn act(&mut self, action: &Action) {
@@ -267,25 +282,37 @@ impl<'a> Session<'a> {
 
     /// The time reached, counting what waits.
     pub fn clock(&self) -> i64 {
-        let waiting = self.pending.as_ref().and_then(|p| p.chunks.last()).map(|(at, _)| *at);
+        let waiting = self
+            .pending
+            .as_ref()
+            .and_then(|p| p.chunks.last())
+            .map(|(at, _)| *at);
         waiting.unwrap_or(self.clock)
     }
 
     fn run_alarms(&mut self, to: i64) {
         for _ in 0..ALARMS_MAX {
-            let Some(due) = self.app.as_ref().and_then(App::next_alarm).filter(|&due| due <= to)
+            let Some(due) = self
+                .app
+                .as_ref()
+                .and_then(App::next_alarm)
+                .filter(|&due| due <= to)
             else {
                 return;
             };
             self.clock = self.clock.max(due);
             self.step(self.clock, Input::Tick);
         }
-        self.outcome.failures.push(format!("more than {ALARMS_MAX} timers before {to}"));
+        self.outcome
+            .failures
+            .push(format!("more than {ALARMS_MAX} timers before {to}"));
     }
 
     /// Hands over what waits.
     pub fn flush(&mut self) {
-        let Some(Pending { stream, chunks }) = self.pending.take() else { return };
+        let Some(Pending { stream, chunks }) = self.pending.take() else {
+            return;
+        };
         let first = chunks[0].0;
         self.run_alarms(first);
         self.clock = self.clock.max(first);
@@ -300,7 +327,11 @@ impl<'a> Session<'a> {
         let Some(app) = &mut self.app else { return };
         // An app with an event clock of its own keeps it; only the wall moves.
         let in_playback = self.plan.options.playback.is_some();
-        let app_now = if in_playback && !self.event_clock { app.now() } else { now };
+        let app_now = if in_playback && !self.event_clock {
+            app.now()
+        } else {
+            now
+        };
         app.step(app_now, now, input, &mut NoHost, &mut self.out);
         self.collect(now);
         if self.mode == Mode::Snapshot {
@@ -311,10 +342,13 @@ impl<'a> Session<'a> {
     fn save_and_restore(&mut self) {
         let Some(app) = &self.app else { return };
         let saved = app.snapshot();
-        match self.fresh().map_err(|e| e.to_string()).and_then(|mut fresh| {
-            fresh.restore(&saved).map_err(|e| e.to_string())?;
-            Ok(fresh)
-        }) {
+        match self
+            .fresh()
+            .map_err(|e| e.to_string())
+            .and_then(|mut fresh| {
+                fresh.restore(&saved).map_err(|e| e.to_string())?;
+                Ok(fresh)
+            }) {
             Ok(fresh) => self.app = Some(fresh),
             Err(error) => self.outcome.failures.push(format!("restore: {error}")),
         }
@@ -340,7 +374,9 @@ impl<'a> Session<'a> {
                     calls.extend((0..batch.chunk_count()).map(|c| callback(&batch, c, at)));
                 }
                 Output::Rejected(rejected) => {
-                    self.outcome.failures.push(format!("{}: {}", rejected.place, rejected.cause));
+                    self.outcome
+                        .failures
+                        .push(format!("{}: {}", rejected.place, rejected.cause));
                 }
                 Output::Sink { .. } | Output::Write { .. } | Output::Log { .. } => {}
             }
@@ -349,7 +385,10 @@ impl<'a> Session<'a> {
 }
 
 fn row_of(batch: &Batch, row: usize) -> Row {
-    Row { ts: batch.times.at(row), data: batch.row(row) }
+    Row {
+        ts: batch.times.at(row),
+        data: batch.row(row),
+    }
 }
 
 fn callback(batch: &Batch, chunk: usize, at: i64) -> Callback {
@@ -363,12 +402,21 @@ fn callback(batch: &Batch, chunk: usize, at: i64) -> Callback {
             .collect();
         (!rows.is_empty()).then_some(rows)
     };
-    Callback { at, ts, current: pick(false), expired: pick(true) }
+    Callback {
+        at,
+        ts,
+        current: pick(false),
+        expired: pick(true),
+    }
 }
 
 /// Chunks, each with its clock, as one batch.
 fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
-    let events = || chunks.iter().flat_map(|(at, events)| events.iter().map(move |e| (*at, e)));
+    let events = || {
+        chunks
+            .iter()
+            .flat_map(|(at, events)| events.iter().map(move |e| (*at, e)))
+    };
     let columns: Vec<Column> = schema
         .attributes
         .iter()
@@ -392,7 +440,11 @@ fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
             end
         })
         .collect();
-    let ends = if ends.len() == 1 { Chunks::One } else { Chunks::Ends(ends.into()) };
+    let ends = if ends.len() == 1 {
+        Chunks::One
+    } else {
+        Chunks::Ends(ends.into())
+    };
     let mut batch = Batch::new(columns, len, Times::per_row(times), ends, chunks[0].0);
     batch.clock = Clock::PerChunk(chunks.iter().map(|(at, _)| *at).collect());
     batch.expired = expired.contains(&true).then(|| expired.into());

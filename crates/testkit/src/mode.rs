@@ -16,8 +16,13 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Mode; 5] =
-        [Mode::One, Mode::Seven, Mode::Whole, Mode::Lockstep, Mode::Snapshot];
+    pub const ALL: [Mode; 5] = [
+        Mode::One,
+        Mode::Seven,
+        Mode::Whole,
+        Mode::Lockstep,
+        Mode::Snapshot,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {

@@ -48,7 +48,11 @@ pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = Vec::new();
     for path in paths {
-        if path.is_dir() { folders.push(path.clone()) } else { found.push(path.clone()) }
+        if path.is_dir() {
+            folders.push(path.clone())
+        } else {
+            found.push(path.clone())
+        }
     }
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder)? {
@@ -66,7 +70,9 @@ pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 
 /// Runs the cases of one file.
 pub fn run_file(file: &Path, text: &str, modes: &[Mode], report: &mut Report) {
-    let name = file.file_stem().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let name = file
+        .file_stem()
+        .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let failed = |case: &str, line: usize, mode: Mode, message: String| Failure {
         file: file.to_owned(),
         case: case.to_owned(),
@@ -77,7 +83,9 @@ pub fn run_file(file: &Path, text: &str, modes: &[Mode], report: &mut Report) {
     let cases = match parse(text, &name) {
         Ok(cases) => cases,
         Err(error) => {
-            report.failures.push(failed(&name, error.line, Mode::One, error.message));
+            report
+                .failures
+                .push(failed(&name, error.line, Mode::One, error.message));
             return;
         }
     };
@@ -102,7 +110,10 @@ fn run_case(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
             .downcast_ref::<String>()
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Err((case.line, format!("panicked: {}", message.unwrap_or_default())))
+        Err((
+            case.line,
+            format!("panicked: {}", message.unwrap_or_default()),
+        ))
     })
 }
 
@@ -112,17 +123,25 @@ fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
         _ => None,
     });
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
-    let plan = match (crate::compile::checked(&text, &CheckConfig::default()), refused) {
+    let plan = match (
+        crate::compile::checked(&text, &CheckConfig::default()),
+        refused,
+    ) {
         (Ok(plan), None) => plan,
         (Ok(_), Some((line, _))) => return Err((line, "the app is accepted".into())),
         (Err(faults), Some((line, words))) => {
-            let all: Vec<String> =
-                faults.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
+            let all: Vec<String> = faults
+                .iter()
+                .map(|d| format!("{} {}", d.code, d.message))
+                .collect();
             let found = all.iter().any(|m| m.contains(words.trim_matches('\'')));
             return if found {
                 Ok(())
             } else {
-                Err((line, format!("refused for another reason: {}", all.join("; "))))
+                Err((
+                    line,
+                    format!("refused for another reason: {}", all.join("; ")),
+                ))
             };
         }
         (Err(faults), None) => {
@@ -157,7 +176,9 @@ impl<'a> Player<'a> {
         let mut observed = Observed::default();
         let mut taken: Vec<(String, usize)> = Vec::new();
         for line in &case.steps {
-            let Step::Expect(expect) = &line.step else { continue };
+            let Step::Expect(expect) = &line.step else {
+                continue;
+            };
             let (name, is_query) = match expect {
                 Expect::Chunk { stream, .. } | Expect::Nothing(stream) => (stream, false),
                 Expect::Callback { query, .. } => (query, true),
@@ -176,12 +197,20 @@ impl<'a> Player<'a> {
                 let kind = if is_query { "query" } else { "stream" };
                 (line.number, format!("the app has no {kind} '{name}'"))
             })?;
-            if is_query { observed.queries.push(id) } else { observed.streams.push(id) }
+            if is_query {
+                observed.queries.push(id)
+            } else {
+                observed.streams.push(id)
+            }
         }
         let mut session = Session::new(plan, observed, mode, 0)
             .map_err(|error| (case.line, error.to_string()))?;
         session.start();
-        Ok(Player { plan, session, taken })
+        Ok(Player {
+            plan,
+            session,
+            taken,
+        })
     }
 
     fn play(mut self, case: &Script) -> Result<(), Wrong> {
@@ -201,15 +230,20 @@ impl<'a> Player<'a> {
 
     fn step(&mut self, line: &Line) -> Result<(), String> {
         match &line.step {
-            Step::Send { stream, at, rows, .. } => {
+            Step::Send {
+                stream, at, rows, ..
+            } => {
                 let id = self
                     .session
                     .stream(stream)
                     .ok_or_else(|| format!("the app has no stream '{stream}'"))?;
                 let schema = &self.plan.streams[id].schema;
-                let events =
-                    rows.iter().map(|r| event(r, schema)).collect::<Result<Vec<_>, _>>()?;
-                self.session.gather(id, at.unwrap_or(self.session.clock()), events);
+                let events = rows
+                    .iter()
+                    .map(|r| event(r, schema))
+                    .collect::<Result<Vec<_>, _>>()?;
+                self.session
+                    .gather(id, at.unwrap_or(self.session.clock()), events);
                 Ok(())
             }
             Step::AdvanceBy(millis) => {
@@ -253,10 +287,15 @@ impl<'a> Player<'a> {
                     Err(format!("expected {count} rejected, found {found}: {why}"))
                 }
             }
-            Expect::Chunk { stream, at, rows, .. } => self.expect_chunk(stream, *at, rows),
-            Expect::Callback { query, at, current, expired } => {
-                self.expect_callback(query, *at, current, expired)
-            }
+            Expect::Chunk {
+                stream, at, rows, ..
+            } => self.expect_chunk(stream, *at, rows),
+            Expect::Callback {
+                query,
+                at,
+                current,
+                expired,
+            } => self.expect_callback(query, *at, current, expired),
             // Looked at before the app was made.
             Expect::Refused(_) => Ok(()),
             Expect::Answer(_) => Err("an answer needs a 'query' before it".into()),
@@ -287,7 +326,12 @@ impl<'a> Player<'a> {
         current: &[RowText],
         expired: &[RowText],
     ) -> Result<(), String> {
-        let found = self.plan.queries.iter().find(|q| q.name == query).ok_or("no such query")?;
+        let found = self
+            .plan
+            .queries
+            .iter()
+            .find(|q| q.name == query)
+            .ok_or("no such query")?;
         let schema = &found.selector.schema;
         let next = self.next(query);
         let calls = self.outcome().queries.get(query);
@@ -303,7 +347,10 @@ impl<'a> Player<'a> {
     }
 
     fn taken_of(&self, name: &str) -> usize {
-        self.taken.iter().find(|(n, _)| n == name).map_or(0, |(_, taken)| *taken)
+        self.taken
+            .iter()
+            .find(|(n, _)| n == name)
+            .map_or(0, |(_, taken)| *taken)
     }
 
     /// The index of the next chunk or callback, which is taken by this.
@@ -339,7 +386,9 @@ impl<'a> Player<'a> {
                         .map(|r| format!("{mark} {}", write_row(&query.selector.schema, r)))
                         .collect()
                 };
-                let all = [part("+", &call.current), part("-", &call.expired)].concat().join("; ");
+                let all = [part("+", &call.current), part("-", &call.expired)]
+                    .concat()
+                    .join("; ");
                 writeln!(out, "expect query {name} [{all}]")
                     .expect("writing to a string cannot fail");
             }
@@ -363,7 +412,11 @@ fn event(row: &RowText, schema: &Schema) -> Result<Event, String> {
         .zip(&schema.attributes)
         .map(|(value, attribute)| value.typed(attribute.ty))
         .collect::<Result<_, _>>()?;
-    Ok(Event { ts: row.ts, expired: false, data })
+    Ok(Event {
+        ts: row.ts,
+        expired: false,
+        data,
+    })
 }
 
 /// Doubles agree to one part in 10^9, as in the recorded cases.
@@ -377,18 +430,32 @@ fn same_rows(
         let want: Vec<String> = want
             .iter()
             .map(|w| match event(w, schema) {
-                Ok(e) => write_row(schema, &Row { ts: 0, data: e.data }),
+                Ok(e) => write_row(
+                    schema,
+                    &Row {
+                        ts: 0,
+                        data: e.data,
+                    },
+                ),
                 Err(message) => message,
             })
             .collect();
-        format!("expected [{}]\n     got {}", want.join("; "), write_rows(schema, got))
+        format!(
+            "expected [{}]\n     got {}",
+            want.join("; "),
+            write_rows(schema, got)
+        )
     };
     if want.len() != got.len() {
         return Err(differ());
     }
     for (want, got) in want.iter().zip(got) {
         let event = event(want, schema)?;
-        let same = event.data.iter().zip(&got.data).all(|(a, b)| same_value(a, b));
+        let same = event
+            .data
+            .iter()
+            .zip(&got.data)
+            .all(|(a, b)| same_value(a, b));
         let time = want.ts.or(at);
         if !same || time.is_some_and(|t| t != got.ts) {
             return Err(differ());
@@ -413,10 +480,18 @@ fn write_rows(schema: &Schema, rows: &[Row]) -> String {
         .iter()
         .map(|r| {
             let row = write_row(schema, r);
-            if same { row } else { format!("ts={} {row}", r.ts) }
+            if same {
+                row
+            } else {
+                format!("ts={} {row}", r.ts)
+            }
         })
         .collect();
-    let at = if same { format!("@{first} ") } else { String::new() };
+    let at = if same {
+        format!("@{first} ")
+    } else {
+        String::new()
+    };
     match texts.as_slice() {
         [one] => format!("{at}{one}"),
         all => format!("{at}[{}]", all.join("; ")),
