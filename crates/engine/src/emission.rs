@@ -33,6 +33,14 @@ impl Run {
             Run::Pairs { count, .. } => 2 * count,
         }
     }
+
+    /// Drops the last rows. Chunks never end inside a pair.
+    fn shorten(&mut self, rows: u32) {
+        match self {
+            Run::Rows { end, .. } => *end -= rows,
+            Run::Pairs { count, .. } => *count -= rows / 2,
+        }
+    }
 }
 
 /// Collects runs of rows from several batches and makes one batch of them.
@@ -60,8 +68,15 @@ impl Emission {
         self.rows as usize
     }
 
-    /// Makes a batch known; columns are shared, not copied.
+    /// Makes a batch known; columns are shared, not copied. One that was named a moment ago keeps
+    /// its number.
     pub fn source(&mut self, batch: &Batch) -> u32 {
+        let recent = self.sources.iter().enumerate().rev().take(2);
+        for (number, source) in recent {
+            if source.has_same_rows(batch) {
+                return number as u32;
+            }
+        }
         self.sources.push(batch.clone());
         self.sources.len() as u32 - 1
     }
@@ -149,19 +164,22 @@ impl Emission {
         }
     }
 
-    /// Ends a chunk after each of the last `count` rows, all processed at `clock`.
-    pub fn end_chunk_each_row(&mut self, count: usize, clock: i64) {
-        if count == 0 {
+    /// The last `count * rows_each` rows are `count` chunks of equal length, all processed at
+    /// `clock`. Rows in front of them that are in no chunk yet belong to the first.
+    pub fn end_chunks(&mut self, count: usize, rows_each: usize, clock: i64) {
+        if count == 0 || rows_each == 0 {
             return;
         }
-        let first = self.rows - count as u32;
-        debug_assert!(first >= self.ends.last().copied().unwrap_or(0));
-        self.end_chunk_at(first as usize + 1, clock);
+        let first = self.rows() - count * rows_each;
+        debug_assert!(first as u32 >= self.ends.last().copied().unwrap_or(0));
+        self.end_chunk_at(first + rows_each, clock);
         if self.clocks.len() > 1 {
             let all = self.clocks.len() + count - 1;
             self.clocks.resize(all, clock);
         }
-        self.ends.extend(first + 2..=self.rows);
+        let step = rows_each as u32;
+        self.ends
+            .extend((2..=count as u32).map(|i| first as u32 + i * step));
     }
 
     fn push_clock(&mut self, clock: i64) {
@@ -173,28 +191,38 @@ impl Emission {
         self.clocks.push(clock);
     }
 
+    /// Chunks ended so far.
+    pub fn chunks(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Forgets the open chunk: a row of it failed, and nothing of it may leave.
     pub fn abandon_chunk(&mut self) {
+        self.abandon_from(self.chunks());
+    }
+
+    /// Forgets all chunks from a number on, and the open one.
+    pub fn abandon_from(&mut self, chunk: usize) {
+        self.ends.truncate(chunk);
+        if self.clocks.len() > 1 || chunk == 0 {
+            self.clocks.truncate(chunk);
+        }
+        self.resets.retain(|r| (r.chunk as usize) < chunk);
         let keep = self.ends.last().copied().unwrap_or(0);
         while self.rows > keep {
-            let Some(last) = self.runs.last_mut() else {
-                break;
-            };
             let excess = self.rows - keep;
-            if last.len() <= excess {
-                self.rows -= last.len();
-                self.runs.pop();
-                continue;
+            match self.runs.last_mut() {
+                Some(last) if last.len() > excess => {
+                    last.shorten(excess);
+                    self.rows = keep;
+                }
+                Some(last) => {
+                    self.rows -= last.len();
+                    self.runs.pop();
+                }
+                None => break,
             }
-            match last {
-                Run::Rows { end, .. } => *end -= excess,
-                // Chunks are never cut inside a pair.
-                Run::Pairs { count, .. } => *count -= excess / 2,
-            }
-            self.rows = keep;
         }
-        let open = self.ends.len() as u32;
-        self.resets.retain(|r| r.chunk < open);
     }
 
     /// The emitted batch, `None` for nothing. `types` are those of the columns.
@@ -455,7 +483,7 @@ mod tests {
         let mut emission = Emission::default();
         let rows = emission.source(&batch(&[1, 2, 3]));
         emission.current(rows, 0..2);
-        emission.end_chunk_each_row(2, 5);
+        emission.end_chunks(2, 1, 5);
         emission.current(rows, 2..3);
         emission.end_chunk(6);
         let out = emission.finish(&[Type::Long]).expect("rows were emitted");

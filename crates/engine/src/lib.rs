@@ -14,8 +14,12 @@ pub mod emission;
 mod error;
 pub mod function;
 mod host;
+pub mod keyed;
 mod output;
+mod spec;
 pub mod window;
+
+pub use spec::specs;
 
 pub use app::{App, Input, Setup, UNSTAMPED};
 pub use component::Environment;

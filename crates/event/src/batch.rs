@@ -98,6 +98,18 @@ impl Batch {
         Batch::new(columns, rows.len(), times, chunks, now)
     }
 
+    /// Are the rows and their timestamps those of the other, in shared memory?
+    pub fn has_same_rows(&self, other: &Batch) -> bool {
+        self.len == other.len
+            && self.columns.len() == other.columns.len()
+            && self.times.is_same(&other.times)
+            && self
+                .columns
+                .iter()
+                .zip(&other.columns)
+                .all(|(a, b)| a.is_same(b))
+    }
+
     pub fn is_expired(&self, row: usize) -> bool {
         self.expired.as_ref().is_some_and(|e| e[row])
     }
@@ -123,6 +135,15 @@ impl Batch {
                 };
                 start..ends[index] as usize
             }
+        }
+    }
+
+    /// The chunk of a row.
+    pub fn chunk_of(&self, row: usize) -> usize {
+        match &self.chunks {
+            Chunks::EachRow => row,
+            Chunks::One => 0,
+            Chunks::Ends(ends) => ends.partition_point(|&end| end as usize <= row),
         }
     }
 

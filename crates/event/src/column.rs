@@ -90,6 +90,11 @@ impl Column {
         }
     }
 
+    /// The same rows of the same vector?
+    pub fn is_same(&self, other: &Column) -> bool {
+        Arc::ptr_eq(&self.data, &other.data) && (self.offset, self.len) == (other.offset, other.len)
+    }
+
     /// Heap bytes of the shared vector, its share of other readers counted in full.
     pub fn bytes(&self) -> usize {
         let rows = match &self.data.values {

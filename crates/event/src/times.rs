@@ -31,6 +31,16 @@ impl Times {
         }
     }
 
+    /// The same timestamps by value or in shared memory.
+    pub fn is_same(&self, other: &Times) -> bool {
+        match (self, other) {
+            (Times::Same(a), Times::Same(b)) => a == b,
+            (Times::PerRow(a, i), Times::PerRow(b, j)) => i == j && Arc::ptr_eq(a, b),
+            (Times::Runs(a, i), Times::Runs(b, j)) => i == j && Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
     /// The rows from `start` on.
     pub fn slice(&self, start: usize) -> Times {
         match self {
@@ -109,6 +119,16 @@ impl TimesBuilder {
     pub fn extend(&mut self, times: &Times, rows: Range<usize>) {
         for (count, time) in times.runs(rows) {
             self.push(count, time);
+        }
+    }
+
+    /// How many rows from the first on satisfy `test`, up to the first that does not.
+    pub fn leading(&self, test: impl Fn(i64) -> bool) -> usize {
+        let stop = self.runs.iter().position(|&(_, time)| !test(time));
+        match stop {
+            Some(0) => 0,
+            Some(run) => self.runs[run - 1].0 as usize,
+            None => self.len(),
         }
     }
 

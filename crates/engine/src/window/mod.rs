@@ -1,11 +1,160 @@
 //! Windows: which rows are current, which expire, and when.
 //!
 //! A window takes CURRENT rows chunk by chunk and emits an ordered program of CURRENT and EXPIRED
-//! rows, RESET marks and chunk ends. It never reads a clock and never evaluates an expression.
+//! rows, RESET marks and chunk ends. It never reads a clock and never evaluates an expression. A
+//! deadline is computed from a row's timestamp; what is due is decided by the clock of the chunk.
 //!
 //! A new window is one file here and one line in [`WINDOWS`].
 
-use crate::component::Window;
+mod batch;
+mod collect;
+mod delay;
+mod external_time;
+mod external_time_batch;
+mod length;
+mod length_batch;
+mod slide;
+mod store;
+#[cfg(test)]
+mod testing;
+mod time;
+mod time_batch;
+mod time_length;
+
+use std::ops::Range;
+
+use crate::component::{Argument, Refused, Window};
+use crate::emission::Emission;
+use event::codec::{Error as StateError, Reader, Writer};
+use event::column::View;
+use event::{Batch, Chunks, Clock, Column, Value};
 
 /// Sorted by name.
-pub const WINDOWS: &[&dyn Window] = &[];
+pub const WINDOWS: &[&dyn Window] = &[
+    &batch::BatchWindow,
+    &delay::Delay,
+    &external_time::ExternalTime,
+    &external_time_batch::ExternalTimeBatch,
+    &length::Length,
+    &length_batch::LengthBatch,
+    &time::Time,
+    &time_batch::TimeBatch,
+    &time_length::TimeLength,
+];
+
+/// A length of time, in milliseconds.
+fn millis(args: &[Argument], index: usize, window: &str) -> Result<i64, Refused> {
+    args.get(index)
+        .and_then(Argument::constant_long)
+        .ok_or_else(|| refused(window, index, "a constant int, long or time"))
+}
+
+/// A number of events; what is below zero counts as zero.
+fn count(args: &[Argument], index: usize, window: &str) -> Result<usize, Refused> {
+    match args.get(index).and_then(|a| a.constant.as_ref()) {
+        Some(Value::Int(n)) => Ok(usize::try_from(*n).unwrap_or(0)),
+        _ => Err(refused(window, index, "a constant int")),
+    }
+}
+
+fn flag(args: &[Argument], index: usize, window: &str) -> Result<bool, Refused> {
+    match args.get(index).and_then(|a| a.constant.as_ref()) {
+        Some(Value::Bool(b)) => Ok(*b),
+        _ => Err(refused(window, index, "a constant bool")),
+    }
+}
+
+/// The index of a LONG attribute.
+fn long_attribute(args: &[Argument], index: usize, window: &str) -> Result<usize, Refused> {
+    args.get(index)
+        .filter(|a| a.ty == event::Type::Long)
+        .and_then(|a| a.attribute)
+        .ok_or_else(|| refused(window, index, "a long attribute"))
+}
+
+fn refused(window: &str, index: usize, wanted: &str) -> Refused {
+    Refused(format!(
+        "argument {} of window '{window}' must be {wanted}",
+        index + 1
+    ))
+}
+
+/// Version 1 of the state of a window that is a queue of rows; version 0 is none.
+fn save_queue(queue: Option<&store::Queue>, writer: &mut Writer) {
+    match queue {
+        None => writer.u8(0),
+        Some(queue) => {
+            writer.u8(1);
+            queue.save(writer);
+        }
+    }
+}
+
+fn restore_queue(
+    types: &store::RowTypes,
+    reader: &mut Reader<'_>,
+) -> Result<Option<store::Queue>, StateError> {
+    match saved_version(reader, 1)? {
+        0 => Ok(None),
+        _ => store::Queue::restore(types, reader).map(Some),
+    }
+}
+
+/// The version of a saved state, 0 where there was none.
+fn saved_version(reader: &mut Reader<'_>, newest: u8) -> Result<u8, StateError> {
+    let version = reader.u8()?;
+    if version > newest {
+        return Err(StateError::Mismatch(format!(
+            "window state of version {version}, at most {newest} is known"
+        )));
+    }
+    Ok(version)
+}
+
+/// The value of a time attribute; null or another class fails, as Java's cast to long does.
+fn stamp_of(column: &Column, row: usize) -> Option<i64> {
+    match column.view() {
+        View::Long(values) if !column.is_null(row) => Some(values[row]),
+        View::Any(values) => match values[row] {
+            Value::Long(stamp) => Some(stamp),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Ranges of chunks that are processed at one clock, in order.
+fn clock_runs(batch: &Batch) -> impl Iterator<Item = (Range<usize>, i64)> + '_ {
+    let count = batch.chunk_count();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at == count {
+            return None;
+        }
+        let (start, clock) = (at, batch.clock_at(at));
+        at = match batch.clock {
+            Clock::Same(_) => count,
+            Clock::PerChunk(_) => (start + 1..count)
+                .find(|&chunk| batch.clock_at(chunk) != clock)
+                .unwrap_or(count),
+        };
+        Some((start..at, clock))
+    })
+}
+
+/// Rows of a range of chunks.
+fn rows_of(batch: &Batch, chunks: &Range<usize>) -> Range<usize> {
+    batch.chunk(chunks.start).start..batch.chunk(chunks.end - 1).end
+}
+
+/// Emits chunks of one clock as they are.
+fn pass_chunks(batch: &Batch, source: u32, chunks: Range<usize>, clock: i64, out: &mut Emission) {
+    if batch.chunks == Chunks::EachRow {
+        out.current(source, chunks.clone());
+        return out.end_chunks(chunks.len(), 1, clock);
+    }
+    for chunk in chunks {
+        out.current(source, batch.chunk(chunk));
+        out.end_chunk(clock);
+    }
+}

@@ -1,0 +1,191 @@
+//! `batch()`: each chunk as it came in.
+
+use super::collect::{Collect, Keeping};
+use super::store::{RowTypes, row_types};
+use crate::component::*;
+use crate::emission::Emission;
+use crate::keyed::Keyed;
+use crate::spec::runs;
+use event::Batch;
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+pub struct BatchWindow;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "batch",
+    "define stream S (symbol string, price double);
+from S#window.batch() select symbol, sum(price) as total insert into Out;
+---
+send S @0 [A 1.0; B 2.0]
+send S @100 C 3.0
+expect Out B 3.0
+expect Out C 3.0
+",
+);
+
+impl Window for BatchWindow {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
+        let length = if setup.args.is_empty() {
+            0
+        } else {
+            super::count(setup.args, 0, "batch")?
+        };
+        if let Some(event::Value::Int(..0)) = setup.args.first().and_then(|a| a.constant.as_ref()) {
+            return Err(Refused(
+                "the chunk length of window 'batch' must not be below zero".into(),
+            ));
+        }
+        Ok(Box::new(Operator {
+            length,
+            keeping: Keeping {
+                // Without EXPIRED rows nothing is kept, not even for joins.
+                keeps: setup.expired_wanted,
+                ..Keeping::new(setup)
+            },
+            types: row_types(setup.schema),
+            keys: Keyed::default(),
+        }))
+    }
+}
+
+struct Operator {
+    /// Longer chunks are cut; 0: never.
+    length: usize,
+    keeping: Keeping,
+    types: RowTypes,
+    keys: Keyed<State>,
+}
+
+struct State {
+    rows: Collect,
+    /// The next chunk is not the first: it drops what the one before has left in the aggregates.
+    resets: bool,
+}
+
+impl WindowOperator for Operator {
+    /// `[E…, R, C…]` per chunk, the first time without RESET (`BatchWindowProcessor`).
+    fn process(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        _context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let state = self.keys.entry(key, || State {
+            rows: Collect::new(&self.types),
+            resets: false,
+        });
+        let source = out.source(batch);
+        for chunk in 0..batch.chunk_count() {
+            let (rows, clock) = (batch.chunk(chunk), batch.clock_at(chunk));
+            if rows.is_empty() {
+                continue;
+            }
+            state.rows.expire(self.keeping, clock, out);
+            if self.keeping.keeps {
+                state.rows.current.append(batch, rows.clone());
+                let kept = state.rows.current.take();
+                state.rows.previous.push(kept);
+            }
+            let length = if self.length == 0 {
+                rows.len()
+            } else {
+                self.length
+            };
+            for start in rows.clone().step_by(length) {
+                if std::mem::replace(&mut state.resets, true) {
+                    out.reset();
+                }
+                out.current(source, start..rows.end.min(start + length));
+                out.end_chunk(clock);
+            }
+        }
+    }
+
+    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
+
+    fn content(&self, key: Key) -> Option<Batch> {
+        let state = self.keys.get(key).filter(|_| self.keeping.keeps)?;
+        Some(state.rows.content(&self.types))
+    }
+
+    fn held(&self, _key: Key) -> usize {
+        0
+    }
+
+    fn bytes(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, |s| s.rows.bytes())
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.keys.remove(key);
+    }
+
+    fn save(&self, key: Key, writer: &mut Writer) {
+        let Some(state) = self.keys.get(key) else {
+            return writer.u8(0);
+        };
+        writer.u8(1);
+        writer.bool(state.resets);
+        state.rows.save(&self.types, writer);
+    }
+
+    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        if super::saved_version(reader, 1)? == 0 {
+            return Ok(());
+        }
+        let state = State {
+            resets: reader.bool()?,
+            rows: Collect::restore(&self.types, reader)?,
+        };
+        self.keys.set(key, state);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::window::testing::*;
+
+    #[test]
+    fn a_chunk_expires_when_the_next_comes() {
+        check(
+            &Case::new("batch", &[]),
+            "[1 2]@0 3@5 [4 5]@6",
+            "C1@0 C2@0 | E1@5 E2@5 R C3@5 | E3@6 R C4@6 C5@6",
+        );
+        check(
+            &Case::new("batch", &[]).without_expired(),
+            "[1 2]@0 3@5 [4 5]@6",
+            "C1@0 C2@0 | R C3@5 | R C4@6 C5@6",
+        );
+    }
+
+    #[test]
+    fn longer_chunks_are_cut() {
+        check(
+            &Case::new("batch", &[int(2)]),
+            "[1 2 3]@0 [4 5]@6",
+            "C1@0 C2@0 | R C3@0 | E1@6 E2@6 E3@6 R C4@6 C5@6",
+        );
+    }
+
+    #[test]
+    fn content_is_found_only_where_it_expires() {
+        check_content(&Case::new("batch", &[]), "[1 2]@0 [3 4]@5", "3 4", 0);
+        check_content(
+            &Case::new("batch", &[]).without_expired().searched(),
+            "1@0",
+            "",
+            0,
+        );
+        assert!(Case::new("batch", &[int(-1)]).is_refused());
+    }
+}

@@ -1,0 +1,163 @@
+//! `delay(T)`: each event comes out T milliseconds later.
+
+use super::slide::Slide;
+use super::store::{Queue, RowTypes, row_types};
+use crate::component::*;
+use crate::emission::Emission;
+use crate::keyed::Keyed;
+use crate::spec::runs;
+use event::Batch;
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+pub struct Delay;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "delay",
+    "define stream S (symbol string);
+from S#window.delay(1 sec) select symbol insert into Out;
+---
+send S @0 A
+expect Out nothing
+advance @1000
+expect Out @1000 A
+",
+);
+
+impl Window for Delay {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
+        Ok(Box::new(Operator {
+            millis: super::millis(setup.args, 0, "delay")?,
+            types: row_types(setup.schema),
+            keys: Keyed::default(),
+        }))
+    }
+}
+
+struct Operator {
+    millis: i64,
+    types: RowTypes,
+    keys: Keyed<State>,
+}
+
+struct State {
+    queue: Queue,
+    /// The largest timestamp so far: only a larger one sets a deadline.
+    latest: i64,
+}
+
+impl WindowOperator for Operator {
+    /// `[C…]` of what is due, stamped with the clock, in place of the event that arrives. (Siddhi's
+    /// `DelayWindowProcessor` never ends on a chunk of two or more events.)
+    fn process(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let state = self.keys.entry(key, || State {
+            queue: Queue::new(&self.types),
+            latest: i64::MIN,
+        });
+        let mut slide = Slide::new(&mut state.queue, batch, 0, out);
+        while let Some(row) = slide.next() {
+            let (clock, rows) = (slide.clock(), slide.rows_at_clock());
+            let limit = clock.saturating_sub(self.millis);
+            slide.release(slide.due(limit), clock, out);
+            // As in a time window: nothing else is due until the clock moves or a late row is
+            // followed by another.
+            let is_late = slide.is_empty() && batch.times.at(row) <= limit;
+            slide.wait(if is_late { 1 } else { rows }, out);
+        }
+        slide.keep();
+        for (_, time) in batch.times.runs(0..batch.len) {
+            if time > state.latest {
+                state.latest = time;
+                context.notify(time.saturating_add(self.millis));
+            }
+        }
+    }
+
+    fn alarm(&mut self, key: Key, _: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
+        let Some(state) = self.keys.get_mut(key) else {
+            return;
+        };
+        let due = state.queue.due(context.now.saturating_sub(self.millis));
+        state.queue.take(due, |segment, rows| {
+            let source = out.source(segment);
+            out.push(source, rows, false, Some(context.now));
+        });
+        out.end_chunk(context.now);
+    }
+
+    fn content(&self, key: Key) -> Option<Batch> {
+        self.keys.get(key).map(|s| s.queue.content())
+    }
+
+    fn held(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, |s| s.queue.len())
+    }
+
+    fn bytes(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, |s| s.queue.bytes())
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.keys.remove(key);
+    }
+
+    fn save(&self, key: Key, writer: &mut Writer) {
+        let state = self.keys.get(key);
+        super::save_queue(state.map(|s| &s.queue), writer);
+        if let Some(state) = state {
+            writer.i64(state.latest);
+        }
+    }
+
+    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        if let Some(queue) = super::restore_queue(&self.types, reader)? {
+            let latest = reader.i64()?;
+            self.keys.set(key, State { queue, latest });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::window::testing::*;
+
+    fn case() -> Case {
+        Case::new("delay", &[long(100)])
+    }
+
+    #[test]
+    fn events_come_out_later_with_the_time_of_that_moment() {
+        check(
+            &case(),
+            "1@0 [2 3]@50 tick@120 4@160 tick@500",
+            "C1@100 | C2@150 C3@150 | C4@260",
+        );
+    }
+
+    #[test]
+    fn in_playback_they_come_out_when_the_clock_jumps() {
+        check(
+            &case().in_playback(),
+            "1@0 [2 3]@50 4@160",
+            "C1@160 C2@160 C3@160",
+        );
+    }
+
+    #[test]
+    fn waiting_events_are_found_and_held() {
+        check_content(&case(), "1@0 2@50 3@120", "2 3", 2);
+    }
+}

@@ -1,0 +1,205 @@
+//! `externalTime(t, T)`: the events of the last T milliseconds by an attribute.
+
+use std::collections::VecDeque;
+
+use super::slide::Slide;
+use super::store::{Queue, RowTypes, row_types};
+use crate::component::*;
+use crate::emission::Emission;
+use crate::keyed::Keyed;
+use crate::spec::runs;
+use event::Batch;
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+pub struct ExternalTime;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "externalTime",
+    "define stream S (t long, price double);
+from S#window.externalTime(t, 1 sec) select t, sum(price) as total insert into Out;
+---
+send S 0 1.0
+send S 500 2.0
+send S 1000 3.0
+expect Out 0 1.0
+expect Out 500 3.0
+expect Out 1000 5.0
+",
+);
+
+impl Window for ExternalTime {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
+        Ok(Box::new(Operator {
+            attribute: super::long_attribute(setup.args, 0, "externalTime")?,
+            millis: super::millis(setup.args, 1, "externalTime")?,
+            types: row_types(setup.schema),
+            keys: Keyed::default(),
+        }))
+    }
+}
+
+struct Operator {
+    attribute: usize,
+    millis: i64,
+    types: RowTypes,
+    keys: Keyed<State>,
+}
+
+struct State {
+    queue: Queue,
+    stamps: Stamps,
+}
+
+/// The attribute of each row in the window, as runs of equal values.
+#[derive(Default)]
+struct Stamps {
+    runs: VecDeque<(usize, i64)>,
+}
+
+impl Stamps {
+    fn push(&mut self, stamp: i64) {
+        match self.runs.back_mut() {
+            Some((count, last)) if *last == stamp => *count += 1,
+            _ => self.runs.push_back((1, stamp)),
+        }
+    }
+
+    /// Takes the rows from the oldest on with a stamp of `limit` or before, up to the first that
+    /// has not.
+    fn take_due(&mut self, limit: i64) -> usize {
+        let mut due = 0;
+        while let Some(&(count, stamp)) = self.runs.front()
+            && stamp <= limit
+        {
+            due += count;
+            self.runs.pop_front();
+        }
+        due
+    }
+}
+
+impl WindowOperator for Operator {
+    /// `[E…, C]` per event; the arriving value is "now" and the timestamp of what expires
+    /// (`ExternalTimeWindowProcessor`).
+    fn process(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let State { queue, stamps } = self.keys.entry(key, || State {
+            queue: Queue::new(&self.types),
+            stamps: Stamps::default(),
+        });
+        let column = &batch.columns[self.attribute];
+        let mut slide = Slide::new(queue, batch, 0, out);
+        // Rows in front of which nothing expires arrive together.
+        let mut waiting = 0;
+        while let Some(row) = slide.next().map(|row| row + waiting) {
+            if row == batch.len {
+                slide.arrive(waiting, out);
+                break;
+            }
+            let Some(now) = super::stamp_of(column, row) else {
+                slide.arrive(waiting, out);
+                waiting = 0;
+                context.failures.push(Failure {
+                    row: row as u32,
+                    message: "the time attribute of window 'externalTime' is null".into(),
+                });
+                let chunk = slide.fail(out);
+                slide = Slide::new(queue, batch, chunk, out);
+                continue;
+            };
+            let due = stamps.take_due(now.saturating_sub(self.millis));
+            if due > 0 {
+                slide.arrive(waiting, out);
+                waiting = 0;
+                slide.expire(due, now, out);
+            }
+            stamps.push(now);
+            waiting += 1;
+        }
+        slide.keep();
+    }
+
+    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
+
+    fn content(&self, key: Key) -> Option<Batch> {
+        self.keys.get(key).map(|s| s.queue.content())
+    }
+
+    fn held(&self, _key: Key) -> usize {
+        0
+    }
+
+    fn bytes(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, |s| {
+            s.queue.bytes() + s.stamps.runs.len() * size_of::<(usize, i64)>()
+        })
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.keys.remove(key);
+    }
+
+    fn save(&self, key: Key, writer: &mut Writer) {
+        super::save_queue(self.keys.get(key).map(|s| &s.queue), writer);
+    }
+
+    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let Some(queue) = super::restore_queue(&self.types, reader)? else {
+            return Ok(());
+        };
+        let content = queue.content();
+        let mut stamps = Stamps::default();
+        for row in 0..content.len {
+            let stamp = super::stamp_of(&content.columns[self.attribute], row);
+            stamps.push(stamp.ok_or_else(|| StateError::Mismatch("a row without time".into()))?);
+        }
+        self.keys.set(key, State { queue, stamps });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::window::testing::*;
+
+    fn case() -> Case {
+        Case::new("externalTime", &[t(), long(100)])
+    }
+
+    #[test]
+    fn the_attribute_is_the_clock() {
+        check(
+            &case(),
+            "1~0@5 2~50@6 3~100@7 [4~120 5~160 6~400]@8",
+            "C1@5 | C2@6 | E1@100 C3@7 | C4@8 E2@160 C5@8 E3@400 E4@400 E5@400 C6@8",
+        );
+    }
+
+    #[test]
+    fn nothing_expires_without_an_arrival() {
+        check(&case(), "1~0@5 tick@5000 2~50@6000", "C1@5 | C2@6000");
+        check_content(&case(), "1~0@5 2~50@6 3~100@7", "2 3", 0);
+    }
+
+    #[test]
+    fn a_null_fails_its_chunk_but_rows_before_it_stay() {
+        check_failure(
+            &case(),
+            "1~0@5 [2~60 3~- 4~70]@6 5~160@7",
+            "the time attribute of window 'externalTime' is null",
+            "C1@5 | E1@160 E2@160 C5@7",
+        );
+    }
+}

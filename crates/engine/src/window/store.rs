@@ -1,0 +1,348 @@
+//! Rows that a window keeps, in columns of its own.
+//!
+//! Rows are appended a range at a time, never one heap object each. A row costs what its columns
+//! take: 16 bytes for a text (and its bytes, where it is longer than 12 and differs from the one
+//! before), the width of a number, and next to nothing for its timestamp, which is stored once per
+//! run of equal ones. What leaves is named by range and shared, not copied.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
+
+/// Types of the rows of a window, shared by its keys.
+pub type RowTypes = Arc<[Type]>;
+
+pub fn row_types(schema: &Schema) -> RowTypes {
+    schema.attributes.iter().map(|a| a.ty).collect()
+}
+
+/// Rows being collected: a builder per column.
+#[derive(Debug)]
+pub struct Rows {
+    types: RowTypes,
+    columns: Vec<ColumnBuilder>,
+    times: TimesBuilder,
+}
+
+impl Rows {
+    pub fn new(types: &RowTypes) -> Rows {
+        Rows {
+            types: Arc::clone(types),
+            columns: Vec::new(),
+            times: TimesBuilder::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    pub fn append(&mut self, batch: &Batch, rows: Range<usize>) {
+        self.append_with(batch, rows, None);
+    }
+
+    /// As `append`, with one LONG column replaced by a constant.
+    pub fn append_with(
+        &mut self,
+        batch: &Batch,
+        rows: Range<usize>,
+        replace: Option<(usize, i64)>,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        if self.columns.is_empty() {
+            self.columns = self
+                .types
+                .iter()
+                .map(|&ty| ColumnBuilder::new(ty))
+                .collect();
+        }
+        for (i, (builder, column)) in self.columns.iter_mut().zip(&batch.columns).enumerate() {
+            match replace {
+                Some((replaced, value)) if replaced == i => {
+                    (0..rows.len()).for_each(|_| builder.push_long(value));
+                }
+                _ => builder.extend(column, rows.clone()),
+            }
+        }
+        self.times.extend(&batch.times, rows);
+    }
+
+    /// Hands the rows over as one chunk and starts anew; nothing is copied.
+    pub fn take(&mut self) -> Batch {
+        let columns = std::mem::take(&mut self.columns);
+        finished(&self.types, columns, std::mem::take(&mut self.times))
+    }
+
+    /// The rows as they are, copied.
+    pub fn copy(&self) -> Batch {
+        finished(&self.types, self.columns.clone(), self.times.clone())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(ColumnBuilder::bytes).sum::<usize>() + self.times.bytes()
+    }
+
+    pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Rows, StateError> {
+        let batch = reader.rows(types, 0)?;
+        let mut rows = Rows::new(types);
+        rows.append(&batch, 0..batch.len);
+        Ok(rows)
+    }
+}
+
+fn finished(types: &[Type], mut columns: Vec<ColumnBuilder>, times: TimesBuilder) -> Batch {
+    if columns.is_empty() {
+        columns = types.iter().map(|&ty| ColumnBuilder::new(ty)).collect();
+    }
+    let len = times.len();
+    let columns = columns.into_iter().map(ColumnBuilder::finish).collect();
+    Batch::new(columns, len, times.finish(0), Chunks::One, 0)
+}
+
+/// Batches one behind the other as one; a single one is shared.
+pub fn joined(types: &[Type], parts: &[(Batch, Range<usize>)]) -> Batch {
+    if let [(batch, rows)] = parts
+        && *rows == (0..batch.len)
+    {
+        return batch.clone();
+    }
+    let columns = (0..types.len())
+        .map(|i| {
+            let slices: Vec<Column> = parts
+                .iter()
+                .map(|(batch, rows)| batch.columns[i].slice(rows.start, rows.len()))
+                .collect();
+            Column::concat(&slices)
+        })
+        .collect();
+    let mut times = TimesBuilder::default();
+    for (batch, rows) in parts {
+        times.extend(&batch.times, rows.clone());
+    }
+    Batch::new(columns, times.len(), times.finish(0), Chunks::One, 0)
+}
+
+/// Rows at which the open segment of a queue is closed, so that expired rows give memory back soon.
+const SEGMENT_ROWS: usize = 4096;
+
+/// Rows that leave in the order in which they came: closed segments and an open one.
+#[derive(Debug)]
+pub struct Queue {
+    segments: VecDeque<Batch>,
+    /// Rows of the first segment that have left.
+    head: usize,
+    open: Rows,
+    len: usize,
+}
+
+impl Queue {
+    pub fn new(types: &RowTypes) -> Queue {
+        Queue {
+            segments: VecDeque::new(),
+            head: 0,
+            open: Rows::new(types),
+            len: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn append(&mut self, batch: &Batch, rows: Range<usize>) {
+        self.len += rows.len();
+        let mut at = rows.start;
+        while at < rows.end {
+            let end = rows.end.min(at + SEGMENT_ROWS - self.open.len());
+            self.open.append(batch, at..end);
+            if self.open.len() == SEGMENT_ROWS {
+                self.segments.push_back(self.open.take());
+            }
+            at = end;
+        }
+    }
+
+    /// The oldest `count` rows leave, named by segment and range.
+    pub fn take(&mut self, count: usize, mut each: impl FnMut(&Batch, Range<usize>)) {
+        debug_assert!(count <= self.len);
+        self.len -= count;
+        let mut left = count;
+        while left > 0 {
+            if self.segments.is_empty() {
+                self.segments.push_back(self.open.take());
+            }
+            let segment = &self.segments[0];
+            let end = segment.len.min(self.head + left);
+            each(segment, self.head..end);
+            left -= end - self.head;
+            self.head = end;
+            if self.head == segment.len {
+                self.segments.pop_front();
+                self.head = 0;
+            }
+        }
+    }
+
+    /// How many rows from the oldest on have a timestamp of `limit` or before, up to the first that
+    /// has not.
+    pub fn due(&self, limit: i64) -> usize {
+        let mut due = 0;
+        let mut head = self.head;
+        for segment in &self.segments {
+            let (count, all) = due_of(&segment.times, head..segment.len, limit);
+            due += count;
+            if !all {
+                return due;
+            }
+            head = 0;
+        }
+        due + self.open.times.leading(|time| time <= limit)
+    }
+
+    /// All rows, oldest first.
+    pub fn content(&self) -> Batch {
+        let mut parts = Vec::with_capacity(self.segments.len() + 1);
+        let mut head = self.head;
+        for segment in &self.segments {
+            parts.push((segment.clone(), head..segment.len));
+            head = 0;
+        }
+        if !self.open.is_empty() || parts.is_empty() {
+            let open = self.open.copy();
+            let len = open.len;
+            parts.push((open, 0..len));
+        }
+        joined(&self.open.types, &parts)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.segments.iter().map(batch_bytes).sum::<usize>() + self.open.bytes()
+    }
+
+    pub fn save(&self, writer: &mut Writer) {
+        writer.rows(&self.content());
+    }
+
+    pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Queue, StateError> {
+        let batch = reader.rows(types, 0)?;
+        let mut queue = Queue::new(types);
+        queue.append(&batch, 0..batch.len);
+        Ok(queue)
+    }
+}
+
+/// Leading rows of a range that are due, and whether all are.
+pub fn due_of(times: &Times, rows: Range<usize>, limit: i64) -> (usize, bool) {
+    let mut due = 0;
+    for (count, time) in times.runs(rows.clone()) {
+        if time > limit {
+            return (due, false);
+        }
+        due += count;
+    }
+    (due, true)
+}
+
+pub fn batch_bytes(batch: &Batch) -> usize {
+    let times = match &batch.times {
+        Times::Same(_) => 0,
+        Times::PerRow(times, _) => size_of_val(&times[..]),
+        Times::Runs(runs, _) => size_of_val(&runs[..]),
+    };
+    batch.columns.iter().map(Column::bytes).sum::<usize>() + times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{Attribute, Value};
+
+    fn rows(texts: &[(&str, &str)], times: &[i64]) -> (RowTypes, Batch) {
+        let attribute = |name: &str| Attribute {
+            name: name.into(),
+            ty: Type::String,
+        };
+        let schema = Schema {
+            name: "S".into(),
+            attributes: vec![attribute("a"), attribute("b")],
+        };
+        let rows: Vec<_> = texts
+            .iter()
+            .zip(times)
+            .map(|((a, b), &t)| (t, vec![Value::str(a), Value::str(b)]))
+            .collect();
+        let batch = Batch::from_rows(&schema, &rows, Chunks::EachRow, 0);
+        (row_types(&schema), batch)
+    }
+
+    #[test]
+    fn rows_leave_in_the_order_in_which_they_came() {
+        let (types, batch) = rows(&[("a", "1"), ("b", "2"), ("c", "3")], &[10, 10, 20]);
+        let mut queue = Queue::new(&types);
+        let mut seen = Vec::new();
+        let mut next = 0;
+        for round in 0..3 * SEGMENT_ROWS {
+            queue.append(&batch, 0..3);
+            let count = round % 4;
+            queue.take(count.min(queue.len()), |segment, range| {
+                seen.extend(range.map(|r| segment.columns[1].value(r)));
+            });
+            if round % 997 == 0 {
+                assert_eq!(queue.content().len, queue.len());
+            }
+        }
+        for value in seen {
+            assert_eq!(value, Value::str(["1", "2", "3"][next % 3]));
+            next += 1;
+        }
+    }
+
+    #[test]
+    fn due_rows_stop_at_the_first_that_is_not() {
+        let (types, batch) = rows(&[("a", ""), ("b", ""), ("c", "")], &[10, 30, 20]);
+        let mut queue = Queue::new(&types);
+        queue.append(&batch, 0..3);
+        let due = |queue: &Queue| [9, 10, 25, 30].map(|limit| queue.due(limit));
+        assert_eq!(due(&queue), [0, 1, 1, 3]);
+        queue.take(1, |_, _| {});
+        queue.append(&batch, 0..1);
+        assert_eq!(due(&queue), [0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn a_held_row_of_four_texts_and_three_numbers_costs_88_bytes() {
+        let types = [Type::String, Type::Double, Type::String, Type::String];
+        let types = [&types[..], &[Type::Long, Type::Long, Type::String]].concat();
+        let attributes = types.iter().enumerate().map(|(i, &ty)| Attribute {
+            name: format!("a{i}"),
+            ty,
+        });
+        let schema = Schema {
+            name: "S".into(),
+            attributes: attributes.collect(),
+        };
+        let row = vec![
+            Value::str("0001"),
+            Value::Double(1.0),
+            Value::str("/some/where/a/long/path/to/a/file.csv"),
+            Value::str("test"),
+            Value::Long(1),
+            Value::Long(2),
+            Value::str("false"),
+        ];
+        let batch: Vec<_> = (0..1024).map(|_| (7, row.clone())).collect();
+        let batch = Batch::from_rows(&schema, &batch, Chunks::EachRow, 0);
+        let mut held = Rows::new(&row_types(&schema));
+        (0..100).for_each(|_| held.append(&batch, 0..1024));
+        assert!(held.bytes() / held.len() <= 88, "{}", held.bytes());
+    }
+}
