@@ -19,8 +19,6 @@ mod output;
 mod spec;
 pub mod window;
 
-pub use spec::specs;
-
 pub use app::{App, Input, Setup, UNSTAMPED};
 pub use component::Environment;
 pub use error::{Error, RestoreError};

@@ -40,11 +40,3 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     }
     true
 }
-
-/// The specs of all windows, aggregators and scalar functions that run.
-pub fn specs() -> impl Iterator<Item = &'static FunctionSpec> {
-    let windows = crate::window::WINDOWS.iter().map(|w| w.spec());
-    let aggregators = crate::aggregator::AGGREGATORS.iter().map(|a| a.spec());
-    let functions = crate::function::functions().map(|f| f.spec());
-    windows.chain(aggregators).chain(functions)
-}
