@@ -438,8 +438,8 @@ mod tests {
         );
         check(
             "extrema:bottomK(s, 2)",
-            "Bottom1Element string, Bottom1Frequency long, Bottom2Element string, \
-             Bottom2Frequency long",
+            "bottom1Element string, bottom1Frequency long, bottom2Element string, \
+             bottom2Frequency long",
         );
         check(
             "streamingml:kMeansIncremental(2, 0.2, d, i)",

@@ -6,7 +6,7 @@ use crate::ast::{self, Annotation, Duration, Durations};
 use crate::check::annotations::{find, first_time_text, value};
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::query::{Reads, nothing};
-use crate::check::report::error;
+use crate::check::report::{error, list, warning};
 use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
@@ -261,11 +261,9 @@ impl Checker<'_> {
 
     /// `@PartitionById` needs the `shardId` of this server.
     fn shared_by_id(&mut self, def: &ast::AggregationDef) {
-        let configured = self
-            .config
-            .properties
-            .get("partitionById")
-            .is_some_and(|v| v.eq_ignore_ascii_case("true"));
+        let properties = self.config.properties.as_ref();
+        let property = |name: &str| properties.and_then(|p| p.get(name));
+        let configured = property("partitionById").is_some_and(|v| v.eq_ignore_ascii_case("true"));
         let annotation = find(&def.annotations, "partitionbyid");
         // Siddhi asks for the id whatever 'enable' says.
         let span = match annotation {
@@ -273,18 +271,21 @@ impl Checker<'_> {
             None if configured => def.name.span,
             None => return,
         };
-        if !self.config.properties.contains_key("shardId") {
-            self.report(
-                error(
-                    code::NO_SHARD_ID,
-                    Kind::Option,
-                    span,
-                    "'@PartitionById' needs the property 'shardId' of the configuration",
-                    "no 'shardId' is configured",
-                )
-                .help("set 'shardId' in the deployment file, or remove the annotation"),
-            );
+        if property("shardId").is_some() {
+            return;
         }
+        let message = "'@PartitionById' needs the property 'shardId' of the configuration";
+        let (label, help) = (
+            "no 'shardId' is configured",
+            "set 'shardId' in the deployment file, or remove the annotation",
+        );
+        self.report(match properties {
+            Some(_) => error(code::NO_SHARD_ID, Kind::Option, span, message, label).help(help),
+            None => {
+                let label = "is it configured?";
+                warning(code::SHARD_ID_UNKNOWN, Kind::Option, span, message, label).help(help)
+            }
+        });
     }
 
     fn aggregation_purge(&mut self, purge: &Annotation, durations: &[Duration]) {
@@ -406,25 +407,35 @@ impl Checker<'_> {
         let kept = self.plan.aggregations[id].durations.clone();
         let names: Vec<&str> = kept.iter().map(|d| name_of(*d)).collect();
         let place = self.plan.aggregations[id].span;
+        let help = format!("it keeps {}", list(names, 6));
         match duration_named(text) {
-            Some(duration) if kept.contains(&duration) || kept.is_empty() => {}
-            found => {
-                let message = match found {
-                    Some(_) => format!("the aggregation does not keep {}", text.trim()),
-                    None => format!("'{text}' is not a duration"),
-                };
-                self.report(
-                    error(
-                        code::PER_VALUE,
-                        Kind::Type,
-                        span,
-                        message,
-                        "not one of its durations",
-                    )
-                    .related(place, "defined here")
-                    .help(format!("it keeps {}", crate::check::report::list(names, 6))),
-                );
-            }
+            None => self.report(
+                error(
+                    code::PER_VALUE,
+                    Kind::Type,
+                    span,
+                    format!("'{text}' is not a duration"),
+                    "no such duration",
+                )
+                .related(place, "defined here")
+                .help(help),
+            ),
+            // Siddhi finds out when the first event asks.
+            Some(duration) if !kept.is_empty() && !kept.contains(&duration) => self.report(
+                warning(
+                    code::PER_NOT_KEPT,
+                    Kind::Type,
+                    span,
+                    format!(
+                        "the aggregation does not keep {}: every event fails",
+                        text.trim()
+                    ),
+                    "not one of its durations",
+                )
+                .related(place, "defined here")
+                .help(help),
+            ),
+            Some(_) => {}
         }
     }
 }

@@ -117,12 +117,12 @@ impl Checker<'_> {
             if let Some(first) = annotations[..i].iter().find(|a| a.is(&name)) {
                 let first = first.span;
                 self.report(
-                    error(
-                        code::ANNOTATION_AGAIN,
+                    warning(
+                        code::APP_ANNOTATION_AGAIN,
                         Kind::Option,
                         annotation.span,
                         format!("annotation '@app:{}' is given twice", annotation.name.text),
-                        "a second time",
+                        "a second time: the first one counts",
                     )
                     .related(first, "first given here")
                     .help("keep one of them"),

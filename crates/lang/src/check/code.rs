@@ -33,6 +33,7 @@ pub(super) const AGGREGATOR_HERE: &str = "E0306";
 pub(super) const ROW_COUNT: &str = "E0307";
 pub(super) const TOO_DEEP: &str = "E0308";
 pub(super) const OTHER_ROW: &str = "E0309";
+pub(super) const BAD_REGEX: &str = "E0311";
 pub(super) const ARITHMETIC_FAILS: &str = "W0310";
 
 // Definitions.
@@ -50,9 +51,10 @@ pub(super) const DEFINED_AGAIN: &str = "W0411";
 pub(super) const UNKNOWN_ANNOTATION: &str = "W0412";
 pub(super) const BAD_CRON: &str = "W0413";
 pub(super) const ANNOTATION_WITHOUT_EFFECT: &str = "W0414";
+pub(super) const APP_ANNOTATION_AGAIN: &str = "W0415";
 
 // Patterns and joins by reference.
-pub(super) const REFERENCE_TAKEN: &str = "E0601";
+pub(super) const REFERENCE_TAKEN: &str = "W0601";
 pub(super) const LATER_EVENT: &str = "E0602";
 pub(super) const BAD_COUNT: &str = "E0603";
 
@@ -70,6 +72,8 @@ pub(super) const RETENTION: &str = "E0710";
 pub(super) const NO_SHARD_ID: &str = "E0711";
 pub(super) const SET_OTHER: &str = "W0712";
 pub(super) const SET_TYPE: &str = "W0713";
+pub(super) const PER_NOT_KEPT: &str = "W0714";
+pub(super) const SHARD_ID_UNKNOWN: &str = "W0715";
 
 // Queries.
 pub(super) const SELECTED_TWICE: &str = "E0801";

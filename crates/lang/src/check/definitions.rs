@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use event::Type;
 
 use crate::ast::{self, Element, EventType, StreamKind};
+use crate::check::annotations::find;
 use crate::check::names::{Entry, Named, Names, Shape};
 use crate::check::report::{error, warning};
 use crate::check::runnable::Feature;
@@ -176,7 +177,8 @@ impl Checker<'_> {
         self.once_each(&def.annotations, &["primarykey", "store"]);
         let store = self.store(&def.annotations);
         let primary_key = self.primary_key(def, &shape);
-        let indexes = self.indexes(def, &shape, store.is_some());
+        let is_external = find(&def.annotations, "store").is_some();
+        let indexes = self.indexes(def, &shape, is_external);
         self.plan.tables.push(plan::Table {
             schema: shape.schema(),
             primary_key,

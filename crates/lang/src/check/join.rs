@@ -65,7 +65,7 @@ impl Checker<'_> {
         };
         if left.text == right.text {
             self.report(
-                error(
+                warning(
                     code::REFERENCE_TAKEN,
                     Kind::Name,
                     right.span,
@@ -73,7 +73,7 @@ impl Checker<'_> {
                     "this name is taken",
                 )
                 .related(left.span, "first used here")
-                .help("give one side another name"),
+                .help("the name means the first of them: give the other one another"),
             );
         }
     }

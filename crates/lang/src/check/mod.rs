@@ -43,8 +43,9 @@ pub use on_demand::{CheckedOnDemand, check_on_demand};
 pub struct CheckConfig {
     /// Blocks that `ref='name'` takes options from (`siddhi: refs:` of the deployment file).
     pub refs: Refs,
-    /// Properties of the configuration, such as `shardId`.
-    pub properties: BTreeMap<String, String>,
+    /// Properties of the configuration, such as `shardId`; `None` where the configuration that the
+    /// app will run with is not known, so that what it lacks is a warning only.
+    pub properties: Option<BTreeMap<String, String>>,
     /// What is known but does not run yet is an error instead of a warning.
     pub must_run: bool,
     /// Where the parser found faults: names that may have been lost there are not reported again.

@@ -5,7 +5,7 @@
 
 use crate::ast::{self, PatternElement, PatternKind, StreamKind};
 use crate::check::query::{CheckedInput, Reads};
-use crate::check::report::error;
+use crate::check::report::{error, warning};
 use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
@@ -105,7 +105,7 @@ impl Checker<'_> {
                 .find(|n| n.text == name.text);
             if let Some(first) = first {
                 self.report(
-                    error(
+                    warning(
                         code::REFERENCE_TAKEN,
                         Kind::Name,
                         name.span,
@@ -113,7 +113,7 @@ impl Checker<'_> {
                         "this name is taken",
                     )
                     .related(first.span, "first used here")
-                    .help("give one of them another name"),
+                    .help("the name means the first of them: give the other one another"),
                 );
             }
         }

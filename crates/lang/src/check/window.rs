@@ -1,12 +1,13 @@
 //! Windows and stream functions behind a stream.
 
-use crate::ast;
+use crate::ast::{self, StreamKind};
 use crate::check::call::{Arg, Fit};
 use crate::check::report::error;
-use crate::check::scope::Scope;
+use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
-use crate::diagnostic::Kind;
-use crate::plan::{self, Constant};
+use crate::diagnostic::{Kind, Severity};
+use crate::parser::parse_expression;
+use crate::plan::{self, Constant, ExprKind};
 use crate::spec::{FunctionKind, FunctionSpec};
 
 impl Checker<'_> {
@@ -29,7 +30,14 @@ impl Checker<'_> {
         };
         self.note_component(spec, call.span);
         let args = self.args(call, &scope);
-        if !self.sort_orders(spec, &args) {
+        let is_fine = match (spec.namespace, spec.name) {
+            ("", "sort") => self.sort_orders(&args),
+            ("", "session") => self.session_latency(&args),
+            ("", "externalTimeBatch") => self.batch_start(&args),
+            ("", "expression" | "expressionBatch") => self.window_expression(spec, &args, &scope),
+            _ => true,
+        };
+        if !is_fine {
             return None;
         }
         let Fit { args, .. } = self.fit(spec, call, args)?;
@@ -42,10 +50,7 @@ impl Checker<'_> {
 
     /// `sort(n, attribute, 'asc', attribute, …)`: what is no attribute must be an order
     /// (`SortWindowProcessor`).
-    fn sort_orders(&mut self, spec: &FunctionSpec, args: &[Arg]) -> bool {
-        if !spec.namespace.is_empty() || spec.name != "sort" {
-            return true;
-        }
+    fn sort_orders(&mut self, args: &[Arg]) -> bool {
         for arg in args.iter().skip(1) {
             let Some(Constant::String(text)) = arg.constant() else {
                 continue;
@@ -68,6 +73,98 @@ impl Checker<'_> {
         true
     }
 
+    /// A session cannot stay open for late events longer than its gap (`SessionWindowProcessor`).
+    fn session_latency(&mut self, args: &[Arg]) -> bool {
+        let [first, .., last] = args else { return true };
+        let (Some(gap), Some(latency)) = (millis(first), millis(last)) else {
+            return true;
+        };
+        if latency <= gap {
+            return true;
+        }
+        self.report(
+            error(
+                code::WRONG_ARGUMENTS,
+                Kind::Type,
+                last.span,
+                format!("window 'session' cannot wait {latency} ms for late events with a gap of {gap} ms"),
+                "longer than the gap",
+            )
+            .related(first.span, "the gap")
+            .help("the allowed latency is at most the gap"),
+        );
+        false
+    }
+
+    /// `externalTimeBatch(ts, T, start …)`: the start is a literal or an attribute.
+    fn batch_start(&mut self, args: &[Arg]) -> bool {
+        let Some(Arg {
+            expr: Some(start),
+            span,
+        }) = args.get(2)
+        else {
+            return true;
+        };
+        if matches!(
+            start.kind,
+            ExprKind::Constant(_) | ExprKind::Attribute { .. }
+        ) {
+            return true;
+        }
+        self.report(
+            error(
+                code::WRONG_ARGUMENTS,
+                Kind::Type,
+                *span,
+                "the start of window 'externalTimeBatch' is a constant or an attribute",
+                "has to be computed",
+            )
+            .help("write a number of milliseconds, or the name of a long attribute"),
+        );
+        false
+    }
+
+    /// The text of an `expression` window is itself a condition, over the newest event and over
+    /// `first` and `last` (`ExpressionWindowProcessor`).
+    fn window_expression(&mut self, spec: &FunctionSpec, args: &[Arg], scope: &Scope) -> bool {
+        let Some(arg) = args.first() else { return true };
+        let Some(Constant::String(text)) = arg.constant() else {
+            return true;
+        };
+        let (expr, faults) = parse_expression(text);
+        let whose = format!("window '{}'", spec.name);
+        let mut found = faults;
+        if let Some(expr) = expr.filter(|_| found.is_empty()) {
+            let row = &scope.inputs[0];
+            let event = |name: &str| Input::new(name, StreamKind::Plain, row.shape.clone());
+            let inner = Scope {
+                own: Some(0),
+                ..Scope::many(
+                    vec![row.clone(), event("first"), event("last")],
+                    "the expression",
+                )
+            };
+            let before = self.diagnostics.len();
+            let not_run = self.plan.not_runnable.len();
+            self.condition(&expr, &inner, &whose);
+            self.plan.not_runnable.truncate(not_run);
+            found = self.diagnostics.split_off(before);
+            found.retain(|d| d.severity == Severity::Error);
+        }
+        let is_fine = found.is_empty();
+        for fault in found {
+            // Its places lie in the text of the argument.
+            self.report(
+                error(fault.code, fault.kind, arg.span, fault.message, fault.label).help(
+                    fault
+                        .help
+                        .unwrap_or_else(|| "the text is a condition".to_owned()),
+                ),
+            );
+        }
+        is_fine
+    }
+
     pub(super) fn stream_function(
         &mut self,
         call: &ast::Call,
@@ -87,6 +184,9 @@ impl Checker<'_> {
         };
         self.note_component(spec, call.span);
         let args = self.args(call, &scope);
+        if (spec.namespace, spec.name) == ("str", "tokenize") && !self.is_regex(args.get(1)) {
+            return None;
+        }
         let Fit { args, adds, .. } = self.fit(spec, call, args)?;
         for attribute in &adds {
             let Some(taken) = scope
@@ -121,6 +221,28 @@ impl Checker<'_> {
             adds,
             span: call.span,
         })
+    }
+
+    /// A constant regular expression is compiled when the app is made.
+    fn is_regex(&mut self, arg: Option<&Arg>) -> bool {
+        let Some(arg) = arg else { return true };
+        let Some(Constant::String(text)) = arg.constant() else {
+            return true;
+        };
+        let Some(fault) = regex_fault(text) else {
+            return true;
+        };
+        self.report(
+            error(
+                code::BAD_REGEX,
+                Kind::Type,
+                arg.span,
+                format!("'{text}' is not a regular expression"),
+                fault,
+            )
+            .help("put a \\ before a character that is meant as it is"),
+        );
+        false
     }
 
     fn unknown_stream_function(&mut self, call: &ast::Call, namespace: &str) {
@@ -160,5 +282,70 @@ impl Checker<'_> {
             ));
             last.fix = None;
         }
+    }
+}
+
+/// Milliseconds of a constant LONG.
+fn millis(arg: &Arg) -> Option<i64> {
+    match arg.constant()? {
+        Constant::Long(millis) => Some(*millis),
+        Constant::Int(millis) => Some(i64::from(*millis)),
+        _ => None,
+    }
+}
+
+/// Faults of a regular expression that need no compiler to be seen.
+fn regex_fault(pattern: &str) -> Option<String> {
+    let mut groups = 0usize;
+    let mut is_class = false;
+    let mut starts = true;
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let was_start = std::mem::replace(&mut starts, false);
+        match letter {
+            '\\' if letters.next().is_none() => return Some("ends with a '\\'".to_owned()),
+            '\\' => {}
+            ']' if is_class => is_class = false,
+            _ if is_class => {}
+            '[' => is_class = true,
+            '(' => {
+                groups += 1;
+                // `(?:`, `(?<name>` and their like.
+                starts = !letters.as_str().starts_with('?');
+            }
+            ')' => match groups.checked_sub(1) {
+                Some(left) => groups = left,
+                None => return Some("')' without '('".to_owned()),
+            },
+            '|' => starts = true,
+            '*' | '+' | '?' if was_start => return Some(format!("'{letter}' repeats nothing")),
+            '^' => starts = true,
+            _ => {}
+        }
+    }
+    match (is_class, groups) {
+        (true, _) => Some("'[' is not closed".to_owned()),
+        (false, 0) => None,
+        (false, _) => Some("'(' is not closed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_regular_expressions() {
+        let check = |pattern: &str, expect: Option<&str>| {
+            assert_eq!(regex_fault(pattern).as_deref(), expect, "{pattern}");
+        };
+        check(r"a*(b|c)+[*(]?", None);
+        check(r"(?<year>\d+)-(?:x|y)", None);
+        check(r"\*\(", None);
+        check("a|*", Some("'*' repeats nothing"));
+        check("(a", Some("'(' is not closed"));
+        check("a)", Some("')' without '('"));
+        check("[a", Some("'[' is not closed"));
+        check("a\\", Some("ends with a '\\'"));
     }
 }

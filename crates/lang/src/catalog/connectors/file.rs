@@ -32,7 +32,7 @@ const TAILING: Fact = Fact::All(&[
 const MOVES: Fact = Fact::Is("action.after.process", &["move"]);
 const DOES_NOT_MOVE: Fact = Fact::Any(&[
     Fact::Absent("action.after.process"),
-    Fact::Is("action.after.process", &["keep", "delete"]),
+    Fact::Is("action.after.process", &["keep", "delete", "none"]),
 ]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
@@ -54,8 +54,8 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         ),
         OptionSpec::new(
             "action.after.process",
-            OptionType::OneOf(&["keep", "delete", "move"]),
-            "What happens to a file that has been read.",
+            OptionType::OneOf(&["keep", "delete", "move", "none"]),
+            "What happens to a file that has been read; none is keep.",
         )
         .default("keep"),
         text(

@@ -9,7 +9,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         "topic",
         "Topic to subscribe to; its name is shared by all apps.",
     )
-    .required()],
+    .default("input inMemory source")],
     example: "@source(type='inMemory', topic='trades', @map(type='passThrough'))
 define stream Trades (symbol string, price double);
 from Trades select symbol insert into Out;",
