@@ -4,7 +4,7 @@
 //! line. Reading is lenient about fields that are only for information.
 
 use event::value::Shared;
-use event::{Object, Value};
+use event::{Object, Type, Value};
 use serde_json::{Map, Value as Json, json};
 
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,8 @@ pub struct AppCase {
     pub autostart: bool,
     pub sandbox: bool,
     pub validate: bool,
+    /// The case is about playback itself: `@app:playback` is put before the app.
+    pub playback: bool,
     pub config: Config,
 }
 
@@ -118,6 +120,23 @@ pub struct Event {
     pub ts: Option<i64>,
     pub expired: bool,
     pub data: Vec<Value>,
+    /// A number in `data` was written without its type and takes that of the attribute.
+    pub is_bare: bool,
+}
+
+impl Event {
+    /// The value of an attribute of type `ty`.
+    pub fn value(&self, index: usize, ty: Type) -> Value {
+        let value = self.data.get(index).cloned().unwrap_or_default();
+        match (&value, ty) {
+            _ if !self.is_bare => value,
+            (Value::Long(v), Type::Int) => Value::Int(*v as i32),
+            (Value::Long(v), Type::Float) => Value::Float(*v as f32),
+            (Value::Long(v), Type::Double) => Value::Double(*v as f64),
+            (Value::Double(v), Type::Float) => Value::Float(*v as f32),
+            _ => value,
+        }
+    }
 }
 
 impl Case {
@@ -156,6 +175,7 @@ fn read(json: &Json) -> Result<Case, String> {
             autostart: json["autostart"].as_bool().unwrap_or(true),
             sandbox: json["sandbox"].as_bool().unwrap_or(false),
             validate: json["validate"].as_bool().unwrap_or(false),
+            playback: text(json, "clock") == Some("playback"),
             config: Config {
                 extensions: pairs(&json["config"]["extensions"]),
                 systems: pairs(&json["config"]["systems"]),
@@ -305,6 +325,7 @@ fn event(json: &Json) -> Result<Event, String> {
         ts: json["ts"].as_i64(),
         expired: json["expired"].as_bool().unwrap_or(false),
         data: data.iter().map(value).collect::<Result<_, _>>()?,
+        is_bare: data.iter().any(Json::is_number),
     })
 }
 

@@ -4,7 +4,7 @@
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
 use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup};
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times, Value};
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use lang::plan::{Plan, QueryId, StreamId};
 
 use crate::case::{Action, AppCase, Event};
@@ -17,6 +17,7 @@ const ALARMS_MAX: usize = 100_000;
 /// Runs a case. `playback` puts `@app:playback` before it; `compat` asks for the reference's
 /// defects.
 pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
+    let playback = playback || case.playback;
     let mut text = String::new();
     if playback {
         text.push_str("@app:playback ");
@@ -424,7 +425,7 @@ fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
         .map(|(i, attribute)| {
             let mut builder = ColumnBuilder::new(attribute.ty);
             for (_, event) in events() {
-                builder.push(event.data.get(i).unwrap_or(&Value::Null));
+                builder.push(&event.value(i, attribute.ty));
             }
             builder.finish()
         })

@@ -416,6 +416,7 @@ fn event(row: &RowText, schema: &Schema) -> Result<Event, String> {
         ts: row.ts,
         expired: false,
         data,
+        is_bare: false,
     })
 }
 
