@@ -248,20 +248,13 @@ pub trait Source: Send {
     fn ends(&self) -> bool {
         false
     }
-
-    /// Can [`Source::run`], called again after [`Finished::Ended`], find more (a directory into
-    /// which another app moves files)? The server then calls it again, until all sources have found
-    /// nothing new since the last thing happened anywhere (`--until-done`), or for ever.
-    fn watches(&self) -> bool {
-        false
-    }
 }
 
 /// Why a source returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finished {
-    /// All there is has been read, and its after-actions are done. A directory says so after two
-    /// scans in a row that found nothing new.
+    /// All there is has been read, and its after-actions are done. A directory says so after
+    /// [`Signal::End`].
     Ended,
     Stopped,
 }
