@@ -10,6 +10,7 @@ pub mod connectors;
 pub mod functions;
 pub mod judge;
 mod overload;
+pub mod pages;
 
 pub use overload::{Mismatch, Resolved, resolve_overload};
 
