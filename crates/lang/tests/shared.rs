@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use headwater_lang::diagnostic::{Diagnostic, Severity};
+use headwater_lang::format::format;
 use headwater_lang::parser::{Entry, parse, parse_as, parse_on_demand};
 use serde_json::Value;
 
@@ -163,4 +164,94 @@ fn on_demand_faults(case: &Value) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Every app of the reference material, with its name.
+fn all_apps(shared: &std::path::Path) -> Vec<(String, String)> {
+    let mut apps = Vec::new();
+    for entry in std::fs::read_dir(shared.join("apps")).unwrap() {
+        let path = entry.unwrap().path();
+        apps.push((
+            path.display().to_string(),
+            std::fs::read_to_string(&path).unwrap(),
+        ));
+    }
+    for app in lines(shared.join("realapps/apps.jsonl")) {
+        apps.push((text(&app, "name").to_owned(), text(&app, "text").to_owned()));
+    }
+    for folder in ["conformance", "conformance/extra", "conformance/wallclock"] {
+        for file in jsonl(shared.join(folder)) {
+            for case in lines(file) {
+                if !text(&case, "app").is_empty() {
+                    apps.push((text(&case, "id").to_owned(), text(&case, "app").to_owned()));
+                }
+            }
+        }
+    }
+    apps.sort();
+    apps
+}
+
+#[test]
+fn formatting_keeps_meaning_and_comments() {
+    let Some(shared) = shared() else { return };
+    let mut failures = Failures::default();
+    let mut formatted = 0;
+    for (name, app) in all_apps(&shared) {
+        let parsed = parse(&app);
+        if parsed.has_errors() {
+            assert!(format(&app).is_err(), "{name}");
+            continue;
+        }
+        formatted += 1;
+        let Ok(once) = format(&app) else {
+            failures.0.push(format!("{name}: refused"));
+            continue;
+        };
+        if format(&once).as_deref() != Ok(&once) {
+            failures.0.push(format!(
+                "{name}: not idempotent:\n{once}\n{:?}",
+                format(&once)
+            ));
+        }
+        let (mut before, mut after) = (parsed.app, parse(&once).app);
+        before.strip_spans();
+        after.strip_spans();
+        if before != after {
+            failures.0.push(format!("{name}: changed"));
+        }
+        if comments(&app) != comments(&once) {
+            failures.0.push(format!("{name}: comments changed"));
+        }
+    }
+    assert!(formatted > 2000, "{formatted}");
+    failures.none();
+}
+
+/// The comments of a text, found by a reading of its own: strings are skipped, script bodies taken
+/// as text.
+fn comments(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = if rest.starts_with("--") {
+            let len = rest.find('\n').unwrap_or(rest.len());
+            found.push(rest[..len].trim_end().to_owned());
+            len
+        } else if rest.starts_with("/*") {
+            let len = rest.find("*/").map_or(rest.len(), |i| i + 2);
+            found.push(rest[..len].trim_end().to_owned());
+            len
+        } else if rest.starts_with("\"\"\"") {
+            rest[3..].find("\"\"\"").map_or(rest.len(), |i| i + 6)
+        } else if c == '\'' || c == '"' || c == '`' {
+            rest[1..].find(c).map_or(rest.len(), |i| i + 2)
+        } else if c == '{' {
+            rest.find('}').map_or(rest.len(), |i| i + 1)
+        } else {
+            c.len_utf8()
+        };
+        rest = &rest[len..];
+    }
+    found
 }

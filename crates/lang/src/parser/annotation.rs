@@ -1,5 +1,6 @@
 //! `@app:name('x')` and `@source(type='file', @map(type='csv'))`.
 
+use super::layout::Mark;
 use super::recover::List;
 use super::{Parse, Parser, fault};
 use crate::ast::{Annotation, AnnotationElement, Name, Text};
@@ -59,7 +60,10 @@ impl Parser<'_> {
                 }
             } else {
                 match self.attempt(Self::annotation) {
-                    Ok(annotation) => annotations.push(annotation),
+                    Ok(annotation) => {
+                        annotations.push(annotation);
+                        self.mark(Mark::Line);
+                    }
                     Err(_) => self.skip_until(|p| p.starts_clause(0)),
                 }
             }
@@ -77,6 +81,7 @@ impl Parser<'_> {
         let mut elements = Vec::new();
         let mut annotations = Vec::new();
         if self.is(Sign::OpenParen) {
+            self.mark(Mark::Tight);
             let open = self.bump().span;
             let items = self.list(ANNOTATION_LIST, open, |p| p.nested(Self::annotation_item))?;
             for item in items {
@@ -122,7 +127,10 @@ impl Parser<'_> {
             }
             _ => return Err(self.not_a_string(first)),
         };
-        if self.eat(Sign::Assign) {
+        if self.is(Sign::Assign) {
+            self.mark(Mark::Tight);
+            self.bump();
+            self.mark(Mark::Tight);
             let value = self.token(0);
             if !matches!(value.kind, TokenKind::String(_)) {
                 return Err(self.not_a_string(value));
@@ -160,7 +168,9 @@ impl Parser<'_> {
         let first = self.bump();
         let mut name = self.name_of(first);
         while let TokenKind::Sign(sign @ (Sign::Dot | Sign::Minus | Sign::Colon)) = self.peek() {
+            self.mark(Mark::Tight);
             self.bump();
+            self.mark(Mark::Tight);
             let part = self.name("the rest of the option's name")?;
             name.text.push_str(sign.text());
             name.text.push_str(&part.text);

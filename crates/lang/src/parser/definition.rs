@@ -2,6 +2,7 @@
 
 use event::Type;
 
+use super::layout::Mark;
 use super::recover::List;
 use super::{Parse, Parser, Reported, fault};
 use crate::ast::*;
@@ -33,6 +34,7 @@ impl Parser<'_> {
     pub(super) fn app(&mut self) -> App {
         let mut app = App::default();
         while self.is_app_annotation() {
+            self.mark(Mark::Definition);
             match self.attempt(Self::app_annotation) {
                 Ok(annotation) => app.annotations.push(annotation),
                 Err(Reported) => self.skip_until(|_| false),
@@ -98,9 +100,34 @@ impl Parser<'_> {
         self.report(fault::error("E0131", span, message, "one too many").fix(span, ""));
     }
 
+    /// How the element that starts here, with its annotations, stands on the page.
+    fn element_mark(&self) -> Mark {
+        if self.layout.is_none() {
+            return Mark::Definition;
+        }
+        // The first of these words outside of brackets tells.
+        let mut depth = 0i32;
+        for token in &self.tokens[self.at..] {
+            match token.kind {
+                TokenKind::Sign(Sign::OpenParen) => depth += 1,
+                TokenKind::Sign(Sign::CloseParen) => depth -= 1,
+                TokenKind::Keyword(Keyword::Define) if depth == 0 => return Mark::Definition,
+                TokenKind::Keyword(Keyword::From | Keyword::Partition) if depth == 0 => {
+                    return Mark::Query;
+                }
+                _ => {}
+            }
+        }
+        Mark::Definition
+    }
+
     /// Expects `;` or the end of the text behind an element.
     fn element_end(&mut self) {
-        if self.eat(Sign::Semicolon) || self.peek() == TokenKind::End {
+        if self.eat(Sign::Semicolon) {
+            return;
+        }
+        if self.peek() == TokenKind::End {
+            self.mark(Mark::Semicolon);
             return;
         }
         if self.starts_element(0) || self.is_misspelt_start() {
@@ -146,6 +173,7 @@ impl Parser<'_> {
 
     /// One definition, query or partition with its annotations.
     fn element(&mut self, incomplete: &mut Vec<Name>) -> Option<Element> {
+        self.mark(self.element_mark());
         let annotations = self.annotations();
         let start = self.at;
         let before = self.diagnostics.len();
@@ -185,7 +213,7 @@ impl Parser<'_> {
                 _ => Some(&pair[1]),
             };
             if let Some(name) = name.filter(|t| names && t.kind.is_name()) {
-                incomplete.push(self.name_of(*name));
+                incomplete.push(self.read_name(*name));
             }
         }
     }
@@ -497,9 +525,12 @@ impl Parser<'_> {
 
     fn aggregation(&mut self, annotations: Vec<Annotation>, start: Span) -> Parse<Element> {
         let name = self.plain_name("the name of an aggregation")?;
+        self.mark(Mark::Indent);
+        self.mark(Mark::Line);
         self.expect_keyword(Keyword::From)?;
         let input = self.single_input()?;
         let selector = self.aggregation_selector()?;
+        self.mark(Mark::Line);
         self.expect_keyword(Keyword::Aggregate)?;
         let by = if self.eat_keyword(Keyword::By) {
             Some(self.attribute_reference("the attribute that holds the time")?)
@@ -508,6 +539,7 @@ impl Parser<'_> {
         };
         self.expect_keyword(Keyword::Every)?;
         let durations = self.durations()?;
+        self.mark(Mark::Dedent);
         let span = self.since(start);
         Ok(Element::Aggregation(AggregationDef {
             annotations,
@@ -565,6 +597,7 @@ impl Parser<'_> {
             self.skip_until(|p| p.is_keyword(Keyword::Begin));
             self.eat_keyword(Keyword::Begin);
         }
+        self.mark(Mark::Indent);
         let queries = self.partition_queries();
         let span = self.since(start);
         header.ok().map(|keys| Partition {
@@ -581,6 +614,7 @@ impl Parser<'_> {
         let open = self.span();
         self.expect(Sign::OpenParen);
         let keys = self.list(PARTITION_KEYS, open, Self::partition_key)?;
+        self.mark(Mark::Line);
         self.expect_keyword(Keyword::Begin)?;
         Ok(keys)
     }
@@ -590,7 +624,9 @@ impl Parser<'_> {
         let first = self.expression()?;
         let by = if self.eat_keyword(Keyword::As) {
             let mut ranges = vec![(first, self.range_name()?)];
-            while self.eat_keyword(Keyword::Or) {
+            while self.is_keyword(Keyword::Or) {
+                self.mark(Mark::Soft);
+                self.bump();
                 let condition = self.expression()?;
                 self.expect_keyword(Keyword::As)?;
                 ranges.push((condition, self.range_name()?));
@@ -640,6 +676,8 @@ impl Parser<'_> {
                         fault::error("E0130", self.span(), message, "no query before this");
                     self.report(report);
                 }
+                self.mark(Mark::Dedent);
+                self.mark(Mark::Line);
                 self.bump();
                 return queries;
             }
@@ -648,6 +686,11 @@ impl Parser<'_> {
                 return queries;
             }
             let before = self.at;
+            self.mark(if queries.is_empty() {
+                Mark::Line
+            } else {
+                Mark::Query
+            });
             let annotations = self.annotations();
             if self.is_keyword(Keyword::Define) {
                 self.definition_in_partition();
@@ -664,7 +707,9 @@ impl Parser<'_> {
             if self.at == before {
                 self.bump();
             }
-            if !self.eat(Sign::Semicolon) && !self.is_keyword(Keyword::End) {
+            if self.is_keyword(Keyword::End) {
+                self.mark(Mark::Semicolon);
+            } else if !self.eat(Sign::Semicolon) {
                 self.inner_query_end();
             }
         }

@@ -3,6 +3,7 @@
 //! Operators are read by precedence climbing: a chain of operators of one level is a loop, so only
 //! parentheses, calls and `not` recurse, and those are counted.
 
+use super::layout::Mark;
 use super::recover::List;
 use super::{EXPRESSION_DEPTH_MAX, Parse, Parser, fault};
 use crate::ast::*;
@@ -103,7 +104,10 @@ impl Deep {
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parse<Expr> {
-        self.climb(Level::Or).map(|deep| deep.expr)
+        self.open_group();
+        let parsed = self.climb(Level::Or).map(|deep| deep.expr);
+        self.close_group();
+        parsed
     }
 
     fn climb(&mut self, least: Level) -> Parse<Deep> {
@@ -163,6 +167,9 @@ impl Parser<'_> {
         };
         let Some((written, right, op)) = foreign else {
             let found = operator(first.kind).filter(|(level, _)| *level >= least)?;
+            if found.0 <= Level::And {
+                self.mark(Mark::Soft);
+            }
             self.bump();
             return Some(found);
         };
@@ -241,7 +248,9 @@ impl Parser<'_> {
 
     fn parenthesised(&mut self) -> Parse<Deep> {
         let open = self.bump().span;
+        self.open_group();
         let inner = self.climb(Level::Or)?;
+        self.close_group();
         self.close(PARENTHESES, open)?;
         let span = self.since(open);
         if self.is_keyword(Keyword::Is) {
@@ -316,6 +325,7 @@ impl Parser<'_> {
         );
         if is_number {
             self.bump();
+            self.mark(Mark::Tight);
             return self.number(sign.span, sign.kind.is(Sign::Minus));
         }
         let message = format!("'{}' can only stand before a number", self.token_text(sign));
@@ -563,6 +573,7 @@ impl Parser<'_> {
         if !follows || self.peek_at(1) == TokenKind::Keyword(Keyword::Window) {
             return Ok((stream, None));
         }
+        self.mark(Mark::Tight);
         let inner = self.stream_reference("the name of an inner stream")?;
         Ok((stream, Some(inner)))
     }
@@ -705,6 +716,7 @@ impl Parser<'_> {
                 .help(format!("write {}(…)", name.text));
             return Err(self.report(report));
         }
+        self.mark(Mark::Tight);
         self.bump();
         let args = self.arguments(open)?;
         Ok(Call {

@@ -1,5 +1,6 @@
 //! What follows `from`: a stream with its handlers, a join, or the kind of input decided.
 
+use super::layout::Mark;
 use super::recover::List;
 use super::{Parse, Parser, fault};
 use crate::ast::*;
@@ -203,6 +204,9 @@ impl Parser<'_> {
         let mut handlers = Vec::new();
         let mut window: Option<Span> = None;
         loop {
+            if self.is(Sign::Hash) {
+                self.mark(Mark::Tight);
+            }
             match self.peek() {
                 TokenKind::Sign(Sign::OpenBracket) => handlers.push(self.filter()?),
                 TokenKind::Sign(Sign::Hash) if self.peek_at(1).is(Sign::OpenBracket) => {
@@ -302,6 +306,7 @@ impl Parser<'_> {
         let start = self.span();
         let left = self.join_side()?;
         let left_triggers = self.eat_keyword(Keyword::Unidirectional);
+        self.mark(Mark::Soft);
         let kind = self.join_kind()?;
         let right = self.join_side()?;
         let right_span = self.span();
@@ -316,6 +321,7 @@ impl Parser<'_> {
             (_, true) => JoinTrigger::Right,
             _ => JoinTrigger::Both,
         };
+        self.mark(Mark::Soft);
         let on = if self.eat_keyword(Keyword::On) {
             Some(self.expression()?)
         } else {
@@ -392,9 +398,11 @@ impl Parser<'_> {
 
     /// `within a, b per c`, of joins with aggregations and on-demand queries.
     pub(super) fn within_per(&mut self) -> Parse<(Option<Within>, Option<Expr>)> {
-        if !self.eat_keyword(Keyword::Within) {
+        if !self.is_keyword(Keyword::Within) {
             return Ok((None, None));
         }
+        self.mark(Mark::Soft);
+        self.bump();
         let start = self.expression()?;
         let end = if self.eat(Sign::Comma) {
             Some(self.expression()?)
@@ -412,7 +420,11 @@ impl Parser<'_> {
     fn anonymous(&mut self) -> Parse<Query> {
         if self.is(Sign::OpenParen) {
             let open = self.bump().span;
+            self.mark(Mark::Indent);
+            self.mark(Mark::Line);
             let query = self.nested(Self::anonymous)?;
+            self.mark(Mark::Dedent);
+            self.mark(Mark::Line);
             let brackets = List {
                 item: "a query",
                 open: Sign::OpenParen,

@@ -17,6 +17,7 @@ mod definition;
 mod expression;
 pub(crate) mod fault;
 mod input;
+pub(crate) mod layout;
 mod on_demand;
 mod pattern;
 mod query;
@@ -27,6 +28,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::lexer::{Lexed, lex};
 use crate::span::Span;
 use crate::token::{Keyword, Sign, Token, TokenKind};
+use layout::Layout;
 
 pub(crate) use expression::unit_rank;
 
@@ -61,16 +63,14 @@ impl Parsed {
 /// Parses a whole application. `${NAME}` must have been substituted before, see
 /// [`crate::substitute`].
 pub fn parse(text: &str) -> Parsed {
+    Parser::new(text).whole_app().0
+}
+
+/// Parses an app and notes how its tokens hang together.
+pub(crate) fn parse_for_format(text: &str) -> (Parsed, Layout) {
     let mut parser = Parser::new(text);
-    let app = parser.app();
-    let nulls = std::mem::take(&mut parser.nulls);
-    if !parser.null_is_a_name {
-        parser.diagnostics.extend(nulls);
-    }
-    Parsed {
-        app,
-        diagnostics: parser.finish(),
-    }
+    parser.layout = Some(Layout::default());
+    parser.whole_app()
 }
 
 /// Parses one on-demand (store) query.
@@ -202,6 +202,8 @@ pub(crate) struct Parser<'t> {
     /// Reports of `null` as a value, kept back until it is known that nothing has that name.
     nulls: Vec<Diagnostic>,
     null_is_a_name: bool,
+    /// What a formatter wants to know; not collected otherwise.
+    layout: Option<Layout>,
 }
 
 /// A place to go back to.
@@ -209,6 +211,7 @@ struct Checkpoint {
     at: usize,
     diagnostics: usize,
     nulls: usize,
+    marks: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -230,12 +233,29 @@ impl<'t> Parser<'t> {
             nesting: 0,
             nulls: Vec::new(),
             null_is_a_name: false,
+            layout: None,
         };
         if too_long {
             let message = format!("the text is longer than {} MiB", TEXT_BYTES_MAX >> 20);
             parser.report(fault::error("E0136", Span::new(0, 0), message, "too long"));
         }
         parser
+    }
+
+    fn whole_app(mut self) -> (Parsed, Layout) {
+        let app = self.app();
+        let nulls = std::mem::take(&mut self.nulls);
+        if !self.null_is_a_name {
+            self.diagnostics.extend(nulls);
+        }
+        let layout = self.layout.take().unwrap_or_default();
+        (
+            Parsed {
+                app,
+                diagnostics: self.finish(),
+            },
+            layout,
+        )
     }
 
     /// Parses one thing that must be all of the text, but for a last `;`.
@@ -347,6 +367,7 @@ impl<'t> Parser<'t> {
             at: self.at,
             diagnostics: self.diagnostics.len(),
             nulls: self.nulls.len(),
+            marks: self.layout.as_ref().map_or(0, |layout| layout.marks.len()),
         }
     }
 
@@ -354,6 +375,9 @@ impl<'t> Parser<'t> {
         self.at = to.at;
         self.diagnostics.truncate(to.diagnostics);
         self.nulls.truncate(to.nulls);
+        if let Some(layout) = &mut self.layout {
+            layout.marks.truncate(to.marks);
+        }
     }
 
     /// Parses, and where that gave an error parses again with clause keywords kept from being
@@ -401,7 +425,15 @@ impl<'t> Parser<'t> {
         Ok(self.name_of(token))
     }
 
-    fn name_of(&self, token: Token) -> Name {
+    /// The name that a token writes, noted as a name for the formatter.
+    fn name_of(&mut self, token: Token) -> Name {
+        if let Some(layout) = &mut self.layout {
+            layout.names.insert(token.span.start);
+        }
+        self.read_name(token)
+    }
+
+    fn read_name(&self, token: Token) -> Name {
         let text = self.token_text(token);
         let text = match token.kind {
             TokenKind::QuotedName => &text[1..text.len() - 1],

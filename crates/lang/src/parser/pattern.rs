@@ -4,6 +4,7 @@
 //! stand where. Here one grammar covers them all; what Siddhi cannot run is refused by the checker
 //! with its reason.
 
+use super::layout::Mark;
 use super::recover::List;
 use super::{Parse, Parser, Reported, fault};
 use crate::ast::*;
@@ -20,6 +21,7 @@ impl Parser<'_> {
     pub(super) fn pattern(&mut self, kind: PatternKind) -> Parse<PatternInput> {
         let start = self.span();
         let root = self.chain(kind)?;
+        self.mark(Mark::Soft);
         let within = if self.eat_keyword(Keyword::Within) {
             Some(self.time()?)
         } else {
@@ -44,7 +46,15 @@ impl Parser<'_> {
         let every = (kind == PatternKind::Sequence && self.is_every()).then(|| self.bump().span);
         let mut elements = vec![self.element_of_chain(kind)?];
         loop {
-            if self.eat(separator) {
+            if self.is(separator) {
+                // An arrow begins the new line, a comma ends the old one.
+                if separator == Sign::Arrow {
+                    self.mark(Mark::Soft);
+                }
+                self.bump();
+                if separator == Sign::Comma {
+                    self.mark(Mark::Soft);
+                }
                 elements.push(self.element_of_chain(kind)?);
                 continue;
             }
@@ -97,7 +107,9 @@ impl Parser<'_> {
             return self.logical(kind);
         }
         let open = self.bump().span;
+        self.open_group();
         let group = self.nested(|p| p.chain(kind))?;
+        self.close_group();
         self.close(GROUP, open)?;
         Ok(group)
     }
@@ -144,7 +156,9 @@ impl Parser<'_> {
         let start = self.span();
         let reference = if self.peek().is_name() && self.peek_at(1).is(Sign::Assign) {
             let name = self.name("the name of an event")?;
+            self.mark(Mark::Tight);
             self.bump();
+            self.mark(Mark::Tight);
             Some(name)
         } else {
             None
@@ -194,7 +208,9 @@ impl Parser<'_> {
     ) -> Parse<PatternElement> {
         let (min, max) = match self.peek() {
             TokenKind::Sign(Sign::Less) => {
+                self.mark(Mark::Tight);
                 self.bump();
+                self.mark(Mark::Tight);
                 self.bounds()?
             }
             TokenKind::Sign(sign @ (Sign::Star | Sign::Plus | Sign::Question)) => {
@@ -211,6 +227,7 @@ impl Parser<'_> {
                         .fix(self.span(), written);
                     self.report(report);
                 }
+                self.mark(Mark::Tight);
                 self.bump();
                 (min, max)
             }
@@ -247,6 +264,7 @@ impl Parser<'_> {
                 None => return Err(self.expected("a count such as 2 or 2:5")),
             }
         };
+        self.mark(Mark::Tight);
         if !self.eat(Sign::Greater) {
             return Err(self.expected("'>'"));
         }

@@ -1,5 +1,6 @@
 //! Queries: their clauses from `select` on.
 
+use super::layout::Mark;
 use super::{Parse, Parser, Reported, fault};
 use crate::ast::*;
 use crate::span::Span;
@@ -21,7 +22,9 @@ impl Parser<'_> {
             self.skip_element();
             return None;
         }
+        self.open_group();
         let input = self.input();
+        self.close_group();
         self.next_clause(input.is_ok(), CLAUSES);
         let selector = self.selector();
         self.next_clause(selector.is_ok(), &CLAUSES[1..]);
@@ -111,18 +114,25 @@ impl Parser<'_> {
         };
         let start = selector.span;
         self.group_by(&mut selector)?;
-        if self.eat_keyword(Keyword::Having) {
+        if self.is_keyword(Keyword::Having) {
+            self.mark(Mark::Line);
+            self.bump();
             selector.having = Some(self.expression()?);
         }
-        if self.is_by(Keyword::Order) {
+        if self.is_keyword(Keyword::Order) {
+            self.mark(Mark::Line);
             self.bump();
             self.expect_keyword(Keyword::By)?;
             self.order_by(&mut selector)?;
         }
-        if self.eat_keyword(Keyword::Limit) {
+        if self.is_keyword(Keyword::Limit) {
+            self.mark(Mark::Line);
+            self.bump();
             selector.limit = Some(self.expression()?);
         }
-        if self.eat_keyword(Keyword::Offset) {
+        if self.is_keyword(Keyword::Offset) {
+            self.mark(Mark::Line);
+            self.bump();
             selector.offset = Some(self.expression()?);
         }
         selector.span = self.since(start);
@@ -142,6 +152,7 @@ impl Parser<'_> {
 
     fn select_list(&mut self) -> Parse<Option<Selector>> {
         let start = self.span();
+        self.mark(Mark::Line);
         if !self.eat_keyword(Keyword::Select) {
             let misspelt = !self.peek_at(1).is(Sign::Dot) && self.eat_misspelt(Keyword::Select);
             if !misspelt {
@@ -167,10 +178,12 @@ impl Parser<'_> {
     }
 
     fn select_items(&mut self, selector: &mut Selector) -> Parse<()> {
+        self.open_group();
         loop {
             if self.at_boundary() && self.is_end_of_items() {
                 return self.select_item_missing(selector);
             }
+            self.mark(Mark::Soft);
             match self.select_item() {
                 Ok(item) => selector.items.push(item),
                 Err(Reported) => self.skip_until(|p| p.is(Sign::Comma) || p.starts_clause(0)),
@@ -182,6 +195,7 @@ impl Parser<'_> {
                 self.missing_comma("an attribute");
                 continue;
             }
+            self.close_group();
             return Ok(());
         }
     }
@@ -258,11 +272,8 @@ impl Parser<'_> {
             }),
             // Without 'as' the words are names of attributes.
             ExprKind::Literal(Literal::Bool(_)) => {
-                let text = expr.span.text(self.text).to_owned();
-                let name = Name {
-                    text,
-                    span: expr.span,
-                };
+                let token = self.tokens[self.at - 1];
+                let name = self.name_of(token);
                 let reference = AttributeRef {
                     stream: None,
                     inner: None,
@@ -312,28 +323,27 @@ impl Parser<'_> {
 
     // ---- group by, order by ----
 
-    /// Whether `group` or `order` is a clause here and not the name of something.
-    fn is_by(&self, keyword: Keyword) -> bool {
-        self.is_keyword(keyword)
-    }
-
     fn group_by(&mut self, selector: &mut Selector) -> Parse<()> {
         let misspelt = self.peek_at(1) == TokenKind::Keyword(Keyword::By)
             && !self.is_keyword(Keyword::Group)
             && self.is_misspelt(0, Keyword::Group);
+        self.mark(Mark::Line);
         if misspelt {
             self.eat_misspelt(Keyword::Group);
         } else if !self.eat_keyword(Keyword::Group) {
             return Ok(());
         }
         self.expect_keyword(Keyword::By)?;
+        self.open_group();
         loop {
             selector
                 .group_by
                 .push(self.attribute_reference("an attribute to group by")?);
             if !self.eat(Sign::Comma) {
+                self.close_group();
                 return self.no_call_behind_group();
             }
+            self.mark(Mark::Soft);
         }
     }
 
@@ -348,6 +358,7 @@ impl Parser<'_> {
     }
 
     fn order_by(&mut self, selector: &mut Selector) -> Parse<()> {
+        self.open_group();
         loop {
             let attribute = self.attribute_reference("an attribute to order by")?;
             self.no_call_behind_group()?;
@@ -360,8 +371,10 @@ impl Parser<'_> {
                 descending,
             });
             if !self.eat(Sign::Comma) {
+                self.close_group();
                 return Ok(());
             }
+            self.mark(Mark::Soft);
         }
     }
 
@@ -369,6 +382,7 @@ impl Parser<'_> {
 
     pub(super) fn output_rate(&mut self) -> Parse<Option<OutputRate>> {
         let start = self.span();
+        self.mark(Mark::Line);
         if !self.eat_keyword(Keyword::Output) {
             let misspelt = matches!(
                 self.peek_at(1),
@@ -431,6 +445,14 @@ impl Parser<'_> {
     }
 
     fn output(&mut self) -> Parse<Output> {
+        self.mark(Mark::Line);
+        self.open_group();
+        let output = self.output_body();
+        self.close_group();
+        output
+    }
+
+    fn output_body(&mut self) -> Parse<Output> {
         let start = self.span();
         match self.peek() {
             TokenKind::Keyword(Keyword::Insert) => self.insert(start),
@@ -518,6 +540,7 @@ impl Parser<'_> {
         self.expect_keyword(Keyword::Delete)?;
         let table = self.stream_name("the name of a table")?;
         let events = self.for_events()?;
+        self.mark(Mark::Soft);
         let on = if self.eat_keyword(Keyword::On) {
             Some(self.expression()?)
         } else {
@@ -546,6 +569,7 @@ impl Parser<'_> {
         let table = self.stream_name("the name of a table")?;
         let events = self.for_events()?;
         let set = self.set_clause()?;
+        self.mark(Mark::Soft);
         let on = self.update_on(&table)?;
         let span = self.since(start);
         Ok(if or_insert {
@@ -588,9 +612,12 @@ impl Parser<'_> {
 
     pub(super) fn set_clause(&mut self) -> Parse<Vec<SetItem>> {
         let mut items = Vec::new();
-        if !self.eat_keyword(Keyword::Set) {
+        if !self.is_keyword(Keyword::Set) {
             return Ok(items);
         }
+        self.mark(Mark::Soft);
+        self.bump();
+        self.open_group();
         loop {
             let target = self.attribute_reference("an attribute of the table")?;
             if self.is(Sign::Equal) {
@@ -604,12 +631,15 @@ impl Parser<'_> {
             let value = self.expression()?;
             items.push(SetItem { target, value });
             if !self.eat(Sign::Comma) {
+                self.close_group();
                 return Ok(items);
             }
+            self.mark(Mark::Soft);
         }
     }
 
     pub(super) fn return_output(&mut self) -> Parse<Output> {
+        self.mark(Mark::Line);
         let start = self.span();
         self.expect_keyword(Keyword::Return)?;
         self.return_rest(start)

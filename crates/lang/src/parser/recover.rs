@@ -1,5 +1,6 @@
 //! Where to go on after a fault, and what the writer may have meant.
 
+use super::layout::Mark;
 use super::{Parse, Parser, Reported, fault};
 use crate::span::Span;
 use crate::suggest::nearest;
@@ -134,7 +135,9 @@ impl Parser<'_> {
         mut item: impl FnMut(&mut Self) -> Parse<T>,
     ) -> Parse<Vec<T>> {
         let mut items = Vec::new();
+        self.open_group();
         loop {
+            self.mark(Mark::Soft);
             if self.is(list.close) {
                 if items.is_empty() {
                     self.empty_list(list);
@@ -147,7 +150,11 @@ impl Parser<'_> {
                     Err(Reported) => self.skip_in_list(list),
                 }
             }
-            if self.eat(list.close) {
+            if self.is(list.close) {
+                self.mark(Mark::Dedent);
+                self.mark(Mark::Soft);
+                self.bump();
+                self.mark(Mark::Close);
                 return Ok(items);
             }
             if self.eat(Sign::Comma) {
