@@ -1,6 +1,7 @@
 //! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
 
 mod conformance;
+mod faults;
 
 use std::process::ExitCode;
 
@@ -12,11 +13,18 @@ type Command = (
 );
 
 /// Sorted by name. `Ok(false)` means that something was found wrong: exit 1.
-const COMMANDS: &[Command] = &[(
-    "conformance",
-    "DIR: replays recorded cases of the reference with virtual time",
-    conformance::run,
-)];
+const COMMANDS: &[Command] = &[
+    (
+        "conformance",
+        "DIR: replays recorded cases of the reference with virtual time",
+        conformance::run,
+    ),
+    (
+        "faults",
+        "[NAME]: breaks what surrounds a run and looks at what it says and keeps",
+        faults::run,
+    ),
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
