@@ -13,6 +13,7 @@ pub mod codes;
 pub mod diagnostic;
 pub mod format;
 mod lexer;
+pub mod overrides;
 pub mod parser;
 pub mod plan;
 pub mod render;

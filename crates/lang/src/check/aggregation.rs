@@ -107,7 +107,7 @@ impl Checker<'_> {
                     format!(
                         "'{}' is already defined as {}",
                         def.name.text,
-                        first.named.kind()
+                        first.named.with_article()
                     ),
                     "this name is taken",
                 )

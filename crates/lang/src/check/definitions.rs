@@ -103,7 +103,7 @@ impl Checker<'_> {
                     code::NAME_TAKEN,
                     Kind::Name,
                     name.span,
-                    format!("'{}' is already defined as {}", name.text, article(first.named.kind())),
+                    format!("'{}' is already defined as {}", name.text, first.named.with_article()),
                     "this name is taken",
                 )
                 .related(first.span, "first defined here")
@@ -527,13 +527,6 @@ impl Checker<'_> {
     /// The streams that can be read, for suggestions.
     pub(super) fn readable(names: &Names) -> Vec<&str> {
         names.of(|n| !matches!(n, Named::Aggregation(_))).collect()
-    }
-}
-
-fn article(kind: &str) -> String {
-    match kind {
-        "aggregation" => "an aggregation".to_owned(),
-        _ => format!("a {kind}"),
     }
 }
 

@@ -127,6 +127,18 @@ impl Named {
     }
 }
 
+impl Named {
+    /// `a stream`, `an aggregation`.
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Named::Stream(_) => "a stream",
+            Named::Table(_) => "a table",
+            Named::Window(_) => "a window",
+            Named::Aggregation(_) => "an aggregation",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub named: Named,

@@ -256,14 +256,7 @@ impl Checker<'_> {
                 Kind::Name,
                 name.span,
                 format!("{place} cannot read {kind} '{}'", name.name.text),
-                format!(
-                    "this is {}",
-                    if kind == "aggregation" {
-                        "an aggregation"
-                    } else {
-                        kind
-                    }
-                ),
+                format!("this is {}", entry.named.with_article()),
             )
             .related(entry.span, "defined here")
             .help(help),

@@ -36,7 +36,7 @@ impl Checker<'_> {
                 Kind::Name,
                 name.span,
                 format!("'{text}' is not a table"),
-                format!("this is a {}", entry.named.kind()),
+                format!("this is {}", entry.named.with_article()),
             )
             .related(entry.span, "defined here"),
             None => {

@@ -52,8 +52,21 @@ impl Checker<'_> {
     /// (`SortWindowProcessor`).
     fn sort_orders(&mut self, args: &[Arg]) -> bool {
         for arg in args.iter().skip(1) {
-            let Some(Constant::String(text)) = arg.constant() else {
-                continue;
+            let text = match arg.constant() {
+                Some(Constant::String(text)) => text,
+                Some(_) => {
+                    let message = "window 'sort' sorts by attributes";
+                    let d = error(
+                        code::WRONG_ARGUMENTS,
+                        Kind::Type,
+                        arg.span,
+                        message,
+                        "a constant",
+                    );
+                    self.report(d.help("name an attribute, with 'asc' or 'desc' behind it"));
+                    return false;
+                }
+                None => continue,
             };
             if text.eq_ignore_ascii_case("asc") || text.eq_ignore_ascii_case("desc") {
                 continue;
