@@ -88,7 +88,7 @@ fn config(config: &Config) -> CheckConfig {
     }
     CheckConfig {
         refs,
-        properties: config.properties.iter().cloned().collect(),
+        properties: Some(config.properties.iter().cloned().collect()),
         ..CheckConfig::default()
     }
 }
