@@ -1,6 +1,7 @@
 //! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
 
 mod conformance;
+mod docs;
 mod faults;
 
 use std::process::ExitCode;
@@ -18,6 +19,11 @@ const COMMANDS: &[Command] = &[
         "conformance",
         "DIR: replays recorded cases of the reference with virtual time",
         conformance::run,
+    ),
+    (
+        "docs",
+        "[--check]: writes docs/reference from the catalog, or says whether it is current",
+        docs::run,
     ),
     (
         "faults",

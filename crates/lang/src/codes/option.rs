@@ -70,12 +70,10 @@ pub(super) const CODES: &[CodePage] = &[
         "The component cannot work without this option. Names of options are matched as \
          written, so a misspelt one counts as missing.",
         "Add the option; `headwater connectors NAME` says what it means.",
-        "@source(type='inMemory', topc='in')\n\
-         define stream S (a int);\n\
-         from S select a insert into Out;",
-        "@source(type='inMemory', topic='in')\n\
-         define stream S (a int);\n\
-         from S select a insert into Out;",
+        "@sink(type='inMemory', topc='out')\n\
+         define stream S (a int);",
+        "@sink(type='inMemory', topic='out')\n\
+         define stream S (a int);",
     ),
     CodePage::new(
         BAD_VALUE,

@@ -112,7 +112,8 @@ const fn series(name: &'static str, summary: &'static str) -> FunctionSpec {
 /// The largest k that attributes are made for; a larger one is a mistake.
 const RANKS_MAX: i64 = 1_000;
 
-/// `top1Element, top1Frequency, …` (`Top…` in releases for Siddhi 3) up to the last whole number among the constants.
+/// `top1Element, top1Frequency, …` (`Top…` in releases for Siddhi 3) up to the last whole number
+/// among the constants.
 fn ranks(arguments: &[Argument], prefix: &str) -> Vec<(String, Type)> {
     let k = arguments.iter().rev().find_map(|a| match a.literal {
         Some(Literal::Int(k)) => Some(i64::from(k)),

@@ -145,8 +145,9 @@ fn components() {
 
 #[test]
 fn options_that_are_missing_or_unknown() {
-    check("@source(type='inMemory')", &["E0504 @source"]);
-    check("@source(type='inMemory', tpoic='t')", &["E0504 tpoic"]);
+    check("@source(type='inMemory')", &[]);
+    check("@sink(type='inMemory')", &["E0504 @sink"]);
+    check("@sink(type='inMemory', tpoic='t')", &["E0504 tpoic"]);
     check("@sink(type='log', prefx='t')", &["W0501 prefx"]);
     check(
         "@sink(type='log', prefix='t', prefix='u')",
