@@ -10,6 +10,7 @@ use lang::plan::{Plan, QueryId, StreamId};
 use crate::case::{Action, AppCase, Event};
 use crate::mode::Mode;
 use crate::outcome::{Callback, Chunk, Outcome, Row, Status};
+use crate::topics::{Published, Topics};
 
 /// Timers that may run at one instant before a case is given up as one that never ends.
 const ALARMS_MAX: usize = 100_000;
@@ -38,6 +39,13 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         Ok(session) => session,
         Err(error) => return refusal(&error),
     };
+    match Topics::new(&plan, &crate::compile::catalog()) {
+        Ok(topics) => session.topics = topics,
+        Err(error) => return Status::Refused(vec![error.to_string()]),
+    }
+    for topic in &case.observe.topics {
+        session.outcome.topics.insert(topic.clone(), Vec::new());
+    }
     session.event_clock = playback;
     session.play(case);
     Status::Done(session.outcome)
@@ -105,6 +113,7 @@ pub struct Session<'a> {
     saved: Vec<Vec<u8>>,
     held: Option<Vec<u8>>,
     pending: Option<Pending>,
+    topics: Topics,
     out: Outputs,
     pub outcome: Outcome,
 }
@@ -133,6 +142,7 @@ impl<'a> Session<'a> {
             saved: Vec::new(),
             held: None,
             pending: None,
+            topics: Topics::default(),
             out: Outputs::default(),
             outcome: Outcome::default(),
         };
@@ -256,11 +266,37 @@ impl<'a> Session<'a> {
                 let playback = on.then_some(lang::plan::Playback { idle: *idle });
                 self.step(self.clock, Input::Playback(playback));
             }
-            Action::Advance
-            | Action::Send { .. }
-            | Action::Query(_)
-            | Action::PublishEvents { .. }
-            | Action::PublishPayload { .. } => {}
+            Action::PublishPayload { topic, payload } => {
+                let mut published = Published::default();
+                self.topics
+                    .publish(topic, payload, self.clock, &mut published);
+                self.take_published(published);
+            }
+            Action::PublishEvents { topic, events } => {
+                let Some(stream) = self.topics.stream_of(topic) else {
+                    return;
+                };
+                let schema = &self.plan.streams[stream].schema;
+                let events = batch(schema, &[(self.clock, events.clone())]);
+                let mut published = Published::default();
+                self.topics
+                    .publish_events(topic, &events, self.clock, &mut published);
+                self.take_published(published);
+            }
+            Action::Advance | Action::Send { .. } | Action::Query(_) => {}
+        }
+    }
+
+    /// Hands on what arrived, and what came of that, until all is quiet.
+    fn take_published(&mut self, mut published: Published) {
+        for (topic, message) in published.messages.drain(..) {
+            if let Some(messages) = self.outcome.topics.get_mut(&topic) {
+                messages.push(message);
+            }
+        }
+        self.outcome.failures.append(&mut published.rejected);
+        for (stream, batch) in published.arrived {
+            self.step(self.clock, Input::Batch(stream, batch));
         }
     }
 
@@ -356,7 +392,8 @@ impl<'a> Session<'a> {
     }
 
     fn collect(&mut self, at: i64) {
-        for item in self.out.items.drain(..) {
+        let mut published = Published::default();
+        for item in std::mem::take(&mut self.out.items) {
             match item {
                 Output::Tap { stream, batch } => {
                     let name = self.plan.streams[stream].display_name();
@@ -379,9 +416,13 @@ impl<'a> Session<'a> {
                         .failures
                         .push(format!("{}: {}", rejected.place, rejected.cause));
                 }
-                Output::Sink { .. } | Output::Write { .. } | Output::Log { .. } => {}
+                Output::Sink { stream, batch } => {
+                    self.topics.send(stream, &batch, at, &mut published);
+                }
+                Output::Write { .. } | Output::Log { .. } => {}
             }
         }
+        self.take_published(published);
     }
 }
 

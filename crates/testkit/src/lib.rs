@@ -15,3 +15,4 @@ pub mod mode;
 pub mod outcome;
 pub mod run;
 pub mod script;
+pub mod topics;

@@ -1,0 +1,210 @@
+//! The in-memory topics of one app: the only transports of a test.
+
+use std::collections::VecDeque;
+
+use connect::Error;
+use connect::component::{Payload, PayloadKind};
+use connect::inlet::Inlet;
+use connect::message::Messages;
+use connect::outlet::Outlet;
+use connect::rows::Properties;
+use event::value::Shared;
+use event::{Batch, Object, Value};
+use lang::catalog::Catalog;
+use lang::plan::{Plan, StreamId};
+use lang::spec::ConnectorKind;
+
+use crate::outcome::{Message, Row};
+
+/// An in-memory topic takes and hands on anything.
+const ANYTHING: &[PayloadKind] = &[PayloadKind::Any];
+
+/// Sources and sinks of type `inMemory`.
+#[derive(Default)]
+pub struct Topics {
+    inlets: Vec<In>,
+    outlets: Vec<Out>,
+    messages: Messages,
+}
+
+struct In {
+    topic: String,
+    stream: StreamId,
+    inlet: Inlet,
+}
+
+struct Out {
+    stream: StreamId,
+    topic: Topic,
+    outlet: Outlet,
+}
+
+enum Topic {
+    Static(String),
+    /// By the event: index of the option among those that depend on it.
+    Dynamic(usize),
+}
+
+/// What publishing brought about.
+#[derive(Default)]
+pub struct Published {
+    /// Rows for streams of the app, in order.
+    pub arrived: VecDeque<(StreamId, Batch)>,
+    /// Every message with its topic.
+    pub messages: Vec<(String, Message)>,
+    pub rejected: Vec<String>,
+}
+
+impl Topics {
+    /// The topics of an app. An option that a source, sink or mapper refuses is a fault of the app.
+    pub fn new(plan: &Plan, catalog: &Catalog) -> Result<Topics, Error> {
+        let mut topics = Topics::default();
+        for (stream, definition) in plan.streams.iter().enumerate() {
+            let is_topic = |ty: &str| ty.eq_ignore_ascii_case("inMemory");
+            for source in definition.sources.iter().filter(|s| is_topic(&s.ty)) {
+                let inlet = Inlet::new(source, &definition.schema, ANYTHING)?;
+                let topic = source.option("topic").unwrap_or_default().to_owned();
+                topics.inlets.push(In {
+                    topic,
+                    stream,
+                    inlet,
+                });
+            }
+            for sink in definition.sinks.iter().filter(|s| is_topic(&s.ty)) {
+                let Some(spec) = catalog.connector(ConnectorKind::Sink, "inMemory") else {
+                    continue;
+                };
+                let outlet = Outlet::new(sink, &definition.schema, spec, ANYTHING)?;
+                let topic = match outlet.dynamic().iter().position(|name| name == "topic") {
+                    Some(index) => Topic::Dynamic(index),
+                    None => Topic::Static(sink.option("topic").unwrap_or_default().to_owned()),
+                };
+                topics.outlets.push(Out {
+                    stream,
+                    topic,
+                    outlet,
+                });
+            }
+        }
+        Ok(topics)
+    }
+
+    /// Rows of a stream that has sinks.
+    pub fn send(&mut self, stream: StreamId, batch: &Batch, at: i64, published: &mut Published) {
+        for out in self.outlets.iter_mut().filter(|o| o.stream == stream) {
+            out.outlet.encode(batch, &mut self.messages);
+            for message in self.messages.iter() {
+                let topic = match &out.topic {
+                    Topic::Static(topic) => topic.as_str(),
+                    Topic::Dynamic(index) => message.option(*index),
+                };
+                deliver(&mut self.inlets, topic, message.payload, at, published);
+            }
+            let rejected = self.messages.take_rejected();
+            published
+                .rejected
+                .extend(rejected.into_iter().map(|r| r.cause));
+        }
+    }
+
+    /// A message published from outside.
+    pub fn publish(&mut self, topic: &str, payload: &Value, at: i64, published: &mut Published) {
+        match payload {
+            Value::Str(text) => {
+                deliver(&mut self.inlets, topic, Payload::Text(text), at, published);
+            }
+            Value::Object(Object::Bytes(bytes)) => {
+                deliver(
+                    &mut self.inlets,
+                    topic,
+                    Payload::Bytes(bytes),
+                    at,
+                    published,
+                );
+            }
+            Value::Object(Object::Map(map)) => {
+                let entries = map.lock().clone();
+                deliver(
+                    &mut self.inlets,
+                    topic,
+                    Payload::Map(&entries),
+                    at,
+                    published,
+                );
+            }
+            other => deliver(
+                &mut self.inlets,
+                topic,
+                Payload::Object(other),
+                at,
+                published,
+            ),
+        }
+    }
+
+    /// Events published from outside, as one message.
+    pub fn publish_events(
+        &mut self,
+        topic: &str,
+        events: &Batch,
+        at: i64,
+        published: &mut Published,
+    ) {
+        deliver(
+            &mut self.inlets,
+            topic,
+            Payload::Events(events),
+            at,
+            published,
+        );
+    }
+
+    /// The stream of the first source of a topic.
+    pub fn stream_of(&self, topic: &str) -> Option<StreamId> {
+        self.inlets
+            .iter()
+            .find(|i| i.topic == topic)
+            .map(|i| i.stream)
+    }
+}
+
+fn deliver(
+    inlets: &mut [In],
+    topic: &str,
+    payload: Payload<'_>,
+    at: i64,
+    published: &mut Published,
+) {
+    published
+        .messages
+        .push((topic.to_owned(), message(payload, at)));
+    for inlet in inlets.iter_mut().filter(|i| i.topic == topic) {
+        inlet.inlet.map(payload, &Properties::none());
+        published
+            .rejected
+            .extend(inlet.inlet.take_rejected().into_iter().map(|r| r.cause));
+        published
+            .arrived
+            .extend(inlet.inlet.take().map(|batch| (inlet.stream, batch)));
+    }
+}
+
+fn message(payload: Payload<'_>, at: i64) -> Message {
+    let payload = match payload {
+        Payload::Events(batch) => {
+            let row = |row: usize| Row {
+                ts: batch.times.at(row),
+                data: batch.row(row),
+            };
+            return Message::Events {
+                at,
+                events: (0..batch.len).map(row).collect(),
+            };
+        }
+        Payload::Text(text) => Value::str(text),
+        Payload::Bytes(bytes) => Value::Object(Object::Bytes(bytes.into())),
+        Payload::Map(entries) => Value::Object(Object::Map(Shared::new(entries.to_vec()))),
+        Payload::Object(value) => value.clone(),
+    };
+    Message::Payload { at, payload }
+}
