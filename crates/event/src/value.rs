@@ -1,5 +1,6 @@
 //! One value of a row, for the places where rows are looked at one by one.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::types::Type;
@@ -138,6 +139,26 @@ impl PartialEq for Value {
 }
 
 impl Eq for Value {}
+
+/// Agrees with `==`. Objects of one kind share a hash: they change in place, and are never large in
+/// number where values are hashed.
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Value::Null => {}
+            Value::Bool(v) => v.hash(state),
+            Value::Int(v) => v.hash(state),
+            Value::Long(v) => v.hash(state),
+            Value::Float(v) if v.is_nan() => f32::NAN.to_bits().hash(state),
+            Value::Float(v) => v.to_bits().hash(state),
+            Value::Double(v) if v.is_nan() => f64::NAN.to_bits().hash(state),
+            Value::Double(v) => v.to_bits().hash(state),
+            Value::Str(v) => v.hash(state),
+            Value::Object(v) => std::mem::discriminant(v).hash(state),
+        }
+    }
+}
 
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {

@@ -1,0 +1,72 @@
+//! `count()`, `count(x)`.
+
+use event::ColumnBuilder;
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::catalog::functions::core::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::states::{States, check_version, each_row};
+use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
+use crate::spec::runs;
+
+pub struct Count;
+
+static SPEC: FunctionSpec = runs(KNOWN, "count", "count() as n");
+
+impl Aggregator for Count {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+        Ok(Box::new(Counts::default()))
+    }
+}
+
+/// Rows per group; an argument is not looked at, so nulls count (`CountAttributeAggregatorExecutor`).
+#[derive(Default)]
+struct Counts {
+    states: States<i64>,
+}
+
+impl Aggregate for Counts {
+    fn scan(&mut self, scan: &Scan<'_>, _context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+        each_row(scan, |group, _, is_expired| {
+            let count = self.states.at(group);
+            *count += if is_expired { -1 } else { 1 };
+            out.push_long(*count);
+        });
+    }
+
+    fn clear(&mut self, group: Group) {
+        self.states.clear(group);
+    }
+
+    fn is_empty(&self, group: Group) -> bool {
+        self.states.get(group).is_none_or(|&count| count == 0)
+    }
+
+    fn save(&self, group: Group, writer: &mut Writer) {
+        writer.u8(1);
+        writer.i64(self.states.get(group).copied().unwrap_or(0));
+    }
+
+    fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        check_version(reader, 1)?;
+        *self.states.at(group) = reader.i64()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::aggregator::testing::*;
+    use event::Type;
+
+    #[test]
+    fn every_event_counts() {
+        check("count", Type::Int, "1 null -1 -null R 2", "1L 2L 1L 0L 1L");
+        check("count", Type::Int, "a:1 b:1 a:1 -b:1", "1L 1L 2L 0L");
+        assert!(is_empty_after("count", Type::Int, "1 -1"));
+    }
+}

@@ -1,0 +1,119 @@
+//! `distinctCount(x)`.
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{ColumnBuilder, Value};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use lang::catalog::functions::core::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::states::{States, check_version, each_row};
+use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
+use crate::spec::runs;
+
+pub struct DistinctCount;
+
+static SPEC: FunctionSpec = runs(KNOWN, "distinctCount", "distinctCount(symbol) as symbols");
+
+impl Aggregator for DistinctCount {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+        Ok(Box::new(Operator::default()))
+    }
+}
+
+#[derive(Default)]
+struct Operator {
+    states: States<HashMap<Value, u64, FixedState>>,
+}
+
+impl Aggregate for Operator {
+    /// Null is a value like any other. What was never added may leave: nothing happens (Siddhi fails
+    /// there; an `expression` window can expire an event before it came).
+    fn scan(&mut self, scan: &Scan<'_>, _context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+        let column = scan.args[0].slice(scan.start, scan.end - scan.start);
+        each_row(scan, |group, row, is_expired| {
+            let counts = self.states.at(group);
+            let value = column.value(row);
+            if !is_expired {
+                *counts.entry(value).or_insert(0) += 1;
+            } else if let Some(count) = counts.get_mut(&value) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&value);
+                }
+            }
+            out.push_long(counts.len() as i64);
+        });
+    }
+
+    fn clear(&mut self, group: Group) {
+        self.states.clear(group);
+    }
+
+    fn is_empty(&self, group: Group) -> bool {
+        self.states.get(group).is_none_or(HashMap::is_empty)
+    }
+
+    fn save(&self, group: Group, writer: &mut Writer) {
+        let counts = self.states.get(group);
+        // In the order of their bytes, since that of a hash map is nothing to rely on.
+        let mut entries: Vec<Vec<u8>> = counts
+            .into_iter()
+            .flatten()
+            .map(|(value, &count)| {
+                let mut entry = Writer::default();
+                entry.value(value);
+                entry.u64(count);
+                entry.bytes
+            })
+            .collect();
+        entries.sort_unstable();
+        writer.u8(1);
+        writer.count(entries.len());
+        entries.iter().for_each(|entry| writer.blob(entry));
+    }
+
+    fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        check_version(reader, 1)?;
+        let count = reader.count()?;
+        let counts = self.states.at(group);
+        counts.clear();
+        for _ in 0..count {
+            let mut entry = reader.section()?;
+            counts.insert(entry.value()?, entry.u64()?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::aggregator::testing::*;
+    use event::Type;
+
+    #[test]
+    fn equal_values_count_once() {
+        check(
+            "distinctCount",
+            Type::String,
+            "x y x -x -x -y",
+            "1L 2L 2L 2L 1L 0L",
+        );
+        check(
+            "distinctCount",
+            Type::Int,
+            "1 null null -1 -2",
+            "1L 2L 2L 1L 1L",
+        );
+        check(
+            "distinctCount",
+            Type::Double,
+            "a:1.0 b:1.0 R a:2.0",
+            "1L 1L 1L",
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Aggregators over numbers: one scan for all of them.
+
+use std::borrow::Cow;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::column::View;
+use event::{Column, ColumnBuilder, Type, Value};
+
+use super::states::{States, check_version, each_row};
+use crate::component::{Aggregate, EvalContext, Group, Scan};
+
+/// A number as an aggregator takes it.
+pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
+    /// The rows of a column as numbers of this type; `None` where it holds anything else.
+    fn of_column(column: &Column) -> Option<Cow<'_, [Self]>>;
+    /// Java's conversion; `None` for what is no number.
+    fn of_value(value: &Value) -> Option<Self>;
+    fn to_value(self) -> Value;
+    fn push(self, out: &mut ColumnBuilder);
+
+    /// Java's `equals` of the boxed number.
+    fn equals(self, other: Self) -> bool {
+        self.to_value() == other.to_value()
+    }
+}
+
+fn converted<A: Copy, B: Copy>(values: &[A], convert: impl Fn(A) -> B) -> Option<Cow<'_, [B]>>
+where
+    [B]: ToOwned<Owned = Vec<B>>,
+{
+    Some(Cow::Owned(values.iter().map(|&v| convert(v)).collect()))
+}
+
+impl Number for f64 {
+    fn of_column(column: &Column) -> Option<Cow<'_, [f64]>> {
+        match column.view() {
+            View::Double(values) => Some(Cow::Borrowed(values)),
+            View::Float(values) => converted(values, f64::from),
+            View::Int(values) => converted(values, f64::from),
+            View::Long(values) => converted(values, |v| v as f64),
+            _ => None,
+        }
+    }
+
+    fn of_value(value: &Value) -> Option<f64> {
+        value.to_double()
+    }
+
+    fn to_value(self) -> Value {
+        Value::Double(self)
+    }
+
+    fn push(self, out: &mut ColumnBuilder) {
+        out.push_double(self);
+    }
+}
+
+impl Number for i64 {
+    fn of_column(column: &Column) -> Option<Cow<'_, [i64]>> {
+        match column.view() {
+            View::Long(values) => Some(Cow::Borrowed(values)),
+            View::Int(values) => converted(values, i64::from),
+            _ => None,
+        }
+    }
+
+    fn of_value(value: &Value) -> Option<i64> {
+        value.to_long()
+    }
+
+    fn to_value(self) -> Value {
+        Value::Long(self)
+    }
+
+    fn push(self, out: &mut ColumnBuilder) {
+        out.push_long(self);
+    }
+}
+
+impl Number for i32 {
+    fn of_column(column: &Column) -> Option<Cow<'_, [i32]>> {
+        match column.view() {
+            View::Int(values) => Some(Cow::Borrowed(values)),
+            _ => None,
+        }
+    }
+
+    fn of_value(value: &Value) -> Option<i32> {
+        value.to_long().map(|v| v as i32)
+    }
+
+    fn to_value(self) -> Value {
+        Value::Int(self)
+    }
+
+    fn push(self, out: &mut ColumnBuilder) {
+        out.push_int(self);
+    }
+}
+
+impl Number for f32 {
+    fn of_column(column: &Column) -> Option<Cow<'_, [f32]>> {
+        match column.view() {
+            View::Float(values) => Some(Cow::Borrowed(values)),
+            _ => None,
+        }
+    }
+
+    fn of_value(value: &Value) -> Option<f32> {
+        value.to_double().map(|v| v as f32)
+    }
+
+    fn to_value(self) -> Value {
+        Value::Float(self)
+    }
+
+    fn push(self, out: &mut ColumnBuilder) {
+        out.push_float(self);
+    }
+}
+
+/// What one group holds of an aggregator over numbers. The default is the empty group.
+pub trait Running: Default + Send + 'static {
+    type Input: Number;
+    /// What is the same for all groups: settings known when the plan is made.
+    type Settings: Copy + Send + 'static;
+
+    fn add(&mut self, value: Self::Input, settings: Self::Settings);
+    fn remove(&mut self, value: Self::Input, settings: Self::Settings);
+    /// Appends the value, or null.
+    fn put(&self, out: &mut ColumnBuilder);
+    fn is_empty(&self) -> bool;
+    fn save(&self, writer: &mut Writer);
+    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
+}
+
+/// An aggregator over numbers. A null leaves the state alone and gets the current value.
+pub struct Numbers<S: Running> {
+    states: States<S>,
+    settings: S::Settings,
+    /// The only class that is taken out of columns of mixed types; `None`: any number.
+    class: Option<Type>,
+}
+
+impl<S: Running> Numbers<S> {
+    pub fn new(settings: S::Settings, class: Option<Type>) -> Numbers<S> {
+        Numbers {
+            states: States::default(),
+            settings,
+            class,
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self, group: Group, value: Option<S::Input>, is_expired: bool) -> &S {
+        let settings = self.settings;
+        let state = self.states.at(group);
+        match value {
+            None => {}
+            Some(value) if is_expired => state.remove(value, settings),
+            Some(value) => state.add(value, settings),
+        }
+        state
+    }
+
+    fn scan_values(
+        &mut self,
+        scan: &Scan<'_>,
+        column: &Column,
+        context: &mut EvalContext<'_>,
+        out: &mut ColumnBuilder,
+    ) {
+        each_row(scan, |group, row, is_expired| {
+            let value = column.value(row);
+            let accepted = self.class.is_none() || value.ty() == self.class;
+            match S::Input::of_value(&value) {
+                Some(number) if accepted => {
+                    self.step(group, Some(number), is_expired).put(out);
+                }
+                _ if value.is_null() => self.step(group, None, is_expired).put(out),
+                _ => {
+                    let found = event::text::to_text(&value);
+                    context.fail(scan.start + row, format!("cannot aggregate '{found}'"));
+                    out.push_null();
+                }
+            }
+        });
+    }
+}
+
+impl<S: Running> Aggregate for Numbers<S> {
+    fn scan(&mut self, scan: &Scan<'_>, context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+        let column = scan.args[0].slice(scan.start, scan.end - scan.start);
+        let Some(values) = S::Input::of_column(&column) else {
+            return self.scan_values(scan, &column, context, out);
+        };
+        let values = values.as_ref();
+        match column.nulls() {
+            None => each_row(scan, |group, row, is_expired| {
+                self.step(group, Some(values[row]), is_expired).put(out);
+            }),
+            Some(nulls) => each_row(scan, |group, row, is_expired| {
+                let value = (!nulls[row]).then(|| values[row]);
+                self.step(group, value, is_expired).put(out);
+            }),
+        }
+    }
+
+    fn clear(&mut self, group: Group) {
+        self.states.clear(group);
+    }
+
+    fn is_empty(&self, group: Group) -> bool {
+        self.states.get(group).is_none_or(Running::is_empty)
+    }
+
+    fn save(&self, group: Group, writer: &mut Writer) {
+        writer.u8(1);
+        match self.states.get(group) {
+            Some(state) => state.save(writer),
+            None => S::default().save(writer),
+        }
+    }
+
+    fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        check_version(reader, 1)?;
+        *self.states.at(group) = S::restore(reader)?;
+        Ok(())
+    }
+}

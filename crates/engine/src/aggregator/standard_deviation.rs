@@ -1,0 +1,119 @@
+//! `stdDev(x)`: population standard deviation.
+
+use event::ColumnBuilder;
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::catalog::functions::core::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::running::{Numbers, Running};
+use crate::component::{Aggregate, Aggregator, Argument, Refused};
+use crate::spec::runs;
+
+pub struct StandardDeviation;
+
+static SPEC: FunctionSpec = runs(KNOWN, "stdDev", "stdDev(price) as spread");
+
+impl Aggregator for StandardDeviation {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+        let class = args.first().map(|a| a.ty);
+        Ok(Box::new(Numbers::<Spread>::new((), class)))
+    }
+}
+
+/// Welford's update, with the operations in the order of `StdDevAttributeAggregatorExecutor`.
+#[derive(Default)]
+struct Spread {
+    sum: f64,
+    mean: f64,
+    /// Sum of the squared distances from the mean.
+    squares: f64,
+    count: i64,
+}
+
+impl Running for Spread {
+    type Input = f64;
+    type Settings = ();
+
+    fn add(&mut self, value: f64, (): ()) {
+        self.count += 1;
+        if self.count == 1 {
+            *self = Spread {
+                sum: value,
+                mean: value,
+                squares: 0.0,
+                count: 1,
+            };
+        } else if self.count != 0 {
+            let before = self.mean;
+            self.sum += value;
+            self.mean = self.sum / self.count as f64;
+            self.squares += (value - before) * (value - self.mean);
+        }
+    }
+
+    fn remove(&mut self, value: f64, (): ()) {
+        self.count -= 1;
+        if self.count == 0 {
+            *self = Spread::default();
+        } else {
+            let before = self.mean;
+            self.sum -= value;
+            self.mean = self.sum / self.count as f64;
+            self.squares -= (value - before) * (value - self.mean);
+        }
+    }
+
+    fn put(&self, out: &mut ColumnBuilder) {
+        match self.count {
+            0 => out.push_null(),
+            1 => out.push_double(0.0),
+            count => out.push_double((self.squares / count as f64).sqrt()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0 && self.sum == 0.0 && self.mean == 0.0 && self.squares == 0.0
+    }
+
+    fn save(&self, writer: &mut Writer) {
+        [self.sum, self.mean, self.squares]
+            .into_iter()
+            .for_each(|v| writer.f64(v));
+        writer.i64(self.count);
+    }
+
+    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError> {
+        Ok(Spread {
+            sum: reader.f64()?,
+            mean: reader.f64()?,
+            squares: reader.f64()?,
+            count: reader.i64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::aggregator::testing::*;
+    use event::Type;
+
+    #[test]
+    fn the_spread_follows_the_content() {
+        check(
+            "stdDev",
+            Type::Int,
+            "1 3 null -1 -3",
+            "0.0 1.0 1.0 0.0 null",
+        );
+        check(
+            "stdDev",
+            Type::Double,
+            "2.0 4.0 4.0 4.0",
+            "0.0 1.0 0.9428090415820634 0.8660254037844386",
+        );
+    }
+}

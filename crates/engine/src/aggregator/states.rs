@@ -1,0 +1,84 @@
+//! State per group, and the walk over the rows of a scan.
+
+use event::codec::{Error as StateError, Reader};
+
+use crate::component::{Group, Groups, Scan};
+
+/// State by dense group number; groups not seen yet are empty.
+#[derive(Debug)]
+pub struct States<S> {
+    all: Vec<S>,
+}
+
+impl<S> Default for States<S> {
+    fn default() -> Self {
+        States { all: Vec::new() }
+    }
+}
+
+impl<S: Default> States<S> {
+    #[inline(always)]
+    pub fn at(&mut self, group: Group) -> &mut S {
+        let index = group as usize;
+        if index >= self.all.len() {
+            self.grow(index);
+        }
+        &mut self.all[index]
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.all.resize_with(index + 1, S::default);
+    }
+
+    pub fn get(&self, group: Group) -> Option<&S> {
+        self.all.get(group as usize)
+    }
+
+    pub fn clear(&mut self, group: Group) {
+        if let Some(state) = self.all.get_mut(group as usize) {
+            *state = S::default();
+        }
+    }
+}
+
+/// Calls `step` with the group, the row (counted from the start of the scan) and whether it is
+/// EXPIRED. What does not change from row to row is decided before the loop.
+#[inline(always)]
+pub fn each_row(scan: &Scan<'_>, mut step: impl FnMut(Group, usize, bool)) {
+    let len = scan.end - scan.start;
+    match (scan.groups, scan.expired) {
+        (Groups::One(group), None) => (0..len).for_each(|row| step(group, row, false)),
+        (Groups::One(group), Some(expired)) => {
+            let expired = &expired[scan.start..scan.end];
+            expired
+                .iter()
+                .enumerate()
+                .for_each(|(row, &e)| step(group, row, e));
+        }
+        (Groups::PerRow(groups), None) => {
+            let groups = &groups[scan.start..scan.end];
+            groups
+                .iter()
+                .enumerate()
+                .for_each(|(row, &g)| step(g, row, false));
+        }
+        (Groups::PerRow(groups), Some(expired)) => {
+            let rows = groups[scan.start..scan.end]
+                .iter()
+                .zip(&expired[scan.start..scan.end]);
+            rows.enumerate().for_each(|(row, (&g, &e))| step(g, row, e));
+        }
+    }
+}
+
+/// Checks the version of a saved state.
+pub fn check_version(reader: &mut Reader<'_>, newest: u8) -> Result<u8, StateError> {
+    let version = reader.u8()?;
+    if (1..=newest).contains(&version) {
+        return Ok(version);
+    }
+    Err(StateError::Mismatch(format!(
+        "aggregator state of version {version}, at most {newest} is known"
+    )))
+}

@@ -1,0 +1,203 @@
+//! One harness for all aggregators: values in, running values out, both as text.
+//!
+//! Input: `1` is a CURRENT row, `-1` an EXPIRED one, `a:1` belongs to group a, `R` is a RESET. A
+//! word that is no value of the type is a text in its place; `{x}` is the set of x. Output: `1L` is
+//! LONG, `1F` FLOAT, `1` INT, `1.0` DOUBLE.
+//!
+//! Each case runs in one scan, in scans of one row, and with saving and restoring between rows.
+
+use super::AGGREGATORS;
+use crate::component::*;
+use event::codec::{Reader, Writer};
+use event::value::Shared;
+use event::{Column, ColumnBuilder, Object, Times, Type, Value};
+
+struct Row {
+    group: Group,
+    value: Value,
+    expired: bool,
+    resets: bool,
+}
+
+fn parse(ty: Type, input: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut resets = false;
+    for word in input.split_whitespace() {
+        if word == "R" {
+            resets = true;
+            continue;
+        }
+        let (word, expired) = word.strip_prefix('-').map_or((word, false), |w| (w, true));
+        let (group, word) = word.split_once(':').unwrap_or(("", word));
+        rows.push(Row {
+            group: group
+                .bytes()
+                .next()
+                .map_or(0, |b| Group::from(b - b'a') + 1),
+            value: parse_value(ty, word),
+            expired,
+            resets: std::mem::take(&mut resets),
+        });
+    }
+    rows
+}
+
+fn parse_value(ty: Type, word: &str) -> Value {
+    if word == "null" {
+        return Value::Null;
+    }
+    let parsed = match ty {
+        Type::Int => word.parse().ok().map(Value::Int),
+        Type::Long => word.parse().ok().map(Value::Long),
+        Type::Float => word.parse().ok().map(Value::Float),
+        Type::Double => word.parse().ok().map(Value::Double),
+        Type::Bool => word.parse().ok().map(Value::Bool),
+        Type::String => None,
+        Type::Object => {
+            let element = word.trim_matches(['{', '}']);
+            Some(Value::Object(Object::Set(Shared::new(vec![Value::str(
+                element,
+            )]))))
+        }
+    };
+    parsed.unwrap_or_else(|| Value::str(word))
+}
+
+fn bind(name: &str, ty: Type, removes: bool) -> Box<dyn Aggregate> {
+    let found = AGGREGATORS.iter().find(|a| a.spec().name == name);
+    let argument = Argument {
+        ty,
+        constant: None,
+        attribute: Some(0),
+    };
+    let bound = found
+        .expect("the aggregator is in the slice")
+        .bind(&[argument], removes);
+    bound.unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+struct Outcome {
+    shown: String,
+    failed: Vec<u32>,
+    is_empty: bool,
+}
+
+fn run(name: &str, ty: Type, removes: bool, input: &str, rows_each: usize, saves: bool) -> Outcome {
+    let rows = parse(ty, input);
+    let mut operator = bind(name, ty, removes);
+    let mut builder = ColumnBuilder::new(ty);
+    rows.iter().for_each(|r| builder.push(&r.value));
+    let args = [builder.finish()];
+    let groups: Vec<Group> = rows.iter().map(|r| r.group).collect();
+    let marks: Vec<bool> = rows.iter().map(|r| r.expired).collect();
+    let (times, environment) = (Times::Same(0), Environment::default());
+    let (mut seed, mut failures) = (1, Vec::new());
+    let mut context = EvalContext::new(0, 0, &times, &environment, &mut seed, &mut failures);
+    let mut out: Vec<Column> = Vec::new();
+    let mut at = 0;
+    while at < rows.len() {
+        if rows[at].resets {
+            groups.iter().for_each(|&g| operator.clear(g));
+        }
+        let mut end = at + 1;
+        while end < rows.len() && end - at < rows_each && !rows[end].resets {
+            end += 1;
+        }
+        let one_group = groups[at..end].iter().all(|&g| g == groups[at]);
+        let mut builder = ColumnBuilder::new(Type::Object);
+        operator.scan(
+            &Scan {
+                args: &args,
+                start: at,
+                end,
+                groups: if one_group {
+                    Groups::One(groups[at])
+                } else {
+                    Groups::PerRow(&groups)
+                },
+                expired: marks[at..end].contains(&true).then_some(&marks[..]),
+            },
+            &mut context,
+            &mut builder,
+        );
+        assert_eq!(builder.len(), end - at, "one value per row");
+        out.push(builder.finish());
+        at = end;
+        if saves {
+            let before = operator;
+            operator = bind(name, ty, removes);
+            for &group in &groups {
+                let mut writer = Writer::default();
+                before.save(group, &mut writer);
+                let mut reader = Reader::new(&writer.bytes);
+                operator
+                    .restore(group, &mut reader)
+                    .expect("what was saved is restored");
+                assert!(reader.is_done(), "something is left of the saved state");
+            }
+        }
+    }
+    let out = Column::concat(&out);
+    Outcome {
+        shown: (0..out.len())
+            .map(|r| shown(&out.value(r)))
+            .collect::<Vec<_>>()
+            .join(" "),
+        is_empty: groups.iter().all(|&g| operator.is_empty(g)),
+        failed: failures.iter().map(|f| f.row).collect(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let mut text = event::text::to_text(value).replace(", ", ",");
+    match value {
+        Value::Long(_) => text.push('L'),
+        Value::Float(_) => text.push('F'),
+        _ => {}
+    }
+    text
+}
+
+fn check_all(name: &str, ty: Type, removes: bool, input: &str, failed: &[u32], expect: &str) {
+    for (rows_each, saves) in [(usize::MAX, false), (1, false), (1, true), (3, true)] {
+        let outcome = run(name, ty, removes, input, rows_each, saves);
+        assert_eq!(
+            outcome.shown, expect,
+            "scans of {rows_each}, saving: {saves}"
+        );
+        assert_eq!(outcome.failed, failed);
+    }
+}
+
+/// Running values where rows expire.
+pub fn check(name: &str, ty: Type, input: &str, expect: &str) {
+    check_all(name, ty, true, input, &[], expect);
+}
+
+/// Running values where no removal was announced, as in a batch window.
+pub fn check_without_removal(name: &str, ty: Type, input: &str, expect: &str) {
+    check_all(name, ty, false, input, &[], expect);
+}
+
+/// Running values and the rows that fail.
+pub fn check_failure(name: &str, ty: Type, input: &str, failed: &[u32], expect: &str) {
+    check_all(name, ty, true, input, failed, expect);
+}
+
+pub fn is_empty_after(name: &str, ty: Type, input: &str) -> bool {
+    run(name, ty, true, input, 1, false).is_empty
+}
+
+#[test]
+fn the_slice_is_sorted_and_each_spec_has_a_summary_and_an_example() {
+    let names: Vec<_> = AGGREGATORS.iter().map(|a| a.spec().full_name()).collect();
+    assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+    for aggregator in AGGREGATORS {
+        let spec = aggregator.spec();
+        assert!(
+            !spec.summary.is_empty() && !spec.example.is_empty(),
+            "{}",
+            spec.name
+        );
+    }
+}
