@@ -375,11 +375,11 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0136",
         "the text is too long or nested too deep",
-        "Brackets nest at most 120 deep, a chain has at most 1,000 operators, and a text at \
+        "Brackets nest at most 64 deep, a chain has at most 1,000 operators, and a text at \
          most 256 MiB, so that no app can exhaust the memory of a server.",
         "Split the expression; look long lists of values up in a table with 'in'.",
         "define stream S (a int, b string);\n\
-         from S[(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((a > 1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))] select a insert into T;",
+         from S[(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((a > 1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))] select a insert into T;",
         "define stream S (a int, b string);\n\
          from S[((a > 1))] select a insert into T;",
     ),

@@ -58,8 +58,8 @@ struct Printer<'t> {
     indents: Vec<usize>,
     indent: usize,
     states: Vec<State>,
-    /// The next piece or comment begins a new line.
-    new_line: bool,
+    /// The next piece or comment begins a new line, this far in.
+    new_line: Option<usize>,
     /// An empty line stands before it.
     empty_line: bool,
     /// Where the last piece or comment ended in the original.
@@ -137,7 +137,7 @@ impl<'t> Printer<'t> {
             indents: Vec::new(),
             indent: 0,
             states: Vec::new(),
-            new_line: false,
+            new_line: None,
             empty_line: false,
             last_end: 0,
             comment_at: 0,
@@ -200,7 +200,7 @@ impl<'t> Printer<'t> {
         let (closing, opening) = marks.split_at(if is_close { 0 } else { closing });
         closing.iter().for_each(|(_, mark)| self.mark(*mark, index));
         if opening.iter().any(|(_, mark)| *mark == Mark::Query) && !self.out.is_empty() {
-            self.new_line = true;
+            self.new_line = Some(self.indent);
             self.empty_line = true;
         }
         if !is_close {
@@ -242,19 +242,21 @@ impl<'t> Printer<'t> {
                 self.indents.pop();
                 self.indent = self.indents.iter().sum();
             }
-            Mark::Soft => self.new_line |= self.states.last() == Some(&State::Broken),
-            Mark::Line => self.new_line |= !self.out.is_empty(),
+            Mark::Soft if self.states.last() == Some(&State::Broken) => {
+                self.new_line = Some(self.indent);
+            }
+            Mark::Line if !self.out.is_empty() => self.new_line = Some(self.indent),
             Mark::Query | Mark::Definition if self.out.is_empty() => {}
             Mark::Query => {
-                self.new_line = true;
+                self.new_line = Some(self.indent);
                 self.empty_line = true;
             }
             Mark::Definition => {
-                self.new_line = true;
+                self.new_line = Some(self.indent);
                 let start = self.pieces[index].span.start;
                 self.empty_line |= self.is_empty_line_before(start);
             }
-            Mark::Tight | Mark::Semicolon => {}
+            Mark::Soft | Mark::Line | Mark::Tight | Mark::Semicolon => {}
         }
     }
 
@@ -286,11 +288,9 @@ impl<'t> Printer<'t> {
         if self.breaks[2 * group.end - 1] > self.breaks[2 * index] {
             return false;
         }
-        let start = if self.new_line {
-            self.indent
-        } else {
-            self.column + usize::from(piece.space)
-        };
+        let start = self
+            .new_line
+            .unwrap_or(self.column + usize::from(piece.space));
         let width =
             self.columns_before[group.end] - self.columns_before[index] - usize::from(piece.space);
         let mut end = start + width;
@@ -358,14 +358,15 @@ impl<'t> Printer<'t> {
             .comments
             .get(self.comment_at)
             .map_or(until, |c| c.start.min(until));
-        self.new_line =
+        let ends_line =
             self.is_line_comment(comment) || self.between(comment.end, next).contains(['\n', '\r']);
+        self.new_line = ends_line.then_some(self.indent);
     }
 
     fn own_comments(&mut self, comments: &[Span], keep_empty_lines: bool) {
         for comment in comments {
             if !self.out.is_empty() {
-                self.new_line = true;
+                self.new_line = Some(self.indent);
             }
             if keep_empty_lines && !self.out.is_empty() {
                 self.empty_line |= self.is_empty_line_before(comment.start);
@@ -374,7 +375,7 @@ impl<'t> Printer<'t> {
             let text = comment.text(self.text).trim_end();
             self.put(text);
             self.last_end = comment.end;
-            self.new_line = true;
+            self.new_line = Some(self.indent);
         }
     }
 
@@ -382,19 +383,19 @@ impl<'t> Printer<'t> {
 
     /// Begins a line or puts the space before the next piece.
     fn start(&mut self, space: bool) {
-        if self.new_line {
+        if let Some(indent) = self.new_line {
             self.out.truncate(self.out.trim_end_matches(' ').len());
             self.out.push('\n');
             if self.empty_line {
                 self.out.push('\n');
             }
-            self.out.extend(std::iter::repeat_n(' ', self.indent));
-            self.column = self.indent;
+            self.out.extend(std::iter::repeat_n(' ', indent));
+            self.column = indent;
         } else if space && !self.out.is_empty() {
             self.out.push(' ');
             self.column += 1;
         }
-        self.new_line = false;
+        self.new_line = None;
         self.empty_line = false;
     }
 

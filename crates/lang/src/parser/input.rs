@@ -13,6 +13,9 @@ const FILTER: List = List {
     close: Sign::CloseBracket,
 };
 
+/// How many levels of nesting a query inside a query counts for: it takes that much more stack.
+const QUERY_NESTING: u32 = 8;
+
 /// What kind of input the tokens behind `from` make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InputKind {
@@ -37,9 +40,9 @@ impl Parser<'_> {
             InputKind::Join => self.join().map(|join| Input::Join(Box::new(join))),
             InputKind::Pattern => self.pattern(PatternKind::Pattern).map(Input::Pattern),
             InputKind::Sequence => self.pattern(PatternKind::Sequence).map(Input::Pattern),
-            InputKind::Anonymous => {
-                self.nested(|p| p.anonymous().map(|query| Input::Anonymous(Box::new(query))))
-            }
+            InputKind::Anonymous => self.nested_by(QUERY_NESTING, |p| {
+                p.anonymous().map(|query| Input::Anonymous(Box::new(query)))
+            }),
         }
     }
 
@@ -65,11 +68,7 @@ impl Parser<'_> {
             ahead += 1;
         }
         if self.peek_at(ahead) == TokenKind::Keyword(Keyword::From)
-            && (self.peek_at(ahead + 1).is_name()
-                || matches!(
-                    self.peek_at(ahead + 1),
-                    TokenKind::Sign(Sign::OpenParen | Sign::Hash | Sign::Bang)
-                ))
+            && (ahead > 0 || self.precedes_stream(ahead))
         {
             return InputKind::Anonymous;
         }
@@ -77,6 +76,7 @@ impl Parser<'_> {
         let mut depth = 0u32;
         let mut brackets = 0u32;
         let mut name_place = true;
+        let mut forced = false;
         // `e = S`, `A and B`: a pattern unless a comma or a join follows.
         let mut names_events = false;
         for ahead in 0.. {
@@ -113,7 +113,7 @@ impl Parser<'_> {
                     next_is_name = true;
                 }
                 TokenKind::Keyword(Keyword::Every | Keyword::Not)
-                    if name_place && self.is_pattern_word(ahead) =>
+                    if name_place && !forced && self.is_pattern_word(ahead) =>
                 {
                     next_is_name = true;
                 }
@@ -139,6 +139,11 @@ impl Parser<'_> {
                 _ => {}
             }
             name_place = next_is_name;
+            // Behind these signs a word is always a name.
+            forced = matches!(
+                kind,
+                TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon)
+            );
         }
         if names_events || starts_pattern {
             InputKind::Pattern
@@ -149,12 +154,14 @@ impl Parser<'_> {
 
     /// Whether `every` or `not` at this place is the word of the language and no stream's name.
     pub(super) fn is_pattern_word(&self, ahead: usize) -> bool {
-        if !matches!(
+        matches!(
             self.peek_at(ahead),
             TokenKind::Keyword(Keyword::Every | Keyword::Not)
-        ) {
-            return false;
-        }
+        ) && self.precedes_stream(ahead)
+    }
+
+    /// Whether a stream or a bracket follows the keyword at this place; else it is a name itself.
+    fn precedes_stream(&self, ahead: usize) -> bool {
         match self.peek_at(ahead + 1) {
             TokenKind::Sign(Sign::OpenParen) => true,
             TokenKind::Sign(Sign::Hash | Sign::Bang) => {
@@ -422,7 +429,7 @@ impl Parser<'_> {
             let open = self.bump().span;
             self.mark(Mark::Indent);
             self.mark(Mark::Line);
-            let query = self.nested(Self::anonymous)?;
+            let query = self.nested_by(QUERY_NESTING, Self::anonymous)?;
             self.mark(Mark::Dedent);
             self.mark(Mark::Line);
             let brackets = List {

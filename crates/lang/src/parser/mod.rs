@@ -22,6 +22,8 @@ mod on_demand;
 mod pattern;
 mod query;
 mod recover;
+#[cfg(test)]
+mod tests;
 
 use crate::ast::{App, Element, Name, OnDemandQuery, Query, StreamKind, StreamName};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -33,7 +35,7 @@ use layout::Layout;
 pub(crate) use expression::unit_rank;
 
 /// How deep parentheses, calls, annotations and patterns may nest.
-pub const NESTING_MAX: u32 = 120;
+pub const NESTING_MAX: u32 = 64;
 
 /// How deep the tree of one expression may be; a chain of n operators is n deep.
 pub const EXPRESSION_DEPTH_MAX: u32 = 1_000;
@@ -403,14 +405,22 @@ impl<'t> Parser<'t> {
 
     /// Runs `parse` one level deeper, unless that is too deep.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Parser<'t>) -> Parse<T>) -> Parse<T> {
-        if self.nesting >= NESTING_MAX {
+        self.nested_by(1, parse)
+    }
+
+    fn nested_by<T>(
+        &mut self,
+        levels: u32,
+        parse: impl FnOnce(&mut Parser<'t>) -> Parse<T>,
+    ) -> Parse<T> {
+        if self.nesting + levels > NESTING_MAX {
             let message = format!("nested more than {NESTING_MAX} deep");
             let report = fault::error("E0136", self.span(), message, "one level too many");
             return Err(self.report(report.help("split it into several queries")));
         }
-        self.nesting += 1;
+        self.nesting += levels;
         let parsed = parse(self);
-        self.nesting -= 1;
+        self.nesting -= levels;
         parsed
     }
 

@@ -202,7 +202,7 @@ impl Parser<'_> {
 
     /// In the first attempt keywords are names as long as something of an item follows.
     fn is_end_of_items(&self) -> bool {
-        self.strict || !self.peek().is_name() || self.starts_element(0)
+        self.strict || !self.peek().is_name()
     }
 
     fn select_item_missing(&mut self, selector: &Selector) -> Parse<()> {
