@@ -16,6 +16,9 @@ pub struct Inlet {
     message_bytes_max: usize,
 }
 
+const MISSING_PROPERTY: &str = "map the attribute to a property that this source sets, or allow null \
+                                by fail.on.missing.attribute='false'";
+
 /// Longest message that is mapped, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
@@ -53,16 +56,6 @@ impl Inlet {
     pub fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
         let rows = &mut self.rows;
         rows.set_properties(properties);
-        if let Payload::Events(batch) = payload {
-            // Each chunk is a message.
-            for chunk in 0..batch.chunk_count() {
-                let one = batch.slice_chunks(chunk..chunk + 1);
-                rows.begin_message(0);
-                self.mapper.map(Payload::Events(&one), properties, rows);
-                rows.end_message();
-            }
-            return self.room();
-        }
         let bytes = match payload {
             Payload::Text(text) => text.len(),
             Payload::Bytes(bytes) => bytes.len(),
@@ -75,6 +68,8 @@ impl Inlet {
                 self.message_bytes_max
             );
             rows.reject_message(payload, cause, "send smaller messages");
+        } else if let Some(cause) = rows.missing_property().map(str::to_owned) {
+            rows.reject_message(payload, cause, MISSING_PROPERTY);
         } else {
             self.mapper.map(payload, properties, rows);
         }
@@ -84,8 +79,19 @@ impl Inlet {
 
     /// Maps lines, each a message of its own, until the rows are full or no line is left.
     pub fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room {
-        self.rows.set_properties(properties);
-        self.mapper.map_lines(lines, properties, &mut self.rows);
+        let rows = &mut self.rows;
+        rows.set_properties(properties);
+        let Some(cause) = rows.missing_property().map(str::to_owned) else {
+            self.mapper.map_lines(lines, properties, rows);
+            return self.room();
+        };
+        while !rows.is_full() {
+            let Some(line) = lines.next_line() else { break };
+            rows.begin_message(line.len());
+            rows.set_place(lines.line(), lines.start());
+            rows.reject_message(Payload::Text(line), cause.as_str(), MISSING_PROPERTY);
+            rows.end_message();
+        }
         self.room()
     }
 

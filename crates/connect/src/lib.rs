@@ -15,6 +15,7 @@ pub mod inlet;
 pub mod mapper;
 pub mod message;
 pub mod outlet;
+pub mod pattern;
 pub mod rdbms;
 pub mod rows;
 pub mod template;

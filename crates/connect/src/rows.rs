@@ -293,9 +293,6 @@ impl Rows {
         if added == 0 {
             return;
         }
-        if !self.from_properties.is_empty() && self.lacks_property() {
-            return;
-        }
         if added > 1 || !self.ends.is_empty() {
             self.end_chunks(added);
         }
@@ -315,54 +312,12 @@ impl Rows {
         }
     }
 
-    /// Takes the message back when a property that it needs is missing or of no use.
-    fn lacks_property(&mut self) -> bool {
-        let Some(cause) = self
-            .from_properties
+    /// Why no message with these properties can be taken: one that an attribute needs is missing or
+    /// of no use.
+    pub fn missing_property(&self) -> Option<&str> {
+        self.from_properties
             .iter()
-            .find_map(|from| from.value.as_ref().err().cloned())
-        else {
-            return false;
-        };
-        let payload = self.row_text(self.message);
-        self.abort_message();
-        self.push_rejected(Rejected::new(
-            &payload,
-            cause,
-            "map the attribute to a property that this source sets, or allow null by \
-             fail.on.missing.attribute='false'",
-        ));
-        true
-    }
-
-    fn row_text(&mut self, row: usize) -> String {
-        let batch = self.peek(row);
-        let mut text = String::new();
-        for value in &batch {
-            if !text.is_empty() {
-                text.push_str(", ");
-            }
-            event::text::write_value(&mut text, value);
-        }
-        text
-    }
-
-    /// Values of a row, for a report; the columns are rebuilt.
-    fn peek(&mut self, row: usize) -> Vec<Value> {
-        let taken = std::mem::replace(&mut self.columns, builders(&self.schema));
-        taken
-            .into_iter()
-            .zip(&mut self.columns)
-            .map(|(builder, fresh)| {
-                let column = builder.finish();
-                fresh.extend(&column, 0..column.len());
-                if row < column.len() {
-                    column.value(row)
-                } else {
-                    Value::Null
-                }
-            })
-            .collect()
+            .find_map(|from| from.value.as_ref().err().map(String::as_str))
     }
 
     /// The rows so far as one batch; `None` when there are none.
@@ -425,6 +380,35 @@ impl Rows {
     #[inline]
     pub fn commit_row(&mut self) {
         self.len += 1;
+    }
+
+    /// Appends events column by column, with their timestamps and chunks. The batch has a column for
+    /// each attribute, or more.
+    pub fn extend_events(&mut self, batch: &Batch) {
+        for (to, from) in self.columns.iter_mut().zip(&batch.columns) {
+            to.extend(from, 0..batch.len);
+        }
+        if !matches!(batch.times, Times::Same(NO_TIME)) || !self.times.is_empty() {
+            self.times.resize(self.len, NO_TIME);
+            self.times
+                .extend((0..batch.len).map(|row| batch.times.at(row)));
+        }
+        let before = self.len as u32;
+        self.len += batch.len;
+        let Chunks::EachRow = batch.chunks else {
+            if self.ends.is_empty() {
+                self.ends.extend(1..=before);
+            }
+            let chunks = (0..batch.chunk_count()).map(|chunk| batch.chunk(chunk));
+            self.ends.extend(
+                chunks
+                    .filter(|c| !c.is_empty())
+                    .map(|c| before + c.end as u32),
+            );
+            self.message = self.len;
+            return;
+        };
+        self.split();
     }
 
     /// Takes back what was pushed since the last row.

@@ -222,3 +222,87 @@ pub fn push_text(column: &mut ColumnBuilder, ty: Type, text: &str) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_as_java_parses_them() {
+        fn check(text: &str, expect: Option<i64>) {
+            assert_eq!(parse_long(text), expect, "{text:?}");
+            assert_eq!(parse_long_slow(text), expect, "{text:?}, slow");
+        }
+        check("0", Some(0));
+        check("+7", Some(7));
+        check("-007", Some(-7));
+        check("9223372036854775807", Some(i64::MAX));
+        check("-9223372036854775808", Some(i64::MIN));
+        check("9223372036854775808", None);
+        check("000000000000000000000000000001", Some(1));
+        check("١٢", Some(12));
+        for bad in [
+            "", "-", "+", " 1", "1 ", "1.0", "1L", "1e3", "--1", "0x1", "½",
+        ] {
+            check(bad, None);
+        }
+        assert_eq!(parse_int("2147483648"), None);
+        assert_eq!(parse_int("-2147483648"), Some(i32::MIN));
+    }
+
+    #[test]
+    fn real_numbers_as_java_parses_them() {
+        fn check(text: &str, expect: Option<f64>) {
+            let found = parse_double(text);
+            let same = match (found, expect) {
+                (Some(a), Some(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+                (a, b) => a == b,
+            };
+            assert!(same, "{text:?}: {found:?}");
+        }
+        check("55.6", Some(55.6));
+        check(" 1.5d ", Some(1.5));
+        check("\t-.5F\n", Some(-0.5));
+        check("5.", Some(5.0));
+        check("+1e-3", Some(0.001));
+        check("-0", Some(-0.0));
+        check("1e400", Some(f64::INFINITY));
+        check("NaN", Some(f64::NAN));
+        check("-Infinity", Some(f64::NEG_INFINITY));
+        check("0x1.8p1", Some(3.0));
+        check("0X.8P0d", Some(0.5));
+        check(
+            "123456789012345678901234567890",
+            Some(123456789012345678901234567890.0),
+        );
+        for bad in [
+            "", " ", ".", "-", "inf", "nan", "infinity", "1.5x", "1,5", "1e", "0x1", "--1", "+-1",
+            "1_0", "1dd",
+        ] {
+            check(bad, None);
+        }
+        assert_eq!(parse_float("55.6"), Some(55.6f32));
+        assert_eq!(parse_float("16777217"), Some(16777216.0));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_of_decimals_is_exact(whole in 0u64..1_000_000_000, fraction in "[0-9]{0,6}", minus: bool) {
+            let text = format!("{}{whole}.{fraction}", if minus { "-" } else { "" });
+            let expect: f64 = text.trim_end_matches('.').parse().expect("a number");
+            proptest::prop_assert_eq!(parse_double(&text).map(f64::to_bits), Some(expect.to_bits()));
+        }
+
+        #[test]
+        fn whole_numbers_come_back(value: i64) {
+            proptest::prop_assert_eq!(parse_long(&value.to_string()), Some(value));
+        }
+
+        #[test]
+        fn any_text_is_a_number_or_none(text: String) {
+            proptest::prop_assert_eq!(parse_long(&text), parse_long_slow(&text));
+            parse_double(&text);
+            parse_float(&text);
+        }
+    }
+}
