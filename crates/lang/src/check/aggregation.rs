@@ -215,22 +215,13 @@ impl Checker<'_> {
             Durations::List(list) => list.iter().collect(),
         };
         let mut fine = Vec::new();
-        for duration in listed {
-            if duration.value == Duration::Weeks {
-                self.report(
-                    error(
-                        code::WEEKS,
-                        Kind::Type,
-                        duration.span,
-                        "an aggregation has no weeks",
-                        "not a duration of an aggregation",
-                    )
-                    .help("use days, or months"),
-                );
-            } else {
-                fine.push(duration.value);
-            }
-        }
+        // The parser has reported weeks.
+        fine.extend(
+            listed
+                .iter()
+                .map(|d| d.value)
+                .filter(|d| *d != Duration::Weeks),
+        );
         if let (Durations::Range(from, to), true) = (durations, fine.len() == 2) {
             if from.value > to.value {
                 self.report(

@@ -260,11 +260,11 @@ impl Checker<'_> {
                 }
             } else if annotation.is("store") {
                 self.report(
-                    error(
-                        code::ANNOTATION_HERE,
+                    warning(
+                        code::ANNOTATION_WITHOUT_EFFECT,
                         Kind::Option,
                         annotation.span,
-                        "'@store' belongs to a table, not to a stream",
+                        "'@store' of a stream has no effect",
                         "a stream keeps nothing",
                     )
                     .help("define a table with it, and insert into the table"),

@@ -1,7 +1,5 @@
 //! Definitions of streams, tables, named windows, triggers and script functions.
 
-use std::collections::HashMap;
-
 use event::Type;
 
 use crate::ast::{self, Element, EventType, StreamKind};
@@ -29,7 +27,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The attributes of a definition; a repeated name is reported and left out.
+    /// The attributes of a definition. The parser has reported repeated names.
     fn shape_of(
         &mut self,
         name: &ast::StreamName,
@@ -38,25 +36,14 @@ impl Checker<'_> {
     ) -> Shape {
         let mut shape = Shape::from(name);
         shape.is_open = self.has_syntax_fault(span);
-        let mut seen: HashMap<&str, Span> = HashMap::new();
         for attribute in attributes {
-            let text = attribute.name.text.as_str();
-            if let Some(first) = seen.get(text) {
-                self.report(
-                    error(
-                        code::DUPLICATE_ATTRIBUTE,
-                        Kind::Name,
-                        attribute.name.span,
-                        format!("'{}' has two attributes '{text}'", shape.name),
-                        "defined a second time",
-                    )
-                    .related(*first, "first defined here")
-                    .help("give one of them another name"),
+            if shape.index_of(&attribute.name.text).is_none() {
+                shape.push(
+                    &attribute.name.text,
+                    Some(attribute.ty),
+                    attribute.name.span,
                 );
-                continue;
             }
-            seen.insert(text, attribute.name.span);
-            shape.push(text, Some(attribute.ty), attribute.name.span);
         }
         shape
     }

@@ -10,7 +10,6 @@
 mod aggregation;
 mod annotations;
 mod call;
-mod code;
 mod definitions;
 mod expr;
 mod join;
@@ -36,6 +35,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::plan::{PartitionId, Plan, StreamId};
 use crate::span::Span;
 
+pub(crate) use crate::codes::check as code;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
 
 /// What the checker must know beside the app.
@@ -55,7 +55,7 @@ pub struct CheckConfig {
 /// The outcome of a check.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// `None` if a diagnostic is an error.
+    /// `None` if a diagnostic is an error, the parser's included.
     pub plan: Option<Plan>,
     /// In the order of the text.
     pub diagnostics: Vec<Diagnostic>,
@@ -153,14 +153,22 @@ impl<'a> Checker<'a> {
     }
 
     fn finish(mut self) -> Checked {
-        self.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
-        self.diagnostics.dedup();
-        let is_refused = self
+        let is_faulty = self
             .diagnostics
             .iter()
             .any(|d| d.severity == Severity::Error);
+        // Where the parser found something, it has said what; the rest would be noise.
+        let faults = &self.config.syntax_faults;
+        self.diagnostics.retain(|d| {
+            !faults
+                .iter()
+                .any(|f| f.start >= d.span.start && f.end <= d.span.end && f.start < d.span.end)
+        });
+        self.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+        self.diagnostics.dedup();
+        let is_whole = !is_faulty && self.config.syntax_faults.is_empty();
         Checked {
-            plan: (!is_refused).then_some(self.plan),
+            plan: is_whole.then_some(self.plan),
             diagnostics: self.diagnostics,
         }
     }

@@ -28,18 +28,6 @@ impl Checker<'_> {
         });
         self.partition = Some(id);
         self.inner_streams = Names::default();
-        if partition.queries.is_empty() && !self.has_syntax_fault(partition.span) {
-            self.report(
-                error(
-                    code::EMPTY_PARTITION,
-                    Kind::Type,
-                    partition.span,
-                    "a partition needs at least one query",
-                    "no query inside",
-                )
-                .help("put queries between 'begin' and 'end'"),
-            );
-        }
         for query in &partition.queries {
             if let Some(query) = self.query(query) {
                 self.plan.partitions[id].queries.push(query);

@@ -121,7 +121,6 @@ impl Checker<'_> {
     ) -> Option<Vec<plan::Handler>> {
         let mut checked = Vec::new();
         let mut is_faulty = false;
-        let mut window: Option<Span> = None;
         for handler in handlers {
             let scope = Scope::one(row.clone(), "the filter");
             let handler = match handler {
@@ -143,8 +142,7 @@ impl Checker<'_> {
                     function.map(plan::Handler::Function)
                 }
                 ast::Handler::Window(call) => {
-                    self.window_is_allowed(call, from, reads, window);
-                    window = Some(call.span);
+                    self.window_is_allowed(call, from, reads);
                     self.window_call(call, &scope.at("the window"))
                         .map(plan::Handler::Window)
                 }
@@ -157,26 +155,7 @@ impl Checker<'_> {
         (!is_faulty).then_some(checked)
     }
 
-    fn window_is_allowed(
-        &mut self,
-        call: &ast::Call,
-        from: Option<From>,
-        reads: Reads,
-        earlier: Option<Span>,
-    ) {
-        if let Some(first) = earlier {
-            self.report(
-                error(
-                    code::SECOND_WINDOW,
-                    Kind::Type,
-                    call.span,
-                    "a stream can have one window only",
-                    "a second window",
-                )
-                .related(first, "the first window")
-                .help("insert the events of the first window into a stream, and put the second window on that"),
-            );
-        }
+    fn window_is_allowed(&mut self, call: &ast::Call, from: Option<From>, reads: Reads) {
         let what = match from {
             Some(From::Window(_)) => "a named window is a window already",
             Some(From::Table(_)) => "a table takes no window",

@@ -1,6 +1,7 @@
 //! The pages behind `headwater explain E0123`: what each code means, why, and how to mend it, with
 //! an example that fails and one that does not. The tests run both.
 
+pub mod check;
 pub mod option;
 mod syntax;
 
@@ -54,7 +55,7 @@ impl CodePage {
     }
 
     /// The examples are on-demand queries.
-    const fn on_demand(mut self) -> CodePage {
+    pub(crate) const fn on_demand(mut self) -> CodePage {
         self.example = Example::OnDemand;
         self
     }
@@ -69,7 +70,16 @@ impl CodePage {
 }
 
 /// The slices of all areas; each is ordered by code.
-const AREAS: &[&[CodePage]] = &[syntax::CODES, option::CODES];
+const AREAS: &[&[CodePage]] = &[
+    syntax::CODES,
+    option::CODES,
+    check::AREAS[0],
+    check::AREAS[1],
+    check::AREAS[2],
+    check::AREAS[3],
+    check::AREAS[4],
+    check::AREAS[5],
+];
 
 const fn total(areas: &[&[CodePage]]) -> usize {
     let mut sum = 0;

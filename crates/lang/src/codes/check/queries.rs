@@ -1,0 +1,169 @@
+//! E06xx and E08xx: patterns, clauses, joins and partitions.
+
+use crate::codes::CodePage;
+
+#[rustfmt::skip] // one page after the other, as in a book
+pub(super) const CODES: &[CodePage] = &[
+    CodePage::new(
+        super::REFERENCE_TAKEN,
+        "two inputs have one name",
+        "Two events of a pattern, or both sides of a join, are named alike. The name means the \
+         first of them.",
+        "Give the other one another name.",
+        "define stream S (a int);\n\
+         from every e=S[a == 1] -> e=S[a == 2] select e.a as a insert into Out;",
+        "define stream S (a int);\n\
+         from every e=S[a == 1] -> f=S[a == 2] select e.a as a, f.a as b insert into Out;",
+    ),
+    CodePage::new(
+        super::LATER_EVENT,
+        "a filter looks at a later event",
+        "When the filter of an element runs, the elements after it have matched nothing yet.",
+        "Move the condition to the filter of the later event.",
+        "define stream S (a int);\n\
+         from every e1=S[a < e2.a] -> e2=S select e1.a as a, e2.a as b insert into Out;",
+        "define stream S (a int);\n\
+         from every e1=S -> e2=S[e1.a < a] select e1.a as a, e2.a as b insert into Out;",
+    ),
+    CodePage::new(
+        super::BAD_COUNT,
+        "a count that cannot be reached",
+        "The least number of events is above the most, or the most is none.",
+        "Write the smaller number first.",
+        "define stream S (a int);\n\
+         from every e=S<5:2> select e[0].a as a insert into Out;",
+        "define stream S (a int);\n\
+         from every e=S<2:5> select e[0].a as a insert into Out;",
+    ),
+    CodePage::new(
+        super::SELECTED_TWICE,
+        "two selected attributes have one name",
+        "What is selected becomes a row, and each of its attributes needs a name of its own.",
+        "Rename one with 'as'.",
+        "define stream S (a int, b int);\n\
+         from S select a, b as a insert into Out;",
+        "define stream S (a int, b int);\n\
+         from S select a, b as c insert into Out;",
+    ),
+    CodePage::new(
+        super::SELECT_ALL_CLASH,
+        "'select *' selects a name twice",
+        "Without a list, all attributes of all inputs are selected, and two inputs have one of \
+         the same name.",
+        "Name the attributes, and rename one of the two with 'as'.",
+        "define stream S (a int);\n\
+         define table T (a int, b string);\n\
+         from S join T on S.a == T.a select * insert into Out;",
+        "define stream S (a int);\n\
+         define table T (a int, b string);\n\
+         from S join T on S.a == T.a select S.a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::WINDOW_HERE,
+        "no window can stand here",
+        "A named window keeps its events already, and a stream of a pattern has 'within'.",
+        "Remove the window.",
+        "define window W (a int) length(5);\n\
+         from W#window.length(2) select a insert into Out;",
+        "define window W (a int) length(5);\n\
+         from W select a insert into Out;",
+    ),
+    CodePage::new(
+        super::SNAPSHOT_EVENTS,
+        "a snapshot of a part of the events",
+        "'output snapshot' follows what enters and what leaves, so it needs all events.",
+        "Write 'insert all events into', or leave the kind of events out.",
+        "define stream S (a int);\n\
+         from S#window.length(5) select a output snapshot every 1 sec \
+         insert expired events into Out;",
+        "define stream S (a int);\n\
+         from S#window.length(5) select a output snapshot every 1 sec insert into Out;",
+    ),
+    CodePage::new(
+        super::STATIC_JOIN,
+        "a join that nothing starts",
+        "Tables and aggregations send no events; one side of a join must be a stream or a window.",
+        "Join a stream with each of them, or ask with an on-demand query.",
+        "define table T (a int);\n\
+         define table U (b int);\n\
+         from T join U on T.a == U.b select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define table U (b int);\n\
+         from S join U on S.a == U.b select a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::STATIC_TRIGGER,
+        "'unidirectional' at a table",
+        "The side that is marked starts the join alone, and a table sends no events.",
+        "Mark the stream, or leave the mark out.",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T unidirectional on S.a == T.b select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S unidirectional join T on S.a == T.b select a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::HANDLER_ON_TABLE,
+        "a filter or function on a table in a join",
+        "The rows of a table are looked up, they do not pass by.",
+        "Put the condition into 'on'.",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T[b > 5] on S.a == T.b select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T on S.a == T.b and T.b > 5 select a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::RANGE_HERE,
+        "'within … per …' without an aggregation",
+        "'within' and 'per' choose the buckets of an aggregation.",
+        "Leave them out; a window says how long events of a stream are kept.",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T on S.a == T.b within '2024-**-** **:**:**' per 'days' \
+         select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T on S.a == T.b select a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::RANGE_MISSING,
+        "an aggregation without 'within … per …'",
+        "Reading an aggregation needs the time and the duration of its buckets.",
+        "Add both.",
+        "define stream S (a int);\n\
+         define aggregation A from S select sum(a) as total aggregate every sec ... day;\n\
+         from S join A select total insert into Out;",
+        "define stream S (a int);\n\
+         define aggregation A from S select sum(a) as total aggregate every sec ... day;\n\
+         from S join A within '2024-**-** **:**:**' per 'days' select total insert into Out;",
+    ),
+    CodePage::new(
+        super::ANONYMOUS_INPUT,
+        "a query inside 'from'",
+        "Siddhi's grammar knows queries inside 'from (…)', but refuses every app that has one.",
+        "Let the inner query insert into a stream, and read that.",
+        "define stream S (a int);\n\
+         from (from S[a > 5] select a return) select a insert into Out;",
+        "define stream S (a int);\n\
+         from S[a > 5] select a insert into Large;\n\
+         from Large select a insert into Out;",
+    ),
+    CodePage::new(
+        super::NOT_SEARCHABLE,
+        "a side of a join that finds nothing",
+        "Some windows keep their events in a form that cannot be searched, so the other side of \
+         the join finds none.",
+        "Use another window, or make this side 'unidirectional'.",
+        "define stream S (a int);\n\
+         define stream T (b int);\n\
+         from S#window.cron('0 * * * * ?') join T#window.length(5) on S.a == T.b \
+         select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define stream T (b int);\n\
+         from S#window.timeBatch(1 min) join T#window.length(5) on S.a == T.b \
+         select a, b insert into Out;",
+    ),
+];

@@ -1,0 +1,43 @@
+//! E09xx: what is not there, and what does not run yet.
+
+use crate::codes::CodePage;
+
+#[rustfmt::skip] // one page after the other, as in a book
+pub(super) const CODES: &[CodePage] = &[
+    CodePage::new(
+        super::UNSUPPORTED_COMPONENT,
+        "a function or language that is not supported",
+        "The app calls a function of a namespace that Headwater does not have, or has a script \
+         in a language other than javascript.",
+        "Use what `headwater connectors` and the reference list; sources, sinks and stores have a \
+         code of their own, E0501.",
+        "define stream S (a string);\n\
+         from S select tensor:predict(a) as p insert into Out;",
+        "define stream S (a string);\n\
+         from S select str:upper(a) as p insert into Out;",
+    ),
+    CodePage::new(
+        super::COMPONENT_PENDING,
+        "a component that does not run yet",
+        "The component and its options are known, so that the app can be checked, but its code is \
+         not there. `run` refuses the app, and so does `check --runnable`.",
+        "Do without it for now.",
+        "@sink(type='email', username='a', address='a@b.c', password='p', host='h', to='x@y.z', \
+         subject='s', @map(type='text'))\n\
+         define stream S (a string);",
+        "@sink(type='log', @map(type='text'))\n\
+         define stream S (a string);",
+    ),
+    CodePage::new(
+        super::FEATURE_PENDING,
+        "a feature of the language that does not run yet",
+        "The app is right, but the engine does not run this part of the language. `run` refuses \
+         the app, and so does `check --runnable`.",
+        "Do without it for now.",
+        "define stream S (a int);\n\
+         define trigger T at every 5 sec;\n\
+         from S select a insert into Out;",
+        "define stream S (a int);\n\
+         from S select a insert into Out;",
+    ),
+];
