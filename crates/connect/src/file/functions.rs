@@ -301,10 +301,19 @@ pub fn rename_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Names of copies that are not whole yet; no source reads them.
+const PART_PREFIX: &str = ".";
+const PART_SUFFIX: &str = ".part";
+
+/// Is this the name of a copy that is being made?
+pub fn is_part(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(PART_PREFIX) && name.ends_with(PART_SUFFIX)
+}
+
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let part = to.with_file_name(format!("{PART_PREFIX}{name}{PART_SUFFIX}"));
     let copied = fs::copy(from, &part)
         .and_then(|_| fs::File::open(&part)?.sync_all())
         .and_then(|()| fs::rename(&part, to));

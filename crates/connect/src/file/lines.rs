@@ -126,10 +126,6 @@ impl LineReader {
         })
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
     /// Byte in the file up to which everything has been given out.
     pub fn offset(&self) -> u64 {
         self.offset
@@ -389,7 +385,7 @@ fn last_line_start(lines: &[u8]) -> Option<usize> {
 }
 
 /// `\n`, `\r\n` and lone `\r` in these bytes.
-fn line_ends(bytes: &[u8]) -> u64 {
+pub(super) fn line_ends(bytes: &[u8]) -> u64 {
     let mut count = memchr_iter(b'\n', bytes).count();
     if memchr(b'\r', bytes).is_some() {
         count += memchr_iter(b'\r', bytes)

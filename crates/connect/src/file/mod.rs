@@ -4,7 +4,41 @@
 //! after a crash both go on from the last checkpoint. Never: remote file systems; their URIs are
 //! refused with the way out.
 
+mod action;
+mod cron;
 pub mod effects;
 pub mod functions;
 pub mod lines;
+mod options;
+pub mod position;
+mod reading;
+mod records;
+mod source;
+#[cfg(test)]
+mod tests;
 pub mod uri;
+
+use lang::catalog::connectors::file::CONNECTORS;
+use lang::spec::ConnectorSpec;
+
+use crate::component::{Connector, PayloadKind, Source, SourceSetup};
+use crate::error::Error;
+
+/// `@source(type='file')` and `@sink(type='file')`.
+pub const FILE: FileConnector = FileConnector;
+
+pub struct FileConnector;
+
+impl Connector for FileConnector {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        CONNECTORS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Ok(Box::new(source::FileSource::new(setup)?))
+    }
+}
