@@ -6,10 +6,34 @@
 //! Promises: a message that cannot be read is rejected with its place, cause and remedy, and its
 //! neighbours go on; size, depth and time are bounded for any input. Never: I/O, clocks, threads.
 
+pub mod csv;
+pub mod json;
+pub mod keyvalue;
+pub mod pass_through;
+pub mod scalar;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod text;
+
+use std::fmt::Write;
+
+use event::column::View;
+use event::{Batch, Chunks, Column, Schema, Times, Type};
+use lang::plan::Mapping;
+
 use crate::component::Mapper;
+use crate::error::Error;
+use crate::rows::PROPERTY_PREFIX;
+use crate::template::names;
 
 /// All mappers that run.
-pub const MAPPERS: &[&dyn Mapper] = &[];
+pub const MAPPERS: &[&dyn Mapper] = &[
+    &csv::Csv,
+    &json::Json,
+    &keyvalue::KeyValue,
+    &pass_through::PassThrough,
+    &text::Text,
+];
 
 /// The mapper of a name, as in `@map(type='…')`.
 pub fn find(name: &str) -> Option<&'static dyn Mapper> {
@@ -19,23 +43,149 @@ pub fn find(name: &str) -> Option<&'static dyn Mapper> {
         .find(|mapper| mapper.specs().iter().any(|spec| spec.name == name))
 }
 
-pub mod scalar;
+/// An attribute that the payload fills.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Field {
+    /// Index of the attribute.
+    pub column: usize,
+    pub name: String,
+    pub ty: Type,
+    /// What it is read from; its own name in default mapping.
+    pub from: String,
+}
 
-use std::fmt::Write;
+/// The attributes that a source mapper fills.
+pub(crate) struct Fields {
+    pub list: Vec<Field>,
+    /// No `@attributes`, or all of them are transport properties.
+    pub is_default: bool,
+}
 
-use event::Column;
-use event::column::View;
+impl Fields {
+    pub fn of(mapping: &Mapping, schema: &Schema) -> Fields {
+        let is_property = |from: &str| from.trim().starts_with(PROPERTY_PREFIX);
+        let is_default = mapping.attributes.iter().all(|from| is_property(from));
+        let list = schema
+            .attributes
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| is_default || !is_property(&mapping.attributes[*i]))
+            .map(|(column, attribute)| Field {
+                column,
+                name: attribute.name.clone(),
+                ty: attribute.ty,
+                from: if is_default {
+                    attribute.name.clone()
+                } else {
+                    mapping.attributes[column].trim().to_owned()
+                },
+            })
+            .collect();
+        Fields { list, is_default }
+    }
+}
+
+/// Options of a mapper, with the name of the component for messages.
+pub(crate) struct Options<'a> {
+    mapping: &'a Mapping,
+    pub component: String,
+}
+
+impl<'a> Options<'a> {
+    pub fn of_source(mapping: &'a Mapping) -> Options<'a> {
+        Options {
+            mapping,
+            component: format!("source mapper '{}'", mapping.ty),
+        }
+    }
+
+    pub fn of_sink(mapping: &'a Mapping) -> Options<'a> {
+        Options {
+            mapping,
+            component: format!("sink mapper '{}'", mapping.ty),
+        }
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.mapping.option(name)
+    }
+
+    /// `Boolean.parseBoolean` of the option.
+    pub fn bool(&self, name: &str, default: bool) -> bool {
+        self.text(name).map_or(default, scalar::parse_bool)
+    }
+
+    pub fn refused(&self, message: impl Into<String>) -> Error {
+        Error::refused(self.component.clone(), message)
+    }
+
+    /// The one template of `@payload`, where there is one. The name of an attribute alone would send
+    /// an object, which text formats refuse (as Siddhi does when the app is made).
+    pub fn payload(&self, schema: &Schema) -> Result<Option<&'a str>, Error> {
+        match self.mapping.payload.as_slice() {
+            [] => Ok(None),
+            [(_, text)] if schema.index_of(text.trim()).is_some() => Err(self.refused(format!(
+                "@payload('{text}') is an attribute alone; write '{{{{{}}}}}'",
+                text.trim()
+            ))),
+            [(_, text)] => Ok(Some(text)),
+            more => Err(self.refused(format!(
+                "@payload has {} entries; write one template",
+                more.len()
+            ))),
+        }
+    }
+
+    pub fn no_attribute(&self, name: &str, schema: &Schema) -> Error {
+        self.refused(format!(
+            "stream '{}' has no attribute '{name}'; use one of {}",
+            schema.name,
+            names(schema)
+        ))
+    }
+}
+
+/// Some rows of a batch as one chunk.
+pub(crate) fn pick(batch: &Batch, rows: &[u32]) -> Batch {
+    let first = rows.first().map_or(0, |&row| row as usize);
+    let is_run = rows
+        .iter()
+        .enumerate()
+        .all(|(i, &row)| row as usize == first + i);
+    let columns = if is_run {
+        batch
+            .columns
+            .iter()
+            .map(|column| column.slice(first, rows.len()))
+            .collect()
+    } else {
+        batch
+            .columns
+            .iter()
+            .map(|column| column.gather(rows))
+            .collect()
+    };
+    let times = match &batch.times {
+        Times::Same(time) => Times::Same(*time),
+        times => Times::per_row(rows.iter().map(|&row| times.at(row as usize)).collect()),
+    };
+    let clock = rows.first().map_or(0, |&row| times.at(row as usize));
+    Batch::new(columns, rows.len(), times, Chunks::One, clock)
+}
 
 /// Appends Java's text form of a value that is not null.
 pub(crate) fn write_value(out: &mut String, column: &Column, row: usize) {
-    let written = match column.view() {
-        View::Bool(v) => write!(out, "{}", v[row]),
-        View::Int(v) => write!(out, "{}", v[row]),
-        View::Long(v) => write!(out, "{}", v[row]),
-        View::Float(v) => return event::text::write_float(out, v[row]),
-        View::Double(v) => return event::text::write_double(out, v[row]),
-        View::Str(v) => return out.push_str(v.get(row)),
-        View::Any(v) => return event::text::write_value(out, &v[row]),
-    };
-    written.expect("writing to a string cannot fail");
+    match column.view() {
+        View::Bool(v) => out.push_str(if v[row] { "true" } else { "false" }),
+        View::Int(v) => write_long(out, i64::from(v[row])),
+        View::Long(v) => write_long(out, v[row]),
+        View::Float(v) => event::text::write_float(out, v[row]),
+        View::Double(v) => event::text::write_double(out, v[row]),
+        View::Str(v) => out.push_str(v.get(row)),
+        View::Any(v) => event::text::write_value(out, &v[row]),
+    }
+}
+
+fn write_long(out: &mut String, value: i64) {
+    write!(out, "{value}").expect("writing to a string cannot fail");
 }

@@ -1,0 +1,419 @@
+//! JSON to rows.
+
+use std::borrow::Cow;
+
+use event::{ColumnBuilder, Type, Value};
+
+use super::flat::Flat;
+use super::path::{Found, Path};
+use super::tree::{self, Elements, Node};
+use crate::component::{Payload, SourceMapper, SourceMapperSetup};
+use crate::error::Error;
+use crate::mapper::{Field, Fields, Options, scalar};
+use crate::rows::{Properties, Rows};
+
+/// Name of the object that may be put around an event.
+pub(super) const EVENT: &str = "event";
+
+pub(super) struct Source {
+    way: Way,
+    allows_null: bool,
+    is_split: bool,
+}
+
+enum Way {
+    Default {
+        fields: Vec<Field>,
+        flat: Flat,
+    },
+    Custom {
+        enclosing: Path,
+        fields: Vec<(Field, Path)>,
+    },
+}
+
+/// Why an event is not taken, and what to do.
+type Refusal = (Cow<'static, str>, &'static str);
+
+const MISSING: &str = "send all attributes, or allow null by fail.on.missing.attribute='false'";
+const NO_JSON: &str = "send strict JSON";
+
+impl Source {
+    pub fn new(setup: &SourceMapperSetup<'_>) -> Result<Source, Error> {
+        let options = Options::of_source(setup.mapping);
+        let allows_null = !options.bool("fail.on.missing.attribute", true);
+        let fields = Fields::of(setup.mapping, setup.schema);
+        let way = if fields.is_default {
+            Way::Default {
+                flat: Flat::new(&fields.list, allows_null),
+                fields: fields.list,
+            }
+        } else {
+            let path = |text: &str| Path::new(text).map_err(|cause| options.refused(cause));
+            Way::Custom {
+                enclosing: path(options.text("enclosing.element").unwrap_or("$"))?,
+                fields: fields
+                    .list
+                    .into_iter()
+                    .map(|field| {
+                        let path = path(&field.from)?;
+                        Ok((field, path))
+                    })
+                    .collect::<Result<_, Error>>()?,
+            }
+        };
+        Ok(Source {
+            way,
+            allows_null,
+            is_split: !options.bool("event.grouping.enabled", true),
+        })
+    }
+
+    fn map_text(&self, text: &str, rows: &mut Rows) {
+        if let Way::Default { flat, .. } = &self.way {
+            if flat.push(text, rows) {
+                return;
+            }
+            rows.abort_row();
+        }
+        self.map_slowly(text, rows);
+    }
+
+    /// Without the short way.
+    pub(super) fn map_slowly(&self, text: &str, rows: &mut Rows) {
+        match &self.way {
+            Way::Default { fields, .. } => match Elements::new(text) {
+                Some(elements) => self.map_list(fields, text, elements, rows),
+                None => self.map_single(fields, text, rows),
+            },
+            Way::Custom { enclosing, fields } => self.map_custom(enclosing, fields, text, rows),
+        }
+        if self.is_split {
+            rows.split();
+        }
+    }
+
+    fn map_single(&self, fields: &[Field], text: &str, rows: &mut Rows) {
+        let outcome = tree::parse(text)
+            .map_err(|fault| (fault.to_string().into(), NO_JSON))
+            .and_then(|document| push_single(&document, fields, self.allows_null, rows));
+        match outcome {
+            Ok(()) => rows.commit_row(),
+            Err((cause, remedy)) => rows.reject_message(Payload::Text(text), cause, remedy),
+        }
+    }
+
+    fn map_list(&self, fields: &[Field], text: &str, mut elements: Elements<'_>, rows: &mut Rows) {
+        // A document that breaks off takes all its events with it; hence it is read once before.
+        if let Err(fault) = tree::validate(text) {
+            return rows.reject_message(Payload::Text(text), fault.to_string(), NO_JSON);
+        }
+        while let Some(element) = elements.next_element() {
+            let (part, node) = match element {
+                Ok(element) => element,
+                Err(fault) => {
+                    return rows.reject_message(Payload::Text(text), fault.to_string(), NO_JSON);
+                }
+            };
+            match push_element(&node, fields, self.allows_null, rows) {
+                Ok(()) => rows.commit_row(),
+                Err((cause, remedy)) => rows.reject_row(part, cause, remedy),
+            }
+        }
+    }
+
+    fn map_custom(&self, enclosing: &Path, fields: &[(Field, Path)], text: &str, rows: &mut Rows) {
+        let document = match tree::parse(text) {
+            Ok(document) => document,
+            Err(fault) => {
+                return rows.reject_message(Payload::Text(text), fault.to_string(), NO_JSON);
+            }
+        };
+        let elements: Vec<&Node<'_>> = match enclosing.find(&document) {
+            Ok(Found::One(Node::List(list))) => list.iter().collect(),
+            Ok(Found::One(node)) => vec![node],
+            Ok(Found::Many(nodes)) => nodes,
+            _ => {
+                return rows.reject_message(
+                    Payload::Text(text),
+                    "the document has no enclosing element",
+                    "check option 'enclosing.element'",
+                );
+            }
+        };
+        for element in elements {
+            match push_custom(element, fields, self.allows_null, rows) {
+                Ok(()) => rows.commit_row(),
+                Err((cause, remedy)) => {
+                    let mut part = String::new();
+                    element.write(&mut part);
+                    rows.reject_row(&part, cause, remedy);
+                }
+            }
+        }
+    }
+}
+
+/// A single object, typed by its tokens (Siddhi's streaming path): unknown names are refused, and
+/// what counts is how many names there are.
+fn push_single(
+    document: &Node<'_>,
+    fields: &[Field],
+    allows_null: bool,
+    rows: &mut Rows,
+) -> Result<(), Refusal> {
+    let Node::Map(entries) = document else {
+        return Err((
+            "the document is no object and no list".into(),
+            "send an object",
+        ));
+    };
+    let entries = match entries.first() {
+        Some((name, Node::Map(inner))) if name.eq_ignore_ascii_case(EVENT) => inner,
+        _ => entries,
+    };
+    if let Some((name, _)) = entries
+        .iter()
+        .find(|(name, _)| fields.iter().all(|f| f.name != *name))
+    {
+        return Err((
+            format!("the stream has no attribute '{name}'").into(),
+            "send attributes of the stream only, or map them by @attributes",
+        ));
+    }
+    if entries.len() != fields.len() && !allows_null {
+        let cause = format!(
+            "the event has {} attributes, the stream {}",
+            entries.len(),
+            fields.len()
+        );
+        return Err((cause.into(), MISSING));
+    }
+    for field in fields {
+        let column = &mut rows.columns()[field.column];
+        let node = entries.iter().rev().find(|(name, _)| *name == field.name);
+        match node {
+            None => column.push_null(),
+            Some((_, node)) => push_token(column, field, node)?,
+        }
+    }
+    Ok(())
+}
+
+fn push_token(column: &mut ColumnBuilder, field: &Field, node: &Node<'_>) -> Result<(), Refusal> {
+    match (field.ty, node) {
+        (_, Node::Null) => column.push_null(),
+        (Type::Bool, Node::Bool(value)) => column.push_bool(*value),
+        (Type::Int | Type::Long, Node::Number(text)) if !Node::is_real(text) => {
+            if !scalar::push_text(column, field.ty, text) {
+                return Err(wrong(field, node));
+            }
+        }
+        (Type::Double, Node::Number(text)) if Node::is_real(text) => {
+            scalar::push_text(column, field.ty, text);
+        }
+        (Type::Float, Node::Number(text)) => {
+            scalar::push_text(column, field.ty, text);
+        }
+        (Type::String, Node::Text(text)) => column.push_str(text),
+        (Type::String, node) => {
+            let mut text = String::new();
+            node.write(&mut text);
+            column.push_str(&text);
+        }
+        (Type::Object, node) => column.push(&object(node).ok_or_else(|| wrong(field, node))?),
+        _ => return Err(wrong(field, node)),
+    }
+    Ok(())
+}
+
+/// A scalar in an OBJECT attribute is an int, a 32-bit float, a text or a bool.
+fn object(node: &Node<'_>) -> Option<Value> {
+    Some(match node {
+        Node::Number(text) if Node::is_real(text) => Value::Float(scalar::parse_float(text)?),
+        Node::Number(text) => Value::Int(scalar::parse_int(text)?),
+        node => node.to_value(),
+    })
+}
+
+fn wrong(field: &Field, node: &Node<'_>) -> Refusal {
+    let mut text = String::new();
+    node.write(&mut text);
+    let remedy = match (field.ty, node) {
+        (Type::Double, Node::Number(_)) => {
+            "write a double with a decimal point (10.0), or map by @attributes, which reads any number"
+        }
+        _ => "send a value of the attribute's type",
+    };
+    (
+        format!(
+            "attribute '{}': {} is no {}",
+            field.name,
+            cut(&text),
+            field.ty
+        )
+        .into(),
+        remedy,
+    )
+}
+
+fn cut(text: &str) -> &str {
+    text.char_indices()
+        .nth(100)
+        .map_or(text, |(end, _)| &text[..end])
+}
+
+/// An element of a list, typed by the texts of its values; names that the stream does not have are
+/// left alone.
+fn push_element(
+    element: &Node<'_>,
+    fields: &[Field],
+    allows_null: bool,
+    rows: &mut Rows,
+) -> Result<(), Refusal> {
+    let (inner, is_wrapped) = match element.get(EVENT) {
+        Some(inner @ Node::Map(_)) => (inner, true),
+        _ => (element, false),
+    };
+    let Node::Map(entries) = inner else {
+        return Err(("an element of the list is no object".into(), "send objects"));
+    };
+    if entries.len() < fields.len() && (!is_wrapped || !allows_null) {
+        let cause = format!(
+            "the event has {} attributes, the stream {}",
+            entries.len(),
+            fields.len()
+        );
+        return Err((cause.into(), MISSING));
+    }
+    for field in fields {
+        let column = &mut rows.columns()[field.column];
+        match inner.get(&field.name) {
+            None if !allows_null => {
+                return Err((
+                    format!("attribute '{}' is missing", field.name).into(),
+                    MISSING,
+                ));
+            }
+            None | Some(Node::Null) => column.push_null(),
+            Some(node @ (Node::List(_) | Node::Map(_))) => {
+                let node_is_text = match field.ty {
+                    Type::Object => {
+                        column.push(&node.to_value());
+                        true
+                    }
+                    _ => false,
+                };
+                if !node_is_text {
+                    return Err(wrong(field, node));
+                }
+            }
+            Some(node) => {
+                if !scalar::push_text(column, field.ty, &plain_text(node)) {
+                    return Err(wrong(field, node));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a scalar as it is written.
+fn plain_text<'n>(node: &'n Node<'_>) -> Cow<'n, str> {
+    match node {
+        Node::Text(text) => Cow::Borrowed(text),
+        Node::Number(text) => Cow::Borrowed(text),
+        node => {
+            let mut text = String::new();
+            node.write(&mut text);
+            Cow::Owned(text)
+        }
+    }
+}
+
+fn push_custom(
+    element: &Node<'_>,
+    fields: &[(Field, Path)],
+    allows_null: bool,
+    rows: &mut Rows,
+) -> Result<(), Refusal> {
+    for (field, path) in fields {
+        let column = &mut rows.columns()[field.column];
+        let found = path.find(element).map_err(|_| {
+            (
+                Cow::from(format!("path '{}' looks at too many values", field.from)),
+                "use a narrower path",
+            )
+        })?;
+        let text = match &found {
+            Found::Missing if allows_null => {
+                column.push_null();
+                continue;
+            }
+            Found::Missing => {
+                let cause = format!("attribute '{}': '{}' finds nothing", field.name, field.from);
+                return Err((cause.into(), MISSING));
+            }
+            Found::One(Node::Null) => {
+                column.push_null();
+                continue;
+            }
+            Found::One(node) => java_text(node),
+            Found::Many(nodes) => {
+                let mut text = String::new();
+                Node::List(nodes.iter().map(|node| (*node).clone()).collect()).write(&mut text);
+                Cow::Owned(text)
+            }
+            Found::Number(number) => Cow::Owned(event::text::to_text(&Value::Double(*number))),
+            Found::Count(count) => Cow::Owned(count.to_string()),
+        };
+        if !scalar::push_text(column, field.ty, &text) {
+            let cause = format!(
+                "attribute '{}': '{}' is no {}",
+                field.name,
+                cut(&text),
+                field.ty
+            );
+            return Err((cause.into(), "send a value of the attribute's type"));
+        }
+    }
+    Ok(())
+}
+
+/// A value as Java prints it once it is parsed: reals in Java's form, lists and objects as JSON.
+fn java_text<'n>(node: &'n Node<'_>) -> Cow<'n, str> {
+    match node {
+        Node::Number(text) if Node::is_real(text) => {
+            let number = fast_float2::parse(text).unwrap_or(f64::NAN);
+            Cow::Owned(event::text::to_text(&Value::Double(number)))
+        }
+        Node::Number("-0") => Cow::Borrowed("0"),
+        node => plain_text(node),
+    }
+}
+
+impl SourceMapper for Source {
+    fn map(&mut self, payload: Payload<'_>, _properties: &Properties, rows: &mut Rows) {
+        match payload {
+            Payload::Text(text) => self.map_text(text, rows),
+            Payload::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.map_text(text, rows),
+                Err(error) => rows.reject_message(payload, error.to_string(), "send UTF-8"),
+            },
+            Payload::Object(Value::Object(event::Object::Bytes(bytes))) => {
+                let bytes = std::sync::Arc::clone(bytes);
+                self.map(Payload::Bytes(&bytes), _properties, rows);
+            }
+            Payload::Object(Value::Str(text)) => self.map_text(text, rows),
+            _ => rows.reject_message(
+                payload,
+                "the message is neither text nor bytes",
+                "send text",
+            ),
+        }
+    }
+
+    fn allows_null(&self) -> bool {
+        self.allows_null
+    }
+}
