@@ -477,6 +477,11 @@ impl Lexer<'_> {
             self.out.diagnostics.push(report);
             return self.push(TokenKind::Keyword(keyword), self.at + len);
         }
+        let is_quote = matches!(found, '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}');
+        if is_quote && self.out.broken.last().is_none_or(|last| last.end < self.at as u32) {
+            // A string was meant: the quotes of this line cannot be paired.
+            self.out.broken.push(Span::new(self.at as u32, self.line_end(self.at) as u32));
+        }
         self.strays += 1;
         if self.strays <= STRAY_REPORTS_MAX {
             self.out

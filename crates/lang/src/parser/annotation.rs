@@ -12,6 +12,7 @@ const ANNOTATION_LIST: List = List {
     item: "an option",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: true,
 };
 
 enum Item {
@@ -53,7 +54,7 @@ impl Parser<'_> {
         while self.is(Sign::At) {
             if self.is_app_annotation() {
                 let span = self.span().to(self.token(3).span);
-                if self.app_annotation().is_ok() {
+                if self.app_annotation().is_ok() && (self.started || self.diagnostics.is_empty()) {
                     let message = "an annotation of the app must stand at its start".to_owned();
                     let report = fault::error("E0123", span, message, "too late");
                     self.report(report.help("move it before the first definition"));
@@ -77,12 +78,13 @@ impl Parser<'_> {
         self.annotation_body(start, name)
     }
 
-    fn annotation_body(&mut self, start: Span, name: Name) -> Parse<Annotation> {
+    pub(super) fn annotation_body(&mut self, start: Span, name: Name) -> Parse<Annotation> {
         let mut elements = Vec::new();
         let mut annotations = Vec::new();
-        if self.is(Sign::OpenParen) {
+        if self.is(Sign::OpenParen) || self.list_without_open(&name) {
             self.mark(Mark::Tight);
-            let open = self.bump().span;
+            let open = self.span();
+            self.eat(Sign::OpenParen);
             let items = self.list(ANNOTATION_LIST, open, |p| p.nested(Self::annotation_item))?;
             for item in items {
                 match item {
@@ -98,6 +100,27 @@ impl Parser<'_> {
             annotations,
             span: self.since(start),
         })
+    }
+
+    /// `@sink type='log')` or `@sinktype='log')`: the bracket is missing, and is reported here.
+    fn list_without_open(&mut self, name: &Name) -> bool {
+        let same_line = !self.starts_line(0);
+        let glued = self.is(Sign::Assign);
+        let follows = matches!(self.peek(), TokenKind::String(1 | 3))
+            || (self.peek().is_name() && self.peek_at(1).is(Sign::Assign));
+        if !same_line || !(glued || follows) {
+            return false;
+        }
+        let gap = self.gap();
+        let message = format!("'(' is missing in the annotation '@{}'", name.text);
+        let label = "the options stand between '(' and ')'";
+        let mut report = fault::error("E0112", gap, message, label);
+        if !glued {
+            report = report.fix(gap, "(");
+        }
+        self.report(report);
+        self.eat(Sign::Assign);
+        true
     }
 
     fn annotation_item(&mut self) -> Parse<Item> {

@@ -1,5 +1,7 @@
 //! The app, its definitions and partitions.
 
+use std::collections::HashMap;
+
 use event::Type;
 
 use super::layout::Mark;
@@ -14,11 +16,13 @@ const ATTRIBUTES: List = List {
     item: "an attribute",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: true,
 };
 const PARTITION_KEYS: List = List {
     item: "a partition key",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: true,
 };
 
 const DEFINITION_KINDS: &[Keyword] = &[
@@ -48,7 +52,9 @@ impl Parser<'_> {
                 continue;
             }
             let before = self.at;
-            if let Some(element) = self.element(&mut app.incomplete) {
+            let element = self.element(&mut app.incomplete);
+            let complete = element.is_some();
+            if let Some(element) = element {
                 match element_span(&element) {
                     (span, true) => {
                         definitions += 1;
@@ -65,7 +71,7 @@ impl Parser<'_> {
             if self.at == before {
                 self.bump();
             }
-            self.element_end();
+            self.element_end(complete);
         }
         let has_errors = self
             .diagnostics
@@ -122,7 +128,7 @@ impl Parser<'_> {
     }
 
     /// Expects `;` or the end of the text behind an element.
-    fn element_end(&mut self) {
+    fn element_end(&mut self, complete: bool) {
         if self.eat(Sign::Semicolon) {
             return;
         }
@@ -130,15 +136,22 @@ impl Parser<'_> {
             self.mark(Mark::Semicolon);
             return;
         }
-        if self.starts_element(0) || self.is_misspelt_start() {
-            let gap = self.gap();
-            let message = format!("';' is missing before {}", self.found());
-            self.report(fault::error("E0111", gap, message, "';' belongs here").fix(gap, ";"));
+        if self.starts_element(0) || self.is_misspelt_start() || self.is_bare_annotation() {
+            // Behind something not understood it is not known what is missing.
+            if complete {
+                self.missing_semicolon();
+            }
             return;
         }
         self.unexpected_after_element();
         self.skip_element();
         self.eat(Sign::Semicolon);
+    }
+
+    fn missing_semicolon(&mut self) {
+        let gap = self.gap();
+        let message = format!("';' is missing before {}", self.found());
+        self.report(fault::error("E0111", gap, message, "';' belongs here").fix(gap, ";"));
     }
 
     fn unexpected_after_element(&mut self) {
@@ -187,14 +200,50 @@ impl Parser<'_> {
         element
     }
 
-    fn element_body(&mut self, annotations: Vec<Annotation>) -> Option<Element> {
-        match self.peek() {
-            TokenKind::Keyword(Keyword::Define) => self.definition(annotations),
-            TokenKind::Keyword(Keyword::From) => self.query(annotations).map(Element::Query),
-            TokenKind::Keyword(Keyword::Partition) => {
-                self.partition(annotations).map(Element::Partition)
+    fn element_body(&mut self, mut annotations: Vec<Annotation>) -> Option<Element> {
+        loop {
+            match self.peek() {
+                TokenKind::Keyword(Keyword::Define) => {
+                    self.started = true;
+                    return self.definition(annotations);
+                }
+                TokenKind::Keyword(Keyword::From) => {
+                    self.started = true;
+                    return self.query(annotations).map(Element::Query);
+                }
+                TokenKind::Keyword(Keyword::Partition) => {
+                    self.started = true;
+                    return self.partition(annotations).map(Element::Partition);
+                }
+                _ if !annotations.is_empty() && self.eat_extra_close() => {}
+                _ if self.is_bare_annotation() => self.bare_annotation(),
+                _ => return self.misspelt_element(annotations),
             }
-            _ => self.misspelt_element(annotations),
+            annotations.extend(self.annotations());
+        }
+    }
+
+    /// Whether an annotation seems to begin here whose `@` is missing.
+    fn is_bare_annotation(&self) -> bool {
+        let app = self.is_keyword(Keyword::App) && self.peek_at(1).is(Sign::Colon);
+        let other = self.peek() == TokenKind::Name && self.peek_at(1).is(Sign::OpenParen);
+        self.starts_line(0) && (app || other)
+    }
+
+    fn bare_annotation(&mut self) {
+        let start = self.span();
+        let gap = Span::new(start.start, start.start);
+        let message = format!("'@' is missing before {}", self.found());
+        let report = fault::error("E0112", start, message, "an annotation begins with '@'");
+        self.report(report.fix(gap, "@"));
+        if self.eat_keyword(Keyword::App) {
+            self.bump();
+        }
+        let parsed = self
+            .name("the name of an annotation")
+            .and_then(|name| self.annotation_body(start, name));
+        if parsed.is_err() {
+            self.skip_until(|p| p.starts_clause(0));
         }
     }
 
@@ -372,27 +421,28 @@ impl Parser<'_> {
 
     fn attributes(&mut self, kind: Keyword, owner: &Name) -> Parse<Vec<Attribute>> {
         let open = self.span();
+        let is_open = self.is(Sign::OpenParen);
         self.expect(Sign::OpenParen);
-        let attributes = match self.list(ATTRIBUTES, open, Self::attribute) {
-            Ok(attributes) => attributes,
-            // The list is open to the end of the element: nothing more can be missing.
-            Err(Reported) if self.at_boundary() => return Err(Reported),
-            Err(Reported) => return Err(Reported),
-        };
-        for (index, attribute) in attributes.iter().enumerate() {
+        let is_type =
+            |kind| matches!(kind, TokenKind::Keyword(k) if Type::from_name(k.text()).is_some());
+        if !is_open && is_type(self.peek()) && !is_type(self.peek_at(1)) {
+            // `define stream Sa int, …`: the first attribute grew together with the name.
+            self.bump();
+            self.eat(Sign::Comma);
+        }
+        let attributes = self.list(ATTRIBUTES, open, Self::attribute)?;
+        let mut names: HashMap<&str, Span> = HashMap::new();
+        for attribute in &attributes {
             let name = &attribute.name;
             self.null_is_a_name |= name.text.eq_ignore_ascii_case("null");
-            let first = attributes[..index]
-                .iter()
-                .find(|a| a.name.text == name.text);
-            if let Some(first) = first {
+            if let Some(first) = names.insert(&name.text, name.span) {
                 let kind = kind.text();
                 let message = format!(
                     "{kind} '{}' has two attributes named '{}'",
                     owner.text, name.text
                 );
                 let report = fault::error("E0129", name.span, message, "named a second time")
-                    .related(first.name.span, "first named here")
+                    .related(first, "first named here")
                     .help("give one of them another name");
                 self.report(report);
             }
@@ -720,9 +770,7 @@ impl Parser<'_> {
             return;
         }
         if self.starts_element(0) || self.is_misspelt_start() {
-            let gap = self.gap();
-            let message = format!("';' is missing before {}", self.found());
-            self.report(fault::error("E0111", gap, message, "';' belongs here").fix(gap, ";"));
+            self.missing_semicolon();
             return;
         }
         self.unexpected_after_element();

@@ -14,11 +14,13 @@ const ARGUMENTS: List = List {
     item: "an argument",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: true,
 };
 const PARENTHESES: List = List {
     item: "an expression",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: false,
 };
 
 /// Binding strength, weakest first. `not` binds tighter than all of them.
@@ -344,11 +346,12 @@ impl Parser<'_> {
     fn number(&mut self, start: Span, negative: bool) -> Parse<Deep> {
         let token = self.token(0);
         let signed = start != token.span;
-        let unit = match self.peek_at(1) {
-            TokenKind::Keyword(keyword) => unit_rank(keyword),
-            _ => None,
+        let has_unit = match self.peek_at(1) {
+            TokenKind::Keyword(keyword) => unit_rank(keyword).is_some(),
+            TokenKind::Name => !self.starts_line(1) && self.misspelt_unit(1).is_some(),
+            _ => false,
         };
-        if token.kind == TokenKind::Int && unit.is_some() {
+        if token.kind == TokenKind::Int && has_unit {
             if signed {
                 let message = "a time has no sign".to_owned();
                 self.report(fault::error("E0133", start, message, "remove this").fix(start, ""));
@@ -434,16 +437,31 @@ impl Parser<'_> {
         match self.peek_at(ahead) {
             TokenKind::Keyword(keyword) => unit_rank(keyword),
             TokenKind::Name => {
-                let meant = UNITS
-                    .iter()
-                    .find(|(unit, _)| self.is_misspelt(ahead, *unit))?
-                    .0;
+                let meant = self.misspelt_unit(ahead)?;
                 let token = self.token(ahead);
                 self.report_misspelt(token, meant);
                 unit_rank(meant)
             }
             _ => None,
         }
+    }
+
+    /// The unit that a name means: an abbreviation from elsewhere, or nearly one of ours.
+    fn misspelt_unit(&self, ahead: usize) -> Option<Keyword> {
+        let word = self.token_text(self.token(ahead)).to_ascii_lowercase();
+        Some(match word.as_str() {
+            "s" | "secs" => Keyword::Seconds,
+            "m" | "mins" => Keyword::Minutes,
+            "h" | "hr" | "hrs" => Keyword::Hours,
+            "d" => Keyword::Days,
+            "ms" | "msec" | "millis" | "milli" => Keyword::Milliseconds,
+            _ => {
+                UNITS
+                    .iter()
+                    .find(|(unit, _)| self.is_misspelt(ahead, *unit))?
+                    .0
+            }
+        })
     }
 
     fn unit_missing(&mut self, amount: Token) -> super::Reported {
@@ -645,6 +663,7 @@ impl Parser<'_> {
             item: "an index",
             open: Sign::OpenBracket,
             close: Sign::CloseBracket,
+            many: false,
         };
         self.close(brackets, open)?;
         Ok(index)

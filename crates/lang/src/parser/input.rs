@@ -11,6 +11,7 @@ const FILTER: List = List {
     item: "a condition",
     open: Sign::OpenBracket,
     close: Sign::CloseBracket,
+    many: false,
 };
 
 /// How many levels of nesting a query inside a query counts for: it takes that much more stack.
@@ -436,6 +437,7 @@ impl Parser<'_> {
                 item: "a query",
                 open: Sign::OpenParen,
                 close: Sign::CloseParen,
+                many: false,
             };
             self.close(brackets, open)?;
             return Ok(query);

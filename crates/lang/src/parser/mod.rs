@@ -204,6 +204,8 @@ pub(crate) struct Parser<'t> {
     /// Reports of `null` as a value, kept back until it is known that nothing has that name.
     nulls: Vec<Diagnostic>,
     null_is_a_name: bool,
+    /// The first definition, query or partition was reached.
+    started: bool,
     /// What a formatter wants to know; not collected otherwise.
     layout: Option<Layout>,
 }
@@ -235,6 +237,7 @@ impl<'t> Parser<'t> {
             nesting: 0,
             nulls: Vec::new(),
             null_is_a_name: false,
+            started: false,
             layout: None,
         };
         if too_long {
@@ -278,7 +281,7 @@ impl<'t> Parser<'t> {
         let broken = std::mem::take(&mut self.broken);
         let follows = |d: &Diagnostic| {
             let index = broken.partition_point(|line| line.end < d.span.start);
-            d.code != "E0102"
+            !matches!(d.code, "E0101" | "E0102")
                 && broken
                     .get(index)
                     .is_some_and(|line| line.start <= d.span.start)

@@ -15,6 +15,7 @@ const GROUP: List = List {
     item: "a pattern",
     open: Sign::OpenParen,
     close: Sign::CloseParen,
+    many: false,
 };
 
 impl Parser<'_> {

@@ -18,7 +18,8 @@ impl Parser<'_> {
         if self.is_keyword(Keyword::For) {
             let token = self.bump();
             self.report_misspelt(token, Keyword::From);
-        } else if self.expect_keyword(Keyword::From).is_err() {
+        } else if !self.eat_keyword(Keyword::From) && !self.eat_misspelt(Keyword::From) {
+            self.unexpected("'from'");
             self.skip_element();
             return None;
         }
@@ -254,6 +255,7 @@ impl Parser<'_> {
     fn select_item(&mut self) -> Parse<SelectItem> {
         let start = self.span();
         let expr = self.expression()?;
+        self.eat_extra_close();
         if self.eat_keyword(Keyword::As) {
             let alias = self.name("a name for the attribute")?;
             self.null_is_a_name |= alias.text.eq_ignore_ascii_case("null");
@@ -460,10 +462,10 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Update) => self.update(start),
             TokenKind::Keyword(Keyword::Return) => self.return_output(),
             TokenKind::Keyword(Keyword::Into) => {
-                let gap = self.gap();
+                let before = Span::new(start.start, start.start);
                 let message = "'insert' is missing before 'into'".to_owned();
-                let report = fault::error("E0126", gap, message, "'insert' belongs here");
-                self.report(report.fix(gap, "\ninsert"));
+                let report = fault::error("E0126", start, message, "'insert' belongs before this");
+                self.report(report.fix(before, "insert "));
                 self.insert_into(start, None)
             }
             _ if self.is_misspelt(0, Keyword::Insert) => self.insert(start),

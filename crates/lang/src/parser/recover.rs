@@ -13,7 +13,12 @@ pub(super) struct List {
     pub item: &'static str,
     pub open: Sign,
     pub close: Sign,
+    /// Holds several items, with commas between them.
+    pub many: bool,
 }
+
+/// How far is looked to tell where an open list ends.
+const LOOKAHEAD_MAX: usize = 400;
 
 /// Keywords that begin a clause of a query, in their order.
 const CLAUSES: &[Keyword] = &[
@@ -74,6 +79,12 @@ impl Parser<'_> {
         let Some(keyword) = self.keyword_at(ahead) else {
             return false;
         };
+        // Names of options and streams: `partition.no = '0'`, `group = S`.
+        if let TokenKind::Sign(Sign::Dot | Sign::Assign | Sign::Colon | Sign::Minus) =
+            self.peek_at(ahead + 1)
+        {
+            return false;
+        }
         let next = self.keyword_at(ahead + 1);
         match keyword {
             Group | Order if next == Some(By) => true,
@@ -164,7 +175,14 @@ impl Parser<'_> {
                 self.missing_comma(list.item);
                 continue;
             }
-            return Err(self.not_closed(list, open));
+            // Where the element ends the list ends as well: what was read of it counts.
+            let boundary = self.at_boundary();
+            let reported = self.not_closed(list, open);
+            return if boundary && !items.is_empty() {
+                Ok(items)
+            } else {
+                Err(reported)
+            };
         }
     }
 
@@ -187,7 +205,7 @@ impl Parser<'_> {
     /// the open list: a bracket is closed before `define`, `from` or `partition` comes.
     fn define_follows(&self) -> bool {
         let mut depth = 0i32;
-        for ahead in 0..64 {
+        for ahead in 0..LOOKAHEAD_MAX {
             match self.peek_at(ahead) {
                 TokenKind::Sign(Sign::OpenParen) => depth += 1,
                 TokenKind::Sign(Sign::CloseParen) => depth -= 1,
@@ -231,6 +249,17 @@ impl Parser<'_> {
         self.report(report);
     }
 
+    /// Takes a closing bracket that closes nothing, with a report.
+    pub(super) fn eat_extra_close(&mut self) -> bool {
+        let TokenKind::Sign(sign @ (Sign::CloseParen | Sign::CloseBracket)) = self.peek() else {
+            return false;
+        };
+        let span = self.bump().span;
+        let message = format!("'{}' closes nothing", sign.text());
+        self.report(fault::error("E0113", span, message, "nothing is open here").fix(span, ""));
+        true
+    }
+
     fn trailing_comma(&mut self, item: &str) {
         let comma = self.tokens[self.at.saturating_sub(1)].span;
         let message = format!("{item} is missing after ','");
@@ -246,22 +275,33 @@ impl Parser<'_> {
     }
 
     pub(super) fn not_closed(&mut self, list: List, open: Span) -> Reported {
+        if self.behind_open_string() {
+            return Reported;
+        }
         let close = list.close.text();
         let gap = self.gap();
-        let message = if self.at_boundary() {
+        let is_end = self.at_boundary() || self.starts_line(0);
+        let message = if is_end {
             format!("'{}' is not closed, '{close}' is missing", list.open.text())
-        } else {
+        } else if list.many {
             format!("expected ',' or '{close}', found {}", self.found())
+        } else {
+            format!("expected '{close}', found {}", self.found())
         };
-        let span = if self.at_boundary() { gap } else { self.span() };
+        let span = if is_end { gap } else { self.span() };
         let report = fault::error("E0112", span, message, &format!("'{close}' belongs here"))
             .related(open, "opened here");
-        let report = if self.at_boundary() {
+        let report = if is_end {
             report.fix(gap, close)
         } else {
             report
         };
         self.report(report)
+    }
+
+    /// Whether a string that is not closed, and was reported, swallowed the end of its line.
+    fn behind_open_string(&self) -> bool {
+        self.at > 0 && self.tokens[self.at - 1].kind == TokenKind::String(0)
     }
 
     /// Whether the element, or the clause, ends before the next token.
