@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod check;
 pub mod codes;
 pub mod diagnostic;
+pub mod explain;
 pub mod format;
 mod lexer;
 pub mod overrides;

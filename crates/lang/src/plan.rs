@@ -558,3 +558,30 @@ pub enum CompareOp {
     Equal,
     NotEqual,
 }
+
+impl ArithmeticOp {
+    /// As written between two values.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            ArithmeticOp::Add => "+",
+            ArithmeticOp::Subtract => "-",
+            ArithmeticOp::Multiply => "*",
+            ArithmeticOp::Divide => "/",
+            ArithmeticOp::Modulo => "%",
+        }
+    }
+}
+
+impl CompareOp {
+    /// As written between two values.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            CompareOp::Less => "<",
+            CompareOp::LessEqual => "<=",
+            CompareOp::Greater => ">",
+            CompareOp::GreaterEqual => ">=",
+            CompareOp::Equal => "==",
+            CompareOp::NotEqual => "!=",
+        }
+    }
+}

@@ -162,7 +162,7 @@ impl Checker<'_> {
                     code::ARITHMETIC_FAILS,
                     Kind::Type,
                     odd.span,
-                    format!("'{}' with {} fails for every event", sign(op), a(odd.ty)),
+                    format!("'{}' with {} fails for every event", op.sign(), a(odd.ty)),
                     format!("{} beside a number", a(odd.ty)),
                 )
                 .help("turn it into a number with convert(…), or join texts with str:concat(…)"),
@@ -300,27 +300,6 @@ fn comparison(op: BinaryOp) -> Option<CompareOp> {
     })
 }
 
-pub(super) fn sign(op: ArithmeticOp) -> &'static str {
-    match op {
-        ArithmeticOp::Add => "+",
-        ArithmeticOp::Subtract => "-",
-        ArithmeticOp::Multiply => "*",
-        ArithmeticOp::Divide => "/",
-        ArithmeticOp::Modulo => "%",
-    }
-}
-
-pub(super) fn compare_sign(op: CompareOp) -> &'static str {
-    match op {
-        CompareOp::Less => "<",
-        CompareOp::LessEqual => "<=",
-        CompareOp::Greater => ">",
-        CompareOp::GreaterEqual => ">=",
-        CompareOp::Equal => "==",
-        CompareOp::NotEqual => "!=",
-    }
-}
-
 fn no_arithmetic(op: ArithmeticOp, left: &Expr, right: &Expr, span: Span) -> Diagnostic {
     let d = error(
         code::NO_ARITHMETIC,
@@ -328,11 +307,11 @@ fn no_arithmetic(op: ArithmeticOp, left: &Expr, right: &Expr, span: Span) -> Dia
         span,
         format!(
             "'{}' needs numbers, but here are {} and {}",
-            sign(op),
+            op.sign(),
             a(left.ty),
             a(right.ty)
         ),
-        format!("{} {} {}", left.ty, sign(op), right.ty),
+        format!("{} {} {}", left.ty, op.sign(), right.ty),
     );
     match (op, left.ty, right.ty) {
         (ArithmeticOp::Add, Type::String, _) | (ArithmeticOp::Add, _, Type::String) => {
@@ -349,7 +328,7 @@ fn no_comparison(op: CompareOp, left: &Expr, right: &Expr, span: Span) -> Diagno
     } else {
         format!(
             "'{}' compares numbers only, but this is {}",
-            compare_sign(op),
+            op.sign(),
             a(left.ty)
         )
     };
@@ -358,7 +337,7 @@ fn no_comparison(op: CompareOp, left: &Expr, right: &Expr, span: Span) -> Diagno
     } else {
         code::NOT_ORDERED
     };
-    let label = format!("{} {} {}", left.ty, compare_sign(op), right.ty);
+    let label = format!("{} {} {}", left.ty, op.sign(), right.ty);
     let d = error(code, Kind::Type, span, message, label);
     for (one, other) in [(left, right), (right, left)] {
         if let ExprKind::Constant(constant) = &one.kind

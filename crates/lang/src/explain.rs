@@ -1,0 +1,840 @@
+//! The plan of an app as text: what comes in, who receives it in which order, where it goes, what
+//! is kept, and what does not run yet.
+//!
+//! Promises: order is that of the plan, so that two runs give the same text. Never: how the engine
+//! runs it; that is added by whoever knows.
+
+use std::fmt::Write;
+
+use event::Schema;
+
+use crate::ast::{EventType, Index, JoinKind, JoinTrigger, LogicalOp, PatternKind, RateKind};
+use crate::plan::{
+    ArithmeticOp, Async, CompareOp, Constant, Expr, ExprKind, From, Handler, Input, Join, OUTPUT,
+    OnError, Output, PartitionBy, Pattern, PatternElement, Plan, Query, QueryId, RateEvery,
+    Selector, Single, Store, Stream, StreamId, StreamKind, Transport, TriggerAt,
+};
+
+/// The plan of an app for people.
+pub fn plan(plan: &Plan) -> String {
+    let mut out = format!("app '{}'\n", plan.name);
+    if let Some(playback) = plan.options.playback {
+        out.push_str("  clock: that of the events (@app:playback)");
+        if let Some((idle, increment)) = playback.idle {
+            let _ = write!(
+                out,
+                ", {} more after {} of quiet",
+                millis(increment),
+                millis(idle)
+            );
+        }
+        out.push('\n');
+    }
+    if plan.options.compat {
+        out.push_str("  defects of Siddhi 5.1 are reproduced (@app:compat)\n");
+    }
+    section(&mut out, "streams", plan.streams.len());
+    for (id, stream) in plan.streams.iter().enumerate() {
+        self::stream(&mut out, plan, id, stream);
+    }
+    section(&mut out, "tables", plan.tables.len());
+    for table in &plan.tables {
+        let _ = writeln!(out, "  {}", signature(&table.schema));
+        if !table.primary_key.is_empty() {
+            let _ = writeln!(
+                out,
+                "    primary key {}",
+                names(&table.schema, &table.primary_key)
+            );
+        }
+        for index in &table.indexes {
+            let _ = writeln!(out, "    index {}", names(&table.schema, index));
+        }
+        match &table.store {
+            Some(store) => self::store(&mut out, store),
+            None => out.push_str("    kept in memory\n"),
+        }
+    }
+    section(&mut out, "named windows", plan.windows.len());
+    for window in &plan.windows {
+        let inputs = [(window.schema.name.as_str(), &window.schema)];
+        let call = call(
+            &window.window.name,
+            &window.window.args,
+            &Names::new(plan, &inputs),
+        );
+        let _ = writeln!(out, "  {}", signature(&window.schema));
+        let _ = writeln!(out, "    {call}, gives {}", events(window.output));
+    }
+    section(&mut out, "aggregations", plan.aggregations.len());
+    for aggregation in &plan.aggregations {
+        let schema = Schema {
+            name: aggregation.name.clone(),
+            ..aggregation.schema.clone()
+        };
+        let _ = writeln!(out, "  {}", signature(&schema));
+        let _ = writeln!(out, "    from {}", single(plan, &aggregation.input, None));
+        let durations: Vec<String> = aggregation
+            .durations
+            .iter()
+            .map(|d| format!("{d:?}").to_lowercase())
+            .collect();
+        let _ = writeln!(out, "    every {}", durations.join(", "));
+        if let Some(store) = &aggregation.store {
+            self::store(&mut out, store);
+        }
+    }
+    section(&mut out, "triggers", plan.triggers.len());
+    for trigger in &plan.triggers {
+        let at = match &trigger.at {
+            TriggerAt::Start => "at start".to_owned(),
+            TriggerAt::EveryMillis(period) => format!("every {}", millis(*period)),
+            TriggerAt::Cron(cron) => format!("by cron '{cron}'"),
+        };
+        let _ = writeln!(out, "  {} {at}", trigger.name);
+    }
+    section(&mut out, "script functions", plan.functions.len());
+    for function in &plan.functions {
+        let _ = writeln!(
+            out,
+            "  {}[{}] -> {}",
+            function.name, function.language, function.returns
+        );
+    }
+    section(&mut out, "queries", plan.elements.len());
+    for element in &plan.elements {
+        match element {
+            crate::plan::Element::Query(id) => query(&mut out, plan, *id, "  "),
+            crate::plan::Element::Partition(id) => partition(&mut out, plan, *id),
+        }
+    }
+    section(&mut out, "does not run yet", plan.not_runnable.len());
+    let mut said: Vec<&str> = Vec::new();
+    for (what, _) in &plan.not_runnable {
+        if !said.contains(&what.as_str()) {
+            said.push(what);
+            let times = plan.not_runnable.iter().filter(|(w, _)| w == what).count();
+            let _ = match times {
+                1 => writeln!(out, "  {what}"),
+                _ => writeln!(out, "  {what} ({times} times)"),
+            };
+        }
+    }
+    out
+}
+
+fn section(out: &mut String, title: &str, count: usize) {
+    if count > 0 {
+        let _ = write!(out, "\n{title}\n");
+    }
+}
+
+// ---- streams ----
+
+fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream) {
+    let how = match (stream.is_defined, stream.kind) {
+        (_, StreamKind::Inner(_)) => " inside its partition",
+        (_, StreamKind::Fault(_)) => " of failed events",
+        (_, StreamKind::Trigger) => " of a trigger",
+        (true, StreamKind::Plain) => "",
+        (false, StreamKind::Plain) => " made by the first insert",
+    };
+    let schema = Schema {
+        name: stream.display_name(),
+        ..stream.schema.clone()
+    };
+    let _ = writeln!(out, "  {}{how}", signature(&schema));
+    if let Some(Async {
+        workers,
+        batch_size_max,
+        ..
+    }) = stream.deferred
+    {
+        let _ = write!(out, "    deferred, {workers} workers");
+        if let Some(max) = batch_size_max {
+            let _ = write!(out, ", at most {max} rows at a time");
+        }
+        out.push('\n');
+    }
+    for source in &stream.sources {
+        let _ = writeln!(out, "    in: {}", transport(source));
+    }
+    let receivers = receivers(plan, id);
+    if !receivers.is_empty() {
+        let _ = writeln!(out, "    received by {}", receivers.join(", "));
+    }
+    for sink in &stream.sinks {
+        let _ = writeln!(out, "    out: {}", transport(sink));
+    }
+    match stream.on_error {
+        OnError::Log => {}
+        OnError::Stream(fault) => {
+            let name = plan
+                .streams
+                .get(fault)
+                .map_or_else(String::new, Stream::display_name);
+            let _ = writeln!(out, "    failed events go to {name}");
+        }
+        OnError::Store => out.push_str("    failed events are kept\n"),
+    }
+}
+
+/// Who gets the chunks of a stream, in order: aggregations, then queries and partitions.
+pub fn receivers(plan: &Plan, id: StreamId) -> Vec<String> {
+    let mut found: Vec<String> = plan
+        .aggregations
+        .iter()
+        .filter(|a| a.input.from == From::Stream(id))
+        .map(|a| a.name.clone())
+        .collect();
+    for element in &plan.elements {
+        match element {
+            crate::plan::Element::Query(query) => {
+                if reads(&plan.queries[*query], id) {
+                    found.push(plan.queries[*query].name.clone());
+                }
+            }
+            crate::plan::Element::Partition(partition) => {
+                let partition = &plan.partitions[*partition];
+                let inside: Vec<&str> = partition
+                    .queries
+                    .iter()
+                    .map(|q| &plan.queries[*q])
+                    .filter(|q| reads(q, id))
+                    .map(|q| q.name.as_str())
+                    .collect();
+                if !inside.is_empty() {
+                    found.push(format!("{} ({})", partition.name, inside.join(", ")));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn reads(query: &Query, id: StreamId) -> bool {
+    match &query.input {
+        Input::Single(single) => single.from == From::Stream(id),
+        Input::Join(join) => [join.left.from, join.right.from].contains(&From::Stream(id)),
+        Input::Pattern(pattern) => pattern.references.iter().any(|r| r.stream == id),
+    }
+}
+
+fn transport(transport: &Transport) -> String {
+    let mut text = transport.ty.clone();
+    text.push_str(&options(&transport.options));
+    let _ = write!(text, ", mapped by {}", transport.map.ty);
+    if let Some(distribution) = &transport.distribution {
+        let _ = write!(
+            text,
+            ", {} over {} destinations",
+            distribution.strategy,
+            distribution.destinations.len()
+        );
+    }
+    text
+}
+
+/// ` (k='v', …)`; secrets are not for reading.
+fn options(options: &[(String, String)]) -> String {
+    let shown: Vec<String> = options
+        .iter()
+        .map(
+            |(key, value)| match key.to_lowercase().contains("password") {
+                true => format!("{key}=…"),
+                false => format!("{key}='{}'", shortened(value)),
+            },
+        )
+        .collect();
+    match shown.as_slice() {
+        [] => String::new(),
+        shown => format!(" ({})", shown.join(", ")),
+    }
+}
+
+/// One line, cut where it is long.
+fn shortened(value: &str) -> String {
+    const LENGTH_MAX: usize = 60;
+    let line = value.lines().next().unwrap_or_default();
+    if line.chars().count() <= LENGTH_MAX && line.len() == value.len() {
+        return line.to_owned();
+    }
+    format!("{}…", line.chars().take(LENGTH_MAX).collect::<String>())
+}
+
+fn store(out: &mut String, store: &Store) {
+    let _ = write!(out, "    kept by {}", store.ty);
+    out.push_str(&options(&store.options));
+    if store.cache.is_some() {
+        out.push_str(", with a cache");
+    }
+    out.push('\n');
+}
+
+fn signature(schema: &Schema) -> String {
+    let attributes: Vec<String> = schema
+        .attributes
+        .iter()
+        .map(|a| format!("{} {}", a.name, a.ty))
+        .collect();
+    format!("{} ({})", schema.name, attributes.join(", "))
+}
+
+fn names(schema: &Schema, attributes: &[usize]) -> String {
+    let names: Vec<&str> = attributes
+        .iter()
+        .filter_map(|a| schema.attributes.get(*a))
+        .map(|a| a.name.as_str())
+        .collect();
+    names.join(", ")
+}
+
+// ---- queries ----
+
+fn partition(out: &mut String, plan: &Plan, id: usize) {
+    let partition = &plan.partitions[id];
+    let _ = writeln!(out, "  {}: for each", partition.name);
+    for key in &partition.keys {
+        let stream = &plan.streams[key.stream];
+        let inputs = [("", &stream.schema)];
+        let inputs = Names::new(plan, &inputs);
+        let by = match &key.by {
+            PartitionBy::Value(value) => expr(value, &inputs),
+            PartitionBy::Ranges(ranges) => ranges
+                .iter()
+                .map(|(condition, name)| format!("'{name}' where {}", expr(condition, &inputs)))
+                .collect::<Vec<_>>()
+                .join(" or "),
+        };
+        let _ = writeln!(out, "    {by} of {}", stream.display_name());
+    }
+    for query in &partition.queries {
+        self::query(out, plan, *query, "    ");
+    }
+}
+
+fn query(out: &mut String, plan: &Plan, id: QueryId, indent: &str) {
+    let query = &plan.queries[id];
+    let _ = writeln!(out, "{indent}{}", query.name);
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{indent}  {text}");
+    };
+    let inputs: Vec<(&str, &Schema)> = match &query.input {
+        Input::Single(single) => vec![("", &single.schema)],
+        Input::Join(join) => vec![
+            (join.left.schema.name.as_str(), &join.left.schema),
+            (join.right.schema.name.as_str(), &join.right.schema),
+        ],
+        Input::Pattern(pattern) => pattern
+            .references
+            .iter()
+            .map(|r| (r.name.as_str(), &r.schema))
+            .collect(),
+    };
+    let inputs = Names {
+        output: Some(&query.selector.schema),
+        ..Names::new(plan, &inputs)
+    };
+    match &query.input {
+        Input::Single(single) => line(format!("from {}", self::single(plan, single, None))),
+        Input::Join(join) => line(self::join(plan, join, &inputs)),
+        Input::Pattern(pattern) => line(self::pattern(pattern, &inputs)),
+    }
+    selector(&query.selector, &inputs)
+        .into_iter()
+        .for_each(&mut line);
+    if let Some(rate) = query.rate {
+        let kind = match rate.kind {
+            RateKind::All => "all",
+            RateKind::First => "the first",
+            RateKind::Last => "the last",
+            RateKind::Snapshot => "a snapshot",
+        };
+        line(match rate.every {
+            RateEvery::Events(n) => format!("lets out {kind} of every {n} events"),
+            RateEvery::Millis(every) => format!("lets out {kind} every {}", millis(every)),
+        });
+    }
+    line(output(plan, query));
+}
+
+fn source(plan: &Plan, from: From) -> String {
+    match from {
+        From::Stream(id) => plan.streams[id].display_name(),
+        From::Window(id) => format!("window {}", plan.windows[id].schema.name),
+        From::Table(id) => format!("table {}", plan.tables[id].schema.name),
+        From::Aggregation(id) => format!("aggregation {}", plan.aggregations[id].name),
+    }
+}
+
+fn single(plan: &Plan, single: &Single, label: Option<&str>) -> String {
+    let inputs = [("", &single.schema)];
+    let inputs = Names::new(plan, &inputs);
+    let mut text = source(plan, single.from);
+    if let Some(label) = label {
+        text = format!("{label} = {text}");
+    }
+    handlers(&mut text, &single.handlers, &inputs);
+    text
+}
+
+fn handlers(text: &mut String, handlers: &[Handler], inputs: &Names) {
+    for handler in handlers {
+        let _ = match handler {
+            Handler::Filter(condition) => write!(text, " [{}]", expr(condition, inputs)),
+            Handler::Window(w) => write!(text, " #window.{}", call(&w.name, &w.args, inputs)),
+            Handler::Function(f) => write!(text, " #{}", call(&f.name, &f.args, inputs)),
+        };
+    }
+}
+
+fn join(plan: &Plan, join: &Join, inputs: &Names) -> String {
+    let kind = match join.kind {
+        JoinKind::Inner => "join",
+        JoinKind::LeftOuter => "left outer join",
+        JoinKind::RightOuter => "right outer join",
+        JoinKind::FullOuter => "full outer join",
+    };
+    let started = match join.trigger {
+        JoinTrigger::Both => "",
+        JoinTrigger::Left => ", started by the left side",
+        JoinTrigger::Right => ", started by the right side",
+    };
+    let mut text = format!(
+        "from {} {kind} {}{started}",
+        single(plan, &join.left, None),
+        single(plan, &join.right, None)
+    );
+    if let Some(on) = &join.on {
+        let _ = write!(text, " on {}", expr(on, inputs));
+    }
+    if let Some((start, end)) = &join.within {
+        let _ = write!(text, " within {}", expr(start, inputs));
+        if let Some(end) = end {
+            let _ = write!(text, ", {}", expr(end, inputs));
+        }
+    }
+    if let Some(per) = &join.per {
+        let _ = write!(text, " per {}", expr(per, inputs));
+    }
+    text
+}
+
+fn pattern(pattern: &Pattern, inputs: &Names) -> String {
+    let kind = match pattern.kind {
+        PatternKind::Pattern => "pattern",
+        PatternKind::Sequence => "sequence",
+    };
+    let mut text = format!("{kind} {}", element(pattern, &pattern.root, inputs, 0));
+    if let Some(within) = pattern.within {
+        let _ = write!(text, " within {}", millis(within));
+    }
+    text
+}
+
+fn element(pattern: &Pattern, element: &PatternElement, inputs: &Names, depth: usize) -> String {
+    // The parser lets patterns nest less deep than this.
+    if depth > 200 {
+        return "…".to_owned();
+    }
+    let inner = |e: &PatternElement| self::element(pattern, e, inputs, depth + 1);
+    let reference = |id: usize| {
+        let reference = &pattern.references[id];
+        let stream = inputs.plan.streams[reference.stream].display_name();
+        let mut text = match reference.name == stream {
+            true => stream,
+            false => format!("{}={stream}", reference.name),
+        };
+        handlers(&mut text, &reference.handlers, inputs);
+        text
+    };
+    match element {
+        PatternElement::Every(e) => format!("every ({})", inner(e)),
+        PatternElement::Chain(chain) => {
+            let sign = match pattern.kind {
+                PatternKind::Pattern => " -> ",
+                PatternKind::Sequence => ", ",
+            };
+            chain.iter().map(inner).collect::<Vec<_>>().join(sign)
+        }
+        PatternElement::Stream(id) => reference(*id),
+        PatternElement::Count {
+            reference: id,
+            min,
+            max,
+        } => {
+            let max = max.map_or(String::new(), |m| m.to_string());
+            format!("{}<{min}:{max}>", reference(*id))
+        }
+        PatternElement::Logical { left, op, right } => {
+            let op = match op {
+                LogicalOp::And => "and",
+                LogicalOp::Or => "or",
+            };
+            format!("({} {op} {})", inner(left), inner(right))
+        }
+        PatternElement::Absent {
+            reference: id,
+            wait,
+        } => match wait {
+            Some(wait) => format!("not {} for {}", reference(*id), millis(*wait)),
+            None => format!("not {}", reference(*id)),
+        },
+    }
+}
+
+fn selector(selector: &Selector, inputs: &Names) -> Vec<String> {
+    let items: Vec<String> = selector
+        .items
+        .iter()
+        .map(|(value, name)| {
+            let text = expr(value, inputs);
+            if text == *name {
+                text
+            } else {
+                format!("{text} as {name}")
+            }
+        })
+        .collect();
+    let mut lines = vec![format!("select {}", items.join(", "))];
+    let list = |list: &[Expr]| {
+        list.iter()
+            .map(|e| expr(e, inputs))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !selector.group_by.is_empty() {
+        lines.push(format!("group by {}", list(&selector.group_by)));
+    }
+    if let Some(having) = &selector.having {
+        lines.push(format!("having {}", expr(having, inputs)));
+    }
+    if !selector.order_by.is_empty() {
+        let keys: Vec<String> = selector
+            .order_by
+            .iter()
+            .map(|(key, down)| format!("{}{}", expr(key, inputs), if *down { " desc" } else { "" }))
+            .collect();
+        lines.push(format!("order by {}", keys.join(", ")));
+    }
+    if let Some(limit) = selector.limit {
+        lines.push(format!("limit {limit}"));
+    }
+    if let Some(offset) = selector.offset {
+        lines.push(format!("offset {offset}"));
+    }
+    lines
+}
+
+fn events(events: EventType) -> &'static str {
+    match events {
+        EventType::Current => "current events",
+        EventType::Expired => "expired events",
+        EventType::All => "all events",
+    }
+}
+
+fn output(plan: &Plan, query: &Query) -> String {
+    let kind = match query.events {
+        EventType::Current => String::new(),
+        other => format!("{} ", events(other)),
+    };
+    let table = |id: usize| &plan.tables[id].schema;
+    let write = |what: &str, id: usize, set: &[(usize, Expr)], on: &Expr| {
+        let inputs = [
+            ("", &query.selector.schema),
+            (table(id).name.as_str(), table(id)),
+        ];
+        let inputs = Names::new(plan, &inputs);
+        let mut text = format!("{kind}{what} table {}", table(id).name);
+        for (i, (attribute, value)) in set.iter().enumerate() {
+            let name = table(id)
+                .attributes
+                .get(*attribute)
+                .map_or("", |a| a.name.as_str());
+            let lead = if i == 0 { " set" } else { "," };
+            let _ = write!(text, "{lead} {name} = {}", expr(value, &inputs));
+        }
+        let _ = write!(text, " on {}", expr(on, &inputs));
+        text
+    };
+    match &query.output {
+        Output::Stream(id) => format!("insert {kind}into {}", plan.streams[*id].display_name()),
+        Output::Table(id) => format!("insert {kind}into table {}", table(*id).name),
+        Output::Window(id) => format!("insert {kind}into window {}", plan.windows[*id].schema.name),
+        Output::Delete { table, on } => write("delete from", *table, &[], on),
+        Output::Update { table, set, on } => write("update", *table, set, on),
+        Output::UpdateOrInsert { table, set, on } => {
+            write("update or insert into", *table, set, on)
+        }
+        Output::Return => format!("return {kind}to callbacks"),
+    }
+}
+
+// ---- expressions ----
+
+/// What the inputs of an expression are called; an empty name is left out.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    plan: &'a Plan,
+    inputs: &'a [(&'a str, &'a Schema)],
+    output: Option<&'a Schema>,
+}
+
+impl<'a> Names<'a> {
+    fn new(plan: &'a Plan, inputs: &'a [(&'a str, &'a Schema)]) -> Names<'a> {
+        Names {
+            plan,
+            inputs,
+            output: None,
+        }
+    }
+
+    fn event(&self, input: u16, index: Option<Index>) -> String {
+        let name = self
+            .inputs
+            .get(usize::from(input))
+            .map_or("", |(name, _)| name);
+        match index {
+            None => name.to_owned(),
+            Some(Index::At(i)) => format!("{name}[{i}]"),
+            Some(Index::Last(0)) => format!("{name}[last]"),
+            Some(Index::Last(i)) => format!("{name}[last - {i}]"),
+        }
+    }
+
+    fn attribute(&self, input: u16, index: Option<Index>, attribute: usize) -> String {
+        let named = |schema: &Schema| {
+            schema
+                .attributes
+                .get(attribute)
+                .map_or("?", |a| a.name.as_str())
+                .to_owned()
+        };
+        if input == OUTPUT {
+            return self.output.map_or_else(|| "?".to_owned(), named);
+        }
+        let name = match self.inputs.get(usize::from(input)) {
+            Some((_, schema)) => named(schema),
+            // A row of a table that `in` looks into.
+            None => format!("row.{attribute}"),
+        };
+        match self.event(input, index) {
+            event if event.is_empty() => name,
+            event => format!("{event}.{name}"),
+        }
+    }
+}
+
+fn call(name: &str, args: &[Expr], inputs: &Names) -> String {
+    let args: Vec<String> = args.iter().map(|e| expr(e, inputs)).collect();
+    format!("{name}({})", args.join(", "))
+}
+
+fn expr(e: &Expr, inputs: &Names) -> String {
+    let mut text = String::new();
+    write_expr(&mut text, e, inputs, 0, 0);
+    text
+}
+
+/// Deeper parts are shown as `…`: the text is for people, and recursion has to end.
+const DEPTH_MAX: u32 = 60;
+
+/// Binding strengths, weakest first: or, and, equality, order, sum, product, not.
+fn strength(kind: &ExprKind) -> u8 {
+    match kind {
+        ExprKind::Or(..) => 1,
+        ExprKind::And(..) => 2,
+        ExprKind::In { .. } => 3,
+        ExprKind::Compare(CompareOp::Equal | CompareOp::NotEqual, ..) => 4,
+        ExprKind::Compare(..) => 5,
+        ExprKind::Arithmetic(ArithmeticOp::Add | ArithmeticOp::Subtract, ..) => 6,
+        ExprKind::Arithmetic(..) => 7,
+        ExprKind::Not(_) => 8,
+        _ => 9,
+    }
+}
+
+fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32) {
+    if depth > DEPTH_MAX {
+        out.push('…');
+        return;
+    }
+    let own = strength(&e.kind);
+    let is_bracketed = own < least;
+    if is_bracketed {
+        out.push('(');
+    }
+    let mut two = |left: &Expr, sign: &str, right: &Expr| {
+        write_expr(out, left, inputs, own, depth + 1);
+        let _ = write!(out, " {sign} ");
+        write_expr(out, right, inputs, own + 1, depth + 1);
+    };
+    match &e.kind {
+        ExprKind::Or(l, r) => two(l, "or", r),
+        ExprKind::And(l, r) => two(l, "and", r),
+        ExprKind::Compare(op, l, r) => two(l, op.sign(), r),
+        ExprKind::Arithmetic(op, l, r) => two(l, op.sign(), r),
+        ExprKind::Not(inner) => {
+            out.push_str("not ");
+            write_expr(out, inner, inputs, own, depth + 1);
+        }
+        ExprKind::IsNull(inner) => {
+            write_expr(out, inner, inputs, 9, depth + 1);
+            out.push_str(" is null");
+        }
+        ExprKind::IsNoEvent { input, index } => {
+            let _ = write!(out, "{} is null", inputs.event(*input, *index));
+        }
+        ExprKind::In {
+            condition,
+            table,
+            row,
+        } => {
+            let schema = &inputs.plan.tables[*table].schema;
+            let mut all = inputs.inputs.to_vec();
+            all.truncate(usize::from(*row));
+            all.push((schema.name.as_str(), schema));
+            let inner = Names {
+                inputs: &all,
+                ..*inputs
+            };
+            out.push('(');
+            write_expr(out, condition, &inner, 0, depth + 1);
+            let _ = write!(out, ") in {}", schema.name);
+        }
+        ExprKind::Constant(value) => constant(out, value),
+        ExprKind::Attribute {
+            input,
+            index,
+            attribute,
+        } => {
+            out.push_str(&inputs.attribute(*input, *index, *attribute));
+        }
+        ExprKind::Call { name, args, event } => match event {
+            Some((input, index)) => {
+                let _ = write!(out, "{name}({})", inputs.event(*input, *index));
+            }
+            None => list(out, name, args, inputs, depth),
+        },
+        ExprKind::Aggregate { name, args } => list(out, name, args, inputs, depth),
+        ExprKind::Script { function, args } => {
+            let name = &inputs.plan.functions[*function].name;
+            list(out, name, args, inputs, depth);
+        }
+    }
+    if is_bracketed {
+        out.push(')');
+    }
+}
+
+fn list(out: &mut String, name: &str, args: &[Expr], inputs: &Names, depth: u32) {
+    let _ = write!(out, "{name}(");
+    for (i, arg) in args.iter().enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        write_expr(out, arg, inputs, 0, depth + 1);
+    }
+    out.push(')');
+}
+
+fn constant(out: &mut String, value: &Constant) {
+    let _ = match value {
+        Constant::Int(v) => write!(out, "{v}"),
+        Constant::Long(v) => write!(out, "{v}"),
+        Constant::Float(v) => write!(out, "{v}f"),
+        Constant::Double(v) => write!(out, "{v:?}"),
+        Constant::Bool(v) => write!(out, "{v}"),
+        Constant::String(v) => write!(out, "'{}'", shortened(v)),
+    };
+}
+
+/// `5 s`, `250 ms`, `2 h`.
+fn millis(millis: i64) -> String {
+    const UNITS: [(i64, &str); 4] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "min"),
+        (1_000, "s"),
+    ];
+    for (unit, name) in UNITS {
+        if millis != 0 && millis % unit == 0 {
+            return format!("{} {name}", millis / unit);
+        }
+    }
+    format!("{millis} ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::check::{CheckConfig, check};
+
+    #[test]
+    fn a_plan_for_people() {
+        let app = "@app:name('Shop') @app:playback
+            @async(buffer.size='64', batch.size.max='100')
+            @source(type='inMemory', topic='in')
+            define stream Orders (id int, item string, price double);
+            @PrimaryKey('item') define table Stock (item string, left int);
+            @sink(type='log') define stream Sold (item string, total double);
+            @info(name='stock')
+            from Orders[price > 1.0 and (id + 1) * 2 > 4] join Stock on Orders.item == Stock.item
+            select id, Orders.item as item, price insert into Known;
+            partition with (item of Known) begin
+              @info(name='sum') from Known#window.length(5)
+              select item, sum(price) as total group by item having total > 5.0
+              order by total desc limit 3 insert into Sold;
+            end;
+            from Known[(Stock.item == item) in Stock] select item, id as left
+            update Stock set Stock.left = Stock.left - 1 on Stock.item == item;";
+        let parsed = crate::parse(app);
+        let checked = check(&parsed.app, &Catalog::new([]), &CheckConfig::default());
+        let mut made = checked.plan.expect("the app is right");
+        made.not_runnable
+            .retain(|(what, _)| !what.starts_with('\''));
+        let text = plan(&made);
+        let expected = "\
+app 'Shop'
+  clock: that of the events (@app:playback)
+
+streams
+  Orders (id int, item string, price double)
+    deferred, 1 workers, at most 100 rows at a time
+    in: inMemory (topic='in'), mapped by passThrough
+    received by stock
+  Sold (item string, total double)
+    out: log, mapped by passThrough
+  Known (id int, item string, price double) made by the first insert
+    received by partition_1 (sum), query_3
+
+tables
+  Stock (item string, left int)
+    primary key item
+    kept in memory
+
+queries
+  stock
+    from Orders [price > 1.0 and (id + 1) * 2 > 4] join table Stock on Orders.item == Stock.item
+    select Orders.id as id, Orders.item as item, Orders.price as price
+    insert into Known
+  partition_1: for each
+    item of Known
+    sum
+      from Known #window.length(5)
+      select item, sum(price) as total
+      group by item
+      having total > 5.0
+      order by total desc
+      limit 3
+      insert into Sold
+  query_3
+    from Known [(Stock.item == item) in Stock]
+    select item, id as left
+    update table Stock set left = Stock.left - 1 on Stock.item == item
+";
+        assert_eq!(text, expected);
+    }
+}
