@@ -224,10 +224,17 @@ impl Lexer<'_> {
         let line_start = line_start.map_or(0, |i| i + 1);
         let line = Span::new(line_start as u32, line_end as u32);
         let span = Span::new(start as u32, line_end as u32);
-        self.out
-            .diagnostics
-            .push(fault::string_not_closed(span, quote as char));
-        self.out.broken.push(line);
+        // One report for a line is enough.
+        if self
+            .out
+            .broken
+            .last()
+            .is_none_or(|last| last.end < line.start)
+        {
+            let report = fault::string_not_closed(span, quote as char);
+            self.out.diagnostics.push(report);
+            self.out.broken.push(line);
+        }
         self.push(TokenKind::String(0), line_end);
     }
 
@@ -478,9 +485,17 @@ impl Lexer<'_> {
             return self.push(TokenKind::Keyword(keyword), self.at + len);
         }
         let is_quote = matches!(found, '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}');
-        if is_quote && self.out.broken.last().is_none_or(|last| last.end < self.at as u32) {
+        if is_quote
+            && self
+                .out
+                .broken
+                .last()
+                .is_none_or(|last| last.end < self.at as u32)
+        {
             // A string was meant: the quotes of this line cannot be paired.
-            self.out.broken.push(Span::new(self.at as u32, self.line_end(self.at) as u32));
+            self.out
+                .broken
+                .push(Span::new(self.at as u32, self.line_end(self.at) as u32));
         }
         self.strays += 1;
         if self.strays <= STRAY_REPORTS_MAX {

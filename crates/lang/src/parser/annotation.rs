@@ -62,7 +62,10 @@ impl Parser<'_> {
             } else {
                 match self.attempt(Self::annotation) {
                     Ok(annotation) => {
-                        annotations.push(annotation);
+                        // What stands on a line with unpaired quotes is not what was meant.
+                        if !self.is_broken(annotation.span) {
+                            annotations.push(annotation);
+                        }
                         self.mark(Mark::Line);
                     }
                     Err(_) => self.skip_until(|p| p.starts_clause(0)),
@@ -70,6 +73,13 @@ impl Parser<'_> {
             }
         }
         annotations
+    }
+
+    fn is_broken(&self, span: Span) -> bool {
+        let first = self.broken.partition_point(|line| line.end < span.start);
+        self.broken
+            .get(first)
+            .is_some_and(|line| line.start < span.end)
     }
 
     fn annotation(&mut self) -> Parse<Annotation> {

@@ -18,12 +18,6 @@ const ATTRIBUTES: List = List {
     close: Sign::CloseParen,
     many: true,
 };
-const PARTITION_KEYS: List = List {
-    item: "a partition key",
-    open: Sign::OpenParen,
-    close: Sign::CloseParen,
-    many: true,
-};
 
 const DEFINITION_KINDS: &[Keyword] = &[
     Keyword::Stream,
@@ -100,7 +94,7 @@ impl Parser<'_> {
         self.report(report);
     }
 
-    fn stray_semicolon(&mut self) {
+    pub(super) fn stray_semicolon(&mut self) {
         let span = self.bump().span;
         let message = "a ';' stands where nothing is to be ended".to_owned();
         self.report(fault::error("E0131", span, message, "one too many").fix(span, ""));
@@ -148,13 +142,13 @@ impl Parser<'_> {
         self.eat(Sign::Semicolon);
     }
 
-    fn missing_semicolon(&mut self) {
+    pub(super) fn missing_semicolon(&mut self) {
         let gap = self.gap();
         let message = format!("';' is missing before {}", self.found());
         self.report(fault::error("E0111", gap, message, "';' belongs here").fix(gap, ";"));
     }
 
-    fn unexpected_after_element(&mut self) {
+    pub(super) fn unexpected_after_element(&mut self) {
         let token = self.token(0);
         let report = match token.kind {
             TokenKind::Sign(sign @ (Sign::CloseParen | Sign::CloseBracket)) => {
@@ -172,7 +166,7 @@ impl Parser<'_> {
     }
 
     /// Whether the next words look like a misspelt `define stream`, `from` or `partition with`.
-    fn is_misspelt_start(&self) -> bool {
+    pub(super) fn is_misspelt_start(&self) -> bool {
         if !self.starts_line(0) {
             return false;
         }
@@ -295,7 +289,7 @@ impl Parser<'_> {
         None
     }
 
-    fn no_element(&self, annotations: &[Annotation]) -> crate::diagnostic::Diagnostic {
+    pub(super) fn no_element(&self, annotations: &[Annotation]) -> crate::diagnostic::Diagnostic {
         let span = self.span();
         let found = self.found();
         if let (TokenKind::End, Some(last)) = (self.peek(), annotations.last()) {
@@ -636,164 +630,6 @@ impl Parser<'_> {
             value,
             span: token.span,
         })
-    }
-
-    // ---- partitions ----
-
-    pub(super) fn partition(&mut self, annotations: Vec<Annotation>) -> Option<Partition> {
-        let start = annotations.first().map_or(self.span(), |a| a.span);
-        let header = self.attempt(Self::partition_header);
-        if header.is_err() {
-            self.skip_until(|p| p.is_keyword(Keyword::Begin));
-            self.eat_keyword(Keyword::Begin);
-        }
-        self.mark(Mark::Indent);
-        let queries = self.partition_queries();
-        let span = self.since(start);
-        header.ok().map(|keys| Partition {
-            annotations,
-            keys,
-            queries,
-            span,
-        })
-    }
-
-    fn partition_header(&mut self) -> Parse<Vec<PartitionKey>> {
-        self.expect_keyword(Keyword::Partition)?;
-        self.expect_keyword(Keyword::With)?;
-        let open = self.span();
-        self.expect(Sign::OpenParen);
-        let keys = self.list(PARTITION_KEYS, open, Self::partition_key)?;
-        self.mark(Mark::Line);
-        self.expect_keyword(Keyword::Begin)?;
-        Ok(keys)
-    }
-
-    fn partition_key(&mut self) -> Parse<PartitionKey> {
-        let start = self.span();
-        let first = self.expression()?;
-        let by = if self.eat_keyword(Keyword::As) {
-            let mut ranges = vec![(first, self.range_name()?)];
-            while self.is_keyword(Keyword::Or) {
-                self.mark(Mark::Soft);
-                self.bump();
-                let condition = self.expression()?;
-                self.expect_keyword(Keyword::As)?;
-                ranges.push((condition, self.range_name()?));
-            }
-            PartitionBy::Ranges(ranges)
-        } else {
-            PartitionBy::Value(first)
-        };
-        self.expect_keyword(Keyword::Of)?;
-        let name = self.name("the name of a stream")?;
-        let stream = StreamName {
-            span: name.span,
-            name,
-            kind: StreamKind::Plain,
-        };
-        Ok(PartitionKey {
-            stream,
-            by,
-            span: self.since(start),
-        })
-    }
-
-    fn range_name(&mut self) -> Parse<Text> {
-        if let TokenKind::String(_) = self.peek() {
-            let token = self.bump();
-            return Ok(self.text_of(token));
-        }
-        Err(self.expected("the name of the range in quotes"))
-    }
-
-    /// Everything between `begin` and `end`.
-    fn partition_queries(&mut self) -> Vec<Query> {
-        let mut queries = Vec::new();
-        loop {
-            if self.is(Sign::Semicolon) {
-                self.stray_semicolon();
-                continue;
-            }
-            if self.peek() == TokenKind::End || self.is_keyword(Keyword::Partition) {
-                self.partition_not_closed();
-                return queries;
-            }
-            if self.is_keyword(Keyword::End) && !self.peek_at(1).is_name() {
-                if queries.is_empty() {
-                    let message = "a partition holds at least one query".to_owned();
-                    let report =
-                        fault::error("E0130", self.span(), message, "no query before this");
-                    self.report(report);
-                }
-                self.mark(Mark::Dedent);
-                self.mark(Mark::Line);
-                self.bump();
-                return queries;
-            }
-            if self.is_misspelt(0, Keyword::End) && self.peek_at(1).is(Sign::Semicolon) {
-                self.eat_misspelt(Keyword::End);
-                return queries;
-            }
-            let before = self.at;
-            self.mark(if queries.is_empty() {
-                Mark::Line
-            } else {
-                Mark::Query
-            });
-            let annotations = self.annotations();
-            if self.is_keyword(Keyword::Define) {
-                self.definition_in_partition();
-            } else if self.is_keyword(Keyword::From)
-                || self.is_keyword(Keyword::For)
-                || self.is_misspelt(0, Keyword::From)
-            {
-                queries.extend(self.query(annotations));
-            } else {
-                let report = self.no_element(&annotations);
-                self.report(report);
-                self.skip_until(|_| false);
-            }
-            if self.at == before {
-                self.bump();
-            }
-            if self.is_keyword(Keyword::End) {
-                self.mark(Mark::Semicolon);
-            } else if !self.eat(Sign::Semicolon) {
-                self.inner_query_end();
-            }
-        }
-    }
-
-    fn inner_query_end(&mut self) {
-        if self.peek() == TokenKind::End {
-            return;
-        }
-        if self.starts_element(0) || self.is_misspelt_start() {
-            self.missing_semicolon();
-            return;
-        }
-        self.unexpected_after_element();
-        self.skip_until(|_| false);
-        self.eat(Sign::Semicolon);
-    }
-
-    fn definition_in_partition(&mut self) {
-        let message = "a definition cannot stand inside a partition".to_owned();
-        let report = fault::error("E0122", self.span(), message, "inside 'begin … end'")
-            .help("move it before the first query; inner streams (#Name) need no definition");
-        self.report(report);
-        self.skip_until(|_| false);
-        if self.is_keyword(Keyword::Define) {
-            self.bump();
-            self.skip_until(|_| false);
-        }
-    }
-
-    fn partition_not_closed(&mut self) {
-        let gap = self.gap();
-        let message = "a partition is not closed, 'end' is missing".to_owned();
-        self.report(fault::error("E0112", gap, message, "'end;' belongs here").fix(gap, "\nend"));
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod fault;
 mod input;
 pub(crate) mod layout;
 mod on_demand;
+mod partition;
 mod pattern;
 mod query;
 mod recover;
