@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use headwater_lang as lang;
 use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
+use lang::check::{CheckConfig, check, check_on_demand};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use serde_json::Value;
 
@@ -83,11 +83,8 @@ fn config_of(case: &Value) -> CheckConfig {
     config
 }
 
-#[test]
-fn recorded_cases() {
-    let Some(root) = shared() else { return };
-    let mut disagreements = Vec::new();
-    let mut agreed = 0;
+/// All recorded cases with the names of their files.
+fn cases(root: &Path) -> Vec<(String, Value)> {
     let folders = [root.join("conformance"), root.join("conformance/extra")];
     let mut files: Vec<PathBuf> = folders
         .iter()
@@ -96,49 +93,99 @@ fn recorded_cases() {
         .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
         .collect();
     files.sort();
+    let mut cases = Vec::new();
     for file in files {
+        let name = file.file_name().unwrap().display().to_string();
         for line in fs::read_to_string(&file).unwrap().lines() {
-            let case: Value = serde_json::from_str(line).unwrap();
-            let Some(text) = case["app"].as_str() else {
-                continue;
-            };
-            let errors = diagnose(text, &config_of(&case));
-            let is_refused = case["expected"]["status"] == "create-error";
-            // Extensions of the reference's own tests are not there.
-            let group = case["group"].as_str().unwrap_or_default();
-            let needs = case.get("needs").is_some() || group.starts_with("needs_");
-            let own: Vec<Diagnostic> = errors
-                .iter()
-                .filter(|d| !(needs && d.kind == Kind::Unsupported))
-                .cloned()
-                .collect();
-            if is_refused == !errors.is_empty() || (!is_refused && own.is_empty()) {
-                agreed += 1;
-                if std::env::var_os("SHOW_REFUSALS").is_some() && is_refused {
-                    println!(
-                        "{}\n  {}\n{}",
-                        case["id"],
-                        case["expected"]["error"]["message"]
-                            .as_str()
-                            .unwrap_or_default(),
-                        shown(&errors, text)
-                    );
-                }
-                continue;
-            }
-            disagreements.push(format!(
-                "{} {}\n  {}\n{}    {}\n",
-                file.file_name().unwrap().display(),
-                case["id"],
-                text.replace('\n', " "),
-                shown(&errors, text),
-                case["expected"]["error"]["message"]
-                    .as_str()
-                    .unwrap_or_default(),
-            ));
+            cases.push((name.clone(), serde_json::from_str(line).unwrap()));
         }
     }
+    cases
+}
+
+#[test]
+fn recorded_cases() {
+    let Some(root) = shared() else { return };
+    let mut disagreements = Vec::new();
+    let mut agreed = 0;
+    for (file, case) in cases(&root) {
+        let Some(text) = case["app"].as_str() else {
+            continue;
+        };
+        let errors = diagnose(text, &config_of(&case));
+        let is_refused = case["expected"]["status"] == "create-error";
+        // Extensions of the reference's own tests are not there.
+        let group = case["group"].as_str().unwrap_or_default();
+        let needs = case.get("needs").is_some() || group.starts_with("needs_");
+        let own: Vec<Diagnostic> = errors
+            .iter()
+            .filter(|d| !(needs && d.kind == Kind::Unsupported))
+            .cloned()
+            .collect();
+        if is_refused == !errors.is_empty() || (!is_refused && own.is_empty()) {
+            agreed += 1;
+            if std::env::var_os("SHOW_REFUSALS").is_some() && is_refused {
+                println!(
+                    "{}\n  {}\n{}",
+                    case["id"],
+                    case["expected"]["error"]["message"]
+                        .as_str()
+                        .unwrap_or_default(),
+                    shown(&errors, text)
+                );
+            }
+            continue;
+        }
+        disagreements.push(format!(
+            "{} {}\n  {}\n{}    {}\n",
+            file,
+            case["id"],
+            text.replace('\n', " "),
+            shown(&errors, text),
+            case["expected"]["error"]["message"]
+                .as_str()
+                .unwrap_or_default(),
+        ));
+    }
     println!("{agreed} agree, {} do not", disagreements.len());
+    assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
+}
+
+/// On-demand queries of the cases: those that Siddhi refuses are refused.
+#[test]
+fn recorded_queries() {
+    let Some(root) = shared() else { return };
+    let mut disagreements = Vec::new();
+    let catalog = Catalog::new([]);
+    for (file, case) in cases(&root) {
+        let Some(text) = case["app"].as_str() else {
+            continue;
+        };
+        let checked = check(&lang::parse(text).app, &catalog, &config_of(&case));
+        let Some(plan) = checked.plan else { continue };
+        for (step, query) in case["steps"].as_array().into_iter().flatten().enumerate() {
+            let Some(query) = query["query"].as_str() else {
+                continue;
+            };
+            let answers = case["expected"]["answers"].as_array();
+            let Some(answer) = answers.into_iter().flatten().find(|a| a["step"] == step) else {
+                continue;
+            };
+            let (parsed, mut found) = lang::parse_on_demand(query);
+            if let Some(parsed) = parsed {
+                found.extend(check_on_demand(&parsed, &plan, &catalog).diagnostics);
+            }
+            found.retain(|d| d.severity == Severity::Error);
+            if answer.get("error").is_some_and(|e| !e.is_null()) == found.is_empty() {
+                disagreements.push(format!(
+                    "{file} {}\n  {query}\n{}    {}\n",
+                    case["id"],
+                    shown(&found, query),
+                    answer["error"]["message"]
+                ));
+            }
+        }
+    }
     assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
 }
 

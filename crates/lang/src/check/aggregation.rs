@@ -399,35 +399,21 @@ impl Checker<'_> {
         let names: Vec<&str> = kept.iter().map(|d| name_of(*d)).collect();
         let place = self.plan.aggregations[id].span;
         let help = format!("it keeps {}", list(names, 6));
-        match duration_named(text) {
-            None => self.report(
-                error(
-                    code::PER_VALUE,
-                    Kind::Type,
-                    span,
-                    format!("'{text}' is not a duration"),
-                    "no such duration",
-                )
-                .related(place, "defined here")
-                .help(help),
+        let (d, label) = match duration_named(text) {
+            None => (format!("'{text}' is not a duration"), "no such duration"),
+            Some(duration) if !kept.is_empty() && !kept.contains(&duration) => (
+                format!("the aggregation does not keep {}", text.trim()),
+                "not one of its durations",
             ),
-            // Siddhi finds out when the first event asks.
-            Some(duration) if !kept.is_empty() && !kept.contains(&duration) => self.report(
-                warning(
-                    code::PER_NOT_KEPT,
-                    Kind::Type,
-                    span,
-                    format!(
-                        "the aggregation does not keep {}: every event fails",
-                        text.trim()
-                    ),
-                    "not one of its durations",
-                )
-                .related(place, "defined here")
-                .help(help),
-            ),
-            Some(_) => {}
-        }
+            Some(_) => return,
+        };
+        // Siddhi finds out that a duration is not kept when the first event asks for it.
+        let is_late = duration_named(text).is_some() && !self.is_on_demand;
+        let d = match is_late {
+            true => warning(code::PER_NOT_KEPT, Kind::Type, span, d, label),
+            false => error(code::PER_VALUE, Kind::Type, span, d, label),
+        };
+        self.report(d.related(place, "defined here").help(help));
     }
 }
 

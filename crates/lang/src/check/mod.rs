@@ -93,6 +93,8 @@ pub(crate) struct Checker<'a> {
     depth: u32,
     /// A query is being checked whose aggregators are looked for.
     saw_aggregator: bool,
+    /// One on-demand query is being checked, not an app.
+    is_on_demand: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -115,6 +117,7 @@ impl<'a> Checker<'a> {
             query_names: HashMap::new(),
             depth: 0,
             saw_aggregator: false,
+            is_on_demand: false,
         }
     }
 

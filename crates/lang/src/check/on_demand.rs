@@ -28,6 +28,7 @@ pub fn check_on_demand(
 ) -> CheckedOnDemand {
     let config = CheckConfig::default();
     let mut checker = Checker::new(catalog, &config);
+    checker.is_on_demand = true;
     checker.take_names(plan);
     let query = checker.on_demand(query);
     let mut diagnostics = checker.diagnostics;
