@@ -255,3 +255,69 @@ fn comments(text: &str) -> Vec<String> {
     }
     found
 }
+
+/// Texts cut at every byte of every published app: no panic, and an end.
+#[test]
+fn cut_texts_are_parsed() {
+    let Some(shared) = shared() else { return };
+    for entry in std::fs::read_dir(shared.join("apps")).unwrap() {
+        let app = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for end in (0..app.len()).filter(|end| app.is_char_boundary(*end)) {
+            survives(&app[..end]);
+        }
+        for start in (0..app.len())
+            .step_by(7)
+            .filter(|start| app.is_char_boundary(*start))
+        {
+            survives(&app[start..]);
+        }
+    }
+}
+
+/// Words left out, doubled and swapped at random: no panic, and an end; what is still accepted can
+/// be formatted.
+#[test]
+fn shuffled_texts_are_parsed() {
+    let Some(shared) = shared() else { return };
+    let apps = all_apps(&shared);
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below.max(1) as u64) as usize
+    };
+    for _ in 0..3_000 {
+        let (_, app) = &apps[random(apps.len())];
+        let mut words: Vec<&str> = app
+            .split_inclusive(|c: char| !c.is_alphanumeric())
+            .collect();
+        for _ in 0..=random(4) {
+            let (a, b) = (random(words.len()), random(words.len()));
+            match random(3) {
+                0 => drop(words.remove(a)),
+                1 => words.insert(b, words[a]),
+                _ => words.swap(a, b),
+            }
+            if words.is_empty() {
+                break;
+            }
+        }
+        survives(&words.concat());
+    }
+}
+
+fn survives(text: &str) {
+    let parsed = parse(text);
+    let len = text.len() as u32;
+    for diagnostic in &parsed.diagnostics {
+        assert!(diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= len);
+        if let Some(fix) = &diagnostic.fix {
+            assert!(fix.span.end <= len);
+        }
+    }
+    if !parsed.has_errors() {
+        let once = format(text).expect("an accepted text is formatted");
+        assert!(format(&once).as_deref() == Ok(once.as_str()), "not idempotent:\n{once}");
+    }
+}

@@ -115,11 +115,14 @@ impl<'t> Printer<'t> {
             })
             .collect();
         for (index, mark) in &layout.marks {
-            let Some(piece) = pieces.get_mut(*index as usize) else {
-                continue;
-            };
-            if *mark == Mark::Tight {
-                piece.space = false;
+            let index = *index as usize;
+            match mark {
+                Mark::Tight if index < words => pieces[index].space = false,
+                Mark::Semicolon if index > 0 => {
+                    pieces[index - 1].text.push(';');
+                    pieces[index - 1].columns += 1;
+                }
+                _ => {}
             }
         }
         let columns_before = columns_before(&pieces);
@@ -157,9 +160,6 @@ impl<'t> Printer<'t> {
                 mark_at += 1;
             }
             let marks = &self.marks[from..mark_at];
-            if marks.iter().any(|(_, mark)| *mark == Mark::Semicolon) {
-                self.put(";");
-            }
             self.piece(index, marks);
         }
         while self.out.ends_with(['\n', ' ']) {
