@@ -1,1 +1,29 @@
-//! (skeleton)
+//! Lanes, deployment, state, configuration and metrics: runs checked apps as threads around the
+//! engine and the connectors.
+//!
+//! Promises: every queue is bounded in rows and bytes, and a full one stops the sources; with a
+//! state directory a restart goes on from a consistent cut of sources, apps and stores; what cannot
+//! be reached or taken is said loudly, counted and kept; no thread ever polls by sleeping. Never:
+//! reads or writes of the terminal (the binary's), knowledge of a single technology (that is
+//! `connect`), or of what a query does (`engine`).
+
+mod backoff;
+pub mod clock;
+pub mod config;
+mod cut;
+mod error;
+mod keeper;
+mod lane;
+pub mod lines;
+pub mod metrics;
+pub mod process;
+mod pulse;
+mod queue;
+pub mod rejected;
+pub mod report;
+mod sink;
+mod source;
+pub mod state;
+mod store;
+
+pub use error::Error;

@@ -1,0 +1,68 @@
+//! How long to wait before trying again.
+
+use std::time::Duration;
+
+/// Siddhi's `BackoffRetryCounter`: 5 s at first, 5 min at most, back to 5 s after a success.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backoff {
+    tries: usize,
+}
+
+const SECONDS: [u64; 8] = [5, 10, 15, 30, 60, 60, 120, 300];
+
+impl Backoff {
+    /// The pause before the next try.
+    pub fn next_pause(&mut self) -> Duration {
+        let seconds = SECONDS[self.tries.min(SECONDS.len() - 1)];
+        self.tries += 1;
+        Duration::from_secs(seconds)
+    }
+
+    pub fn succeeded(&mut self) {
+        self.tries = 0;
+    }
+}
+
+/// Which of many equal reports are worth a line: the first few, then 10, 100, 1,000, …
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sparse {
+    count: u64,
+}
+
+impl Sparse {
+    const FIRST: u64 = 5;
+
+    /// Counts one report; `Some(count)` if it is to be said.
+    pub fn say(&mut self) -> Option<u64> {
+        self.count += 1;
+        let is_power = self.count >= 10 && {
+            let mut n = self.count;
+            while n.is_multiple_of(10) {
+                n /= 10;
+            }
+            n == 1
+        };
+        (self.count <= Self::FIRST || is_power).then_some(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_five_minutes_and_start_again() {
+        let mut backoff = Backoff::default();
+        let pauses: Vec<u64> = (0..10).map(|_| backoff.next_pause().as_secs()).collect();
+        assert_eq!(pauses, [5, 10, 15, 30, 60, 60, 120, 300, 300, 300]);
+        backoff.succeeded();
+        assert_eq!(backoff.next_pause().as_secs(), 5);
+    }
+
+    #[test]
+    fn few_of_many_reports_are_said() {
+        let mut sparse = Sparse::default();
+        let said: Vec<u64> = (0..2000).filter_map(|_| sparse.say()).collect();
+        assert_eq!(said, [1, 2, 3, 4, 5, 10, 100, 1000]);
+    }
+}

@@ -1,0 +1,127 @@
+//! One consistent cut through a group of apps, on its way to being durable.
+//!
+//! The lane makes the cut between two steps and sends a mark down each queue to a sink or store.
+//! Each of them says when all that stood before the mark has been taken. Then the snapshot is
+//! written, then the stores commit, then the sources are told what they may let go of.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub(crate) struct Cut {
+    pub epoch: u64,
+    state: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Sinks and stores that have not taken everything before the mark.
+    unflushed: usize,
+    /// Stores that have not committed.
+    uncommitted: usize,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Phase {
+    #[default]
+    Flushing,
+    /// The snapshot is durable: stores commit.
+    Durable,
+    /// The cut is given up; stores abort what belongs to it.
+    GivenUp,
+}
+
+impl Cut {
+    pub fn new(epoch: u64, sinks: usize, stores: usize) -> Cut {
+        Cut {
+            epoch,
+            state: Mutex::new(Progress {
+                unflushed: sinks + stores,
+                uncommitted: stores,
+                phase: Phase::Flushing,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(&self, pending: impl Fn(&Progress) -> bool) -> Phase {
+        let mut state = self.lock();
+        while pending(&state) {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.phase
+    }
+
+    /// A sink or store has taken everything before the mark.
+    pub fn flushed(&self) {
+        self.lock().unflushed -= 1;
+        self.changed.notify_all();
+    }
+
+    pub fn committed(&self) {
+        self.lock().uncommitted -= 1;
+        self.changed.notify_all();
+    }
+
+    pub fn set_phase(&self, phase: Phase) {
+        self.lock().phase = phase;
+        self.changed.notify_all();
+    }
+
+    /// Until all is flushed, or the cut is given up.
+    pub fn wait_flushed(&self) -> Phase {
+        self.wait_while(|p| p.unflushed > 0 && p.phase != Phase::GivenUp)
+    }
+
+    /// For a store: until the snapshot is durable, or the cut is given up.
+    pub fn wait_durable(&self) -> Phase {
+        self.wait_while(|p| p.phase == Phase::Flushing)
+    }
+
+    /// Until all stores have committed, or the cut is given up.
+    pub fn wait_committed(&self) -> Phase {
+        self.wait_while(|p| p.uncommitted > 0 && p.phase != Phase::GivenUp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_store_commits_between_durable_and_committed() {
+        let cut = Arc::new(Cut::new(3, 1, 1));
+        let store = std::thread::spawn({
+            let cut = Arc::clone(&cut);
+            move || {
+                cut.flushed();
+                let phase = cut.wait_durable();
+                cut.committed();
+                phase
+            }
+        });
+        cut.flushed();
+        assert_eq!(cut.wait_flushed(), Phase::Flushing);
+        cut.set_phase(Phase::Durable);
+        assert_eq!(cut.wait_committed(), Phase::Durable);
+        assert_eq!(store.join().expect("no panic"), Phase::Durable);
+    }
+
+    #[test]
+    fn a_cut_that_is_given_up_lets_everybody_go() {
+        let cut = Cut::new(1, 1, 1);
+        cut.set_phase(Phase::GivenUp);
+        assert_eq!(cut.wait_flushed(), Phase::GivenUp);
+        assert_eq!(cut.wait_durable(), Phase::GivenUp);
+        assert_eq!(cut.wait_committed(), Phase::GivenUp);
+    }
+}

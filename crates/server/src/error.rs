@@ -1,0 +1,56 @@
+//! What can go wrong while apps are deployed and run.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A fault that keeps a server from starting, or stops it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// How the command was used is at fault: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// An app is at fault: exit code 1. The diagnostics have been handed to the caller.
+    #[error("{0}")]
+    Refused(String),
+    /// Something outside could not be reached: exit code 3.
+    #[error("cannot connect {what}: {message}")]
+    Connect { what: String, message: String },
+    #[error("configuration file '{path}': {message}")]
+    Config { path: String, message: String },
+    #[error("cannot {action} '{}'", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("state directory '{}': {message}", path.display())]
+    State { path: PathBuf, message: String },
+    /// One of our own invariants broke inside an app.
+    #[error("app '{app}' stopped: {message}")]
+    Stopped { app: String, message: String },
+}
+
+impl Error {
+    /// For `map_err` on file operations.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |cause| Error::File {
+            action,
+            path,
+            cause,
+        }
+    }
+
+    /// The exit code of the command that met it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            Error::Connect { .. } => 3,
+            _ => 1,
+        }
+    }
+}

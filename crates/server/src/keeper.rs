@@ -1,0 +1,174 @@
+//! The thread that makes the cuts of a group durable, one after the other, off the lane.
+//!
+//! The order is what makes a restart exact: (1) every sink and store has taken what stands before
+//! the mark; (2) the snapshot is written and synced; (3) the stores commit, with the epoch's number
+//! in the same transaction; (4) the epoch is marked current; (5) files are moved by the app's own
+//! calls and (6) the sources are told, who now move and delete theirs. A crash anywhere leaves
+//! either epoch whole.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use connect::component::{Environment, Sequence};
+use connect::file::functions;
+
+use crate::backoff::Backoff;
+use crate::cut::{Cut, Phase};
+use crate::error::Error;
+use crate::lane::{Inbox, Letter, PendingEffect};
+use crate::metrics::AppMetrics;
+use crate::pulse::Pulse;
+use crate::rejected::{Rejection, SharedLog};
+use crate::report::{chain, panic_text};
+use crate::source::Mailbox;
+use crate::state::GroupState;
+
+/// What the lane hands over.
+pub(crate) struct Job {
+    pub cut: Arc<Cut>,
+    /// `None` without state.
+    pub snapshot: Option<Vec<u8>>,
+    /// Posts that the cut covers.
+    pub acknowledged: Vec<(Arc<Mailbox>, Sequence)>,
+    pub effects: Vec<PendingEffect>,
+}
+
+pub(crate) struct Keeper {
+    pub jobs: Receiver<Job>,
+    pub inbox: Arc<Inbox>,
+    pub state: Option<GroupState>,
+    /// Written to by the lane.
+    pub rejected: SharedLog,
+    /// Written to by sinks and stores.
+    pub undelivered: SharedLog,
+    pub environment: Environment,
+    pub apps: Vec<Arc<AppMetrics>>,
+    pub pulse: Arc<Pulse>,
+    /// Effects of the snapshot that was restored: perhaps done, perhaps not.
+    pub unfinished: Vec<PendingEffect>,
+}
+
+impl Keeper {
+    pub fn run(mut self) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
+        if let Err(panic) = outcome {
+            self.pulse.fail(format!(
+                "the keeper of state stopped by a fault of Headwater: {}",
+                panic_text(panic.as_ref())
+            ));
+        }
+    }
+
+    fn run_inner(&mut self) {
+        let unfinished = std::mem::take(&mut self.unfinished);
+        self.act(unfinished);
+        while let Ok(job) = self.jobs.recv() {
+            let cut = Arc::clone(&job.cut);
+            if let Err(message) = self.keep(job) {
+                cut.set_phase(Phase::GivenUp);
+                self.pulse.fail(message);
+            }
+            // A lane that has gone waits for nothing.
+            self.inbox.push_always(Letter::CutDone).ok();
+        }
+    }
+
+    fn keep(&mut self, job: Job) -> Result<(), String> {
+        let cut = &job.cut;
+        if cut.wait_flushed() == Phase::GivenUp {
+            return Err(self.given_up());
+        }
+        if let Some(snapshot) = &job.snapshot {
+            self.write(cut.epoch, snapshot)?;
+        }
+        cut.set_phase(Phase::Durable);
+        if cut.wait_committed() == Phase::GivenUp {
+            return Err(self.given_up());
+        }
+        if let Some(state) = &self.state {
+            state.mark_current(cut.epoch).map_err(|e| chain(&e))?;
+            self.environment
+                .effects
+                .checkpoint(cut.epoch)
+                .map_err(|e| chain(&e))?;
+            self.apps.iter().for_each(|app| app.snapshots.add(1));
+        }
+        self.act(job.effects);
+        for (mailbox, sequence) in &job.acknowledged {
+            mailbox.ack(*sequence);
+        }
+        Ok(())
+    }
+
+    fn given_up(&self) -> String {
+        let failure = self.pulse.failure();
+        failure.unwrap_or_else(|| "a sink or store has stopped".to_owned())
+    }
+
+    /// Tries until the snapshot is on disk: until then the stores wait, and with them everything.
+    fn write(&mut self, epoch: u64, snapshot: &[u8]) -> Result<(), String> {
+        let mut backoff = Backoff::default();
+        loop {
+            let Err(error) = self.try_write(epoch, snapshot) else {
+                return Ok(());
+            };
+            let cause = chain(&error);
+            let pause = backoff.next_pause();
+            tracing::error!(
+                cause,
+                again_in_seconds = pause.as_secs(),
+                "state cannot be saved: make room or mend the directory; everything waits"
+            );
+            let until = Instant::now() + pause;
+            while !self.pulse.is_stopping() && Instant::now() < until {
+                self.pulse.wait_change(Duration::from_millis(100));
+            }
+            if self.pulse.is_stopping() {
+                return Err(cause);
+            }
+        }
+    }
+
+    fn try_write(&mut self, epoch: u64, snapshot: &[u8]) -> Result<(), Error> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        self.rejected.sync()?;
+        let undelivered = self.undelivered.sync()?;
+        state.write(epoch, &[&undelivered.to_le_bytes(), snapshot])
+    }
+
+    /// Does what apps have asked to be done to files. An effect that was done before a crash finds
+    /// nothing left to do.
+    fn act(&mut self, effects: Vec<PendingEffect>) {
+        for effect in effects {
+            let Some(function) = functions::find(&effect.function) else {
+                continue;
+            };
+            let result = self
+                .environment
+                .effects
+                .call(&effect.app, function, &effect.arguments);
+            if let Err(cause) = result {
+                tracing::error!(function = effect.function, cause, "a file function failed");
+                if let Some(app) = self.apps.first() {
+                    app.rejected.add(1);
+                }
+                let arguments: Vec<String> = effect
+                    .arguments
+                    .iter()
+                    .map(event::text::to_text)
+                    .collect();
+                self.undelivered.keep(Rejection {
+                    time: crate::clock::wall_millis(),
+                    app: effect.app.clone(),
+                    place: format!("function '{}'", effect.function),
+                    cause,
+                    ..Rejection::of_payload(arguments.join(", ").as_bytes())
+                });
+            }
+            self.pulse.beat();
+        }
+    }
+}

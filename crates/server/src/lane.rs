@@ -1,0 +1,483 @@
+//! The thread that runs a group of apps: takes what waits, reads the clock once, steps, hands on
+//! what came out, fires alarms, parks until the next deadline.
+//!
+//! A group is the apps linked by in-memory topics or by a database; mostly it is one app. One
+//! thread for all of them makes a topic a plain queue and every moment between two steps a
+//! consistent cut of the whole group. Promises: what leaves an app leaves in the order in which it
+//! came about; when a queue behind the lane is full the lane stops, and with it the sources. Never:
+//! work on a destination that may block for long while it could be done by another thread.
+
+mod cut;
+mod host;
+mod output;
+
+use std::collections::VecDeque;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use connect::component::{Environment, Sequence, Sink};
+use connect::inlet::Inlet;
+use connect::message::Messages;
+use connect::outlet::Outlet;
+use engine::{App, Input, Outputs};
+use event::{Batch, Column, Value};
+use lang::plan::{Plan, StreamId, StreamKind};
+
+use crate::backoff::Sparse;
+use crate::clock::Clock;
+use crate::keeper::Job;
+use crate::lines::Lines;
+use crate::metrics::{AppMetrics, SinkMetrics, TableMetrics};
+use crate::pulse::Pulse;
+use crate::queue::{Queue, Taken, Weight};
+use crate::rejected::{Rejection, SharedLog};
+use crate::report::panic_text;
+use crate::sink::{Outbox, SinkRows, payload_text};
+use crate::source::{Mailbox, PlacedRejected, Position, Post};
+use crate::store::{StoreContext, StoreRows, StoreSeat};
+
+pub(crate) use host::PendingEffect;
+
+pub(crate) type Inbox = Queue<Letter>;
+
+/// Rows and bytes of input that may wait for a lane.
+pub(crate) const INBOX: Weight = Weight {
+    rows: 16 * 1024,
+    bytes: 32 << 20,
+};
+
+/// What arrives at a lane.
+pub(crate) enum Letter {
+    Post(Box<Post>),
+    /// A source waits for its last post to be acknowledged.
+    Acknowledge,
+    /// Rows that a sink could not deliver, for a fault stream.
+    Fault {
+        app: usize,
+        stream: StreamId,
+        rows: Option<Batch>,
+        cause: String,
+    },
+    /// The cut on its way is finished.
+    CutDone,
+    Probe(Arc<Probe>),
+    /// The sources have gone: finish what is here, make a last cut, end.
+    Finish,
+}
+
+/// A question to a lane, answered when everything before it in the inbox is done.
+#[derive(Default)]
+pub(crate) struct Probe {
+    answer: Mutex<Option<bool>>,
+    changed: Condvar,
+}
+
+impl Probe {
+    pub fn answer(&self, is_quiet: bool) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_quiet);
+        self.changed.notify_all();
+    }
+
+    /// Nothing is on its way and no timer holds an event; `None` when the lane took too long.
+    pub fn wait(&self, at_most: Duration) -> Option<bool> {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answer, _) = self
+            .changed
+            .wait_timeout_while(answer, at_most, |a| a.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        *answer
+    }
+}
+
+/// One app of a lane.
+pub(crate) struct LaneApp {
+    pub name: String,
+    pub plan: Arc<Plan>,
+    pub engine: App,
+    /// By stream.
+    pub sinks: Vec<Vec<SinkSeat>>,
+    /// By operation of the app: where it is done.
+    pub operations: Vec<OperationSeat>,
+    /// By table of the app.
+    pub tables: Vec<Arc<TableMetrics>>,
+    pub environment: Environment,
+    pub metrics: Arc<AppMetrics>,
+    pub said: Sparse,
+}
+
+/// Where the rows of one `@sink` go.
+pub(crate) enum SinkSeat {
+    /// Lines on standard output, written in the order of events.
+    Inline {
+        outlet: Outlet,
+        sink: Box<dyn Sink>,
+        metrics: Arc<SinkMetrics>,
+    },
+    Topic {
+        outlet: Outlet,
+        topic: Topic,
+        metrics: Arc<SinkMetrics>,
+        said: Sparse,
+    },
+    Thread {
+        outbox: Arc<Outbox<SinkRows>>,
+        slot: usize,
+        metrics: Arc<SinkMetrics>,
+    },
+}
+
+pub(crate) enum Topic {
+    Named(String),
+    /// Index of the option that depends on the event.
+    Dynamic(usize),
+}
+
+/// Who reads an in-memory topic.
+pub(crate) struct Subscriber {
+    pub topic: String,
+    pub app: usize,
+    pub stream: StreamId,
+    pub inlet: Inlet,
+    pub metrics: Arc<crate::metrics::SourceMetrics>,
+}
+
+#[derive(Clone)]
+pub(crate) enum OperationSeat {
+    /// By a store on this lane.
+    Inline(usize),
+    /// By the thread of a database.
+    Thread {
+        outbox: Arc<Outbox<StoreRows>>,
+        slot: usize,
+    },
+}
+
+/// One source as the lane sees it.
+pub(crate) struct LaneSource {
+    pub app: usize,
+    pub stream: StreamId,
+    /// Names it in the snapshot: the stream and its number there.
+    pub key: String,
+    pub mailbox: Arc<Mailbox>,
+    pub metrics: Arc<crate::metrics::SourceMetrics>,
+    /// Behind the last post that was stepped.
+    pub position: Option<Position>,
+    pub sequence: Sequence,
+    /// Up to here a cut is on its way or done.
+    pub covered: Sequence,
+    pub said: Sparse,
+}
+
+pub(crate) struct Lane {
+    pub name: String,
+    pub apps: Vec<LaneApp>,
+    pub sources: Vec<LaneSource>,
+    pub subscribers: Vec<Subscriber>,
+    pub inbox: Arc<Inbox>,
+    pub sink_boxes: Vec<Arc<Outbox<SinkRows>>>,
+    pub store_boxes: Vec<Arc<Outbox<StoreRows>>>,
+    pub inline_stores: Vec<StoreSeat>,
+    pub store_context: StoreContext,
+    pub pulse: Arc<Pulse>,
+    pub lines: Arc<Lines>,
+    pub rejected: SharedLog,
+    pub clock: Clock,
+    pub cutter: Cutter,
+    /// Whether apps were restored, and so have begun already.
+    pub is_restored: bool,
+    /// What in-memory topics carried and the subscribers have not stepped yet.
+    pub carried: VecDeque<(usize, StreamId, Batch)>,
+    pub outputs: Outputs,
+    pub messages: Messages,
+}
+
+/// What the lane knows of its cuts.
+pub(crate) struct Cutter {
+    pub jobs: SyncSender<Job>,
+    pub has_state: bool,
+    pub interval: Duration,
+    /// Of the last cut begun.
+    pub epoch: u64,
+    pub last: Instant,
+    pub in_flight: bool,
+    /// Somebody waits for it.
+    pub is_wanted: bool,
+    /// Something happened since the last cut.
+    pub is_dirty: bool,
+    pub effects: Vec<PendingEffect>,
+}
+
+/// What a lane leaves behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LaneEnd {
+    /// App and rows its windows still hold.
+    pub held: Vec<(String, u64)>,
+}
+
+impl Lane {
+    /// Runs until [`Letter::Finish`].
+    pub fn run(mut self) -> LaneEnd {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
+        let failure = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(message)) => Some(message),
+            Err(panic) => Some(format!(
+                "app '{}' stopped by a fault of Headwater: {}",
+                self.name,
+                panic_text(panic.as_ref())
+            )),
+        };
+        if let Some(message) = failure {
+            self.pulse.fail(message);
+        }
+        self.inbox.close();
+        self.sink_boxes.iter().for_each(|b| b.close());
+        self.store_boxes.iter().for_each(|b| b.close());
+        while let Some(letter) = self.inbox.take_now() {
+            if let Letter::Probe(probe) = letter {
+                probe.answer(true);
+            }
+        }
+        self.lines.flush();
+        let held = self.apps.iter().map(|app| {
+            let rows = app.metrics.held_in_windows.get();
+            (app.name.clone(), rows)
+        });
+        LaneEnd {
+            held: held.collect(),
+        }
+    }
+
+    fn run_inner(&mut self) -> Result<(), String> {
+        if !self.is_restored {
+            for app in 0..self.apps.len() {
+                self.step(app, Input::Start)?;
+            }
+        }
+        loop {
+            self.fire_due()?;
+            if self.is_cut_due() {
+                self.cut()?;
+            }
+            let letter = match self.inbox.take_now() {
+                Some(letter) => letter,
+                None => {
+                    self.lines.flush();
+                    match self.inbox.take(self.next_deadline()) {
+                        Taken::Item(letter) => letter,
+                        Taken::Late => continue,
+                        Taken::Closed => return Ok(()),
+                    }
+                }
+            };
+            if matches!(letter, Letter::Finish) {
+                return self.finish();
+            }
+            self.handle(letter)?;
+        }
+    }
+
+    fn handle(&mut self, letter: Letter) -> Result<(), String> {
+        match letter {
+            Letter::Post(post) => self.take_post(*post),
+            Letter::Acknowledge => {
+                self.cutter.is_wanted = true;
+                Ok(())
+            }
+            Letter::Fault {
+                app,
+                stream,
+                rows,
+                cause,
+            } => match rows {
+                Some(rows) => self.take_fault(app, stream, rows, &cause),
+                None => Ok(()),
+            },
+            Letter::CutDone => {
+                self.cutter.in_flight = false;
+                self.pulse.nudge();
+                Ok(())
+            }
+            Letter::Probe(probe) => {
+                let is_quiet = self.is_quiet();
+                self.cutter.is_wanted |= !is_quiet;
+                probe.answer(is_quiet);
+                Ok(())
+            }
+            Letter::Finish => Ok(()),
+        }
+    }
+
+    fn take_post(&mut self, post: Post) -> Result<(), String> {
+        let source = &self.sources[post.source];
+        let (app, stream) = (source.app, source.stream);
+        for rejected in post.rejected {
+            self.reject_at_source(post.source, rejected);
+        }
+        self.cutter.is_dirty = true;
+        if let Some(batch) = post.batch {
+            self.step(app, Input::Batch(stream, batch))?;
+        }
+        let source = &mut self.sources[post.source];
+        source.position = Some(post.position);
+        source.sequence = post.sequence;
+        Ok(())
+    }
+
+    /// Rows go into the fault stream with the cause as their last attribute.
+    fn take_fault(
+        &mut self,
+        app: usize,
+        stream: StreamId,
+        mut rows: Batch,
+        cause: &str,
+    ) -> Result<(), String> {
+        let error = Value::Object(event::Object::Error(Arc::from(cause)));
+        let column = Column::constant(event::Type::Object, &error, rows.len);
+        rows.columns.push(column);
+        self.step(app, Input::Batch(stream, rows))
+    }
+
+    /// One input to one app, and everything that follows from it inside the group.
+    fn step(&mut self, app: usize, input: Input) -> Result<(), String> {
+        self.step_one(app, input)?;
+        while let Some((app, stream, batch)) = self.carried.pop_front() {
+            self.step_one(app, Input::Batch(stream, batch))?;
+        }
+        Ok(())
+    }
+
+    fn step_one(&mut self, app: usize, input: Input) -> Result<(), String> {
+        let wall = self.clock.now();
+        let begun = Instant::now();
+        self.cutter.is_dirty = true;
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let seat = &mut self.apps[app];
+        let now = if seat.plan.options.playback.is_some() {
+            seat.engine.now()
+        } else {
+            wall
+        };
+        let mut host = host::LaneHost {
+            app: &seat.name,
+            operations: &seat.operations,
+            tables: &seat.tables,
+            stores: &mut self.inline_stores,
+            context: &self.store_context,
+            effects: &seat.environment.effects,
+            pending: self
+                .cutter
+                .has_state
+                .then_some(&mut self.cutter.effects),
+            is_cut_wanted: &mut self.cutter.is_wanted,
+            pulse: &self.pulse,
+            failure: None,
+        };
+        seat.engine.step(now, wall, input, &mut host, &mut outputs);
+        let failure = host.failure.take();
+        seat.metrics.steps.add(1);
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        seat.metrics.step_nanos.add(nanos);
+        let posted = self.post_outputs(app, &mut outputs);
+        outputs.clear();
+        self.outputs = outputs;
+        match failure {
+            Some(failure) => Err(failure),
+            None => posted,
+        }
+    }
+
+    /// Ticks every app with an alarm that is due.
+    fn fire_due(&mut self) -> Result<(), String> {
+        let now = self.clock.now();
+        for app in 0..self.apps.len() {
+            let due = self.apps[app].engine.next_alarm();
+            if due.is_some_and(|at| at <= now) {
+                self.step(app, Input::Tick)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let alarms = self.apps.iter().filter_map(|app| app.engine.next_alarm());
+        let alarm = alarms.min().map(|at| self.clock.instant_of(at));
+        [alarm, self.next_cut()].into_iter().flatten().min()
+    }
+
+    /// Nothing is on its way, everything is acknowledged, and no timer holds an event.
+    fn is_quiet(&self) -> bool {
+        let holds = self
+            .apps
+            .iter()
+            .any(|app| app.engine.next_alarm().is_some() && app.engine.held_in_windows() > 0);
+        !holds && !self.cutter.in_flight && !self.cutter.is_dirty && self.cutter.effects.is_empty()
+    }
+
+    fn reject_at_source(&mut self, source: usize, placed: PlacedRejected) {
+        let seat = &mut self.sources[source];
+        let plan = &self.apps[seat.app].plan;
+        let stream = plan.streams[seat.stream].display_name();
+        let place = match (placed.rejected.place.line, placed.input.as_str()) {
+            (Some(line), "") => format!("line {line}"),
+            (Some(line), input) => format!("{input}:{line}"),
+            (None, "") => format!("source '{}'", seat.key),
+            (None, input) => input.to_owned(),
+        };
+        if let Some(count) = seat.said.say() {
+            tracing::warn!(
+                place,
+                cause = placed.rejected.cause,
+                remedy = placed.rejected.remedy,
+                count,
+                "event rejected"
+            );
+        }
+        let rejected = placed.rejected;
+        self.rejected.keep(Rejection {
+            time: self.clock.now(),
+            app: self.apps[seat.app].name.clone(),
+            stream,
+            place,
+            cause: rejected.cause,
+            ..Rejection::of_payload(rejected.payload.as_bytes())
+        });
+    }
+
+    fn reject_in_query(&mut self, app: usize, rejected: &engine::Rejected) {
+        let seat = &mut self.apps[app];
+        let rows = rejected.rows.len;
+        seat.metrics.rejected.add(rows.max(1) as u64);
+        let stream = rejected
+            .stream
+            .map_or_else(String::new, |s| seat.plan.streams[s].display_name());
+        if let Some(count) = seat.said.say() {
+            tracing::error!(
+                app = seat.name,
+                stream,
+                place = rejected.place,
+                cause = rejected.cause,
+                count,
+                "events rejected"
+            );
+        }
+        let all: Vec<u32> = (0..rows as u32).collect();
+        let payload = payload_text(&rejected.rows, &all);
+        self.rejected.keep(Rejection {
+            time: self.clock.now(),
+            app: seat.name.clone(),
+            stream,
+            place: rejected.place.clone(),
+            cause: rejected.cause.clone(),
+            ..Rejection::of_payload(payload.as_bytes())
+        });
+    }
+}
+
+/// The fault stream of a stream, if it has one.
+pub(crate) fn fault_stream(plan: &Plan, of: StreamId) -> Option<StreamId> {
+    plan.streams
+        .iter()
+        .position(|s| s.kind == StreamKind::Fault(of))
+}

@@ -1,0 +1,245 @@
+//! When a lane makes a cut, and what it puts into it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event::codec::{Error as CodecError, Reader, Writer};
+
+use super::{Lane, PendingEffect};
+use crate::cut::{Cut, Phase};
+use crate::keeper::Job;
+use crate::queue::Taken;
+use crate::sink::Parcel;
+use crate::source::Position;
+
+/// Without state: how long writes are gathered into one transaction while nobody waits.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// Shortest time between two cuts that somebody waits for.
+const GAP: Duration = Duration::from_millis(20);
+
+/// The first byte of what a snapshot holds.
+const VERSION: u8 = 1;
+
+impl Lane {
+    /// When the next cut is to be made, if any.
+    pub(super) fn next_cut(&self) -> Option<Instant> {
+        let cutter = &self.cutter;
+        if cutter.in_flight || !cutter.is_dirty && cutter.effects.is_empty() {
+            return None;
+        }
+        let pause = if cutter.is_wanted {
+            GAP
+        } else if cutter.has_state {
+            cutter.interval
+        } else {
+            GATHER
+        };
+        Some(cutter.last + pause.min(cutter.interval))
+    }
+
+    pub(super) fn is_cut_due(&self) -> bool {
+        self.next_cut().is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Makes a cut: state and positions as they are, a mark down every queue.
+    pub(super) fn cut(&mut self) -> Result<(), String> {
+        self.cutter.epoch += 1;
+        let epoch = self.cutter.epoch;
+        let snapshot = self.cutter.has_state.then(|| self.snapshot());
+        let acknowledged = self
+            .sources
+            .iter_mut()
+            .filter(|s| s.sequence > s.covered)
+            .map(|s| {
+                s.covered = s.sequence;
+                (Arc::clone(&s.mailbox), s.sequence)
+            })
+            .collect();
+        for app in &self.apps {
+            let held = app.engine.held_in_windows() as u64;
+            app.metrics.held_in_windows.set(held);
+            if let Some(snapshot) = &snapshot {
+                app.metrics.state_bytes.set(snapshot.len() as u64);
+            }
+        }
+        self.effects_barrier(epoch);
+        self.lines.flush();
+        let stores = self.store_boxes.len() + usize::from(!self.inline_stores.is_empty());
+        let cut = Arc::new(Cut::new(epoch, self.sink_boxes.len(), stores));
+        for outbox in &self.sink_boxes {
+            outbox
+                .push_always(Parcel::Mark(Arc::clone(&cut)))
+                .map_err(|_| "a sink has stopped".to_owned())?;
+        }
+        for outbox in &self.store_boxes {
+            outbox
+                .push_always(Parcel::Mark(Arc::clone(&cut)))
+                .map_err(|_| "a store has stopped".to_owned())?;
+        }
+        self.cutter.in_flight = true;
+        self.cutter.is_dirty = false;
+        self.cutter.is_wanted = false;
+        self.cutter.last = Instant::now();
+        let job = Job {
+            cut: Arc::clone(&cut),
+            snapshot,
+            acknowledged,
+            effects: std::mem::take(&mut self.cutter.effects),
+        };
+        self.cutter
+            .jobs
+            .send(job)
+            .map_err(|_| "the keeper of its state has stopped".to_owned())?;
+        self.commit_inline(&cut)
+    }
+
+    /// Stores that queries read are written by the steps to come, so the lane waits for the commit.
+    fn commit_inline(&mut self, cut: &Cut) -> Result<(), String> {
+        if self.inline_stores.is_empty() {
+            return Ok(());
+        }
+        cut.flushed();
+        if cut.wait_durable() != Phase::Durable {
+            return Err("its snapshot could not be written".to_owned());
+        }
+        for seat in &mut self.inline_stores {
+            if let Err(message) = seat.commit(cut.epoch, &self.store_context) {
+                cut.set_phase(Phase::GivenUp);
+                return Err(message);
+            }
+        }
+        cut.committed();
+        Ok(())
+    }
+
+    fn effects_barrier(&self, epoch: u64) {
+        if let Some(app) = self.apps.first() {
+            app.environment.effects.barrier(epoch);
+        }
+    }
+
+    /// The last cut of a run: everything that was taken is in it.
+    pub(super) fn finish(&mut self) -> Result<(), String> {
+        self.wait_for_cut()?;
+        if self.cutter.is_dirty || !self.cutter.effects.is_empty() {
+            self.cut()?;
+            self.wait_for_cut()?;
+        }
+        for app in &self.apps {
+            let held = app.engine.held_in_windows() as u64;
+            app.metrics.held_in_windows.set(held);
+        }
+        for seat in &mut self.inline_stores {
+            seat.abort();
+            if let Err(error) = seat.store.close() {
+                tracing::warn!(
+                    table = seat.table,
+                    cause = crate::report::chain(&error),
+                    "store did not close"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_cut(&mut self) -> Result<(), String> {
+        while self.cutter.in_flight {
+            if let Some(failure) = self.pulse.failure() {
+                return Err(failure);
+            }
+            let look_again = Instant::now() + GATHER;
+            match self.inbox.take(Some(look_again)) {
+                Taken::Item(letter) => self.handle(letter)?,
+                Taken::Late => {}
+                Taken::Closed => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Apps, positions and pending effects. Topics carry nothing between two steps.
+    fn snapshot(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.u8(VERSION);
+        writer.u64(self.rejected.len());
+        writer.count(self.apps.len());
+        for app in &self.apps {
+            writer.str(&app.name);
+            writer.blob(&app.engine.snapshot());
+        }
+        writer.count(self.sources.len());
+        for source in &self.sources {
+            writer.str(&self.apps[source.app].name);
+            writer.str(&source.key);
+            writer.bool(source.position.is_some());
+            if let Some(position) = &source.position {
+                writer.blob(&position.source);
+                writer.blob(&position.mapper);
+            }
+        }
+        writer.count(self.cutter.effects.len());
+        for effect in &self.cutter.effects {
+            writer.str(&effect.app);
+            writer.str(&effect.function);
+            writer.count(effect.arguments.len());
+            effect.arguments.iter().for_each(|v| writer.value(v));
+        }
+        writer.bytes
+    }
+}
+
+/// A snapshot taken apart.
+#[derive(Default)]
+pub(crate) struct Saved {
+    /// Length of the log of rejected events.
+    pub rejected: u64,
+    /// Name and state of each app.
+    pub apps: Vec<(String, Vec<u8>)>,
+    /// App, key and position of each source.
+    pub positions: Vec<(String, String, Option<Position>)>,
+    pub effects: Vec<PendingEffect>,
+}
+
+impl Saved {
+    pub fn read(bytes: &[u8]) -> Result<Saved, CodecError> {
+        let mut reader = Reader::new(bytes);
+        let mark = reader.u8()?;
+        if mark != VERSION {
+            return Err(CodecError::Mark { mark, at: 0 });
+        }
+        let mut saved = Saved {
+            rejected: reader.u64()?,
+            ..Saved::default()
+        };
+        for _ in 0..reader.count()? {
+            let name = reader.str()?.to_owned();
+            saved.apps.push((name, reader.blob()?.to_vec()));
+        }
+        for _ in 0..reader.count()? {
+            let (app, key) = (reader.str()?.to_owned(), reader.str()?.to_owned());
+            let position = if reader.bool()? {
+                Some(Position {
+                    source: reader.blob()?.to_vec(),
+                    mapper: reader.blob()?.to_vec(),
+                })
+            } else {
+                None
+            };
+            saved.positions.push((app, key, position));
+        }
+        for _ in 0..reader.count()? {
+            let (app, function) = (reader.str()?.to_owned(), reader.str()?.to_owned());
+            let count = reader.count()?;
+            let arguments = (0..count)
+                .map(|_| reader.value())
+                .collect::<Result<_, _>>()?;
+            saved.effects.push(PendingEffect {
+                app,
+                function,
+                arguments,
+            });
+        }
+        Ok(saved)
+    }
+}

@@ -1,0 +1,207 @@
+//! What an app asks of the outside while it steps: external tables that its queries read, and
+//! functions with effects.
+
+use connect::component::Answer;
+use connect::file::effects::Effects;
+use connect::file::functions::{self, Effect};
+use engine::{Called, Found, Host, HostError, Written};
+use event::{Column, ColumnBuilder, Value};
+use lang::store::{OperationId, OperationKind};
+
+use super::OperationSeat;
+use crate::metrics::TableMetrics;
+use crate::pulse::Pulse;
+use crate::report::chain;
+use crate::store::{StoreContext, StoreSeat, parameters};
+use std::sync::Arc;
+
+/// A file function that waits for the checkpoint that covers its call.
+///
+/// With `--state` a file leaves its place only when the step that took it away can no longer be
+/// undone: else a restart would have to read a file that is gone. The call is answered at once by
+/// what will happen, the snapshot holds it, and doing it twice is doing it once.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct PendingEffect {
+    pub app: String,
+    pub function: String,
+    pub arguments: Vec<Value>,
+}
+
+pub(super) struct LaneHost<'a> {
+    pub app: &'a str,
+    pub operations: &'a [OperationSeat],
+    pub tables: &'a [Arc<TableMetrics>],
+    pub stores: &'a mut Vec<StoreSeat>,
+    pub context: &'a StoreContext,
+    pub effects: &'a Effects,
+    /// `None` without state: calls act at once.
+    pub pending: Option<&'a mut Vec<PendingEffect>>,
+    pub is_cut_wanted: &'a mut bool,
+    pub pulse: &'a Pulse,
+    /// Why the lane cannot go on after this step.
+    pub failure: Option<String>,
+}
+
+impl LaneHost<'_> {
+    fn store(&mut self, operation: OperationId) -> Result<&mut StoreSeat, HostError> {
+        match self.operations.get(operation) {
+            Some(OperationSeat::Inline(seat)) => Ok(&mut self.stores[*seat]),
+            _ => Err(refused(format!(
+                "operation {operation} has no store on this lane"
+            ))),
+        }
+    }
+
+    /// Runs an operation inside the transaction of the cut to come.
+    fn execute(
+        &mut self,
+        operation: OperationId,
+        columns: &[Column],
+        rows: usize,
+    ) -> Result<Answer, HostError> {
+        let context = self.context;
+        let seat = self.store(operation)?;
+        if let Err(failure) = seat.begin(context) {
+            self.failure = Some(failure.clone());
+            return Err(refused(failure));
+        }
+        seat.store
+            .execute(operation, &parameters(columns, rows))
+            .map_err(|error| refused(chain(&error)))
+    }
+
+    /// Keeps a call that takes files away for after the checkpoint; `None` if it is none.
+    fn defer(&mut self, name: &str, arguments: &[Value]) -> Option<Vec<Value>> {
+        let pending = self.pending.as_deref_mut()?;
+        let function = functions::find(name)?;
+        let is_deferred = function.effect == Effect::Moves || name == "file:delete";
+        if !is_deferred {
+            return None;
+        }
+        let is_there = |from: &std::path::Path| {
+            from.exists()
+                && !pending.iter().any(|p| {
+                    functions::find(&p.function)
+                        .and_then(|f| f.ends(&p.arguments))
+                        .is_some_and(|(gone, _)| gone == from)
+                })
+        };
+        let result = match function.ends(arguments) {
+            Some((from, _)) => vec![Value::Bool(is_there(&from))],
+            // Arguments of no use: the call itself says why.
+            None if function.effect == Effect::Moves => return None,
+            None => Vec::new(),
+        };
+        pending.push(PendingEffect {
+            app: self.app.to_owned(),
+            function: name.to_owned(),
+            arguments: arguments.to_vec(),
+        });
+        *self.is_cut_wanted = true;
+        Some(result)
+    }
+}
+
+impl Host for LaneHost<'_> {
+    fn find(
+        &mut self,
+        operation: OperationId,
+        columns: &[Column],
+        rows: usize,
+    ) -> Result<Found, HostError> {
+        match self.execute(operation, columns, rows)? {
+            Answer::Rows { batch, ends } => Ok(Found {
+                columns: batch.columns,
+                ends,
+            }),
+            _ => Err(refused("the store gave no rows")),
+        }
+    }
+
+    fn contains(
+        &mut self,
+        operation: OperationId,
+        columns: &[Column],
+        rows: usize,
+    ) -> Result<Vec<bool>, HostError> {
+        match self.execute(operation, columns, rows)? {
+            Answer::Contains(found) => Ok(found),
+            _ => Err(refused("the store gave no answer")),
+        }
+    }
+
+    fn write(
+        &mut self,
+        operation: OperationId,
+        columns: &[Column],
+        rows: usize,
+    ) -> Result<Written, HostError> {
+        let context = self.context;
+        let seat = self.store(operation)?;
+        let is_insert = seat
+            .operation(operation)
+            .is_some_and(|o| matches!(o.kind, OperationKind::Insert));
+        if !is_insert {
+            let answer = self.execute(operation, columns, rows)?;
+            let Answer::Written(written) = answer else {
+                return Err(refused("the store gave no count"));
+            };
+            self.store(operation)?.count(written);
+            return Ok(Written {
+                inserted: written.inserted,
+                updated: written.updated,
+                deleted: written.deleted,
+            });
+        }
+        if let Err(failure) = seat.begin(context) {
+            self.failure = Some(failure.clone());
+            return Err(refused(failure));
+        }
+        seat.store
+            .insert(&parameters(columns, rows))
+            .map_err(|error| refused(chain(&error)))?;
+        seat.metrics.inserted.add(rows as u64);
+        Ok(Written {
+            inserted: rows as u64,
+            ..Written::default()
+        })
+    }
+
+    fn call(&mut self, name: &str, arguments: &[Column], rows: usize) -> Result<Called, HostError> {
+        let Some(function) = functions::find(name) else {
+            return Err(refused(format!("function '{name}' does not run")));
+        };
+        if function.effect != Effect::None {
+            self.pulse.beat();
+        }
+        let mut columns: Vec<ColumnBuilder> = function
+            .results
+            .iter()
+            .map(|ty| ColumnBuilder::with_capacity(*ty, rows))
+            .collect();
+        for row in 0..rows {
+            let values: Vec<Value> = arguments.iter().map(|c| c.value(row)).collect();
+            let results = match self.defer(name, &values) {
+                Some(results) => results,
+                None => self
+                    .effects
+                    .call(self.app, function, &values)
+                    .map_err(|message| HostError { row, message })?,
+            };
+            for (column, value) in columns.iter_mut().zip(&results) {
+                column.push(value);
+            }
+        }
+        Ok(Called {
+            columns: columns.into_iter().map(ColumnBuilder::finish).collect(),
+            origins: None,
+        })
+    }
+}
+
+fn refused(message: impl Into<String>) -> HostError {
+    HostError {
+        row: 0,
+        message: message.into(),
+    }
+}

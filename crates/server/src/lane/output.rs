@@ -1,0 +1,141 @@
+//! Hands on what a step gave: to sinks, topics, stores and lines.
+
+use connect::component::Payload;
+use connect::rows::Properties;
+use engine::{LogLevel, Output, Outputs};
+use event::Batch;
+use lang::plan::StreamId;
+
+use super::{Lane, OperationSeat, SinkSeat, Topic};
+use crate::report::chain;
+use crate::sink::{Parcel, SinkRows, weight_of};
+use crate::store::StoreRows;
+
+impl Lane {
+    pub(super) fn post_outputs(&mut self, app: usize, outputs: &mut Outputs) -> Result<(), String> {
+        for output in outputs.items.drain(..) {
+            match output {
+                Output::Sink { stream, batch } => self.to_sinks(app, stream, &batch)?,
+                Output::Write {
+                    operation, batch, ..
+                } => self.to_store(app, operation, batch)?,
+                Output::Log { level, text } => {
+                    if level != LogLevel::Off {
+                        self.lines.put(&text);
+                    }
+                }
+                Output::Rejected(rejected) => self.reject_in_query(app, &rejected),
+                // Asked for by tests only.
+                Output::Tap { .. } | Output::Callback { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
+        match &self.apps[app].operations[operation] {
+            OperationSeat::Inline(seat) => {
+                self.inline_stores[*seat].write(operation, &batch, &self.store_context)
+            }
+            OperationSeat::Thread { outbox, slot } => {
+                let weight = weight_of(&batch);
+                let rows = StoreRows {
+                    slot: *slot,
+                    operation,
+                    batch,
+                };
+                outbox
+                    .push(Parcel::Rows(rows), weight)
+                    .map_err(|_| "a store has stopped".to_owned())
+            }
+        }
+    }
+
+    fn to_sinks(&mut self, app: usize, stream: StreamId, batch: &Batch) -> Result<(), String> {
+        for sink in 0..self.apps[app].sinks[stream].len() {
+            match &mut self.apps[app].sinks[stream][sink] {
+                SinkSeat::Inline {
+                    outlet,
+                    sink,
+                    metrics,
+                } => {
+                    outlet.encode(batch, &mut self.messages);
+                    for message in self.messages.iter() {
+                        match sink.publish(&message) {
+                            Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
+                            Err(error) => {
+                                metrics.failed.add(message.rows.len().max(1) as u64);
+                                tracing::error!(cause = chain(&error), "a line is lost");
+                            }
+                        }
+                    }
+                }
+                SinkSeat::Thread { outbox, slot, .. } => {
+                    let rows = SinkRows {
+                        slot: *slot,
+                        batch: batch.clone(),
+                    };
+                    outbox
+                        .push(Parcel::Rows(rows), weight_of(batch))
+                        .map_err(|_| "a sink has stopped".to_owned())?;
+                }
+                SinkSeat::Topic { .. } => self.to_topic(app, stream, sink, batch),
+            }
+        }
+        Ok(())
+    }
+
+    /// Siddhi's `InMemoryBroker`: every subscriber in the order of subscription. Without one the
+    /// event is dropped with a log line, of which few are written.
+    fn to_topic(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch) {
+        let SinkSeat::Topic {
+            outlet,
+            topic,
+            metrics,
+            said,
+        } = &mut self.apps[app].sinks[stream][sink]
+        else {
+            return;
+        };
+        outlet.encode(batch, &mut self.messages);
+        let properties = Properties::none();
+        for message in self.messages.iter() {
+            let name = match topic {
+                Topic::Named(name) => name.as_str(),
+                Topic::Dynamic(index) => message.option(*index),
+            };
+            let rows = message.rows.len().max(1) as u64;
+            let mut is_heard = false;
+            for subscriber in self.subscribers.iter_mut().filter(|s| s.topic == name) {
+                is_heard = true;
+                subscriber.inlet.map(message.payload, &properties);
+                if let Payload::Text(text) = message.payload {
+                    subscriber.metrics.bytes.add(text.len() as u64);
+                }
+            }
+            if is_heard {
+                metrics.events.add(rows);
+            } else {
+                metrics.failed.add(rows);
+                if let Some(count) = said.say() {
+                    tracing::error!(topic = name, count, "nobody reads the in-memory topic");
+                }
+            }
+        }
+        for subscriber in &mut self.subscribers {
+            for rejected in subscriber.inlet.take_rejected() {
+                subscriber.metrics.rejected.add(1);
+                tracing::warn!(
+                    topic = subscriber.topic,
+                    cause = rejected.cause,
+                    "event rejected"
+                );
+            }
+            if let Some(batch) = subscriber.inlet.take() {
+                subscriber.metrics.events.add(batch.len as u64);
+                self.carried
+                    .push_back((subscriber.app, subscriber.stream, batch));
+            }
+        }
+    }
+}

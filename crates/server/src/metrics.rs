@@ -1,0 +1,362 @@
+//! Counters of a running server, and their text for Prometheus.
+//!
+//! Counters are added to once per batch, never per row, and read without a lock. Labels are names
+//! from the apps, so their number is bounded by the apps.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Puts back what a snapshot held, or a gauge's new level.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Where a number belongs.
+#[derive(Clone, Debug, Default)]
+pub struct Label {
+    pub app: String,
+    /// Stream or table.
+    pub element: String,
+    /// `file`, `log`, `rdbms`.
+    pub ty: String,
+}
+
+/// One source.
+#[derive(Debug, Default)]
+pub struct SourceMetrics {
+    pub label: Label,
+    pub events: Counter,
+    pub bytes: Counter,
+    pub rejected: Counter,
+    /// Bytes known to be waiting (size of the files found), for the progress bar; 0: unknown.
+    pub bytes_expected: Counter,
+    pub retries: Counter,
+    pub is_connected: AtomicBool,
+}
+
+/// One sink.
+#[derive(Debug, Default)]
+pub struct SinkMetrics {
+    pub label: Label,
+    pub events: Counter,
+    pub failed: Counter,
+    pub retries: Counter,
+    /// Rows that wait in its queue.
+    pub queued: Counter,
+}
+
+/// One table, in memory or in a store.
+#[derive(Debug, Default)]
+pub struct TableMetrics {
+    pub label: Label,
+    pub inserted: Counter,
+    pub updated: Counter,
+    pub deleted: Counter,
+    /// Rows that the store refused.
+    pub failed: Counter,
+}
+
+/// One app.
+#[derive(Debug, Default)]
+pub struct AppMetrics {
+    pub name: String,
+    pub steps: Counter,
+    /// Time spent inside the engine.
+    pub step_nanos: Counter,
+    /// Rows rejected behind the source, by a query or a store.
+    pub rejected: Counter,
+    pub held_in_windows: Counter,
+    pub state_bytes: Counter,
+    pub snapshots: Counter,
+    pub sources: Mutex<Vec<Arc<SourceMetrics>>>,
+    pub sinks: Mutex<Vec<Arc<SinkMetrics>>>,
+    pub tables: Mutex<Vec<Arc<TableMetrics>>>,
+}
+
+/// All numbers of one server.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    pub apps: Mutex<Vec<Arc<AppMetrics>>>,
+    /// Milliseconds from process start to the first event, plus one; 0: none yet.
+    first_event_ms: AtomicU64,
+}
+
+/// A copy of a list that is only locked to be copied.
+pub fn listed<T>(list: &Mutex<Vec<Arc<T>>>) -> Vec<Arc<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Adds to such a list.
+pub fn enlist<T>(list: &Mutex<Vec<Arc<T>>>, item: T) -> Arc<T> {
+    let item = Arc::new(item);
+    list.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Arc::clone(&item));
+    item
+}
+
+impl Metrics {
+    /// Called for each batch that enters an app; only the first counts.
+    pub fn event_seen(&self, since_start_ms: impl FnOnce() -> u64) {
+        if self.first_event_ms.load(Ordering::Relaxed) == 0 {
+            let mark = since_start_ms().saturating_add(1);
+            // Another lane may have been first: its mark stays.
+            let _first =
+                self.first_event_ms
+                    .compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    pub fn first_event_ms(&self) -> Option<u64> {
+        self.first_event_ms.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Rows rejected anywhere.
+    pub fn rejected(&self) -> u64 {
+        listed(&self.apps)
+            .iter()
+            .map(|app| {
+                let at_sources: u64 = listed(&app.sources).iter().map(|s| s.rejected.get()).sum();
+                let at_sinks: u64 = listed(&app.sinks).iter().map(|s| s.failed.get()).sum();
+                at_sources + at_sinks + app.rejected.get()
+            })
+            .sum()
+    }
+
+    /// The Prometheus text format, version 0.0.4.
+    pub fn prometheus(&self) -> String {
+        let mut text = Text::default();
+        let apps = listed(&self.apps);
+        for (name, help, value) in SOURCE_FAMILIES {
+            text.family(name, help);
+            for source in apps.iter().flat_map(|a| listed(&a.sources)) {
+                text.line(name, &source.label, "stream", value(&source));
+            }
+        }
+        for (name, help, value) in SINK_FAMILIES {
+            text.family(name, help);
+            for sink in apps.iter().flat_map(|a| listed(&a.sinks)) {
+                text.line(name, &sink.label, "stream", value(&sink));
+            }
+        }
+        for (name, help, value) in TABLE_FAMILIES {
+            text.family(name, help);
+            for table in apps.iter().flat_map(|a| listed(&a.tables)) {
+                text.line(name, &table.label, "table", value(&table));
+            }
+        }
+        for (name, help, value) in APP_FAMILIES {
+            text.family(name, help);
+            for app in &apps {
+                let label = Label {
+                    app: app.name.clone(),
+                    ..Label::default()
+                };
+                text.line(name, &label, "", value(app));
+            }
+        }
+        text.0
+    }
+}
+
+type Family<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
+    (
+        "headwater_source_events_total",
+        "Events handed to the app.",
+        |s| s.events.get() as f64,
+    ),
+    (
+        "headwater_source_bytes_total",
+        "Bytes read.",
+        |s| s.bytes.get() as f64,
+    ),
+    (
+        "headwater_source_errors_total",
+        "Events rejected at the source.",
+        |s| s.rejected.get() as f64,
+    ),
+    (
+        "headwater_source_retries_total",
+        "Attempts to connect again.",
+        |s| s.retries.get() as f64,
+    ),
+    (
+        "headwater_source_connected",
+        "1 while the source is connected.",
+        |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
+    ),
+];
+
+const SINK_FAMILIES: &[Family<SinkMetrics>] = &[
+    (
+        "headwater_sink_events_total",
+        "Events taken by the destination.",
+        |s| s.events.get() as f64,
+    ),
+    (
+        "headwater_sink_errors_total",
+        "Events the destination did not take.",
+        |s| s.failed.get() as f64,
+    ),
+    (
+        "headwater_sink_retries_total",
+        "Attempts to connect or publish again.",
+        |s| s.retries.get() as f64,
+    ),
+    (
+        "headwater_sink_queued_events",
+        "Events that wait for the destination.",
+        |s| s.queued.get() as f64,
+    ),
+];
+
+const TABLE_FAMILIES: &[Family<TableMetrics>] = &[
+    (
+        "headwater_table_inserted_total",
+        "Rows inserted.",
+        |t| t.inserted.get() as f64,
+    ),
+    (
+        "headwater_table_updated_total",
+        "Rows updated.",
+        |t| t.updated.get() as f64,
+    ),
+    (
+        "headwater_table_deleted_total",
+        "Rows deleted.",
+        |t| t.deleted.get() as f64,
+    ),
+];
+
+const APP_FAMILIES: &[Family<AppMetrics>] = &[
+    (
+        "headwater_app_steps_total",
+        "Steps of the engine.",
+        |a| a.steps.get() as f64,
+    ),
+    (
+        "headwater_process_seconds_total",
+        "Time inside the engine.",
+        |a| a.step_nanos.get() as f64 / 1e9,
+    ),
+    (
+        "headwater_app_errors_total",
+        "Events rejected by queries and stores.",
+        |a| a.rejected.get() as f64,
+    ),
+    (
+        "headwater_held_in_windows",
+        "Rows that a timer would still emit.",
+        |a| a.held_in_windows.get() as f64,
+    ),
+    (
+        "headwater_state_bytes",
+        "Size of the last snapshot.",
+        |a| a.state_bytes.get() as f64,
+    ),
+    (
+        "headwater_snapshots_total",
+        "Snapshots made durable.",
+        |a| a.snapshots.get() as f64,
+    ),
+];
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, help: &str) {
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        self.put(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, label: &Label, element: &str, value: f64) {
+        self.put(format_args!("{name}{{app=\"{}\"", escaped(&label.app)));
+        if !element.is_empty() {
+            self.put(format_args!(
+                ",{element}=\"{}\",type=\"{}\"",
+                escaped(&label.element),
+                escaped(&label.ty)
+            ));
+        }
+        self.put(format_args!("}} {value}\n"));
+    }
+
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        self.0
+            .write_fmt(text)
+            .expect("writing to a string does not fail");
+    }
+}
+
+fn escaped(label: &str) -> String {
+    label
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_holds_every_number_with_its_labels() {
+        let metrics = Metrics::default();
+        let app = enlist(
+            &metrics.apps,
+            AppMetrics {
+                name: "A \"1\"".into(),
+                ..AppMetrics::default()
+            },
+        );
+        let source = enlist(
+            &app.sources,
+            SourceMetrics {
+                label: Label {
+                    app: app.name.clone(),
+                    element: "S".into(),
+                    ty: "file".into(),
+                },
+                ..SourceMetrics::default()
+            },
+        );
+        source.events.add(3);
+        source.rejected.add(2);
+        let text = metrics.prometheus();
+        let line = "headwater_source_events_total{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\"} 3\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
+        assert_eq!(metrics.rejected(), 2);
+    }
+
+    #[test]
+    fn only_the_first_event_is_timed() {
+        let metrics = Metrics::default();
+        assert_eq!(metrics.first_event_ms(), None);
+        metrics.event_seen(|| 0);
+        metrics.event_seen(|| 9);
+        assert_eq!(metrics.first_event_ms(), Some(0));
+    }
+}

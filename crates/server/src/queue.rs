@@ -1,0 +1,201 @@
+//! A queue between two threads, bounded in rows and bytes.
+//!
+//! Whoever brings data waits for room; control never waits. An item that is larger than the bounds
+//! by itself is let in when the queue is empty, so that nothing can get stuck.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What an item counts against the bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Weight {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+pub(crate) struct Queue<T> {
+    state: Mutex<State<T>>,
+    filled: Condvar,
+    room: Condvar,
+    bounds: Weight,
+}
+
+struct State<T> {
+    items: VecDeque<(T, Weight)>,
+    held: Weight,
+    is_closed: bool,
+}
+
+/// The reader has gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Closed;
+
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Taken<T> {
+    Item(T),
+    /// Nothing came before the deadline.
+    Late,
+    /// Closed and empty.
+    Closed,
+}
+
+impl<T> Queue<T> {
+    pub fn new(bounds: Weight) -> Queue<T> {
+        Queue {
+            state: Mutex::new(State {
+                items: VecDeque::new(),
+                held: Weight::default(),
+                is_closed: false,
+            }),
+            filled: Condvar::new(),
+            room: Condvar::new(),
+            bounds,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room, then appends.
+    pub fn push(&self, item: T, weight: Weight) -> Result<(), Closed> {
+        let mut state = self.lock();
+        while !state.is_closed && !self.has_room(&state, weight) {
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.append(state, item, weight)
+    }
+
+    /// Appends whatever the bounds say: replies, failures, control.
+    pub fn push_always(&self, item: T) -> Result<(), Closed> {
+        self.append(self.lock(), item, Weight::default())
+    }
+
+    fn append(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        item: T,
+        weight: Weight,
+    ) -> Result<(), Closed> {
+        if state.is_closed {
+            return Err(Closed);
+        }
+        state.held.rows += weight.rows;
+        state.held.bytes += weight.bytes;
+        state.items.push_back((item, weight));
+        drop(state);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    fn has_room(&self, state: &State<T>, weight: Weight) -> bool {
+        state.held == Weight::default()
+            || state.held.rows + weight.rows <= self.bounds.rows
+                && state.held.bytes + weight.bytes <= self.bounds.bytes
+    }
+
+    /// The next item, waited for until `deadline` (`None`: for ever).
+    pub fn take(&self, deadline: Option<Instant>) -> Taken<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some((item, weight)) = state.items.pop_front() {
+                state.held.rows -= weight.rows;
+                state.held.bytes -= weight.bytes;
+                drop(state);
+                self.room.notify_all();
+                return Taken::Item(item);
+            }
+            if state.is_closed {
+                return Taken::Closed;
+            }
+            state = match deadline {
+                None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Taken::Late;
+                    }
+                    self.filled
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+    }
+
+    /// The next item if one is there.
+    pub fn take_now(&self) -> Option<T> {
+        match self.take(Some(Instant::now())) {
+            Taken::Item(item) => Some(item),
+            Taken::Late | Taken::Closed => None,
+        }
+    }
+
+    /// What waits.
+    pub fn held(&self) -> Weight {
+        self.lock().held
+    }
+
+    /// Nothing more is let in; what is there can still be taken.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.filled.notify_all();
+        self.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn rows(rows: usize) -> Weight {
+        Weight { rows, bytes: 0 }
+    }
+
+    fn queue() -> Queue<u32> {
+        Queue::new(Weight {
+            rows: 10,
+            bytes: 100,
+        })
+    }
+
+    #[test]
+    fn a_writer_waits_for_room_and_control_does_not() {
+        let queue = Arc::new(queue());
+        queue.push(1, rows(10)).expect("open");
+        let writer = std::thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || queue.push(3, rows(1))
+        });
+        queue.push_always(2).expect("open");
+        assert_eq!(queue.take(None), Taken::Item(1));
+        writer.join().expect("no panic").expect("open");
+        assert_eq!(queue.take(None), Taken::Item(2));
+        assert_eq!(queue.take(None), Taken::Item(3));
+        assert_eq!(queue.take_now(), None);
+    }
+
+    #[test]
+    fn an_item_beyond_the_bounds_goes_in_alone() {
+        let queue = queue();
+        queue.push(1, rows(1000)).expect("the queue is empty");
+        assert_eq!(queue.held(), rows(1000));
+        assert_eq!(queue.take_now(), Some(1));
+        assert_eq!(queue.held(), rows(0));
+    }
+
+    #[test]
+    fn closing_lets_the_rest_out_and_nothing_in() {
+        let queue = queue();
+        queue.push(1, rows(1)).expect("open");
+        queue.close();
+        assert_eq!(queue.push(2, rows(1)), Err(Closed));
+        assert_eq!(queue.take(None), Taken::Item(1));
+        assert_eq!(queue.take(None), Taken::Closed);
+        let late = super::tests::queue();
+        assert_eq!(late.take(Some(Instant::now())), Taken::Late);
+    }
+}

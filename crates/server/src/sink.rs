@@ -1,0 +1,327 @@
+//! The thread of a destination: everything that goes to one file, topic or address, in order.
+//!
+//! Two sinks on the same destination share the thread, so that what they write interleaves as the
+//! events did. Its queue is bounded: when the destination is slow the lane waits, and with it the
+//! sources.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use connect::component::Sink;
+use connect::message::{Message, Messages};
+use connect::outlet::Outlet;
+use event::Batch;
+use lang::plan::StreamId;
+
+use crate::backoff::{Backoff, Sparse};
+use crate::cut::Cut;
+use crate::lane::{Inbox, Letter};
+use crate::metrics::SinkMetrics;
+use crate::pulse::Pulse;
+use crate::queue::{Queue, Taken, Weight};
+use crate::rejected::{Rejection, SharedLog};
+use crate::report::{chain, panic_text};
+
+/// Rows that may wait for a destination.
+pub(crate) const ROWS_MAX: usize = 64 * 1024;
+/// Bytes that may wait for a destination, as far as they are known.
+pub(crate) const BYTES_MAX: usize = 64 << 20;
+
+/// Pause between tries of a sink that waits for its destination (`on.error='WAIT'`).
+const WAIT_PAUSE: Duration = Duration::from_secs(5);
+
+/// What travels down to a destination or store.
+pub(crate) enum Parcel<T> {
+    Rows(T),
+    /// Everything before it belongs to the cut.
+    Mark(Arc<Cut>),
+}
+
+pub(crate) type Outbox<T> = Queue<Parcel<T>>;
+
+/// Rows for one of the sinks of a destination.
+pub(crate) struct SinkRows {
+    pub slot: usize,
+    pub batch: Batch,
+}
+
+/// What becomes of an event while the destination cannot be reached (`connectors.md` 2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OnUnreachable {
+    Log,
+    Wait,
+    /// To the fault stream, by its app within the lane.
+    Stream { app: usize, fault: StreamId },
+    Store,
+}
+
+/// One `@sink` of a destination.
+pub(crate) struct SinkSlot {
+    pub app: String,
+    pub stream: String,
+    pub outlet: Outlet,
+    pub sink: Box<dyn Sink>,
+    pub on_unreachable: OnUnreachable,
+    pub metrics: Arc<SinkMetrics>,
+    pub is_connected: bool,
+    pub backoff: Backoff,
+    pub next_try: Option<Instant>,
+    pub said: Sparse,
+}
+
+impl SinkSlot {
+    pub fn new(
+        app: &str,
+        stream: &str,
+        outlet: Outlet,
+        sink: Box<dyn Sink>,
+        on_unreachable: OnUnreachable,
+        metrics: Arc<SinkMetrics>,
+    ) -> SinkSlot {
+        SinkSlot {
+            app: app.to_owned(),
+            stream: stream.to_owned(),
+            outlet,
+            sink,
+            on_unreachable,
+            metrics,
+            is_connected: false,
+            backoff: Backoff::default(),
+            next_try: None,
+            said: Sparse::default(),
+        }
+    }
+}
+
+pub(crate) struct SinkThread {
+    pub name: String,
+    pub slots: Vec<SinkSlot>,
+    pub outbox: Arc<Outbox<SinkRows>>,
+    /// For rows that go to a fault stream.
+    pub inbox: Arc<Inbox>,
+    pub rejected: SharedLog,
+    pub pulse: Arc<Pulse>,
+    /// Waiting is over: what cannot be delivered is given up. Set when a stop takes too long.
+    pub messages: Messages,
+}
+
+impl SinkThread {
+    pub fn run(mut self) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
+        if let Err(panic) = outcome {
+            self.outbox.close();
+            self.pulse.fail(format!(
+                "sink '{}' stopped by a fault of Headwater: {}",
+                self.name,
+                panic_text(panic.as_ref())
+            ));
+        }
+    }
+
+    fn run_inner(&mut self) {
+        for slot in 0..self.slots.len() {
+            self.try_connect(slot);
+        }
+        loop {
+            let next_try = self.slots.iter().filter_map(|s| s.next_try).min();
+            match self.outbox.take(next_try) {
+                Taken::Item(Parcel::Rows(rows)) => {
+                    self.publish(rows.slot, &rows.batch);
+                    self.pulse.nudge();
+                }
+                Taken::Item(Parcel::Mark(cut)) => {
+                    self.flush();
+                    cut.flushed();
+                }
+                Taken::Late => self.retry_due(),
+                Taken::Closed => break,
+            }
+        }
+        self.flush();
+        for slot in &mut self.slots {
+            if let Err(error) = slot.sink.close() {
+                tracing::warn!(sink = self.name, cause = chain(&error), "sink did not close");
+            }
+        }
+    }
+
+    /// Reconnecting does not depend on anything being published.
+    fn retry_due(&mut self) {
+        let now = Instant::now();
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].next_try.is_some_and(|at| at <= now) {
+                self.try_connect(slot);
+            }
+        }
+    }
+
+    fn try_connect(&mut self, slot: usize) -> bool {
+        let slot = &mut self.slots[slot];
+        match slot.sink.connect() {
+            Ok(()) => {
+                slot.is_connected = true;
+                slot.next_try = None;
+                slot.backoff.succeeded();
+                true
+            }
+            Err(error) => {
+                let pause = slot.backoff.next_pause();
+                slot.is_connected = false;
+                slot.next_try = Some(Instant::now() + pause);
+                slot.metrics.retries.add(1);
+                tracing::error!(
+                    sink = self.name,
+                    cause = chain(&error),
+                    again_in_seconds = pause.as_secs(),
+                    "sink cannot be reached"
+                );
+                false
+            }
+        }
+    }
+
+    fn publish(&mut self, slot: usize, batch: &Batch) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.slots[slot].outlet.encode(batch, &mut messages);
+        for rejected in messages.take_rejected() {
+            let payload = rejected.payload.clone();
+            self.give_up(slot, &rejected.cause, payload.as_bytes(), 1);
+        }
+        for message in messages.iter() {
+            self.publish_one(slot, batch, &message);
+        }
+        self.messages = messages;
+    }
+
+    fn publish_one(&mut self, slot: usize, batch: &Batch, message: &Message<'_>) {
+        let rows = message.rows.len().max(1) as u64;
+        // One try of its own: a connection may just have been dropped.
+        if !self.slots[slot].is_connected && self.slots[slot].next_try.is_none() {
+            self.try_connect(slot);
+        }
+        let mut has_retried = false;
+        loop {
+            let cause = if self.slots[slot].is_connected {
+                match self.slots[slot].sink.publish(message) {
+                    Ok(()) => return self.slots[slot].metrics.events.add(rows),
+                    Err(error) if error.is_unavailable() => {
+                        self.slots[slot].is_connected = false;
+                        if !has_retried {
+                            has_retried = true;
+                            self.try_connect(slot);
+                            continue;
+                        }
+                        chain(&error)
+                    }
+                    Err(error) => {
+                        let text = payload_text(batch, message.rows);
+                        return self.give_up(slot, &chain(&error), text.as_bytes(), rows);
+                    }
+                }
+            } else {
+                "the destination cannot be reached".to_owned()
+            };
+            match self.slots[slot].on_unreachable {
+                OnUnreachable::Wait if !self.pulse.is_stopping() => self.wait_for(slot),
+                OnUnreachable::Stream { app, fault } => {
+                    let letter = Letter::Fault {
+                        app,
+                        stream: fault,
+                        rows: batch.filter(&marks(batch.len, message.rows)),
+                        cause,
+                    };
+                    // The lane has gone only when the server ends without waiting.
+                    if self.inbox.push_always(letter).is_err() {
+                        tracing::error!(sink = self.name, "rows for the fault stream are lost");
+                    }
+                    return;
+                }
+                _ => {
+                    let text = payload_text(batch, message.rows);
+                    return self.give_up(slot, &cause, text.as_bytes(), rows);
+                }
+            }
+        }
+    }
+
+    /// Blocks until the destination is there or the server stops.
+    fn wait_for(&mut self, slot: usize) {
+        while !self.pulse.is_stopping() && !self.try_connect(slot) {
+            let again = Instant::now() + WAIT_PAUSE;
+            let pulse = Arc::clone(&self.pulse);
+            pulse.wait_until(again, || pulse.is_stopping());
+        }
+    }
+
+    fn give_up(&mut self, slot: usize, cause: &str, payload: &[u8], rows: u64) {
+        let slot = &mut self.slots[slot];
+        slot.metrics.failed.add(rows);
+        if let Some(count) = slot.said.say() {
+            tracing::error!(sink = self.name, cause, count, "events were not delivered");
+        }
+        self.rejected.keep(Rejection {
+            time: crate::clock::wall_millis(),
+            app: slot.app.clone(),
+            stream: slot.stream.clone(),
+            place: format!("sink '{}'", self.name),
+            cause: cause.to_owned(),
+            ..Rejection::of_payload(payload)
+        });
+    }
+
+    fn flush(&mut self) {
+        for slot in 0..self.slots.len() {
+            if !self.slots[slot].is_connected {
+                continue;
+            }
+            while let Err(error) = self.slots[slot].sink.flush() {
+                tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
+                self.slots[slot].is_connected = false;
+                if self.slots[slot].on_unreachable != OnUnreachable::Wait
+                    || self.pulse.is_stopping()
+                {
+                    self.slots[slot].metrics.failed.add(1);
+                    break;
+                }
+                self.wait_for(slot);
+            }
+        }
+    }
+}
+
+fn marks(len: usize, rows: &[u32]) -> Vec<bool> {
+    let mut marks = vec![false; len];
+    for &row in rows {
+        marks[row as usize] = true;
+    }
+    marks
+}
+
+/// Rows as text, for people who look at what was rejected.
+pub(crate) fn payload_text(batch: &Batch, rows: &[u32]) -> String {
+    const ROWS_SHOWN: usize = 1000;
+    let mut text = String::new();
+    for &row in rows.iter().take(ROWS_SHOWN) {
+        for (i, value) in batch.row(row as usize).iter().enumerate() {
+            if i > 0 {
+                text.push_str(", ");
+            }
+            event::text::write_value(&mut text, value);
+        }
+        text.push('\n');
+    }
+    if rows.len() > ROWS_SHOWN {
+        text.push_str(&format!("and {} more\n", rows.len() - ROWS_SHOWN));
+    }
+    text
+}
+
+/// What a batch weighs in a queue; long texts that rows share are not counted again.
+pub(crate) fn weight_of(batch: &Batch) -> Weight {
+    /// A view, a number, or the inline part of a text.
+    const VALUE_BYTES: usize = 16;
+    Weight {
+        rows: batch.len.max(1),
+        bytes: batch.len * batch.columns.len() * VALUE_BYTES,
+    }
+}

@@ -1,0 +1,477 @@
+//! The thread of a source: runs it, hands its rows to the lane, tries again when the other side has
+//! gone, and says so loudly.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use connect::component::{Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink};
+use connect::inlet::Inlet;
+use connect::rows::{Lines, Properties, Rejected};
+use event::Batch;
+
+use crate::backoff::Backoff;
+use crate::clock::Clock;
+use crate::lane::{Inbox, Letter};
+use crate::metrics::{Metrics, SourceMetrics};
+use crate::process::Process;
+use crate::pulse::{Pulse, SourceState};
+use crate::queue::Weight;
+use crate::report::{chain, panic_text};
+
+/// How long a source that has read everything may wait for its last acknowledgement while the
+/// server stops, so that it can still move or delete its file.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// How often a source that waits to try again looks whether something has happened.
+const RETRY_LOOK: Duration = Duration::from_millis(500);
+
+/// What a source hands over at once.
+pub(crate) struct Post {
+    /// Number of the source within its lane.
+    pub source: usize,
+    pub sequence: Sequence,
+    pub batch: Option<Batch>,
+    pub position: Position,
+    pub rejected: Vec<PlacedRejected>,
+}
+
+/// Where a source goes on after a restart.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Position {
+    pub source: Vec<u8>,
+    /// What the mapper holds between messages.
+    pub mapper: Vec<u8>,
+}
+
+pub(crate) struct PlacedRejected {
+    /// File or topic, as far as known.
+    pub input: String,
+    pub rejected: Rejected,
+}
+
+/// The way back to a source: stop, and what has been acknowledged.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    state: Mutex<Mail>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Mail {
+    acked: Sequence,
+    /// Up to here the source knows.
+    told: Sequence,
+    stop_since: Option<Instant>,
+    /// The input of the whole run has ended.
+    is_end: bool,
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn ack(&self, sequence: Sequence) {
+        let mut mail = self.lock();
+        mail.acked = mail.acked.max(sequence);
+        drop(mail);
+        self.changed.notify_all();
+    }
+
+    pub fn stop(&self) {
+        self.lock().stop_since.get_or_insert_with(Instant::now);
+        self.changed.notify_all();
+    }
+
+    pub fn end(&self) {
+        self.lock().is_end = true;
+        self.changed.notify_all();
+    }
+
+    /// As [`Mailbox::wait`], and also until the input of the run has ended.
+    fn idle(&self, posted: Sequence, timeout: Duration) -> Signal {
+        self.wait_for(posted, timeout, true)
+    }
+
+    /// `posted`: the last post of the source.
+    fn wait(&self, posted: Sequence, timeout: Duration) -> Signal {
+        self.wait_for(posted, timeout, false)
+    }
+
+    fn wait_for(&self, posted: Sequence, timeout: Duration, is_idle: bool) -> Signal {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut mail = self.lock();
+        loop {
+            if mail.acked > mail.told {
+                mail.told = mail.acked;
+                return Signal::Acked(mail.told);
+            }
+            if is_idle && mail.is_end {
+                return Signal::End;
+            }
+            let now = Instant::now();
+            let mut until = deadline;
+            if let Some(since) = mail.stop_since {
+                // A source that only waits for its last acknowledgement gets it before it stops.
+                let grace_ends = since + STOP_GRACE;
+                if timeout.is_zero() || mail.acked >= posted || now >= grace_ends {
+                    return Signal::Stop;
+                }
+                until = Some(until.map_or(grace_ends, |d| d.min(grace_ends)));
+            }
+            if deadline.is_some_and(|d| now >= d) {
+                return Signal::Timeout;
+            }
+            mail = match until {
+                None => self.changed.wait(mail).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    self.changed
+                        .wait_timeout(mail, until.saturating_duration_since(now))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+    }
+}
+
+/// Everything the thread of a source works with.
+pub(crate) struct SourceThread {
+    pub name: String,
+    pub number: usize,
+    /// Its number in the [`Pulse`].
+    pub seat: usize,
+    pub source: Box<dyn Source>,
+    pub inlet: Inlet,
+    pub inbox: Arc<Inbox>,
+    pub mailbox: Arc<Mailbox>,
+    pub pulse: Arc<Pulse>,
+    pub metrics: Arc<SourceMetrics>,
+    pub server_metrics: Arc<Metrics>,
+    pub process: Process,
+    pub clock: Clock,
+    pub until_done: bool,
+}
+
+impl SourceThread {
+    /// Runs until the source has ended for good, or the server stops.
+    pub fn run(self) {
+        let (name, seat, pulse) = (self.name.clone(), self.seat, Arc::clone(&self.pulse));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
+        if let Err(panic) = outcome {
+            let cause = panic_text(panic.as_ref());
+            tracing::error!(source = name, cause, "source stopped by a fault of Headwater");
+            pulse.set(seat, SourceState::Failed { cause });
+        }
+    }
+
+    fn run_inner(self) {
+        let SourceThread {
+            name,
+            number,
+            seat,
+            mut source,
+            inlet,
+            inbox,
+            mailbox,
+            pulse,
+            metrics,
+            server_metrics,
+            process,
+            clock,
+            until_done,
+        } = self;
+        let mut link = Link {
+            name: &name,
+            number,
+            seat,
+            look_since: 0,
+            inlet,
+            inbox: &inbox,
+            mailbox: &mailbox,
+            pulse: &pulse,
+            metrics: &metrics,
+            server_metrics: &server_metrics,
+            process,
+            clock,
+            sequence: 0,
+            asked_for: 0,
+            bytes_counted: 0,
+            input: String::new(),
+            rejected: Vec::new(),
+            was_busy: false,
+            was_connected: false,
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let since = pulse.count();
+            link.was_busy = false;
+            link.was_connected = false;
+            link.look_since = since;
+            pulse.set(seat, SourceState::Running);
+            let result = source.run(&mut link);
+            metrics.is_connected.store(false, Ordering::Relaxed);
+            if link.was_connected {
+                backoff.succeeded();
+            }
+            match result {
+                Ok(Finished::Ended | Finished::Stopped) | Err(connect::Error::Stopped) => {
+                    if link.was_busy {
+                        pulse.beat();
+                    }
+                    pulse.set(seat, SourceState::Ended);
+                    return;
+                }
+                Err(error) if error.is_unavailable() => {
+                    let cause = chain(&error);
+                    let pause = backoff.next_pause();
+                    metrics.retries.add(1);
+                    tracing::error!(
+                        source = name,
+                        cause,
+                        again_in_seconds = pause.as_secs(),
+                        "source cannot be reached"
+                    );
+                    pulse.set(seat, SourceState::Retrying { cause, since });
+                    if !wait_to_retry(&mailbox, &pulse, since, pause, until_done) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let cause = chain(&error);
+                    tracing::error!(source = name, cause, "source has failed");
+                    pulse.set(seat, SourceState::Failed { cause });
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// False: the server stops. With `--until-done` a try is made early when something has happened in
+/// the server, because that may be what the source lacked (a folder made by another app).
+fn wait_to_retry(
+    mailbox: &Mailbox,
+    pulse: &Pulse,
+    since: u64,
+    pause: Duration,
+    until_done: bool,
+) -> bool {
+    let end = Instant::now() + pause;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        let slice = if until_done { left.min(RETRY_LOOK) } else { left };
+        if matches!(mailbox.wait(0, slice), Signal::Stop) {
+            return false;
+        }
+        if until_done && pulse.count() != since {
+            return true;
+        }
+    }
+}
+
+struct Link<'a> {
+    name: &'a str,
+    number: usize,
+    seat: usize,
+    /// Where the counter of the pulse stood when the present look at the input began.
+    look_since: u64,
+    inlet: Inlet,
+    inbox: &'a Inbox,
+    mailbox: &'a Mailbox,
+    pulse: &'a Pulse,
+    metrics: &'a SourceMetrics,
+    server_metrics: &'a Metrics,
+    process: Process,
+    clock: Clock,
+    sequence: Sequence,
+    /// The lane was asked to acknowledge up to here.
+    asked_for: Sequence,
+    bytes_counted: u64,
+    /// File that is being read, for the place of what is rejected.
+    input: String,
+    rejected: Vec<PlacedRejected>,
+    /// Rows were posted, or something was acknowledged, in this run.
+    was_busy: bool,
+    was_connected: bool,
+}
+
+impl Link<'_> {
+    fn note_input(&mut self, properties: &Properties) {
+        if let Some(path) = properties.get("file.path").as_str()
+            && path != self.input
+        {
+            self.input = path.to_owned();
+        }
+    }
+
+    /// Something is being done that may bring others more to do.
+    fn is_busy(&mut self) {
+        if !self.was_busy {
+            self.was_busy = true;
+            self.pulse.set(self.seat, SourceState::Running);
+        }
+    }
+
+    fn ask_for_acknowledgement(&mut self) {
+        if self.sequence > self.asked_for {
+            self.asked_for = self.sequence;
+            // A lane that has gone acknowledges nothing; the stop arrives by the mailbox.
+            self.inbox.push_always(Letter::Acknowledge).ok();
+        }
+    }
+
+    fn keep_rejected(&mut self) {
+        for rejected in self.inlet.take_rejected() {
+            self.reject(rejected);
+        }
+    }
+}
+
+impl SourceLink for Link<'_> {
+    fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
+        self.note_input(properties);
+        let room = self.inlet.map(payload, properties);
+        self.keep_rejected();
+        room
+    }
+
+    fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room {
+        self.note_input(properties);
+        let room = self.inlet.map_lines(lines, properties);
+        self.keep_rejected();
+        room
+    }
+
+    fn end_of_input(&mut self) {
+        self.inlet.end_of_input();
+        self.keep_rejected();
+    }
+
+    fn post(&mut self, position: &[u8]) -> Result<Sequence, connect::Error> {
+        let batch = self.inlet.take();
+        let bytes_total = self.inlet.bytes_total();
+        let bytes = bytes_total - self.bytes_counted;
+        self.bytes_counted = bytes_total;
+        self.metrics.bytes.add(bytes);
+        let rows = batch.as_ref().map_or(0, |b| b.len);
+        if rows > 0 {
+            self.is_busy();
+            let process = self.process;
+            self.server_metrics.event_seen(|| process.millis());
+            self.metrics.events.add(rows as u64);
+        }
+        self.sequence += 1;
+        let mut mapper = Vec::new();
+        self.inlet.save(&mut mapper);
+        let post = Post {
+            source: self.number,
+            sequence: self.sequence,
+            batch,
+            position: Position {
+                source: position.to_vec(),
+                mapper,
+            },
+            rejected: std::mem::take(&mut self.rejected),
+        };
+        let weight = Weight {
+            rows: rows.max(1),
+            bytes: bytes as usize,
+        };
+        self.inbox
+            .push(Letter::Post(Box::new(post)), weight)
+            .map_err(|_| connect::Error::Stopped)?;
+        Ok(self.sequence)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Signal {
+        if !timeout.is_zero() {
+            self.is_busy();
+            self.ask_for_acknowledgement();
+        }
+        let signal = self.mailbox.wait(self.sequence, timeout);
+        if matches!(signal, Signal::Acked(_)) {
+            self.is_busy();
+        }
+        signal
+    }
+
+    fn idle(&mut self, pause: Duration) -> Signal {
+        if std::mem::take(&mut self.was_busy) {
+            self.pulse.beat();
+        }
+        self.ask_for_acknowledgement();
+        self.pulse.found_nothing(self.seat, self.look_since);
+        let signal = self.mailbox.idle(self.sequence, pause);
+        self.look_since = self.pulse.count();
+        if matches!(signal, Signal::Acked(_)) {
+            self.is_busy();
+        }
+        signal
+    }
+
+    fn report(&mut self, state: Connection) {
+        match state {
+            Connection::Connected => {
+                self.was_connected = true;
+                self.metrics.is_connected.store(true, Ordering::Relaxed);
+                tracing::info!(source = self.name, "source is connected");
+            }
+            Connection::Retrying { cause } => {
+                self.metrics.is_connected.store(false, Ordering::Relaxed);
+                self.metrics.retries.add(1);
+                tracing::warn!(source = self.name, cause, "source tries again");
+            }
+            Connection::Lost { cause } => {
+                self.metrics.is_connected.store(false, Ordering::Relaxed);
+                tracing::error!(source = self.name, cause, "source has lost its connection");
+            }
+        }
+        self.pulse.nudge();
+    }
+
+    fn reject(&mut self, rejected: Rejected) {
+        self.metrics.rejected.add(1);
+        self.rejected.push(PlacedRejected {
+            input: self.input.clone(),
+            rejected,
+        });
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acknowledgements_are_told_once_and_together() {
+        let mailbox = Mailbox::default();
+        mailbox.ack(3);
+        mailbox.ack(5);
+        assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Acked(5));
+        assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Timeout);
+    }
+
+    #[test]
+    fn a_source_that_waits_for_its_last_acknowledgement_gets_it_before_it_stops() {
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.stop();
+        // While it reads, it stops at once.
+        assert_eq!(mailbox.wait(2, Duration::ZERO), Signal::Stop);
+        let waiter = std::thread::spawn({
+            let mailbox = Arc::clone(&mailbox);
+            move || mailbox.wait(2, Duration::from_secs(60))
+        });
+        mailbox.ack(2);
+        assert_eq!(waiter.join().expect("no panic"), Signal::Acked(2));
+        assert_eq!(mailbox.wait(2, Duration::from_secs(60)), Signal::Stop);
+    }
+}

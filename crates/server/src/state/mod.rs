@@ -1,0 +1,320 @@
+//! What lasts: the directory behind `--state`.
+//!
+//! ```text
+//! DIR/lock                          held while a server runs on the directory
+//! DIR/id                            names the directory to the stores that take part in epochs
+//! DIR/GROUP/apps                    names of the apps saved together
+//! DIR/GROUP/snapshot-EPOCH          two newest epochs
+//! DIR/GROUP/current                 newest epoch that every store has committed
+//! DIR/GROUP/rejected                events that were rejected
+//! ```
+//!
+//! A group is the apps that share one cut: those linked by in-memory topics or by a database.
+//! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
+//! directory, CRC); the one before it is kept until the next is current. Never: a guess. A damaged
+//! or foreign file is an error that names it, or is passed over for the one before with a warning.
+
+mod epoch;
+mod file;
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+pub use epoch::{Choice, choose};
+pub(crate) use file::write_whole;
+
+use crate::error::Error;
+
+/// An open state directory; no other server can open it meanwhile.
+#[derive(Debug)]
+pub struct StateDir {
+    root: PathBuf,
+    id: String,
+    _lock: File,
+}
+
+/// The part of a state directory that belongs to one group of apps.
+#[derive(Clone, Debug)]
+pub struct GroupState {
+    dir: PathBuf,
+    /// Under this name transactional stores remember the epoch they have committed.
+    pub store_key: String,
+}
+
+/// What a group finds when it starts.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Epochs of the snapshots that can be read, newest first.
+    pub epochs: Vec<u64>,
+    /// Newest epoch known to be committed everywhere.
+    pub current: Option<u64>,
+    /// Files that are there but cannot be used, and why.
+    pub damaged: Vec<String>,
+}
+
+impl StateDir {
+    /// Opens or creates the directory and locks it.
+    pub fn open(root: &Path) -> Result<StateDir, Error> {
+        fs::create_dir_all(root).map_err(Error::file("create state directory", root))?;
+        let lock_path = root.join("lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .map_err(Error::file("open", &lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::State {
+                    path: root.to_owned(),
+                    message: "another server runs on it: stop that one, or give another directory"
+                        .to_owned(),
+                });
+            }
+            Err(TryLockError::Error(cause)) => return Err(Error::file("lock", lock_path)(cause)),
+        }
+        let id = read_or_make_id(root)?;
+        Ok(StateDir {
+            root: root.to_owned(),
+            id,
+            _lock: lock,
+        })
+    }
+
+    /// The place of the group that holds these apps. An app saved with others may not come back
+    /// without them: its part of their cut would not fit.
+    pub fn group(&self, apps: &[String]) -> Result<GroupState, Error> {
+        let mut names = apps.to_vec();
+        names.sort();
+        let dir = self.root.join(group_name(&names));
+        let list_path = dir.join("apps");
+        let list = names.join("\n");
+        for (other, saved) in self.groups()? {
+            let shared = saved.iter().find(|name| names.contains(name));
+            if let Some(app) = shared
+                && saved != names
+            {
+                return Err(Error::State {
+                    path: other,
+                    message: format!(
+                        "app '{app}' was saved together with {}: run the same apps again, or \
+                         delete this directory to start afresh",
+                        quoted(saved.iter().filter(|name| *name != app))
+                    ),
+                });
+            }
+        }
+        if !list_path.exists() {
+            fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
+            write_whole(&list_path, &[list.as_bytes()])?;
+        }
+        let store_key = format!(
+            "{}/{}",
+            self.id,
+            dir.file_name().unwrap_or_default().to_string_lossy()
+        );
+        Ok(GroupState { dir, store_key })
+    }
+
+    fn groups(&self) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
+        groups_in(&self.root)
+    }
+}
+
+/// Every group directory below `root` with the names of its apps, in the order of their names.
+pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
+    let mut groups = Vec::new();
+    for entry in fs::read_dir(root).map_err(Error::file("read state directory", root))? {
+        let dir = entry
+            .map_err(Error::file("read state directory", root))?
+            .path();
+        let list = dir.join("apps");
+        if !list.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(&list).map_err(Error::file("read", &list))?;
+        groups.push((dir, text.lines().map(str::to_owned).collect()));
+    }
+    groups.sort();
+    Ok(groups)
+}
+
+impl GroupState {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Looks at the snapshots without judging which one fits the stores.
+    pub fn find(&self) -> Result<Found, Error> {
+        let mut found = Found::default();
+        for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
+            let path = entry.map_err(Error::file("read", &self.dir))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some(epoch) = name.strip_prefix("snapshot-").and_then(|e| e.parse().ok()) else {
+                continue;
+            };
+            match file::check(&path, epoch) {
+                Ok(()) => found.epochs.push(epoch),
+                Err(message) => found.damaged.push(format!("{}: {message}", path.display())),
+            }
+        }
+        found.epochs.sort_unstable_by(|a, b| b.cmp(a));
+        let current = self.dir.join("current");
+        if let Ok(text) = fs::read_to_string(&current) {
+            found.current = text.trim().parse().ok();
+        }
+        Ok(found)
+    }
+
+    pub fn read(&self, epoch: u64) -> Result<Vec<u8>, Error> {
+        let path = self.snapshot_path(epoch);
+        file::read(&path, epoch).map_err(|message| Error::State { path, message })
+    }
+
+    /// Makes the snapshot durable. It is not current yet.
+    pub fn write(&self, epoch: u64, payload: &[&[u8]]) -> Result<(), Error> {
+        let head = file::head(epoch, payload);
+        let parts: Vec<&[u8]> = std::iter::once(&head[..])
+            .chain(payload.iter().copied())
+            .collect();
+        write_whole(&self.snapshot_path(epoch), &parts)
+    }
+
+    /// Every store has committed the epoch: it is what a restart goes on from. Snapshots older than
+    /// the one before it are removed, and so are newer ones that were given up.
+    pub fn mark_current(&self, epoch: u64) -> Result<(), Error> {
+        write_whole(
+            &self.dir.join("current"),
+            &[format!("{epoch}\n").as_bytes()],
+        )?;
+        for old in self.find()?.epochs {
+            if old + 1 < epoch || old > epoch {
+                let path = self.snapshot_path(old);
+                fs::remove_file(&path).map_err(Error::file("remove", path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn snapshot_path(&self, epoch: u64) -> PathBuf {
+        self.dir.join(format!("snapshot-{epoch}"))
+    }
+}
+
+/// Letters that are safe in a file name, and a hash where something had to be left out.
+fn group_name(names: &[String]) -> String {
+    const LENGTH_MAX: usize = 80;
+    let whole = names.join("+");
+    let safe: String = whole
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '+' => c,
+            _ => '_',
+        })
+        .take(LENGTH_MAX)
+        .collect();
+    if safe == whole {
+        return safe;
+    }
+    format!("{safe}-{:08x}", crc32fast::hash(whole.as_bytes()))
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let all: Vec<String> = names.map(|n| format!("'{n}'")).collect();
+    if all.is_empty() {
+        "no other app".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn read_or_make_id(root: &Path) -> Result<String, Error> {
+    let path = root.join("id");
+    if let Ok(text) = fs::read_to_string(&path)
+        && !text.trim().is_empty()
+    {
+        return Ok(text.trim().to_owned());
+    }
+    let id = fresh_id();
+    write_whole(&path, &[id.as_bytes(), b"\n"])?;
+    Ok(id)
+}
+
+/// Unlikely to occur twice: the clock, the process and the seeds of the standard hasher.
+fn fresh_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let now = crate::clock::wall_millis();
+    let noise = RandomState::new().hash_one((now, std::process::id()));
+    format!("{noise:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|s| (*s).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_two_newest_epochs_are_kept() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
+        for epoch in 1..=4 {
+            group
+                .write(epoch, &[b"state ", epoch.to_string().as_bytes()])
+                .expect("writes");
+            group.mark_current(epoch).expect("marks");
+        }
+        let found = group.find().expect("reads");
+        assert_eq!((found.epochs, found.current), (vec![4, 3], Some(4)));
+        assert_eq!(group.read(3).expect("kept"), b"state 3");
+    }
+
+    #[test]
+    fn a_damaged_snapshot_is_named_and_passed_over() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
+        group.write(1, &[b"good"]).expect("writes");
+        group.write(2, &[b"bad later"]).expect("writes");
+        let path = group.path("snapshot-2");
+        let mut bytes = fs::read(&path).expect("reads");
+        for cut in 0..bytes.len() {
+            fs::write(&path, &bytes[..cut]).expect("writes");
+            let found = group.find().expect("reads");
+            assert_eq!((found.epochs, found.damaged.len()), (vec![1], 1), "{cut}");
+        }
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(&path, &bytes).expect("writes");
+        let found = group.find().expect("reads");
+        assert!(found.damaged[0].contains("checksum"), "{found:?}");
+    }
+
+    #[test]
+    fn one_server_at_a_time_and_one_group_per_app() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let second = StateDir::open(root.path()).expect_err("locked");
+        assert!(second.to_string().contains("another server"), "{second}");
+        state.group(&names(&["B", "A"])).expect("a new group");
+        state
+            .group(&names(&["A", "B"]))
+            .expect("the same in any order");
+        let other = state.group(&names(&["A"])).expect_err("saved with B");
+        assert!(other.to_string().contains("'B'"), "{other}");
+        drop(state);
+        StateDir::open(root.path()).expect("the lock goes with its holder");
+    }
+
+    #[test]
+    fn names_of_groups_are_safe_and_distinct() {
+        let odd = group_name(&names(&["a/b"]));
+        assert!(!odd.contains('/') && odd != group_name(&names(&["a_b"])));
+        assert_ne!(odd, group_name(&names(&["a:b"])));
+        assert_eq!(group_name(&names(&["A", "B"])), "A+B");
+    }
+}
