@@ -26,9 +26,9 @@ pub enum Error {
     },
     #[error("state directory '{}': {message}", path.display())]
     State { path: PathBuf, message: String },
-    /// One of our own invariants broke inside an app.
-    #[error("app '{app}' stopped: {message}")]
-    Stopped { app: String, message: String },
+    /// The run cannot go on.
+    #[error("the run has stopped: {message}")]
+    Stopped { message: String },
 }
 
 impl Error {

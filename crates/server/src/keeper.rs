@@ -155,11 +155,8 @@ impl Keeper {
                 if let Some(app) = self.apps.first() {
                     app.rejected.add(1);
                 }
-                let arguments: Vec<String> = effect
-                    .arguments
-                    .iter()
-                    .map(event::text::to_text)
-                    .collect();
+                let arguments: Vec<String> =
+                    effect.arguments.iter().map(event::text::to_text).collect();
                 self.undelivered.keep(Rejection {
                     time: crate::clock::wall_millis(),
                     app: effect.app.clone(),

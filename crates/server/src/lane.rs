@@ -37,6 +37,7 @@ use crate::sink::{Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::store::{StoreContext, StoreRows, StoreSeat};
 
+pub(crate) use cut::Saved;
 pub(crate) use host::PendingEffect;
 
 pub(crate) type Inbox = Queue<Letter>;
@@ -160,7 +161,6 @@ pub(crate) struct LaneSource {
     /// Names it in the snapshot: the stream and its number there.
     pub key: String,
     pub mailbox: Arc<Mailbox>,
-    pub metrics: Arc<crate::metrics::SourceMetrics>,
     /// Behind the last post that was stepped.
     pub position: Option<Position>,
     pub sequence: Sequence,
@@ -362,14 +362,10 @@ impl Lane {
         let mut host = host::LaneHost {
             app: &seat.name,
             operations: &seat.operations,
-            tables: &seat.tables,
             stores: &mut self.inline_stores,
             context: &self.store_context,
             effects: &seat.environment.effects,
-            pending: self
-                .cutter
-                .has_state
-                .then_some(&mut self.cutter.effects),
+            pending: self.cutter.has_state.then_some(&mut self.cutter.effects),
             is_cut_wanted: &mut self.cutter.is_wanted,
             pulse: &self.pulse,
             failure: None,
@@ -421,7 +417,7 @@ impl Lane {
         let stream = plan.streams[seat.stream].display_name();
         let place = match (placed.rejected.place.line, placed.input.as_str()) {
             (Some(line), "") => format!("line {line}"),
-            (Some(line), input) => format!("{input}:{line}"),
+            (Some(line), input) => format!("{input}, line {line}"),
             (None, "") => format!("source '{}'", seat.key),
             (None, input) => input.to_owned(),
         };

@@ -8,10 +8,13 @@
 //! `connect`), or of what a query does (`engine`).
 
 mod backoff;
+mod build;
 pub mod clock;
 pub mod config;
 mod cut;
+pub mod deployment;
 mod error;
+mod group;
 mod keeper;
 mod lane;
 pub mod lines;
@@ -21,9 +24,13 @@ mod pulse;
 mod queue;
 pub mod rejected;
 pub mod report;
+mod server;
 mod sink;
 mod source;
 pub mod state;
 mod store;
+pub mod summary;
 
 pub use error::Error;
+pub use server::{RunOptions, Server, Status, StopHandle};
+pub use summary::Summary;

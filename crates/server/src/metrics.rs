@@ -182,11 +182,9 @@ const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
         "Events handed to the app.",
         |s| s.events.get() as f64,
     ),
-    (
-        "headwater_source_bytes_total",
-        "Bytes read.",
-        |s| s.bytes.get() as f64,
-    ),
+    ("headwater_source_bytes_total", "Bytes read.", |s| {
+        s.bytes.get() as f64
+    }),
     (
         "headwater_source_errors_total",
         "Events rejected at the source.",
@@ -228,29 +226,21 @@ const SINK_FAMILIES: &[Family<SinkMetrics>] = &[
 ];
 
 const TABLE_FAMILIES: &[Family<TableMetrics>] = &[
-    (
-        "headwater_table_inserted_total",
-        "Rows inserted.",
-        |t| t.inserted.get() as f64,
-    ),
-    (
-        "headwater_table_updated_total",
-        "Rows updated.",
-        |t| t.updated.get() as f64,
-    ),
-    (
-        "headwater_table_deleted_total",
-        "Rows deleted.",
-        |t| t.deleted.get() as f64,
-    ),
+    ("headwater_table_inserted_total", "Rows inserted.", |t| {
+        t.inserted.get() as f64
+    }),
+    ("headwater_table_updated_total", "Rows updated.", |t| {
+        t.updated.get() as f64
+    }),
+    ("headwater_table_deleted_total", "Rows deleted.", |t| {
+        t.deleted.get() as f64
+    }),
 ];
 
 const APP_FAMILIES: &[Family<AppMetrics>] = &[
-    (
-        "headwater_app_steps_total",
-        "Steps of the engine.",
-        |a| a.steps.get() as f64,
-    ),
+    ("headwater_app_steps_total", "Steps of the engine.", |a| {
+        a.steps.get() as f64
+    }),
     (
         "headwater_process_seconds_total",
         "Time inside the engine.",
@@ -266,11 +256,9 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         "Rows that a timer would still emit.",
         |a| a.held_in_windows.get() as f64,
     ),
-    (
-        "headwater_state_bytes",
-        "Size of the last snapshot.",
-        |a| a.state_bytes.get() as f64,
-    ),
+    ("headwater_state_bytes", "Size of the last snapshot.", |a| {
+        a.state_bytes.get() as f64
+    }),
     (
         "headwater_snapshots_total",
         "Snapshots made durable.",
@@ -345,7 +333,8 @@ mod tests {
         source.events.add(3);
         source.rejected.add(2);
         let text = metrics.prometheus();
-        let line = "headwater_source_events_total{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\"} 3\n";
+        let line =
+            "headwater_source_events_total{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\"} 3\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
         assert_eq!(metrics.rejected(), 2);

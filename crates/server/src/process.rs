@@ -47,11 +47,7 @@ fn age() -> Option<Duration> {
 fn stat_field(number: usize) -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let behind_name = &stat[stat.rfind(')')? + 1..];
-    behind_name
-        .split_whitespace()
-        .nth(number - 3)?
-        .parse()
-        .ok()
+    behind_name.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
 /// Processor time of all threads, user and system, in seconds; known to 10 ms.
@@ -68,7 +64,13 @@ pub fn peak_rss_bytes() -> u64 {
     status
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok())
+        .and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
         .map_or(0, |kib| kib * 1024)
 }
 

@@ -32,13 +32,21 @@ pub(crate) enum SourceState {
     Running,
     /// It has looked this often in a row and found nothing; the first of these looks began when the
     /// counter stood at `since`.
-    Idle { since: u64, looks: u32 },
+    Idle {
+        since: u64,
+        looks: u32,
+    },
     /// It has read all there is, or was stopped.
     Ended,
     /// It cannot be reached and tries again later; the last try began when the counter stood here.
-    Retrying { cause: String, since: u64 },
+    Retrying {
+        cause: String,
+        since: u64,
+    },
     /// It will not run again.
-    Failed { cause: String },
+    Failed {
+        cause: String,
+    },
 }
 
 impl Pulse {
@@ -68,15 +76,14 @@ impl Pulse {
         self.changed.notify_all();
     }
 
-    pub fn sources(&self) -> Vec<SourceState> {
-        self.lock().sources.clone()
-    }
-
     /// A source looked, beginning when the counter stood at `since`, and found nothing.
     pub fn found_nothing(&self, source: usize, since: u64) {
         let mut state = self.lock();
         let looks = match state.sources[source] {
-            SourceState::Idle { since: first, looks } if first == since => looks + 1,
+            SourceState::Idle {
+                since: first,
+                looks,
+            } if first == since => looks + 1,
             _ => 1,
         };
         state.sources[source] = SourceState::Idle { since, looks };
@@ -119,6 +126,18 @@ impl Pulse {
 
     pub fn failure(&self) -> Option<String> {
         self.lock().failure.clone()
+    }
+
+    /// Sources that will not run again, and why.
+    pub fn failed_sources(&self) -> Vec<(usize, String)> {
+        let state = self.lock();
+        let failed = state.sources.iter().enumerate();
+        failed
+            .filter_map(|(source, s)| match s {
+                SourceState::Failed { cause } => Some((source, cause.clone())),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Have all sources read all there is?

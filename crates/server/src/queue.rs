@@ -62,7 +62,10 @@ impl<T> Queue<T> {
     pub fn push(&self, item: T, weight: Weight) -> Result<(), Closed> {
         let mut state = self.lock();
         while !state.is_closed && !self.has_room(&state, weight) {
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         self.append(state, item, weight)
     }
@@ -110,7 +113,10 @@ impl<T> Queue<T> {
                 return Taken::Closed;
             }
             state = match deadline {
-                None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .filled
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {

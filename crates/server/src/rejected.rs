@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::codec::{Reader, Writer};
 
@@ -26,7 +26,7 @@ pub struct Rejection {
     pub time: i64,
     pub app: String,
     pub stream: String,
-    /// Where it came from or where it failed: `/data/in.csv:17`, query `totals`.
+    /// Where it came from or where it failed: `/data/in.csv, line 17`, query `totals`.
     pub place: String,
     pub cause: String,
     pub payload: Vec<u8>,
@@ -129,17 +129,21 @@ impl RejectedLog {
 /// The log of a group, written to by its lane or by the threads of its sinks and stores. Without
 /// `--state` nothing is kept; the events are counted all the same.
 #[derive(Clone, Default)]
-pub(crate) struct SharedLog(Option<Arc<Mutex<RejectedLog>>>);
+pub(crate) struct SharedLog(Arc<Mutex<Option<RejectedLog>>>);
 
 impl SharedLog {
-    pub fn new(log: Option<RejectedLog>) -> SharedLog {
-        SharedLog(log.map(|log| Arc::new(Mutex::new(log))))
+    fn lock(&self) -> MutexGuard<'_, Option<RejectedLog>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, log: RejectedLog) {
+        *self.lock() = Some(log);
     }
 
     /// A full disk must not stop the healthy events: it is said, and the rejection only counted.
     pub fn keep(&self, rejection: Rejection) {
-        let Some(log) = &self.0 else { return };
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.lock();
+        let Some(log) = log.as_mut() else { return };
         if let Err(error) = log.append(&rejection) {
             tracing::error!(
                 cause = crate::report::chain(&error),
@@ -150,17 +154,12 @@ impl SharedLog {
 
     /// Length up to which the log is durable; 0 where nothing is kept.
     pub fn sync(&self) -> Result<u64, Error> {
-        match &self.0 {
-            None => Ok(0),
-            Some(log) => log.lock().unwrap_or_else(PoisonError::into_inner).sync(),
-        }
+        self.lock().as_mut().map_or(Ok(0), RejectedLog::sync)
     }
 
     /// Length so far.
     pub fn len(&self) -> u64 {
-        self.0.as_ref().map_or(0, |log| {
-            log.lock().unwrap_or_else(PoisonError::into_inner).len
-        })
+        self.lock().as_ref().map_or(0, |log| log.len)
     }
 }
 
@@ -280,7 +279,10 @@ mod tests {
         for cut in 0..whole.len() {
             std::fs::write(&path, &whole[..cut]).expect("writes");
             let log = RejectedLog::open(&path, u64::MAX).expect("opens");
-            assert_eq!(log.len, *ends.iter().filter(|e| **e <= cut as u64).max().expect("0"));
+            assert_eq!(
+                log.len,
+                *ends.iter().filter(|e| **e <= cut as u64).max().expect("0")
+            );
         }
         std::fs::write(&path, &whole).expect("writes");
         let mut log = RejectedLog::open(&path, ends[1]).expect("opens");

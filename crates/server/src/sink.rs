@@ -51,7 +51,10 @@ pub(crate) enum OnUnreachable {
     Log,
     Wait,
     /// To the fault stream, by its app within the lane.
-    Stream { app: usize, fault: StreamId },
+    Stream {
+        app: usize,
+        fault: StreamId,
+    },
     Store,
 }
 
@@ -140,7 +143,11 @@ impl SinkThread {
         self.flush();
         for slot in &mut self.slots {
             if let Err(error) = slot.sink.close() {
-                tracing::warn!(sink = self.name, cause = chain(&error), "sink did not close");
+                tracing::warn!(
+                    sink = self.name,
+                    cause = chain(&error),
+                    "sink did not close"
+                );
             }
         }
     }

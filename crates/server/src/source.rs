@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use connect::component::{Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink};
+use connect::component::{
+    Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
+};
 use connect::inlet::Inlet;
 use connect::rows::{Lines, Properties, Rejected};
 use event::Batch;
@@ -124,7 +126,10 @@ impl Mailbox {
                 return Signal::Timeout;
             }
             mail = match until {
-                None => self.changed.wait(mail).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .changed
+                    .wait(mail)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     self.changed
                         .wait_timeout(mail, until.saturating_duration_since(now))
@@ -161,7 +166,11 @@ impl SourceThread {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             let cause = panic_text(panic.as_ref());
-            tracing::error!(source = name, cause, "source stopped by a fault of Headwater");
+            tracing::error!(
+                source = name,
+                cause,
+                "source stopped by a fault of Headwater"
+            );
             pulse.set(seat, SourceState::Failed { cause });
         }
     }
@@ -264,7 +273,11 @@ fn wait_to_retry(
         if left.is_zero() {
             return true;
         }
-        let slice = if until_done { left.min(RETRY_LOOK) } else { left };
+        let slice = if until_done {
+            left.min(RETRY_LOOK)
+        } else {
+            left
+        };
         if matches!(mailbox.wait(0, slice), Signal::Stop) {
             return false;
         }

@@ -31,6 +31,17 @@ pub(crate) enum OnUnreachable {
     Store,
 }
 
+impl OnUnreachable {
+    /// By the text of `on.error`; retrying is the default.
+    pub fn from_name(name: &str) -> OnUnreachable {
+        match name.to_ascii_uppercase().as_str() {
+            "LOG" => OnUnreachable::Log,
+            "STORE" => OnUnreachable::Store,
+            _ => OnUnreachable::Retry,
+        }
+    }
+}
+
 /// One table that is kept outside.
 pub(crate) struct StoreSeat {
     pub app: String,
@@ -136,7 +147,11 @@ impl StoreSeat {
     ) -> Result<(), String> {
         if self.on_unreachable == OnUnreachable::Retry {
             let name = self.name();
-            tracing::error!(store = name, cause = chain(error), "store cannot be reached");
+            tracing::error!(
+                store = name,
+                cause = chain(error),
+                "store cannot be reached"
+            );
             return retry(&name, &context.pulse, || {
                 self.store.connect()?;
                 self.apply(id, batch)
@@ -291,7 +306,11 @@ impl StoreThread {
         for seat in &mut self.seats {
             seat.abort();
             if let Err(error) = seat.store.close() {
-                tracing::warn!(table = seat.table, cause = chain(&error), "store did not close");
+                tracing::warn!(
+                    table = seat.table,
+                    cause = chain(&error),
+                    "store did not close"
+                );
             }
         }
         Ok(())

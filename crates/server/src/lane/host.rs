@@ -9,11 +9,9 @@ use event::{Column, ColumnBuilder, Value};
 use lang::store::{OperationId, OperationKind};
 
 use super::OperationSeat;
-use crate::metrics::TableMetrics;
 use crate::pulse::Pulse;
 use crate::report::chain;
 use crate::store::{StoreContext, StoreSeat, parameters};
-use std::sync::Arc;
 
 /// A file function that waits for the checkpoint that covers its call.
 ///
@@ -30,7 +28,6 @@ pub(crate) struct PendingEffect {
 pub(super) struct LaneHost<'a> {
     pub app: &'a str,
     pub operations: &'a [OperationSeat],
-    pub tables: &'a [Arc<TableMetrics>],
     pub stores: &'a mut Vec<StoreSeat>,
     pub context: &'a StoreContext,
     pub effects: &'a Effects,

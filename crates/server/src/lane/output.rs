@@ -70,7 +70,11 @@ impl Lane {
                         }
                     }
                 }
-                SinkSeat::Thread { outbox, slot, .. } => {
+                SinkSeat::Thread {
+                    outbox,
+                    slot,
+                    metrics,
+                } => {
                     let rows = SinkRows {
                         slot: *slot,
                         batch: batch.clone(),
@@ -78,6 +82,7 @@ impl Lane {
                     outbox
                         .push(Parcel::Rows(rows), weight_of(batch))
                         .map_err(|_| "a sink has stopped".to_owned())?;
+                    metrics.queued.set(outbox.held().rows as u64);
                 }
                 SinkSeat::Topic { .. } => self.to_topic(app, stream, sink, batch),
             }

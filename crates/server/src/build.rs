@@ -1,0 +1,769 @@
+//! Makes the lane of one group: apps, components, queues, and what a saved state says about them.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use connect::component::{
+    Environment, PayloadKind, Setting, SinkSetup, Source, SourceSetup, StoreSetup,
+};
+use connect::file::effects::Effects;
+use connect::inlet::Inlet;
+use connect::message::Messages;
+use connect::outlet::Outlet;
+use connect::rdbms::Databases;
+use engine::{App, Outputs, Setup};
+use lang::plan::{Plan, StreamId, Transport};
+use lang::spec::ConnectorKind;
+
+use crate::backoff::Sparse;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::group::{database, destination, is_topic};
+use crate::keeper::Keeper;
+use crate::lane::{
+    Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat, Subscriber, Topic,
+    fault_stream,
+};
+use crate::lines::Lines;
+use crate::metrics::{
+    AppMetrics, Label, Metrics, SinkMetrics, SourceMetrics, TableMetrics, enlist,
+};
+use crate::process::Process;
+use crate::pulse::Pulse;
+use crate::queue::{Queue, Weight};
+use crate::rejected::{FILES, RejectedLog, SharedLog};
+use crate::report::chain;
+use crate::sink::{self, Outbox, SinkSlot, SinkThread};
+use crate::source::{Mailbox, SourceThread};
+use crate::state::{GroupState, StateDir, choose};
+use crate::store::{self, StoreContext, StoreSeat, StoreThread};
+
+/// What is the same for all groups of a server.
+pub(crate) struct Common {
+    pub metrics: Arc<Metrics>,
+    pub pulse: Arc<Pulse>,
+    pub lines: Arc<Lines>,
+    pub databases: Arc<Databases>,
+    pub settings: Arc<[Setting]>,
+    pub process: Process,
+    pub clock: Clock,
+    pub zone: String,
+    pub state_interval: Duration,
+    pub until_done: bool,
+}
+
+/// A group ready to run: its threads, not started yet.
+pub(crate) struct Group {
+    pub lane: Lane,
+    pub keeper: Keeper,
+    pub sources: Vec<SourceThread>,
+    pub sinks: Vec<SinkThread>,
+    pub stores: Vec<StoreThread>,
+}
+
+/// Builds a group. What it finds in the state directory is taken back.
+pub(crate) fn build(
+    plans: Vec<Plan>,
+    common: &Common,
+    state: Option<&StateDir>,
+) -> Result<Group, Error> {
+    Builder::new(plans, common, state)?.build()
+}
+
+struct Builder<'a> {
+    common: &'a Common,
+    plans: Vec<Arc<Plan>>,
+    environments: Vec<Environment>,
+    metrics: Vec<Arc<AppMetrics>>,
+    state: Option<GroupState>,
+    rejected: SharedLog,
+    undelivered: SharedLog,
+    inbox: Arc<Queue<crate::lane::Letter>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        plans: Vec<Plan>,
+        common: &'a Common,
+        state: Option<&StateDir>,
+    ) -> Result<Builder<'a>, Error> {
+        let names: Vec<String> = plans.iter().map(|p| p.name.clone()).collect();
+        let state = state.map(|dir| dir.group(&names)).transpose()?;
+        let directory: Option<PathBuf> = state.as_ref().map(|s| s.path(""));
+        let effects = match &directory {
+            None => Effects::none(),
+            Some(dir) => Effects::open(dir).map_err(|e| Error::State {
+                path: dir.clone(),
+                message: chain(&e),
+            })?,
+        };
+        let effects = Arc::new(effects);
+        let environments = names
+            .iter()
+            .map(|app| {
+                let lines = Arc::clone(&common.lines);
+                Environment {
+                    app: app.clone(),
+                    state: directory.clone(),
+                    settings: Arc::clone(&common.settings),
+                    lines: Arc::new(move |line: &str| lines.put(line)),
+                    effects: Arc::clone(&effects),
+                    databases: Arc::clone(&common.databases),
+                }
+            })
+            .collect();
+        let metrics = names
+            .iter()
+            .map(|name| {
+                let app = AppMetrics {
+                    name: name.clone(),
+                    ..AppMetrics::default()
+                };
+                enlist(&common.metrics.apps, app)
+            })
+            .collect();
+        Ok(Builder {
+            common,
+            plans: plans.into_iter().map(Arc::new).collect(),
+            environments,
+            metrics,
+            state,
+            rejected: SharedLog::default(),
+            undelivered: SharedLog::default(),
+            inbox: Arc::new(Queue::new(INBOX)),
+        })
+    }
+
+    fn build(self) -> Result<Group, Error> {
+        let mut engines = self.engines()?;
+        let mut stores = self.stores(&engines)?;
+        let store_context = StoreContext {
+            pulse: Arc::clone(&self.common.pulse),
+            rejected: self.undelivered.clone(),
+            store_key: self
+                .state
+                .as_ref()
+                .map_or_else(String::new, |s| s.store_key.clone()),
+        };
+        for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
+            seat.open(&store_context)
+                .map_err(|message| Error::Connect {
+                    what: seat.name(),
+                    message,
+                })?;
+        }
+        let (epoch, saved) = self.recover(&mut stores, &store_context)?;
+        self.open_logs(saved.as_ref())?;
+        self.environments[0]
+            .effects
+            .restored(epoch)
+            .map_err(|e| self.state_error(chain(&e)))?;
+        let is_restored = saved.is_some();
+        let saved = saved.map(|(_, saved)| saved).unwrap_or_default();
+        for (name, bytes) in &saved.apps {
+            let app = self.plans.iter().position(|p| p.name == *name);
+            let app = app.ok_or_else(|| self.state_error(format!("there is no app '{name}'")))?;
+            engines[app].restore(bytes).map_err(|e| {
+                self.state_error(format!(
+                    "the state of app '{name}' cannot be taken back: {}; give another directory \
+                     to start afresh",
+                    chain(&e)
+                ))
+            })?;
+        }
+        let (sources, lane_sources, subscribers) = self.sources(&saved)?;
+        let (seats, sinks) = self.sinks()?;
+        let (operations, store_threads, inline) = stores.seated(&engines, &store_context);
+        let tables = stores_metrics(&self.plans, &self.metrics, &stores.metrics);
+        let (jobs, job_queue) = sync_channel(1);
+        let apps: Vec<LaneApp> = engines
+            .into_iter()
+            .zip(seats)
+            .zip(operations)
+            .zip(tables)
+            .enumerate()
+            .map(|(i, (((engine, sinks), operations), tables))| LaneApp {
+                name: self.plans[i].name.clone(),
+                plan: Arc::clone(&self.plans[i]),
+                engine,
+                sinks,
+                operations,
+                tables,
+                environment: self.environments[i].clone(),
+                metrics: Arc::clone(&self.metrics[i]),
+                said: Sparse::default(),
+            })
+            .collect();
+        let keeper = Keeper {
+            jobs: job_queue,
+            inbox: Arc::clone(&self.inbox),
+            state: self.state.clone(),
+            rejected: self.rejected.clone(),
+            undelivered: self.undelivered.clone(),
+            environment: self.environments[0].clone(),
+            apps: self.metrics.clone(),
+            pulse: Arc::clone(&self.common.pulse),
+            unfinished: saved.effects,
+        };
+        let names: Vec<&str> = self.plans.iter().map(|p| p.name.as_str()).collect();
+        let lane = Lane {
+            name: names.join("+"),
+            apps,
+            sources: lane_sources,
+            subscribers,
+            inbox: self.inbox,
+            sink_boxes: sinks.iter().map(|s| Arc::clone(&s.outbox)).collect(),
+            store_boxes: store_threads
+                .iter()
+                .map(|s| Arc::clone(&s.outbox))
+                .collect(),
+            inline_stores: inline,
+            store_context,
+            pulse: Arc::clone(&self.common.pulse),
+            lines: Arc::clone(&self.common.lines),
+            rejected: self.rejected,
+            clock: self.common.clock,
+            cutter: Cutter {
+                jobs,
+                has_state: self.state.is_some(),
+                interval: self.common.state_interval,
+                epoch,
+                last: Instant::now(),
+                in_flight: false,
+                is_wanted: false,
+                is_dirty: false,
+                effects: Vec::new(),
+            },
+            is_restored,
+            carried: VecDeque::new(),
+            outputs: Outputs::default(),
+            messages: Messages::default(),
+        };
+        Ok(Group {
+            lane,
+            keeper,
+            sources,
+            sinks,
+            stores: store_threads,
+        })
+    }
+
+    fn state_error(&self, message: String) -> Error {
+        Error::State {
+            path: self.state.as_ref().map(|s| s.path("")).unwrap_or_default(),
+            message,
+        }
+    }
+
+    fn engines(&self) -> Result<Vec<App>, Error> {
+        self.plans
+            .iter()
+            .map(|plan| {
+                let setup = Setup {
+                    environment: engine::Environment {
+                        app: plan.name.clone(),
+                        zone: self.common.zone.clone(),
+                        compat: plan.options.compat,
+                    },
+                    seed: crate::clock::wall_millis() as u64,
+                    ..Setup::default()
+                };
+                App::new(plan, setup).map_err(|e| {
+                    Error::Refused(format!("app '{}' cannot run: {}", plan.name, chain(&e)))
+                })
+            })
+            .collect()
+    }
+
+    /// Which epoch to go on from, and what its snapshot holds (with the length of the log of
+    /// undelivered events, which is written in front of it).
+    fn recover(
+        &self,
+        stores: &mut Stores,
+        context: &StoreContext,
+    ) -> Result<(u64, Option<(u64, Saved)>), Error> {
+        let Some(state) = &self.state else {
+            return Ok((0, None));
+        };
+        let found = state.find()?;
+        for damaged in &found.damaged {
+            tracing::warn!(snapshot = damaged, "a snapshot cannot be used");
+        }
+        let mut epochs = Vec::new();
+        for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
+            let epoch = seat.last_epoch(context).map_err(|message| Error::Connect {
+                what: seat.name(),
+                message,
+            })?;
+            epochs.push((seat.table.clone(), epoch));
+        }
+        let choice = choose(&found.epochs, found.current, &epochs);
+        for warning in &choice.warnings {
+            tracing::warn!("{warning}");
+        }
+        let newest = found.epochs.first().copied().unwrap_or(0);
+        let Some(epoch) = choice.epoch else {
+            return Ok((0, None));
+        };
+        let bytes = state.read(epoch)?;
+        let torn = |e: event::codec::Error| self.state_error(chain(&e));
+        let (undelivered, snapshot) = bytes
+            .split_first_chunk::<8>()
+            .ok_or_else(|| torn(event::codec::Error::Short { at: 0 }))?;
+        let saved = Saved::read(snapshot).map_err(torn)?;
+        tracing::info!(epoch, newest, "going on from the saved state");
+        Ok((epoch, Some((u64::from_le_bytes(*undelivered), saved))))
+    }
+
+    fn open_logs(&self, saved: Option<&(u64, Saved)>) -> Result<(), Error> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        let open = |name: &str, keep: u64| RejectedLog::open(&state.path(name), keep);
+        let (rejected, undelivered) = saved.map_or((0, 0), |(u, saved)| (saved.rejected, *u));
+        self.rejected.set(open(FILES[0], rejected)?);
+        self.undelivered.set(open(FILES[1], undelivered)?);
+        Ok(())
+    }
+
+    fn label(&self, app: usize, element: &str, ty: &str) -> Label {
+        Label {
+            app: self.plans[app].name.clone(),
+            element: element.to_owned(),
+            ty: ty.to_owned(),
+        }
+    }
+
+    // ---- sources ----
+
+    fn sources(
+        &self,
+        saved: &Saved,
+    ) -> Result<(Vec<SourceThread>, Vec<LaneSource>, Vec<Subscriber>), Error> {
+        let (mut threads, mut seats, mut subscribers) = (Vec::new(), Vec::new(), Vec::new());
+        for (app, plan) in self.plans.iter().enumerate() {
+            for (stream, definition) in plan.streams.iter().enumerate() {
+                for (i, transport) in definition.sources.iter().enumerate() {
+                    let name = definition.display_name();
+                    let metrics = SourceMetrics {
+                        label: self.label(app, &name, &transport.ty),
+                        ..SourceMetrics::default()
+                    };
+                    let metrics = enlist(&self.metrics[app].sources, metrics);
+                    if is_topic(transport) {
+                        subscribers.push(self.subscriber(app, stream, transport, metrics)?);
+                        continue;
+                    }
+                    let key = format!("{name}[{}]", i + 1);
+                    let number = seats.len();
+                    let (thread, seat) =
+                        self.source(app, stream, transport, key, number, metrics, saved)?;
+                    threads.push(thread);
+                    seats.push(seat);
+                }
+            }
+        }
+        Ok((threads, seats, subscribers))
+    }
+
+    fn subscriber(
+        &self,
+        app: usize,
+        stream: StreamId,
+        transport: &Transport,
+        metrics: Arc<SourceMetrics>,
+    ) -> Result<Subscriber, Error> {
+        let schema = &self.plans[app].streams[stream].schema;
+        let inlet = Inlet::new(transport, schema, &[PayloadKind::Any])
+            .map_err(|e| self.refused(app, &e))?;
+        Ok(Subscriber {
+            topic: transport.option("topic").unwrap_or_default().to_owned(),
+            app,
+            stream,
+            inlet,
+            metrics,
+        })
+    }
+
+    fn source(
+        &self,
+        app: usize,
+        stream: StreamId,
+        transport: &Transport,
+        key: String,
+        number: usize,
+        metrics: Arc<SourceMetrics>,
+        saved: &Saved,
+    ) -> Result<(SourceThread, LaneSource), Error> {
+        let plan = &self.plans[app];
+        let schema = &plan.streams[stream].schema;
+        let setup = SourceSetup {
+            transport,
+            schema,
+            environment: &self.environments[app],
+        };
+        let connector = connect::find(ConnectorKind::Source, &transport.ty)
+            .ok_or_else(|| self.not_there(app, "source", &transport.ty))?;
+        let mut source = connector
+            .source(&setup)
+            .map_err(|e| self.refused(app, &e))?;
+        self.must_end(source.as_ref(), app, &key, transport)?;
+        let mut inlet =
+            Inlet::new(transport, schema, connector.gives()).map_err(|e| self.refused(app, &e))?;
+        let position = saved
+            .positions
+            .iter()
+            .find(|(name, saved_key, _)| *name == plan.name && *saved_key == key)
+            .and_then(|(_, _, position)| position.clone());
+        if let Some(position) = &position {
+            source
+                .restore(&position.source)
+                .map_err(|e| self.state_error(format!("source '{key}': {}", chain(&e))))?;
+            inlet.restore(&position.mapper);
+        }
+        let mailbox = Arc::new(Mailbox::default());
+        let thread = SourceThread {
+            name: format!("{}/{key}", plan.name),
+            number,
+            seat: self.common.pulse.enlist(),
+            source,
+            inlet,
+            inbox: Arc::clone(&self.inbox),
+            mailbox: Arc::clone(&mailbox),
+            pulse: Arc::clone(&self.common.pulse),
+            metrics,
+            server_metrics: Arc::clone(&self.common.metrics),
+            process: self.common.process,
+            clock: self.common.clock,
+            until_done: self.common.until_done,
+        };
+        let seat = LaneSource {
+            app,
+            stream,
+            key,
+            mailbox,
+            position,
+            sequence: 0,
+            covered: 0,
+            said: Sparse::default(),
+        };
+        Ok((thread, seat))
+    }
+
+    /// With `--until-done` a source that never ends would keep the run from ending.
+    fn must_end(
+        &self,
+        source: &dyn Source,
+        app: usize,
+        key: &str,
+        transport: &Transport,
+    ) -> Result<(), Error> {
+        if !self.common.until_done || source.ends() {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--until-done: source '{key}' (type '{}') of app '{}' never ends; leave the flag out, \
+             or make the source end (a file source with tailing='false')",
+            transport.ty, self.plans[app].name
+        )))
+    }
+
+    fn not_there(&self, app: usize, kind: &str, ty: &str) -> Error {
+        Error::Refused(format!(
+            "app '{}' cannot run: {kind} '{ty}' does not run yet",
+            self.plans[app].name
+        ))
+    }
+
+    fn refused(&self, app: usize, error: &connect::Error) -> Error {
+        Error::Refused(format!(
+            "app '{}' cannot run: {}",
+            self.plans[app].name,
+            chain(error)
+        ))
+    }
+
+    // ---- sinks ----
+
+    #[allow(clippy::type_complexity)]
+    fn sinks(&self) -> Result<(Vec<Vec<Vec<SinkSeat>>>, Vec<SinkThread>), Error> {
+        let mut threads: Vec<SinkThread> = Vec::new();
+        let mut by_destination: HashMap<String, usize> = HashMap::new();
+        let mut apps = Vec::new();
+        for (app, plan) in self.plans.iter().enumerate() {
+            let mut streams = Vec::new();
+            for stream in 0..plan.streams.len() {
+                let mut seats = Vec::new();
+                for transport in &plan.streams[stream].sinks {
+                    let key = destination(transport);
+                    let next = threads.len();
+                    let thread = *by_destination.entry(key).or_insert(next);
+                    let seat = self.sink(app, stream, transport, &mut threads, thread)?;
+                    seats.push(seat);
+                }
+                streams.push(seats);
+            }
+            apps.push(streams);
+        }
+        threads.retain(|t| !t.slots.is_empty());
+        Ok((apps, threads))
+    }
+
+    fn sink(
+        &self,
+        app: usize,
+        stream: StreamId,
+        transport: &Transport,
+        threads: &mut Vec<SinkThread>,
+        thread: usize,
+    ) -> Result<SinkSeat, Error> {
+        let plan = &self.plans[app];
+        let definition = &plan.streams[stream];
+        let name = definition.display_name();
+        let metrics = SinkMetrics {
+            label: self.label(app, &name, &transport.ty),
+            ..SinkMetrics::default()
+        };
+        let metrics = enlist(&self.metrics[app].sinks, metrics);
+        while threads.len() <= thread {
+            threads.push(SinkThread {
+                name: format!("{} of stream '{name}'", transport.ty),
+                slots: Vec::new(),
+                outbox: Arc::new(Outbox::new(Weight {
+                    rows: sink::ROWS_MAX,
+                    bytes: sink::BYTES_MAX,
+                })),
+                inbox: Arc::clone(&self.inbox),
+                rejected: self.undelivered.clone(),
+                pulse: Arc::clone(&self.common.pulse),
+                messages: Messages::default(),
+            });
+        }
+        let catalog_spec = lang::catalog::connectors::all()
+            .find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)
+            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
+        if is_topic(transport) {
+            let takes = [PayloadKind::Any];
+            let outlet = Outlet::new(transport, &definition.schema, catalog_spec, &takes)
+                .map_err(|e| self.refused(app, &e))?;
+            let topic = match outlet.dynamic().iter().position(|n| n == "topic") {
+                Some(index) => Topic::Dynamic(index),
+                None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
+            };
+            return Ok(SinkSeat::Topic {
+                outlet,
+                topic,
+                metrics,
+                said: Sparse::default(),
+            });
+        }
+        let connector = connect::find(ConnectorKind::Sink, &transport.ty)
+            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
+        let outlet = Outlet::new(
+            transport,
+            &definition.schema,
+            catalog_spec,
+            connector.takes(),
+        )
+        .map_err(|e| self.refused(app, &e))?;
+        let setup = SinkSetup {
+            transport,
+            schema: &definition.schema,
+            dynamic: outlet.dynamic(),
+            environment: &self.environments[app],
+        };
+        let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
+        if transport.ty == "log" {
+            made.connect().map_err(|e| self.refused(app, &e))?;
+            return Ok(SinkSeat::Inline {
+                outlet,
+                sink: made,
+                metrics,
+            });
+        }
+        let on_unreachable = on_unreachable(plan, app, stream, transport);
+        let slots = &mut threads[thread].slots;
+        slots.push(SinkSlot::new(
+            &plan.name,
+            &name,
+            outlet,
+            made,
+            on_unreachable,
+            Arc::clone(&metrics),
+        ));
+        Ok(SinkSeat::Thread {
+            slot: slots.len() - 1,
+            outbox: Arc::clone(&threads[thread].outbox),
+            metrics,
+        })
+    }
+
+    // ---- stores ----
+
+    fn stores(&self, engines: &[App]) -> Result<Stores, Error> {
+        let mut stores = Stores::default();
+        for (app, plan) in self.plans.iter().enumerate() {
+            for (table, definition) in plan.tables.iter().enumerate() {
+                let metrics = TableMetrics {
+                    label: self.label(
+                        app,
+                        &definition.schema.name,
+                        definition.store.as_ref().map_or("memory", |s| &s.ty),
+                    ),
+                    ..TableMetrics::default()
+                };
+                let metrics = enlist(&self.metrics[app].tables, metrics);
+                stores.metrics.insert((app, table), Arc::clone(&metrics));
+                let Some(store) = &definition.store else {
+                    continue;
+                };
+                let connector = connect::find(ConnectorKind::Store, &store.ty)
+                    .ok_or_else(|| self.not_there(app, "store", &store.ty))?;
+                let setup = StoreSetup {
+                    table: definition,
+                    environment: &self.environments[app],
+                };
+                let made = connector.store(&setup).map_err(|e| self.refused(app, &e))?;
+                let operations: Vec<_> = engines[app]
+                    .operations()
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, o)| o.table == table)
+                    .map(|(id, o)| (id, o.clone()))
+                    .collect();
+                let is_read = operations.iter().any(|(_, o)| !o.kind.is_write());
+                let policy = store.option("on.error").unwrap_or_default();
+                let seat = StoreSeat {
+                    app: plan.name.clone(),
+                    table: definition.schema.name.clone(),
+                    store: made,
+                    operations,
+                    on_unreachable: store::OnUnreachable::from_name(policy),
+                    metrics,
+                    has_epochs: self.state.is_some(),
+                    in_transaction: false,
+                    said: Sparse::default(),
+                };
+                stores.add(database(store), app, table, is_read, seat);
+            }
+        }
+        Ok(stores)
+    }
+}
+
+/// Stores by database.
+#[derive(Default)]
+struct Stores {
+    databases: Vec<Database>,
+    metrics: HashMap<(usize, usize), Arc<TableMetrics>>,
+}
+
+struct Database {
+    name: String,
+    is_read: bool,
+    seats: Vec<StoreSeat>,
+    /// App and table of each seat.
+    places: Vec<(usize, usize)>,
+}
+
+impl Stores {
+    fn add(&mut self, name: String, app: usize, table: usize, is_read: bool, seat: StoreSeat) {
+        let found = self.databases.iter().position(|d| d.name == name);
+        let database = found.unwrap_or_else(|| {
+            self.databases.push(Database {
+                name,
+                is_read: false,
+                seats: Vec::new(),
+                places: Vec::new(),
+            });
+            self.databases.len() - 1
+        });
+        let database = &mut self.databases[database];
+        database.is_read |= is_read;
+        database.seats.push(seat);
+        database.places.push((app, table));
+    }
+
+    /// Tables of a database that some query reads work on the lane, all others behind it.
+    #[allow(clippy::type_complexity)]
+    fn seated(
+        &mut self,
+        engines: &[App],
+        context: &StoreContext,
+    ) -> (Vec<Vec<OperationSeat>>, Vec<StoreThread>, Vec<StoreSeat>) {
+        let mut by_table: HashMap<(usize, usize), OperationSeat> = HashMap::new();
+        let (mut threads, mut inline) = (Vec::new(), Vec::new());
+        for database in self.databases.drain(..) {
+            if database.is_read {
+                for (seat, place) in database.seats.into_iter().zip(database.places) {
+                    by_table.insert(place, OperationSeat::Inline(inline.len()));
+                    inline.push(seat);
+                }
+                continue;
+            }
+            let outbox = Arc::new(Outbox::new(Weight {
+                rows: sink::ROWS_MAX,
+                bytes: sink::BYTES_MAX,
+            }));
+            for (slot, place) in database.places.into_iter().enumerate() {
+                let seat = OperationSeat::Thread {
+                    outbox: Arc::clone(&outbox),
+                    slot,
+                };
+                by_table.insert(place, seat);
+            }
+            threads.push(StoreThread {
+                seats: database.seats,
+                outbox,
+                context: context.clone(),
+            });
+        }
+        let operations = engines
+            .iter()
+            .enumerate()
+            .map(|(app, engine)| {
+                engine
+                    .operations()
+                    .iter()
+                    .map(|o| by_table[&(app, o.table)].clone())
+                    .collect()
+            })
+            .collect();
+        (operations, threads, inline)
+    }
+}
+
+fn stores_metrics(
+    plans: &[Arc<Plan>],
+    apps: &[Arc<AppMetrics>],
+    all: &HashMap<(usize, usize), Arc<TableMetrics>>,
+) -> Vec<Vec<Arc<TableMetrics>>> {
+    (0..apps.len())
+        .map(|app| {
+            (0..plans[app].tables.len())
+                .map(|table| Arc::clone(&all[&(app, table)]))
+                .collect()
+        })
+        .collect()
+}
+
+fn on_unreachable(
+    plan: &Plan,
+    app: usize,
+    stream: StreamId,
+    transport: &Transport,
+) -> sink::OnUnreachable {
+    let policy = transport.option("on.error").unwrap_or("LOG");
+    match policy.to_ascii_uppercase().as_str() {
+        "WAIT" => sink::OnUnreachable::Wait,
+        "STORE" => sink::OnUnreachable::Store,
+        "STREAM" => match fault_stream(plan, stream) {
+            Some(fault) => sink::OnUnreachable::Stream { app, fault },
+            None => sink::OnUnreachable::Log,
+        },
+        _ => sink::OnUnreachable::Log,
+    }
+}

@@ -1,0 +1,372 @@
+//! From the texts of apps to plans: variables, `--replace`, `--set`, check.
+//!
+//! Promises: all faults of all apps at once, each at its place in the text as the user wrote it; two
+//! apps of one name are refused. Never: runs or connects anything.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lang::catalog::Catalog;
+use lang::check::{CheckConfig, check};
+use lang::diagnostic::{Diagnostic, Severity};
+use lang::plan::Plan;
+use lang::{Parsed, overrides, parse, substitute};
+
+use crate::config::Config;
+use crate::error::Error;
+
+/// The text of one app.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppText {
+    /// As given on the command line, or found in a directory.
+    pub file: String,
+    pub text: String,
+}
+
+/// How apps are changed and judged before they run.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// `[App/]Element.annotation[N].option=value`.
+    pub sets: Vec<String>,
+    /// `OLD=NEW`.
+    pub replaces: Vec<String>,
+    /// `None` where the configuration that the apps will run with is not known.
+    pub config: Option<Config>,
+    /// What is known but does not run yet is an error.
+    pub must_run: bool,
+}
+
+/// One app, judged.
+#[derive(Clone, Debug)]
+pub struct LoadedApp {
+    pub file: String,
+    /// The text as it is in the file.
+    pub text: String,
+    /// `@app:name`, or the name of the file.
+    pub name: String,
+    /// Places are those in `text`.
+    pub diagnostics: Vec<Diagnostic>,
+    /// `None` if a diagnostic is an error.
+    pub plan: Option<Plan>,
+}
+
+impl LoadedApp {
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|d| d.severity == Severity::Error)
+    }
+}
+
+/// The files behind the arguments: files as they are, of a directory every `*.siddhi` in the order
+/// of the names.
+pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        if !argument.is_dir() {
+            files.push(argument.clone());
+            continue;
+        }
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(argument).map_err(Error::file("read folder", argument))? {
+            let path = entry.map_err(Error::file("read folder", argument))?.path();
+            if path.is_file() && path.extension().is_some_and(|e| e == "siddhi") {
+                found.push(path);
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::Usage(format!(
+                "folder '{}' has no file that ends in .siddhi",
+                argument.display()
+            )));
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+/// Reads the files behind the arguments.
+pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
+    find_files(arguments)?
+        .into_iter()
+        .map(|path| {
+            let bytes = std::fs::read(&path).map_err(Error::file("read", &path))?;
+            let text = String::from_utf8(bytes).map_err(|e| {
+                let at = e.utf8_error().valid_up_to();
+                Error::Refused(format!(
+                    "file '{}' is not UTF-8 (byte {at}): save it in that encoding",
+                    path.display()
+                ))
+            })?;
+            Ok(AppText {
+                file: path.display().to_string(),
+                text,
+            })
+        })
+        .collect()
+}
+
+/// Parses, changes and checks the apps together. Faults in the apps are in their diagnostics; an
+/// error is a fault in how the command was used.
+pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
+    let variable = |name: &str| {
+        let properties = options.config.iter().flat_map(|c| &c.properties);
+        let property = properties.clone().find(|(key, _)| key == name);
+        property
+            .map(|(_, value)| value.clone())
+            .or_else(|| std::env::var(name).ok())
+    };
+    let mut parsed: Vec<(lang::substitute::Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
+        .iter()
+        .map(|app| {
+            let (text, faults) = substitute(&app.text, &variable);
+            let parsed = parse(&text.text);
+            (text, faults, parsed)
+        })
+        .collect();
+    apply_overrides(&mut parsed, options)?;
+    let catalog = Catalog::new(engine::specs());
+    let apps: Vec<LoadedApp> = texts
+        .iter()
+        .zip(parsed)
+        .map(|(app, (text, faults, parsed))| judge(app, &text, faults, &parsed, &catalog, options))
+        .collect();
+    refuse_twins(&apps)?;
+    Ok(apps)
+}
+
+fn apply_overrides(
+    parsed: &mut [(lang::substitute::Substituted<'_>, Vec<Diagnostic>, Parsed)],
+    options: &LoadOptions,
+) -> Result<(), Error> {
+    if options.sets.is_empty() && options.replaces.is_empty() {
+        return Ok(());
+    }
+    let usage = |error: overrides::Error| Error::Usage(error.to_string());
+    let mut apps: Vec<lang::ast::App> = parsed
+        .iter_mut()
+        .map(|(_, _, p)| std::mem::take(&mut p.app))
+        .collect();
+    for replace in &options.replaces {
+        let (old, new) = replace.split_once('=').ok_or_else(|| {
+            Error::Usage(format!(
+                "'{replace}' does not say what to replace; write OLD=NEW"
+            ))
+        })?;
+        overrides::apply_replace(&mut apps, old, new).map_err(usage)?;
+    }
+    for setting in &options.sets {
+        overrides::apply_set(&mut apps, setting).map_err(usage)?;
+    }
+    for ((_, _, p), app) in parsed.iter_mut().zip(apps) {
+        p.app = app;
+    }
+    Ok(())
+}
+
+fn judge(
+    app: &AppText,
+    text: &lang::substitute::Substituted<'_>,
+    mut faults: Vec<Diagnostic>,
+    parsed: &Parsed,
+    catalog: &Catalog,
+    options: &LoadOptions,
+) -> LoadedApp {
+    let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
+    let config = CheckConfig {
+        refs: options.config.as_ref().map(refs).unwrap_or_default(),
+        properties: options
+            .config
+            .as_ref()
+            .map(|c| c.properties.iter().cloned().collect()),
+        must_run: options.must_run,
+        syntax_faults: parsed
+            .diagnostics
+            .iter()
+            .filter(is_error)
+            .map(|d| d.span)
+            .collect(),
+    };
+    let checked = check(&parsed.app, catalog, &config);
+    let found = parsed.diagnostics.iter().chain(&checked.diagnostics);
+    faults.extend(found.map(|d| in_original(d, text)));
+    faults.sort_by_key(|d| (d.span.start, d.span.end));
+    let name =
+        overrides::app_name(&parsed.app).map_or_else(|| name_of_file(&app.file), str::to_owned);
+    let has_errors = faults.iter().any(|d| d.severity == Severity::Error);
+    let plan = checked.plan.filter(|_| !has_errors).map(|mut plan| {
+        plan.name.clone_from(&name);
+        plan
+    });
+    LoadedApp {
+        file: app.file.clone(),
+        text: app.text.clone(),
+        name,
+        diagnostics: faults,
+        plan,
+    }
+}
+
+/// Faults of values put in for `${NAME}` are shown at the `${NAME}`; those of variables themselves
+/// are at their place already.
+fn in_original(diagnostic: &Diagnostic, text: &lang::substitute::Substituted<'_>) -> Diagnostic {
+    let mut moved = diagnostic.clone();
+    moved.span = text.to_original(moved.span);
+    for (span, _) in &mut moved.related {
+        *span = text.to_original(*span);
+    }
+    if let Some(fix) = &mut moved.fix {
+        fix.span = text.to_original(fix.span);
+    }
+    moved
+}
+
+fn refs(config: &Config) -> BTreeMap<String, Vec<(String, String)>> {
+    config
+        .refs
+        .iter()
+        .map(|r| {
+            let ty = r.ty.iter().map(|ty| ("type".to_owned(), ty.clone()));
+            let options = ty.chain(r.properties.iter().cloned()).collect();
+            (r.name.clone(), options)
+        })
+        .collect()
+}
+
+fn name_of_file(file: &str) -> String {
+    let stem = Path::new(file).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn refuse_twins(apps: &[LoadedApp]) -> Result<(), Error> {
+    for (i, app) in apps.iter().enumerate() {
+        if let Some(twin) = apps[..i].iter().find(|other| other.name == app.name) {
+            return Err(Error::Refused(format!(
+                "two apps have the name '{}': '{}' and '{}'; give one of them another @app:name",
+                app.name, twin.file, app.file
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The plans of apps that may run, with the options of their data sources filled in.
+pub fn plans(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<Plan>, Error> {
+    let mut plans = Vec::new();
+    for app in apps {
+        let mut plan = app
+            .plan
+            .ok_or_else(|| Error::Refused(format!("app '{}' has errors: see above", app.name)))?;
+        if let Some((feature, _)) = plan.not_runnable.first() {
+            return Err(Error::Refused(format!(
+                "app '{}' cannot run: {feature} does not run yet",
+                app.name
+            )));
+        }
+        fill_data_sources(&mut plan, config)?;
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// `datasource='NAME'` and `jndi.resource='NAME'` stand for what the configuration says.
+fn fill_data_sources(plan: &mut Plan, config: &Config) -> Result<(), Error> {
+    for table in &mut plan.tables {
+        let Some(store) = &mut table.store else {
+            continue;
+        };
+        let named = store
+            .option("datasource")
+            .or_else(|| store.option("jndi.resource"));
+        let Some(name) = named.map(str::to_owned) else {
+            continue;
+        };
+        let source = config.data_source(&name).ok_or_else(|| {
+            Error::Refused(format!(
+                "table '{}' uses the data source '{name}', which no configuration defines: give \
+                 the deployment.yaml that has it by --config",
+                table.schema.name
+            ))
+        })?;
+        for (key, value) in source.store_options() {
+            if store.option(&key).is_none() {
+                store.options.push((key, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APP: &str = "@app:name('A')\n@source(type='file', file.uri='file:/in/a.csv', \
+                       tailing='false', @map(type='csv'))\ndefine stream S (a string);\n\
+                       from S select a insert into T;\n";
+
+    fn text(file: &str, text: &str) -> AppText {
+        AppText {
+            file: file.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn load_with(
+        apps: &[AppText],
+        change: impl FnOnce(&mut LoadOptions),
+    ) -> Result<Vec<LoadedApp>, Error> {
+        let mut options = LoadOptions::default();
+        change(&mut options);
+        load(apps, &options)
+    }
+
+    #[test]
+    fn options_are_overridden_before_the_check() {
+        let apps = load_with(&[text("a.siddhi", APP)], |o| {
+            o.sets.push("S.source.file.uri=/tmp/b=c.csv".into());
+            o.replaces.push("/in=/out".into());
+        })
+        .expect("both match");
+        let plan = apps[0].plan.as_ref().expect("no error");
+        let source = &plan.streams[0].sources[0];
+        assert_eq!(source.option("file.uri"), Some("/tmp/b=c.csv"));
+    }
+
+    #[test]
+    fn a_change_that_matches_nothing_is_a_fault_of_usage() {
+        let set = load_with(&[text("a.siddhi", APP)], |o| {
+            o.sets.push("S.sink.file.uri=x".into());
+        });
+        assert!(matches!(set, Err(Error::Usage(_))), "{set:?}");
+        let replace = load_with(&[text("a.siddhi", APP)], |o| o.replaces.push("x".into()));
+        assert!(matches!(replace, Err(Error::Usage(_))), "{replace:?}");
+    }
+
+    #[test]
+    fn two_apps_of_one_name_are_refused() {
+        let twins = load_with(&[text("a.siddhi", APP), text("b.siddhi", APP)], |_| {});
+        let message = twins.expect_err("refused").to_string();
+        assert!(
+            message.contains("a.siddhi") && message.contains("b.siddhi"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn an_app_without_a_name_has_that_of_its_file() {
+        let nameless = "define stream S (a string);";
+        let apps = load_with(&[text("dir/tiny.siddhi", nameless)], |_| {}).expect("loads");
+        assert_eq!(apps[0].name, "tiny");
+        assert_eq!(apps[0].plan.as_ref().map(|p| p.name.as_str()), Some("tiny"));
+    }
+
+    #[test]
+    fn faults_keep_their_place_in_the_text_as_written() {
+        let broken = "define stream S (a strin);\nfrom S select b insert into T;";
+        let apps = load_with(&[text("a.siddhi", broken)], |_| {}).expect("loads");
+        assert!(apps[0].has_errors() && apps[0].plan.is_none());
+        assert!(!apps[0].diagnostics.is_empty());
+    }
+}
