@@ -13,6 +13,7 @@ pub fn write_double(out: &mut String, value: f64) {
         value.is_nan(),
         value.is_infinite(),
         format_args!("{:e}", value.abs()),
+        format_args!("{:.1e}", value.abs()),
     )
 }
 
@@ -25,6 +26,7 @@ pub fn write_float(out: &mut String, value: f32) {
         value.is_nan(),
         value.is_infinite(),
         format_args!("{:e}", value.abs()),
+        format_args!("{:.1e}", value.abs()),
     )
 }
 
@@ -34,6 +36,7 @@ fn write_java(
     is_nan: bool,
     is_infinite: bool,
     scientific: std::fmt::Arguments<'_>,
+    two_digits: std::fmt::Arguments<'_>,
 ) {
     if is_nan {
         return out.push_str("NaN");
@@ -54,6 +57,14 @@ fn write_java(
         .split_once('e')
         .expect("the scientific form has an exponent");
     let exponent: i32 = exponent.parse().expect("the exponent is a small number");
+    // Java always gives two digits, and where one is enough to read the number back it takes the
+    // nearest of two: 4.9E-324.
+    if mantissa.len() == 1 && value.abs() < f64::from(f32::MIN_POSITIVE) {
+        write!(out, "{two_digits}").expect("writing to a string cannot fail");
+        let e = out.rfind('e').expect("the scientific form has an exponent");
+        out.replace_range(e..=e, "E");
+        return;
+    }
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     if (-3..7).contains(&exponent) {
         write_plain(out, &digits, exponent);
@@ -182,6 +193,8 @@ mod tests {
         check(0.05, "0.05");
         check(-1234.5, "-1234.5");
         check(f64::MIN_POSITIVE, "2.2250738585072014E-308");
+        check(f64::from_bits(1), "4.9E-324");
+        check(2e-300, "2.0E-300");
         check(f64::NAN, "NaN");
         check(f64::NEG_INFINITY, "-Infinity");
         assert_eq!(to_text(&Value::Float(55.6)), "55.6");

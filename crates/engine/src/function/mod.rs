@@ -1,10 +1,26 @@
-//! Scalar functions, one file each, in a folder per namespace.
+//! Scalar functions, a folder per namespace.
 //!
-//! A new function is one file here and one line in the slice of its namespace.
+//! A new function is one Rust function in the folder of its namespace and one line in its slice; see
+//! [`row::RowFunction`]. Those worth it work on whole columns instead. Texts are Java's: indexes
+//! count UTF-16 units, patterns are those of `java.util.regex` and `SimpleDateFormat`.
+
+mod core;
+mod java_regex;
+mod memo;
+mod number;
+mod regex;
+mod row;
+mod str;
+#[cfg(test)]
+mod testing;
+mod utf16;
 
 use crate::component::Function;
 
 /// All scalar functions that run, namespace by namespace, sorted by name inside each.
 pub fn functions() -> impl Iterator<Item = &'static dyn Function> {
-    [].into_iter()
+    let rows = [core::ROWS, str::ROWS, regex::ROWS];
+    let columns = [core::COLUMNS, str::COLUMNS];
+    let rows = rows.into_iter().flatten().map(|f| f as &dyn Function);
+    rows.chain(columns.into_iter().flatten().copied())
 }

@@ -1,0 +1,62 @@
+//! What a call site compiles from a text argument, kept while the text stays the same.
+
+use super::java_regex::JavaRegex;
+
+/// How many different texts of one kind a call site remembers.
+const KEPT_MAX: usize = 8;
+
+/// Things made from texts, the most recent first.
+#[derive(Debug)]
+pub struct Recent<T> {
+    made: Vec<(String, T)>,
+}
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Recent { made: Vec::new() }
+    }
+}
+
+impl<T> Recent<T> {
+    pub fn get(
+        &mut self,
+        text: &str,
+        make: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<&T, String> {
+        match self.made.iter().position(|(known, _)| known == text) {
+            Some(0) => {}
+            Some(at) => self.made[..=at].rotate_right(1),
+            None => {
+                let made = make(text)?;
+                self.made.truncate(KEPT_MAX - 1);
+                self.made.insert(0, (text.to_owned(), made));
+            }
+        }
+        Ok(&self.made[0].1)
+    }
+}
+
+/// One call site's memory, by kind.
+#[derive(Default, Debug)]
+pub struct Memo {
+    regexes: Recent<JavaRegex>,
+    whole: Recent<JavaRegex>,
+    leading: Recent<JavaRegex>,
+}
+
+impl Memo {
+    /// For `find`.
+    pub fn regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
+        self.regexes.get(pattern, JavaRegex::new)
+    }
+
+    /// For `matches`.
+    pub fn whole_regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
+        self.whole.get(pattern, JavaRegex::whole)
+    }
+
+    /// For `lookingAt`.
+    pub fn leading_regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
+        self.leading.get(pattern, JavaRegex::leading)
+    }
+}

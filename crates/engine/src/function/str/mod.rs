@@ -1,0 +1,191 @@
+//! `str:`: functions on texts.
+//!
+//! A null is an error, but for `concat`, `coalesce`, the first argument of `contains` and the second
+//! of `equalsIgnoreCase`.
+
+mod part;
+mod pattern;
+mod shape;
+mod template;
+
+use lang::catalog::functions::string::FUNCTIONS as KNOWN;
+
+use super::row::{RowFunction, row};
+use crate::component::Function;
+
+/// Sorted by name.
+pub static ROWS: &[RowFunction] = &[
+    row!(KNOWN, "charAt", part::char_at, "str:charAt(symbol, 0) as c"),
+    row!(
+        KNOWN,
+        "charFrequency",
+        part::char_frequency,
+        "str:charFrequency(symbol, 'A') as n"
+    ),
+    row!(
+        KNOWN,
+        "contains",
+        part::contains,
+        "str:contains(symbol, 'A') as b"
+    ),
+    row!(
+        KNOWN,
+        "equalsIgnoreCase",
+        part::equals_ignore_case,
+        "str:equalsIgnoreCase(symbol, 'a') as b"
+    ),
+    row!(
+        KNOWN,
+        "fillTemplate",
+        template::fill_template,
+        "str:fillTemplate('{{1}} at {{2}}', symbol, price) as s"
+    ),
+    row!(KNOWN, "hex", shape::hex, "str:hex(symbol) as h"),
+    row!(KNOWN, "length", part::length, "str:length(symbol) as n"),
+    row!(
+        KNOWN,
+        "locate",
+        part::locate,
+        "str:locate('A', symbol) as i"
+    ),
+    row!(KNOWN, "lower", shape::lower, "str:lower(symbol) as s"),
+    row!(
+        KNOWN,
+        "regexp",
+        pattern::regexp,
+        "str:regexp(symbol, '[A-Z]+') as b"
+    ),
+    row!(KNOWN, "repeat", shape::repeat, "str:repeat(symbol, 2) as s"),
+    row!(
+        KNOWN,
+        "replaceAll",
+        pattern::replace_all,
+        "str:replaceAll(symbol, '[0-9]', '') as s"
+    ),
+    row!(KNOWN, "reverse", shape::reverse, "str:reverse(symbol) as s"),
+    row!(
+        KNOWN,
+        "split",
+        pattern::split,
+        "str:split(symbol, '-', 0) as s"
+    ),
+    row!(
+        KNOWN,
+        "strcmp",
+        part::strcmp,
+        "str:strcmp(symbol, 'A') as n"
+    ),
+    row!(
+        KNOWN,
+        "substr",
+        part::substr,
+        "str:substr(symbol, 0, 1) as s"
+    ),
+    row!(KNOWN, "trim", shape::trim, "str:trim(symbol) as s"),
+    row!(KNOWN, "unhex", shape::unhex, "str:unhex('414243') as s"),
+    row!(KNOWN, "upper", shape::upper, "str:upper(symbol) as s"),
+];
+
+/// Those that work on whole columns, sorted by name.
+pub static COLUMNS: &[&dyn Function] = &[&shape::Coalesce, &shape::Concat, &pattern::ReplaceFirst];
+
+#[cfg(test)]
+mod tests {
+    use crate::function::testing::*;
+
+    #[test]
+    fn parts_and_places() {
+        check("str:charAt", &[s("WSO2"), i(1)], "'S'");
+        check("str:charAt", &[s("WSO2"), i(4)], "!out of range");
+        check("str:charAt", &[NULL, i(0)], "!argument 1 is null");
+        check("str:charFrequency", &[s("banana"), s("a")], "3L");
+        check("str:contains", &[NULL, s("a")], "false");
+        check("str:contains", &[s("a"), NULL], "!argument 2 is null");
+        check("str:contains", &[s("abc"), s("bc")], "true");
+        check("str:equalsIgnoreCase", &[s("aB"), s("Ab")], "true");
+        check("str:equalsIgnoreCase", &[s("aB"), NULL], "false");
+        check("str:length", &[s("a😀")], "3");
+        check("str:locate", &[s("c"), s("abc")], "2");
+        check("str:locate", &[s("x"), s("abc"), i(2)], "1");
+        check("str:locate", &[s("c"), s("abcc"), i(3)], "3");
+        check("str:strcmp", &[s("AbCDefghiJ KLMN"), s("Hello")], "-7");
+        check("str:substr", &[s("AbCDef"), i(4)], "'ef'");
+        check("str:substr", &[s("AbCDef"), i(2), i(4)], "'CDef'");
+        check("str:substr", &[s("AbCDef"), i(2), i(5)], "!out of range");
+        check(
+            "str:substr",
+            &[s("WSO2D efghiJ"), s("^WSO2(.*)")],
+            "'WSO2D efghiJ'",
+        );
+        check(
+            "str:substr",
+            &[s("WSO2 cep WSO2 XX"), s("WSO2(.*)A(.*)")],
+            "''",
+        );
+        check(
+            "str:substr",
+            &[s("ab12"), s("([a-z]+)([0-9]+)"), i(2)],
+            "'12'",
+        );
+    }
+
+    #[test]
+    fn shapes() {
+        check("str:lower", &[s("ABC")], "'abc'");
+        check("str:upper", &[s("abc")], "'ABC'");
+        check("str:trim", &[s(" a b\n")], "'a b'");
+        check("str:reverse", &[s("abc")], "'cba'");
+        check("str:repeat", &[s("ab"), i(2)], "'abab'");
+        check("str:repeat", &[s("ab"), i(-1)], "''");
+        check("str:hex", &[s("MySQL")], "'4d7953514c'");
+        check("str:unhex", &[s("4d7953514c")], "'MySQL'");
+        check("str:unhex", &[s("4d7")], "!pairs");
+        check("str:concat", &[s("a"), NULL, d(1.5)], "'a1.5'");
+        check("str:concat", &[NULL], "''");
+        check("str:coalesce", &[NULL, s("a")], "'a'");
+    }
+
+    #[test]
+    fn patterns() {
+        check("str:regexp", &[s("WSO2 abcdh"), s("WSO(.*)h")], "true");
+        check("str:regexp", &[s("aWSO2"), s("WSO(.*)")], "false");
+        check(
+            "str:replaceAll",
+            &[s("hello hi hello"), s("hello"), s("test")],
+            "'test hi test'",
+        );
+        check(
+            "str:replaceFirst",
+            &[s("a1b2"), s("([0-9])"), s("<$1>")],
+            "'a<1>b2'",
+        );
+        check(
+            "str:replaceFirst",
+            &[s("a"), NULL, s("x")],
+            "!argument 2 is null",
+        );
+        check("str:split", &[s("WSO2,ABM,NSFT"), s(","), i(1)], "'ABM'");
+        check(
+            "str:split",
+            &[s("a,b,,"), s(","), i(2)],
+            "!there is no part 2",
+        );
+    }
+
+    #[test]
+    fn templates() {
+        let template = s("{{1}} is {{2}} of {{1}}{{3}}");
+        check(
+            "str:fillTemplate",
+            &[template.clone(), s("x"), i(5)],
+            "'x is 5 of x3'",
+        );
+        check("str:fillTemplate", &[s("{{a}}"), s("x")], "!is no number");
+        check(
+            "str:fillTemplate",
+            &[s("{{ k }}-{{z}}"), map(&[("k", d(2.0))])],
+            "'2.0-z'",
+        );
+        check("str:fillTemplate", &[NULL, s("x")], "!argument 1 is null");
+    }
+}

@@ -1,0 +1,47 @@
+//! `str:fillTemplate`.
+
+use event::text::write_value;
+use event::{Object, Value};
+
+use crate::function::number::parse_integer;
+use crate::function::row::{Row, text};
+
+/// Puts values in place of `{{1}}`, `{{2}}` … or, from a map, of `{{key}}`. A value that is null or
+/// missing leaves the bare text between the braces.
+pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let template = text(args, 0)?;
+    let map = match &args[1..] {
+        [Value::Object(Object::Map(map))] => Some(map.lock()),
+        _ => None,
+    };
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find("{{") {
+        let Some(length) = rest[open + 2..].find("}}") else {
+            break;
+        };
+        out.push_str(&rest[..open]);
+        let name = &rest[open + 2..open + 2 + length];
+        rest = &rest[open + 4 + length..];
+        let value = match &map {
+            Some(map) => {
+                let key = Value::str(name.trim());
+                map.iter().find(|(k, _)| *k == key).map(|(_, v)| v)
+            }
+            None => {
+                let number: i32 = parse_integer(name.trim())
+                    .ok_or_else(|| format!("'{name}' in the template is no number"))?;
+                usize::try_from(number)
+                    .ok()
+                    .filter(|&n| n > 0)
+                    .and_then(|n| args.get(n))
+            }
+        };
+        match value {
+            Some(value) if !value.is_null() => write_value(&mut out, value),
+            _ => out.push_str(name),
+        }
+    }
+    out.push_str(rest);
+    Ok(Value::str(&out))
+}
