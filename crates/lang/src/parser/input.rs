@@ -137,6 +137,8 @@ impl Parser<'_> {
                     _ => {}
                 },
                 _ if self.starts_line(ahead) && self.starts_element(ahead) => break,
+                // The commas behind a misspelt `select` make no sequence.
+                TokenKind::Name if !name_place && self.is_misspelt(ahead, Keyword::Select) => break,
                 _ => {}
             }
             name_place = next_is_name;

@@ -149,6 +149,7 @@ impl Parser<'_> {
         self.open_group();
         loop {
             self.mark(Mark::Soft);
+            let before = self.at;
             if self.is(list.close) {
                 if items.is_empty() {
                     self.empty_list(list);
@@ -171,7 +172,8 @@ impl Parser<'_> {
             if self.eat(Sign::Comma) {
                 continue;
             }
-            if self.could_start_item() {
+            // Where nothing was taken the same fault would come again, for ever.
+            if self.at > before && self.could_start_item() {
                 self.missing_comma(list.item);
                 continue;
             }
