@@ -1,6 +1,7 @@
 //! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
 
 mod conformance;
+mod diagnostics;
 mod docs;
 mod faults;
 
@@ -19,6 +20,11 @@ const COMMANDS: &[Command] = &[
         "conformance",
         "DIR: replays recorded cases of the reference with virtual time",
         conformance::run,
+    ),
+    (
+        "diagnostics",
+        "[--verbose]: breaks apps in known places and looks at what is said",
+        diagnostics::run,
     ),
     (
         "docs",
