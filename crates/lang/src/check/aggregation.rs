@@ -71,7 +71,7 @@ impl Checker<'_> {
             &def.annotations,
             &["store", "purge", "partitionbyid", "primarykey"],
         );
-        let (selector, selected) = self.selector(&def.selector, &scope);
+        let (selector, selected) = self.selector(&def.selector, &scope, "");
         self.plain_aggregates(&selector);
         let by = def.by.as_ref().and_then(|by| self.aggregate_by(by, &row));
         let durations = self.durations(&def.durations);

@@ -11,7 +11,7 @@ use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{Constant, Expr, ExprKind, InputId};
 use crate::span::Span;
-use crate::spec::{Argument, FunctionKind, FunctionSpec};
+use crate::spec::{Argument, FunctionKind, FunctionSpec, Returns};
 use crate::suggest::nearest;
 
 /// A checked argument; the expression is `None` where its fault has been reported.
@@ -275,16 +275,23 @@ impl Checker<'_> {
                         format!("called with ({})", types.join(", "))
                     }
                 };
-                self.report(
-                    error(
-                        code::WRONG_ARGUMENTS,
-                        Kind::Type,
-                        span,
-                        mismatch.message,
-                        label,
-                    )
-                    .help(mismatch.help),
-                );
+                let d = error(
+                    code::WRONG_ARGUMENTS,
+                    Kind::Type,
+                    span,
+                    mismatch.message,
+                    label,
+                )
+                .help(mismatch.help);
+                let near = mismatch
+                    .argument
+                    .and_then(|i| nearest_type(spec, i, args.get(i)?));
+                self.report(match near {
+                    Some(ty) => d
+                        .help(format!("did you mean '{ty}'?"))
+                        .fix(span, format!("'{ty}'")),
+                    None => d,
+                });
                 None
             }
         }
@@ -359,6 +366,10 @@ impl Checker<'_> {
             )
             .did_you_mean(named_span, Some(&meant))
         } else if let Some(near) = near.filter(|_| is_known_namespace) {
+            let full = match namespace {
+                "" => near.to_owned(),
+                _ => format!("{namespace}:{near}"),
+            };
             error(
                 unknown,
                 Kind::Name,
@@ -366,7 +377,7 @@ impl Checker<'_> {
                 message,
                 format!("no such {what}"),
             )
-            .did_you_mean(call.name.span, Some(near))
+            .did_you_mean(named_span, Some(&full))
         } else if let Some(other) = elsewhere {
             let meant = other.full_name();
             error(
@@ -415,6 +426,21 @@ impl Checker<'_> {
             }
         };
         self.report(d);
+    }
+}
+
+/// The type that a misspelt text nearly names (`convert(x, 'strng')`).
+fn nearest_type(spec: &FunctionSpec, index: usize, arg: &Arg) -> Option<&'static str> {
+    let Some(Constant::String(text)) = arg.constant() else {
+        return None;
+    };
+    let names = Type::ALL
+        .into_iter()
+        .filter(|t| *t != Type::Object)
+        .map(Type::name);
+    match spec.returns {
+        Returns::Named(i) if i == index => nearest(text, names),
+        _ => None,
     }
 }
 

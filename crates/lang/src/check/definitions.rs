@@ -35,7 +35,8 @@ impl Checker<'_> {
         span: Span,
     ) -> Shape {
         let mut shape = Shape::from(name);
-        shape.is_open = self.has_syntax_fault(span);
+        shape.is_partial = self.has_syntax_fault(span);
+        shape.is_open = shape.is_partial;
         for attribute in attributes {
             if shape.index_of(&attribute.name.text).is_none() {
                 shape.push(
@@ -52,7 +53,7 @@ impl Checker<'_> {
         self.config
             .syntax_faults
             .iter()
-            .any(|f| f.start >= span.start && f.start <= span.end)
+            .any(|f| f.start >= span.start && f.start < span.end)
     }
 
     /// Registers an id. `None`, with a report: it stands for something else already.
@@ -465,6 +466,63 @@ impl Checker<'_> {
                 selected.signature()
             )),
         );
+    }
+
+    /// A stream that an insert makes and nobody reads, beside a defined one of nearly the same name
+    /// that nobody fills: most likely the name was misspelt.
+    pub(super) fn unread_streams(&mut self) {
+        let inserted: Vec<StreamId> = self
+            .plan
+            .queries
+            .iter()
+            .filter_map(|q| match q.output {
+                plan::Output::Stream(id) => Some(id),
+                _ => None,
+            })
+            .collect();
+        let is_fed =
+            |id: StreamId| inserted.contains(&id) || !self.plan.streams[id].sources.is_empty();
+        let is_plain = |id: StreamId| self.plan.streams[id].kind == plan::StreamKind::Plain;
+        let all = 0..self.plan.streams.len();
+        let starved: Vec<&str> = all
+            .clone()
+            .filter(|&id| self.plan.streams[id].is_defined && is_plain(id) && !is_fed(id))
+            .map(|id| self.stream_shapes[id].name.as_str())
+            .collect();
+        let mut found = Vec::new();
+        for id in all.filter(|&id| !self.plan.streams[id].is_defined && is_plain(id)) {
+            if !crate::explain::receivers(&self.plan, id).is_empty() {
+                continue;
+            }
+            let shape = &self.stream_shapes[id];
+            let Some(near) = nearest(&shape.name, starved.iter().copied()) else {
+                continue;
+            };
+            let Some(Entry {
+                named: Named::Stream(meant),
+                span,
+            }) = self.names.get(near)
+            else {
+                continue;
+            };
+            let has_use = !self.plan.streams[meant].sinks.is_empty()
+                || !crate::explain::receivers(&self.plan, meant).is_empty();
+            if has_use && self.stream_shapes[meant].agrees_with(shape) {
+                let place = self.plan.streams[id].span;
+                found.push(
+                    warning(
+                        code::UNREAD_STREAM,
+                        Kind::Name,
+                        place,
+                        format!("stream '{}' is made here and read by nobody", shape.name),
+                        format!("'{near}' is defined, and nothing is inserted into it"),
+                    )
+                    .related(span, "defined here")
+                    .did_you_mean(place, Some(near)),
+                );
+            }
+        }
+        self.diagnostics.extend(found);
     }
 
     /// The fault stream of a stream that has `@OnError(action='STREAM')`.

@@ -89,6 +89,8 @@ pub(crate) struct Checker<'a> {
     /// Streams that a query further down makes, with the place where it does.
     made_later: HashMap<String, Span>,
     query_names: HashMap<String, Span>,
+    /// The parser passed over text in which something may have been defined.
+    lost_text: bool,
     /// Nesting of the expression being checked.
     depth: u32,
     /// A query is being checked whose aggregators are looked for.
@@ -115,6 +117,7 @@ impl<'a> Checker<'a> {
             inner_streams: names::Names::default(),
             made_later: HashMap::new(),
             query_names: HashMap::new(),
+            lost_text: false,
             depth: 0,
             saw_aggregator: false,
             is_on_demand: false,
@@ -127,6 +130,7 @@ impl<'a> Checker<'a> {
 
     /// Definitions first, whatever the order of the text: a query may read what is defined after it.
     fn app(&mut self, app: &ast::App) {
+        self.lost_text = self.has_lost_text(app);
         self.app_annotations(&app.annotations);
         for element in &app.elements {
             self.definition(element);
@@ -153,6 +157,24 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
+        self.unread_streams();
+    }
+
+    /// Is there a syntax fault outside all elements that the parser understood?
+    fn has_lost_text(&self, app: &ast::App) -> bool {
+        let is_inside = |fault: &Span| {
+            app.elements.iter().any(|e| {
+                let span = element_span(e);
+                fault.start >= span.start && fault.start <= span.end
+            })
+        };
+        let has_definition = app
+            .elements
+            .iter()
+            .any(|e| !matches!(e, ast::Element::Query(_) | ast::Element::Partition(_)));
+        // An app without any definition has been reported as such.
+        let faults = &self.config.syntax_faults;
+        !faults.is_empty() && (!has_definition || !faults.iter().all(is_inside))
     }
 
     fn finish(mut self) -> Checked {
@@ -174,5 +196,18 @@ impl<'a> Checker<'a> {
             plan: is_whole.then_some(self.plan),
             diagnostics: self.diagnostics,
         }
+    }
+}
+
+fn element_span(element: &ast::Element) -> Span {
+    match element {
+        ast::Element::Stream(d) => d.span,
+        ast::Element::Table(d) => d.span,
+        ast::Element::Window(d) => d.span,
+        ast::Element::Trigger(d) => d.span,
+        ast::Element::Function(d) => d.span,
+        ast::Element::Aggregation(d) => d.span,
+        ast::Element::Query(q) => q.span,
+        ast::Element::Partition(p) => p.span,
     }
 }

@@ -26,6 +26,9 @@ pub(super) struct Shape {
     pub name: String,
     pub fields: Vec<Field>,
     pub is_open: bool,
+    /// Open because its definition has a syntax fault: most of its names are there, so that one
+    /// that is nearly one of them is misspelt.
+    pub is_partial: bool,
 }
 
 impl Shape {
@@ -39,9 +42,15 @@ impl Shape {
     pub fn open(name: &str) -> Shape {
         Shape {
             name: name.to_owned(),
-            fields: Vec::new(),
             is_open: true,
+            ..Shape::default()
         }
+    }
+
+    /// Any attribute may be there from here on.
+    pub fn hide(&mut self) {
+        self.is_open = true;
+        self.is_partial = false;
     }
 
     pub fn index_of(&self, name: &str) -> Option<usize> {

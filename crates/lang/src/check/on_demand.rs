@@ -174,7 +174,7 @@ impl Checker<'_> {
             source.name.span,
             &on_scope,
         );
-        let (selector, _) = self.selector(&query.selector, &scope);
+        let (selector, _) = self.selector(&query.selector, &scope, "");
         let (within, per) = range?;
         let on = match on {
             Some(on) => Some(on?),
@@ -192,7 +192,7 @@ impl Checker<'_> {
     /// `select … insert into T`, `delete T on …`, `update …`.
     fn write(&mut self, query: &ast::OnDemandQuery) -> Option<OnDemand> {
         let scope = Scope::nothing("the select clause");
-        let (selector, selected) = self.selector(&query.selector, &scope);
+        let (selector, selected) = self.selector(&query.selector, &scope, "");
         let span = query.selector.span;
         let output = match query.output.as_ref()? {
             Output::Insert { target, .. } => {

@@ -155,7 +155,7 @@ impl Checker<'_> {
                             checked.push(plan::Handler::Function(function));
                         }
                         None => {
-                            inputs[own].shape.is_open = true;
+                            inputs[own].shape.hide();
                             is_faulty = true;
                         }
                     }

@@ -24,7 +24,8 @@ impl Checker<'_> {
         let ordinal = format!("query_{}", self.plan.queries.len() + 1);
         let name = self.element_name(&query.annotations, ordinal);
         let input = self.input(&query.input);
-        let (selector, selected) = self.selector(&query.selector, &input.scope);
+        let (selector, selected) =
+            self.selector(&query.selector, &input.scope, target(&query.output));
         let rate = query.rate.as_ref().map(|r| self.rate(r));
         let is_snapshot = rate.is_some_and(|r| r.kind == ast::RateKind::Snapshot);
         let events = self.event_type(&query.output, is_snapshot);
@@ -68,7 +69,7 @@ impl Checker<'_> {
                 );
                 // Its own faults are worth telling all the same.
                 let checked = self.input(&inner.input);
-                self.selector(&inner.selector, &checked.scope);
+                self.selector(&inner.selector, &checked.scope, "");
                 let row = Input::new("", StreamKind::Plain, Shape::open(""));
                 CheckedInput {
                     plan: None,
@@ -137,7 +138,7 @@ impl Checker<'_> {
                             }
                         }
                         // What it would have added is not known.
-                        None => row.shape.is_open = true,
+                        None => row.shape.hide(),
                     }
                     function.map(plan::Handler::Function)
                 }
@@ -271,7 +272,7 @@ impl Checker<'_> {
             }
         };
         let near = nearest(text, known);
-        if near.is_none() && self.has_lost_definition() {
+        if near.is_none() && self.lost_text {
             return;
         }
         let written = if name.kind == StreamKind::Inner {
@@ -298,11 +299,6 @@ impl Checker<'_> {
             _ => d,
         };
         self.report(d);
-    }
-
-    /// A definition may have been lost to a syntax fault, so that its name is no fault of the reader.
-    fn has_lost_definition(&self) -> bool {
-        !self.config.syntax_faults.is_empty()
     }
 
     fn rate(&mut self, rate: &ast::OutputRate) -> plan::Rate {
@@ -399,6 +395,17 @@ pub(super) fn nothing() -> plan::Single {
         from: From::Stream(0),
         handlers: Vec::new(),
         schema: event::Schema::default(),
+    }
+}
+
+/// What the selected row is inserted into, by name.
+fn target(output: &Output) -> &str {
+    match output {
+        Output::Insert { target, .. } => &target.name.text,
+        Output::Delete { table, .. }
+        | Output::Update { table, .. }
+        | Output::UpdateOrInsert { table, .. } => &table.name.text,
+        Output::Return { .. } => "",
     }
 }
 

@@ -113,6 +113,12 @@ impl Scope {
                 })
     }
 
+    /// All that is open is so for a syntax fault in a definition.
+    fn is_partial(&self) -> bool {
+        let shapes = self.inputs.iter().map(|i| &i.shape).chain(&self.output);
+        shapes.filter(|s| s.is_open).all(|s| s.is_partial)
+    }
+
     fn visible_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.output.iter().flat_map(|o| o.names()).collect();
         if !self.is_output_only {
@@ -247,8 +253,8 @@ impl Checker<'_> {
             Some(attribute) => scope.attribute_expr(input, attribute, stream.index, true, r.span),
             None => {
                 let found = &scope.inputs[input];
-                if !found.shape.is_open {
-                    let near = nearest(&r.name.text, found.shape.names());
+                let near = nearest(&r.name.text, found.shape.names());
+                if !found.shape.is_open || (found.shape.is_partial && near.is_some()) {
                     let d = error(
                         code::UNKNOWN_ATTRIBUTE,
                         Kind::Name,
@@ -269,10 +275,12 @@ impl Checker<'_> {
     }
 
     fn unknown_attribute(&mut self, r: &ast::AttributeRef, scope: &Scope) {
-        if scope.is_open() {
+        let name = &r.name.text;
+        // What is hidden may be meant, but not where something known is so near.
+        let is_likely = scope.is_partial() && nearest(name, scope.visible_names()).is_some();
+        if scope.is_open() && !is_likely {
             return;
         }
-        let name = &r.name.text;
         let is_input = scope
             .inputs
             .iter()

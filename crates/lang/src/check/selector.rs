@@ -12,15 +12,17 @@ use crate::plan::{self, Constant, Expr, ExprKind};
 use crate::span::Span;
 
 impl Checker<'_> {
-    /// The selector of the plan, and the selected row as far as it is known.
+    /// The selector of the plan, and the selected row as far as it is known. In 'having' and
+    /// 'order by' the row may go by the name of the target.
     pub(super) fn selector(
         &mut self,
         selector: &ast::Selector,
         inputs: &Scope,
+        target: &str,
     ) -> (plan::Selector, Shape) {
         let scope = inputs.at("the select clause");
         self.saw_aggregator = false;
-        let mut row = Shape::new("");
+        let mut row = Shape::new(target);
         let mut items = Vec::new();
         if selector.all {
             self.select_all(selector, &scope, &mut items, &mut row);
@@ -65,7 +67,10 @@ impl Checker<'_> {
             limit,
             offset,
             has_aggregator,
-            schema: row.schema(),
+            schema: event::Schema {
+                name: String::new(),
+                ..row.schema()
+            },
         };
         (plan, row)
     }
@@ -97,7 +102,7 @@ impl Checker<'_> {
                         field.name
                     ));
                     self.report(d);
-                    row.is_open = true;
+                    row.hide();
                     continue;
                 }
                 row.push(&field.name, field.ty, selector.span);
@@ -135,7 +140,7 @@ impl Checker<'_> {
                 (None, ast::ExprKind::Attribute(r)) => (r.name.text.as_str(), r.name.span),
                 // The parser has asked for a name.
                 (None, _) => {
-                    row.is_open = true;
+                    row.hide();
                     continue;
                 }
             };

@@ -41,7 +41,7 @@ impl Checker<'_> {
             .related(entry.span, "defined here"),
             None => {
                 let near = nearest(text, self.names.of(|n| matches!(n, Named::Table(_))));
-                if near.is_none() && !self.config.syntax_faults.is_empty() {
+                if near.is_none() && self.lost_text {
                     return None;
                 }
                 let d = error(

@@ -30,6 +30,7 @@ pub const NOT_A_STREAM: &str = "E0215";
 pub const NOT_A_TABLE: &str = "E0216";
 pub const NOT_A_TARGET: &str = "E0217";
 pub const NOT_A_STORE: &str = "E0218";
+pub const UNREAD_STREAM: &str = "W0219";
 
 // Types.
 pub const NOT_COMPARABLE: &str = "E0301";

@@ -210,4 +210,19 @@ pub(super) const CODES: &[CodePage] = &[
         "from T select a;",
     )
     .on_demand(),
+    CodePage::new(
+        super::UNREAD_STREAM,
+        "a stream that nobody reads",
+        "The insert makes a stream that nobody reads, and a defined stream of nearly this name \
+         gets no events: the name is likely misspelt.",
+        "Correct the name, or remove the definition that nothing fills.",
+        "define stream S (a int);\n\
+         @sink(type='log')\n\
+         define stream Alerts (a int);\n\
+         from S[a > 5] select a insert into Alert;",
+        "define stream S (a int);\n\
+         @sink(type='log')\n\
+         define stream Alerts (a int);\n\
+         from S[a > 5] select a insert into Alerts;",
+    ),
 ];
