@@ -251,9 +251,9 @@ impl<'a> Session<'a> {
             Action::Shutdown => self.app = None,
             // An app that could be made once can be made again.
             Action::Create => drop(self.create()),
-            Action::Persist => self.saved.extend(self.app.as_ref().map(App::snapshot)),
+            Action::Persist => self.saved.extend(self.app.as_mut().map(|app| app.snapshot())),
             Action::ClearRevisions => self.saved.clear(),
-            Action::Snapshot => self.held = self.app.as_ref().map(App::snapshot),
+            Action::Snapshot => self.held = self.app.as_mut().map(|app| app.snapshot()),
             Action::Restore(_) => {
                 let saved = self.saved.last().cloned();
                 self.restore(saved);
@@ -377,7 +377,7 @@ impl<'a> Session<'a> {
     }
 
     fn save_and_restore(&mut self) {
-        let Some(app) = &self.app else { return };
+        let Some(app) = &mut self.app else { return };
         let saved = app.snapshot();
         match self
             .fresh()
