@@ -318,6 +318,9 @@ fn survives(text: &str) {
     }
     if !parsed.has_errors() {
         let once = format(text).expect("an accepted text is formatted");
-        assert!(format(&once).as_deref() == Ok(once.as_str()), "not idempotent:\n{once}");
+        assert!(
+            format(&once).as_deref() == Ok(once.as_str()),
+            "not idempotent:\n{once}"
+        );
     }
 }

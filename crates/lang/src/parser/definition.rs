@@ -144,6 +144,10 @@ impl Parser<'_> {
 
     pub(super) fn missing_semicolon(&mut self) {
         let gap = self.gap();
+        if self.diagnostics.last().is_some_and(|last| last.span == gap) {
+            // Whatever is missing here as well was reported.
+            return;
+        }
         let message = format!("';' is missing before {}", self.found());
         self.report(fault::error("E0111", gap, message, "';' belongs here").fix(gap, ";"));
     }
@@ -244,11 +248,17 @@ impl Parser<'_> {
     /// Names that the faulty element between `start` and here defines or feeds.
     fn note_incomplete(&self, start: usize, incomplete: &mut Vec<Name>) {
         let tokens = &self.tokens[start..self.at];
+        let is_query = matches!(
+            tokens.first().map(|t| t.kind),
+            Some(TokenKind::Keyword(
+                Keyword::From | Keyword::For | Keyword::Partition
+            ))
+        );
         for (index, pair) in tokens.windows(2).enumerate() {
             let names = match pair[0].kind {
                 TokenKind::Keyword(Keyword::Into) => true,
-                TokenKind::Keyword(kind) => index == 1 && DEFINITION_KINDS.contains(&kind),
-                TokenKind::Name => index == 1,
+                // The kind of a definition, perhaps misspelt.
+                TokenKind::Keyword(_) | TokenKind::Name => index == 1 && !is_query,
                 _ => false,
             };
             let name = match pair[1].kind {

@@ -79,7 +79,7 @@ pub(crate) fn string_not_closed(span: Span, quote: char) -> Diagnostic {
         "E0102",
         span,
         format!("a string is not closed on its line, a {quote} is missing"),
-        "the string that opens here has no end",
+        "this quote has no partner on the line",
     )
     .help("close it on the same line; a text of several lines stands between \"\"\" and \"\"\"")
 }

@@ -16,6 +16,8 @@ mod annotation;
 mod definition;
 mod expression;
 pub(crate) mod fault;
+#[cfg(test)]
+mod fault_tests;
 mod input;
 pub(crate) mod layout;
 mod on_demand;

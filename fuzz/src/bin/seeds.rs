@@ -1,0 +1,67 @@
+//! Makes the first inputs of every target from the reference material beside the repository:
+//! `cargo run --bin seeds` in this folder. Without the material nothing is written.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn main() -> std::io::Result<()> {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = std::env::var_os("HEADWATER_SHARED")
+        .map_or_else(|| fuzz.join("../../shared"), PathBuf::from);
+    if !shared.is_dir() {
+        eprintln!("skipped: no reference material at {}", shared.display());
+        return Ok(());
+    }
+    let texts = apps(&shared)?;
+    let count = write(&fuzz.join("corpus/parse"), texts.iter().map(String::as_bytes))?;
+    println!("parse: {count} seeds");
+    Ok(())
+}
+
+/// Apps, on-demand queries and the texts of the parser's cases.
+fn apps(shared: &Path) -> std::io::Result<HashSet<String>> {
+    let mut texts = HashSet::new();
+    for entry in std::fs::read_dir(shared.join("apps"))? {
+        texts.insert(std::fs::read_to_string(entry?.path())?);
+    }
+    for folder in ["realapps", "conformance"] {
+        for entry in std::fs::read_dir(shared.join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|e| e != "jsonl") {
+                continue;
+            }
+            for line in std::fs::read_to_string(path)?.lines() {
+                let case: Value = serde_json::from_str(line)?;
+                let queries = case["steps"].as_array().into_iter().flatten();
+                let fields = [&case["app"], &case["text"]];
+                texts.extend(
+                    fields
+                        .into_iter()
+                        .chain(queries.map(|step| &step["query"]))
+                        .filter_map(|text| text.as_str().map(str::to_owned)),
+                );
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// Writes each input to a file of its own; inputs that are there already stay.
+fn write<'s>(
+    folder: &Path,
+    inputs: impl Iterator<Item = &'s [u8]>,
+) -> std::io::Result<usize> {
+    std::fs::create_dir_all(folder)?;
+    let mut count = 0;
+    for input in inputs {
+        // FNV-1a: the same input has the same name everywhere.
+        let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        std::fs::write(folder.join(format!("{hash:016x}")), input)?;
+        count += 1;
+    }
+    Ok(count)
+}
