@@ -181,6 +181,27 @@ fn types(sites: &Sites, text: &str, found: &mut Vec<Mutation>) {
             &["string"],
         ));
     }
+    for site in &sites.arguments {
+        let words = [site.text.as_str()];
+        let end = Span::new(site.span.end, site.span.end);
+        found.push(Mutation::new(
+            "too many arguments",
+            end,
+            ", 'a', 'b', 'c', 'd'",
+            TYPE,
+            &words,
+        ));
+    }
+    for site in &sites.items {
+        let kinds = &[Kind::Type, Kind::Name];
+        found.push(Mutation::new(
+            "column left out",
+            site.span,
+            "",
+            kinds,
+            &[&site.text],
+        ));
+    }
     for site in &sites.attribute_types {
         if text.len() > site.span.end as usize && site.text.len() > 3 {
             let wrong = format!("{}z", site.text);
@@ -301,14 +322,45 @@ fn syntax(sites: &Sites, text: &str, random: &mut Random, found: &mut Vec<Mutati
         ("from", "form"),
     ] {
         for span in words_in_code(text, &code, word) {
-            let mutator = if word.contains(' ') {
+            let is_left_out = wrong.split(' ').count() < word.split(' ').count();
+            let mutator = if is_left_out {
                 "keyword left out"
             } else {
                 "keyword misspelt"
             };
-            let hints = [word.trim_start_matches("insert "), wrong];
+            let hints: Vec<&str> = word.split(' ').chain([wrong]).collect();
             found.push(Mutation::new(mutator, span, wrong, SYNTAX, &hints));
         }
+    }
+    for unit in ["sec", "min", "seconds", "minutes", "hour"] {
+        for span in words_in_code(text, &code, unit) {
+            let is_time = text[..span.start as usize]
+                .trim_end()
+                .ends_with(char::is_numeric);
+            if is_time {
+                let wrong = misspell(unit, random);
+                let kinds = &[Kind::Syntax, Kind::Name];
+                let hints = [wrong.as_str(), unit, "unit", "time"];
+                found.push(Mutation::new("unit misspelt", span, &wrong, kinds, &hints));
+            }
+        }
+    }
+    for span in words_in_code(text, &code, "==") {
+        found.push(Mutation::new("one = for ==", span, "=", SYNTAX, &["=="]));
+    }
+    for span in words_in_code(text, &code, ",") {
+        let mut m = Mutation::new("comma left out", span, " ", SYNTAX, &["','", "comma"]);
+        m.next_line_too = true;
+        found.push(m);
+        let mut m = Mutation::new(
+            "comma doubled",
+            span,
+            ",,",
+            SYNTAX,
+            &["','", "comma", "missing"],
+        );
+        m.next_line_too = true;
+        found.push(m);
     }
     for (at, byte) in text.bytes().enumerate().filter(|(at, _)| code[*at]) {
         let at = u32::try_from(at).expect("an app is short");

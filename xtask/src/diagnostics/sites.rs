@@ -49,13 +49,18 @@ pub struct Sites {
     pub calculated: Vec<Site>,
     /// Whole numbers that windows take.
     pub window_numbers: Vec<Site>,
-    /// Items of a `select` whose target is defined, but for the last; with the comma behind.
+    /// The last argument of functions that take few; the text is the function's name.
+    pub arguments: Vec<Site>,
+    /// Items of a `select` into a defined stream, but for the last, with the comma behind; the text
+    /// is the stream's name.
     pub items: Vec<Site>,
     pub options: Vec<OptionSite>,
     /// Definitions of streams and tables: the name, and the place behind the definition.
     pub defined: Vec<Site>,
     /// Names of attributes in definitions.
     pub attribute_types: Vec<Site>,
+    /// Names of the streams that are defined.
+    targets: Vec<String>,
 }
 
 /// Deepest nesting of expressions and annotations that is looked into.
@@ -68,6 +73,7 @@ impl Sites {
         for element in &app.elements {
             match element {
                 Element::Stream(s) if s.name.kind == StreamKind::Plain => {
+                    sites.targets.push(s.name.name.text.clone());
                     sites.definition(&s.name.name, s.span, &s.annotations, &s.attributes, text);
                 }
                 Element::Table(t) => {
@@ -164,13 +170,15 @@ impl Sites {
         }
         self.selector(&query.selector);
         match &query.output {
-            Output::Insert { .. } => {
-                for pair in query.selector.items.windows(2) {
+            Output::Insert { target, .. } => {
+                let is_defined = self.targets.contains(&target.name.text);
+                for pair in query.selector.items.windows(2).filter(|_| is_defined) {
                     let span = Span::new(pair[0].span.start, pair[1].span.start);
                     let is_one_line = !span.text(text).contains('\n');
-                    if is_one_line && query.selector.group_by.is_empty() {
+                    let is_plain = query.selector.group_by.is_empty();
+                    if is_one_line && is_plain && query.selector.having.is_none() {
                         self.items.push(Site {
-                            text: span.text(text).to_owned(),
+                            text: target.name.text.clone(),
                             span,
                         });
                     }
@@ -268,6 +276,15 @@ impl Sites {
             self.summed.push(Site {
                 text: call.name.text.clone(),
                 span: only.span,
+            });
+        }
+        let few = [
+            "upper", "lower", "length", "convert", "cast", "avg", "max", "min", "round",
+        ];
+        if let (Some(last), true) = (list.last(), few.contains(&call.name.text.as_str())) {
+            self.arguments.push(Site {
+                text: call.name.text.clone(),
+                span: last.span,
             });
         }
         for e in list {
