@@ -31,6 +31,13 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         Ok(plan) => plan,
         Err(status) => return status,
     };
+    if case
+        .steps
+        .iter()
+        .any(|step| matches!(step.action, Action::Query(_)))
+    {
+        return Status::NotThereYet("on-demand queries".into());
+    }
     let observed = match Observed::find(&plan, case) {
         Ok(observed) => observed,
         Err(name) => return Status::NothingToObserve(name),
@@ -251,7 +258,9 @@ impl<'a> Session<'a> {
             Action::Shutdown => self.app = None,
             // An app that could be made once can be made again.
             Action::Create => drop(self.create()),
-            Action::Persist => self.saved.extend(self.app.as_mut().map(|app| app.snapshot())),
+            Action::Persist => self
+                .saved
+                .extend(self.app.as_mut().map(|app| app.snapshot())),
             Action::ClearRevisions => self.saved.clear(),
             Action::Snapshot => self.held = self.app.as_mut().map(|app| app.snapshot()),
             Action::Restore(_) => {

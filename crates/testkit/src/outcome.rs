@@ -108,7 +108,7 @@ impl Outcome {
                     .map(|c| {
                         json!({ "at": c.at, "ts": c.ts,
                                 "in": c.current.as_deref().map(rows_json),
-                                "out": c.expired.as_deref().map(rows_json) })
+                                "out": c.expired.as_deref().map(expired_json) })
                     })
                     .collect();
                 (name.clone(), Json::Array(calls))
@@ -133,6 +133,15 @@ impl Outcome {
         json!({ "id": id, "status": "ok", "streams": streams, "queries": queries,
                 "topics": topics, "answers": answers })
     }
+}
+
+/// Events of a callback that are marked as expired.
+fn expired_json(rows: &[Row]) -> Json {
+    let mut json = rows_json(rows);
+    for row in json.as_array_mut().into_iter().flatten() {
+        row["expired"] = json!(true);
+    }
+    json
 }
 
 fn rows_json(rows: &[Row]) -> Json {
