@@ -1,13 +1,20 @@
 //! An app: plan, state, clocks and armed alarms; nothing but [`App::step`] changes it.
 
-use event::Batch;
-use lang::plan::{Plan, Playback, QueryId, StreamId};
+use std::collections::VecDeque;
+
+use event::{Batch, Chunks, Clock, Column, Object, Schema, Times, Value, Values};
+use lang::plan::{OnError, Output as PlanOutput, Plan, Playback, QueryId, StreamId, StreamKind};
 use lang::store::Operation;
 
-use crate::component::Environment;
-use crate::error::{Error, RestoreError};
-use crate::host::Host;
-use crate::output::Outputs;
+use crate::alarm::{Alarms, OperatorId, Owner};
+use crate::component::{Environment, Key};
+use crate::error::Error;
+use crate::graph::{Graph, Receiver};
+use crate::host::{Host, Written};
+use crate::output::{Output, Outputs, Rejected};
+use crate::partition::{Partition, entrance_of};
+use crate::query::{Broken, Query, Step, Tables};
+use crate::table::ConditionContext;
 
 /// Event timestamp of a row that has none: it takes the clock at which its step begins (Siddhi's
 /// `Event` uses the same mark).
@@ -42,16 +49,190 @@ pub enum Input {
     Playback(Option<Playback>),
 }
 
-pub struct App {}
+/// One running app. See the crate's documentation for an example.
+pub struct App {
+    pub(crate) core: Core,
+    pub(crate) queries: Vec<Query>,
+    pub(crate) partitions: Vec<Partition>,
+    pub(crate) streams: Vec<Junction>,
+    /// What waits at deferred streams until the root chunk is done.
+    pub(crate) deferred: VecDeque<(StreamId, Batch)>,
+    stack: Vec<Task>,
+    forced_lockstep: bool,
+    pub(crate) rows_in: Vec<u64>,
+}
+
+/// State that queries share.
+pub(crate) struct Core {
+    pub clock: i64,
+    pub wall: i64,
+    pub playback: Option<Playback>,
+    pub is_started: bool,
+    pub steps: u64,
+    pub seed: u64,
+    pub environment: Environment,
+    pub tables: Tables,
+    pub alarms: Alarms,
+}
+
+/// A stream and who reads it.
+pub(crate) struct Junction {
+    schema: Schema,
+    name: String,
+    receivers: Vec<Receiver>,
+    lockstep: Option<String>,
+    feeds_deferred: bool,
+    has_sinks: bool,
+    is_observed: bool,
+    is_inner: bool,
+    on_error: OnError,
+    /// `@async`: rows at which a chunk is cut, if any.
+    deferred: Option<Option<u32>>,
+}
+
+/// What is still to be done, on an explicit stack: the last comes first, so that everything
+/// downstream of a chunk is done before the next receiver sees it.
+enum Task {
+    Stream {
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+    },
+    /// The same, chunk by chunk from `next` on.
+    StreamChunks {
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        next: usize,
+    },
+    Query {
+        query: QueryId,
+        side: u8,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+    },
+    QueryChunks {
+        query: QueryId,
+        side: u8,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        next: usize,
+    },
+    Partition {
+        partition: usize,
+        entrance: usize,
+        batch: Batch,
+    },
+    /// One run inside a partition.
+    Run {
+        partition: usize,
+        entrance: usize,
+        key: Key,
+        batch: Batch,
+    },
+    /// Sinks and taps come after all queries.
+    Leave { stream: StreamId, batch: Batch },
+}
+
+/// What a step was given to reach the outside.
+struct Outside<'a> {
+    host: &'a mut dyn Host,
+    out: &'a mut Outputs,
+}
+
+impl Core {
+    fn step<'a>(&'a mut self, outside: &'a mut Outside<'_>) -> Step<'a> {
+        Step {
+            now: self.clock,
+            wall: self.wall,
+            environment: &self.environment,
+            seed: &mut self.seed,
+            tables: &mut self.tables,
+            alarms: &mut self.alarms,
+            host: &mut *outside.host,
+            out: &mut *outside.out,
+        }
+    }
+}
 
 impl App {
     /// Makes an app from a checked plan.
     pub fn new(plan: &Plan, setup: Setup) -> Result<App, Error> {
-        let _ = setup;
-        Err(Error::unsupported(
-            format!("app '{}'", plan.name),
-            lang::span::Span::default(),
-        ))
+        refuse_missing(plan)?;
+        let graph = Graph::new(plan);
+        let mut context = ConditionContext::new(&plan.tables);
+        let mut alarms = Alarms::default();
+        let mut environment = setup.environment;
+        environment.compat |= plan.options.compat;
+        if environment.app.is_empty() {
+            environment.app.clone_from(&plan.name);
+        }
+        let queries = (0..plan.queries.len())
+            .map(|id| {
+                let is_observed = setup.observed_queries.contains(&id);
+                Query::new(
+                    id,
+                    plan,
+                    is_observed,
+                    &environment,
+                    &mut alarms,
+                    &mut context,
+                )
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let partitions = (0..plan.partitions.len())
+            .map(|id| {
+                if plan.partitions[id].purge.is_some() {
+                    alarms.add_operator(Owner::Purge { partition: id });
+                }
+                Partition::new(id, plan, &graph, &mut context)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let streams = plan
+            .streams
+            .iter()
+            .zip(graph.streams)
+            .enumerate()
+            .map(|(id, (stream, readers))| Junction {
+                schema: stream.schema.clone(),
+                name: stream.display_name(),
+                receivers: readers.receivers,
+                lockstep: readers.lockstep,
+                feeds_deferred: readers.feeds_deferred,
+                has_sinks: !stream.sinks.is_empty(),
+                is_observed: setup.observed_streams.contains(&id),
+                is_inner: matches!(stream.kind, StreamKind::Inner(_)),
+                on_error: stream.on_error,
+                deferred: stream.deferred.map(|d| d.batch_size_max),
+            })
+            .collect();
+        let ConditionContext {
+            operations,
+            is_read,
+            ..
+        } = context;
+        Ok(App {
+            core: Core {
+                clock: 0,
+                wall: 0,
+                playback: plan.options.playback,
+                is_started: false,
+                steps: 0,
+                seed: setup.seed,
+                environment,
+                tables: Tables::new(&plan.tables, operations, is_read),
+                alarms,
+            },
+            queries,
+            partitions,
+            rows_in: vec![0; plan.streams.len()],
+            streams,
+            deferred: VecDeque::new(),
+            stack: Vec::new(),
+            forced_lockstep: setup.lockstep,
+        })
     }
 
     /// Takes one input at application clock `now` and wall clock `wall` (milliseconds since 1970;
@@ -64,48 +245,720 @@ impl App {
         host: &mut dyn Host,
         out: &mut Outputs,
     ) {
-        let _ = (now, wall, input, host, out);
+        self.core.steps += 1;
+        self.core.wall = self.core.wall.max(wall);
+        let outside = &mut Outside { host, out };
+        match input {
+            Input::Start => self.start(now, outside),
+            Input::Tick => self.advance(now, outside),
+            Input::Playback(playback) => {
+                self.advance(now, outside);
+                self.core.playback = playback;
+            }
+            Input::Batch(stream, batch) if self.core.is_started => {
+                if self.core.playback.is_some() {
+                    self.take_played(stream, batch, outside);
+                } else {
+                    self.take_live(stream, batch, now, outside);
+                }
+            }
+            Input::Batch(..) => {}
+        }
     }
+
+    fn start(&mut self, now: i64, outside: &mut Outside<'_>) {
+        if std::mem::replace(&mut self.core.is_started, true) {
+            return;
+        }
+        self.core.clock = self.core.clock.max(now);
+        for query in self.queries.iter_mut().filter(|q| q.partition.is_none()) {
+            query.start(0, &mut self.core.step(outside));
+        }
+        for operator in 0..self.core.alarms.operators() {
+            if let Owner::Purge { partition } = self.core.alarms.owner(operator)
+                && let Some((_, interval)) = self.partitions[partition].purge
+            {
+                let wall = self.core.wall;
+                self.core.alarms.notify(operator, 0, wall + interval, wall);
+            }
+        }
+    }
+
+    // ---- clocks ----
+
+    /// Moves the clock to `now`, with all alarms on the way.
+    fn advance(&mut self, now: i64, outside: &mut Outside<'_>) {
+        if !self.core.is_started {
+            return;
+        }
+        if self.core.playback.is_some() {
+            self.advance_played(now, outside);
+            let wall = self.core.wall;
+            while let Some((time, operator, key)) = self.core.alarms.fire_wall(wall) {
+                self.serve(operator, key, time, outside);
+            }
+            return;
+        }
+        while let Some((time, operator, key)) = self.core.alarms.fire(now) {
+            self.core.clock = self.core.clock.max(time);
+            let clock = self.core.clock;
+            self.serve(operator, key, clock, outside);
+        }
+        self.core.clock = self.core.clock.max(now);
+    }
+
+    fn advance_played(&mut self, now: i64, outside: &mut Outside<'_>) {
+        self.core.clock = self.core.clock.max(now);
+        let clock = self.core.clock;
+        for operator in 0..self.core.alarms.operators() {
+            for key in self.core.alarms.fire_played(operator, clock) {
+                self.serve(operator, key, clock, outside);
+            }
+        }
+    }
+
+    /// Serves all due deadlines of an alarm that fired, each with all its effects downstream.
+    fn serve(&mut self, operator: OperatorId, key: Key, now: i64, outside: &mut Outside<'_>) {
+        while let Some(due) = self.core.alarms.next_deadline(operator, key, now) {
+            let owner = self.core.alarms.owner(operator);
+            let (query, result) = match owner {
+                Owner::Window { query, side } => {
+                    let step = &mut self.core.step(outside);
+                    (
+                        query,
+                        self.queries[query].alarm(side, key, due.deadline, step),
+                    )
+                }
+                Owner::Limiter { query } => {
+                    let step = &mut self.core.step(outside);
+                    (
+                        query,
+                        self.queries[query].limit_alarm(key, due.deadline, step),
+                    )
+                }
+                Owner::Purge { partition } => {
+                    self.purge(partition, operator, due.deadline);
+                    continue;
+                }
+            };
+            match result {
+                Ok(rows) => self.route(query, key, rows),
+                Err(broken) => self.report(query, None, broken, None, outside),
+            }
+            self.drain(outside);
+            self.drain_deferred(outside);
+        }
+    }
+
+    fn purge(&mut self, partition: usize, operator: OperatorId, deadline: i64) {
+        let Some((_, interval)) = self.partitions[partition].purge else {
+            return;
+        };
+        let gone = self.partitions[partition].take_idle(self.core.clock);
+        for query in self.partitions[partition].queries.clone() {
+            for &key in &gone {
+                self.queries[query].remove(key, &mut self.core.alarms);
+            }
+        }
+        let alarms = &mut self.core.alarms;
+        alarms.notify(operator, 0, deadline + interval, self.core.wall);
+    }
+
+    // ---- rows from outside ----
+
+    fn take_live(&mut self, stream: StreamId, batch: Batch, now: i64, outside: &mut Outside<'_>) {
+        let Clock::PerChunk(clocks) = batch.clock.clone() else {
+            self.advance(now, outside);
+            let clock = self.core.clock;
+            return self.root(stream, stamped(batch, clock), outside);
+        };
+        let mut start = 0;
+        while start < clocks.len() {
+            let clock = clocks[start];
+            let end = start + clocks[start..].iter().take_while(|&&c| c == clock).count();
+            self.advance(clock, outside);
+            let part = stamped(batch.slice_chunks(start..end), self.core.clock);
+            self.root(stream, part, outside);
+            start = end;
+        }
+    }
+
+    /// The clock of a chunk is the largest last timestamp so far; what it makes due is served first.
+    fn take_played(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
+        let last_time = |chunk: usize| {
+            let rows = batch.chunk(chunk);
+            (!rows.is_empty()).then(|| batch.times.at(rows.end - 1))
+        };
+        if !self.core.alarms.has_operators() {
+            let mut clock = self.core.clock;
+            let clocks: Vec<i64> = (0..batch.chunk_count())
+                .map(|chunk| {
+                    clock = clock.max(last_time(chunk).unwrap_or(UNSTAMPED));
+                    clock
+                })
+                .collect();
+            let first = clocks.first().copied().unwrap_or(clock);
+            let is_one = clocks.iter().all(|&c| c == first);
+            self.core.clock = clock;
+            let mut part = stamped(batch, clock);
+            part.clock = if is_one {
+                Clock::Same(first)
+            } else {
+                Clock::PerChunk(clocks.into())
+            };
+            return self.root(stream, part, outside);
+        }
+        for chunk in 0..batch.chunk_count() {
+            match last_time(chunk) {
+                Some(time) if time != UNSTAMPED => self.advance_played(time, outside),
+                _ => {}
+            }
+            let part = stamped(batch.slice_chunks(chunk..chunk + 1), self.core.clock);
+            self.root(stream, part, outside);
+        }
+    }
+
+    /// One root of the work stack; deferred streams are drained behind it.
+    fn root(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
+        if self.streams[stream].feeds_deferred && batch.chunk_count() > 1 {
+            for chunk in 0..batch.chunk_count() {
+                self.root(stream, batch.slice_chunks(chunk..chunk + 1), outside);
+            }
+            return;
+        }
+        self.enter(stream, batch);
+        self.drain(outside);
+        self.drain_deferred(outside);
+    }
+
+    /// A deferred stream hands its rows on when the root chunk is done.
+    fn drain_deferred(&mut self, outside: &mut Outside<'_>) {
+        while let Some((stream, batch)) = self.deferred.pop_front() {
+            self.enter(stream, batch);
+            self.drain(outside);
+        }
+    }
+
+    /// Hands rows to a stream without deferring them, cut where `@async` limits chunks.
+    fn enter(&mut self, stream: StreamId, batch: Batch) {
+        let batch = match self.streams[stream].deferred {
+            Some(Some(rows_max)) => cut_chunks(batch, rows_max as usize),
+            _ => batch,
+        };
+        self.hand_out(stream, 0, batch);
+    }
+
+    // ---- the work stack ----
+
+    fn drain(&mut self, outside: &mut Outside<'_>) {
+        while let Some(task) = self.stack.pop() {
+            self.run(task, outside);
+        }
+    }
+
+    fn run(&mut self, task: Task, outside: &mut Outside<'_>) {
+        match task {
+            Task::Stream { stream, key, batch } => {
+                if self.streams[stream].deferred.is_some() {
+                    self.deferred.push_back((stream, batch));
+                } else {
+                    self.hand_out(stream, key, batch);
+                }
+            }
+            Task::StreamChunks {
+                stream,
+                key,
+                batch,
+                next,
+            } => {
+                let one = batch.slice_chunks(next..next + 1);
+                if next + 1 < batch.chunk_count() {
+                    self.stack.push(Task::StreamChunks {
+                        stream,
+                        key,
+                        batch,
+                        next: next + 1,
+                    });
+                }
+                self.to_receivers(stream, key, one);
+            }
+            Task::Query {
+                query,
+                side,
+                stream,
+                key,
+                batch,
+            } => self.run_query(query, side, stream, key, batch, outside),
+            Task::QueryChunks {
+                query,
+                side,
+                stream,
+                key,
+                batch,
+                next,
+            } => {
+                let one = batch.slice_chunks(next..next + 1);
+                if next + 1 < batch.chunk_count() {
+                    self.stack.push(Task::QueryChunks {
+                        query,
+                        side,
+                        stream,
+                        key,
+                        batch,
+                        next: next + 1,
+                    });
+                }
+                self.run_chunk(query, side, stream, key, one, outside);
+            }
+            Task::Partition {
+                partition,
+                entrance,
+                batch,
+            } => self.run_partition(partition, entrance, batch, outside),
+            Task::Run {
+                partition,
+                entrance,
+                key,
+                batch,
+            } => self.run_inside(partition, entrance, key, batch, outside),
+            Task::Leave { stream, batch } => {
+                let junction = &self.streams[stream];
+                if junction.has_sinks {
+                    outside.out.items.push(Output::Sink {
+                        stream,
+                        batch: batch.clone(),
+                    });
+                }
+                if junction.is_observed {
+                    outside.out.items.push(Output::Tap { stream, batch });
+                }
+            }
+        }
+    }
+
+    fn hand_out(&mut self, stream: StreamId, key: Key, batch: Batch) {
+        self.rows_in[stream] += batch.len as u64;
+        let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
+        if is_lockstep && batch.chunk_count() > 1 {
+            self.stack.push(Task::StreamChunks {
+                stream,
+                key,
+                batch,
+                next: 0,
+            });
+        } else {
+            self.to_receivers(stream, key, batch);
+        }
+    }
+
+    fn to_receivers(&mut self, stream: StreamId, key: Key, batch: Batch) {
+        let junction = &self.streams[stream];
+        if junction.has_sinks || junction.is_observed {
+            self.stack.push(Task::Leave {
+                stream,
+                batch: batch.clone(),
+            });
+        }
+        for &receiver in junction.receivers.iter().rev() {
+            let batch = batch.clone();
+            let task = match receiver {
+                Receiver::Query { query, side } => Task::Query {
+                    query,
+                    side,
+                    stream,
+                    key,
+                    batch,
+                },
+                Receiver::Partition(partition) => Task::Partition {
+                    partition,
+                    entrance: entrance_of(&self.partitions[partition], stream)
+                        .expect("a partition that receives a stream has an entrance for it"),
+                    batch,
+                },
+            };
+            self.stack.push(task);
+        }
+    }
+
+    fn run_query(
+        &mut self,
+        query: QueryId,
+        side: u8,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        if batch.chunk_count() == 1 {
+            return self.run_chunk(query, side, stream, key, batch, outside);
+        }
+        let schema = &self.streams[stream].schema;
+        let tables = &self.core.tables;
+        let wants_chunks = self.queries[query].is_self_join()
+            || self.queries[query].wants_chunks(&batch, schema, tables);
+        if !wants_chunks {
+            let step = &mut self.core.step(outside);
+            if let Ok(rows) = self.queries[query].process(batch.clone(), side, key, step) {
+                return self.route(query, key, rows);
+            }
+        }
+        self.stack.push(Task::QueryChunks {
+            query,
+            side,
+            stream,
+            key,
+            batch,
+            next: 0,
+        });
+    }
+
+    fn run_chunk(
+        &mut self,
+        query: QueryId,
+        side: u8,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        if self.queries[query].is_self_join() {
+            return self.run_self_join(query, stream, key, batch, outside);
+        }
+        let schema = &self.streams[stream].schema;
+        // Only to notice values of other types than declared; one chunk needs no cutting.
+        self.queries[query].wants_chunks(&batch, schema, &self.core.tables);
+        let step = &mut self.core.step(outside);
+        match self.queries[query].process(batch.clone(), side, key, step) {
+            Ok(rows) => self.route(query, key, rows),
+            Err(broken) => self.report(query, Some(stream), broken, Some(batch), outside),
+        }
+    }
+
+    /// Row by row, the left side first (Siddhi's `MultiProcessStreamReceiver`).
+    fn run_self_join(
+        &mut self,
+        query: QueryId,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        let clock = batch.clock_at(0);
+        let mut results = Vec::new();
+        for row in 0..batch.len {
+            for side in 0..2 {
+                let mut one = Batch::new(
+                    batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
+                    1,
+                    Times::Same(batch.times.at(row)),
+                    Chunks::One,
+                    clock,
+                );
+                one.clock = Clock::Same(clock);
+                let step = &mut self.core.step(outside);
+                match self.queries[query].process(one, side, key, step) {
+                    Ok(rows) => results.push(rows),
+                    Err(broken) => {
+                        self.report(query, Some(stream), broken, Some(batch.clone()), outside);
+                        break;
+                    }
+                }
+            }
+        }
+        // Pushed last to first, so that they are delivered in order.
+        for rows in results.into_iter().rev() {
+            self.route(query, key, rows);
+        }
+    }
+
+    /// Sends what a query emits on its way.
+    fn route(&mut self, query: QueryId, key: Key, rows: Option<Batch>) {
+        if let (Some(batch), &PlanOutput::Stream(stream)) = (rows, &self.queries[query].output) {
+            // Outside a partition there is but one key.
+            let key = if self.streams[stream].is_inner {
+                key
+            } else {
+                0
+            };
+            self.stack.push(Task::Stream { stream, key, batch });
+        }
+    }
+
+    fn run_partition(
+        &mut self,
+        partition: usize,
+        entrance: usize,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        let whole = !self.forced_lockstep;
+        let step = &mut self.core.step(outside);
+        match self.partitions[partition].runs(entrance, &batch, whole, step) {
+            Ok(runs) => {
+                for (key, batch) in runs.into_iter().rev() {
+                    self.stack.push(Task::Run {
+                        partition,
+                        entrance,
+                        key,
+                        batch,
+                    });
+                }
+            }
+            Err(cause) if batch.chunk_count() == 1 => {
+                let this = &self.partitions[partition];
+                let stream = this.entrances[entrance].stream;
+                let place = format!("key of partition '{}'", this.name);
+                let Some(&query) = this.queries.first() else {
+                    return;
+                };
+                let broken = Broken::at(place, cause);
+                self.report(query, Some(stream), broken, Some(batch), outside);
+            }
+            Err(_) => {
+                for chunk in (0..batch.chunk_count()).rev() {
+                    self.stack.push(Task::Partition {
+                        partition,
+                        entrance,
+                        batch: batch.slice_chunks(chunk..chunk + 1),
+                    });
+                }
+            }
+        }
+    }
+
+    fn run_inside(
+        &mut self,
+        partition: usize,
+        entrance: usize,
+        key: Key,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        if self.partitions[partition].touch(key, self.core.clock) {
+            for query in self.partitions[partition].queries.clone() {
+                self.queries[query].start(key, &mut self.core.step(outside));
+            }
+        }
+        let entrance = &self.partitions[partition].entrances[entrance];
+        for &receiver in entrance.receivers.iter().rev() {
+            if let Receiver::Query { query, side } = receiver {
+                self.stack.push(Task::Query {
+                    query,
+                    side,
+                    stream: entrance.stream,
+                    key,
+                    batch: batch.clone(),
+                });
+            }
+        }
+    }
+
+    // ---- failures ----
+
+    /// A chunk failed: to the log, the fault stream or the error store, as its stream says.
+    fn report(
+        &mut self,
+        query: QueryId,
+        stream: Option<StreamId>,
+        broken: Broken,
+        batch: Option<Batch>,
+        outside: &mut Outside<'_>,
+    ) {
+        let on_error = stream.map_or(OnError::Log, |s| self.streams[s].on_error);
+        let rows = batch.unwrap_or_else(|| {
+            Batch::new(
+                Vec::new(),
+                0,
+                Times::Same(self.core.clock),
+                Chunks::One,
+                self.core.clock,
+            )
+        });
+        if let OnError::Stream(fault) = on_error {
+            let error = Value::Object(Object::Error(broken.cause.as_str().into()));
+            let mut batch = rows;
+            let errors = vec![error; batch.len];
+            batch.columns.push(Column::new(Values::Any(errors), None));
+            return self.stack.push(Task::Stream {
+                stream: fault,
+                key: 0,
+                batch,
+            });
+        }
+        outside.out.items.push(Output::Rejected(Rejected {
+            stream,
+            query,
+            place: format!("query '{}', {}", self.queries[query].name, broken.place),
+            cause: broken.cause,
+            rows,
+            is_kept: on_error == OnError::Store,
+        }));
+    }
+
+    // ---- questions ----
 
     /// When the next alarm is due on the wall clock: the caller ticks then. In playback windows wait
     /// for events to move the clock and are not counted.
     pub fn next_alarm(&self) -> Option<i64> {
-        None
+        self.core.alarms.next(self.core.playback.is_some())
     }
 
     /// The application clock.
     pub fn now(&self) -> i64 {
-        0
+        self.core.clock
+    }
+
+    /// The number of steps taken, part of an output's identity.
+    pub fn steps(&self) -> u64 {
+        self.core.steps
     }
 
     /// What will be asked of external tables: compiled by the stores before [`Input::Start`].
     pub fn operations(&self) -> &[Operation] {
-        &[]
+        &self.core.tables.operations
+    }
+
+    /// What the host wrote to each table while steps ran.
+    pub fn written(&self) -> &[Written] {
+        &self.core.tables.written
+    }
+
+    /// Rows of a table in memory; `None` for an external one.
+    pub fn table_rows(&self, table: lang::plan::TableId) -> Option<usize> {
+        let mut all = self.core.tables.in_memory();
+        all.find(|(id, _)| *id == table).map(|(_, t)| t.len())
+    }
+
+    /// Content of a table in memory, in the order of insertion.
+    pub fn table_content(&self, table: lang::plan::TableId) -> Option<Batch> {
+        let mut all = self.core.tables.in_memory();
+        all.find(|(id, _)| *id == table)
+            .map(|(_, t)| t.content(self.core.clock))
+    }
+
+    /// Streams that pass batches chunk by chunk, each with the reason.
+    pub fn lockstep(&self) -> impl Iterator<Item = (StreamId, &str)> {
+        let all = self.streams.iter().enumerate();
+        all.filter_map(|(id, s)| Some((id, s.lockstep.as_deref()?)))
     }
 
     /// Rows that due timers would still emit.
     pub fn held_in_windows(&self) -> usize {
-        0
+        let mut held = 0;
+        for query in &self.queries {
+            for key in self.keys_of(query) {
+                for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
+                    held += window.held(key);
+                }
+            }
+            held += query.limiter.as_ref().map_or(0, |l| l.held());
+        }
+        held
+    }
+
+    /// Partition keys with a state in a query.
+    pub(crate) fn keys_of(&self, query: &Query) -> Vec<Key> {
+        match query.partition {
+            Some(partition) => self.partitions[partition].live.clone(),
+            None => vec![0],
+        }
     }
 
     /// Rows taken by each stream since the app was made.
     pub fn rows_in(&self) -> &[u64] {
-        &[]
+        &self.rows_in
+    }
+
+    /// Name of a stream as written in the app.
+    pub fn stream_name(&self, stream: StreamId) -> &str {
+        &self.streams[stream].name
     }
 
     /// Heap bytes of windows and tables.
     pub fn bytes(&self) -> usize {
-        0
+        let mut bytes = 0;
+        for query in &self.queries {
+            for key in self.keys_of(query) {
+                for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
+                    bytes += window.bytes(key);
+                }
+            }
+        }
+        let tables = self.core.tables.in_memory();
+        bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }
+}
 
-    /// All state, as it is between two steps.
-    pub fn snapshot(&self) -> Vec<u8> {
-        Vec::new()
+/// What a plan may hold that does not run yet.
+fn refuse_missing(plan: &Plan) -> Result<(), Error> {
+    let none = lang::span::Span::default();
+    if let Some(window) = plan.windows.first() {
+        return Err(Error::unsupported("a named window", window.span));
     }
+    if let Some(aggregation) = plan.aggregations.first() {
+        return Err(Error::unsupported("an aggregation", aggregation.span));
+    }
+    if let Some(trigger) = plan.triggers.first() {
+        return Err(Error::unsupported("a trigger", trigger.span));
+    }
+    if let Some(table) = plan
+        .tables
+        .iter()
+        .find(|t| t.store.as_ref().is_some_and(|s| s.cache.is_some()))
+    {
+        return Err(Error::unsupported("a cache before a store", table.span));
+    }
+    match plan.not_runnable.first() {
+        Some((what, span)) => Err(Error::unsupported(what.clone(), *span)),
+        None if plan.options.playback.is_some_and(|p| p.idle.is_some()) => {
+            Err(Error::unsupported("the idle time of playback", none))
+        }
+        None => Ok(()),
+    }
+}
 
-    /// Takes a saved state back; on an error the app is as it was.
-    pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
-        let _ = saved;
-        Ok(())
+/// Rows without a timestamp take the clock; so does the batch.
+fn stamped(mut batch: Batch, clock: i64) -> Batch {
+    batch.clock = Clock::Same(clock);
+    let is_stamped = match &batch.times {
+        Times::Same(t) => *t != UNSTAMPED,
+        times => times.runs(0..batch.len).all(|(_, t)| t != UNSTAMPED),
+    };
+    if !is_stamped {
+        batch.times = match &batch.times {
+            Times::Same(_) => Times::Same(clock),
+            times => Times::per_row(
+                (0..batch.len)
+                    .map(|row| match times.at(row) {
+                        UNSTAMPED => clock,
+                        time => time,
+                    })
+                    .collect(),
+            ),
+        };
     }
+    batch
+}
+
+/// Cuts chunks longer than `rows_max`.
+fn cut_chunks(mut batch: Batch, rows_max: usize) -> Batch {
+    let longest = (0..batch.chunk_count()).map(|c| batch.chunk(c).len()).max();
+    if rows_max == 0 || longest.unwrap_or(0) <= rows_max {
+        return batch;
+    }
+    let (mut ends, mut clocks) = (Vec::new(), Vec::new());
+    for chunk in 0..batch.chunk_count() {
+        let range = batch.chunk(chunk);
+        let mut at = range.start;
+        while at < range.end {
+            at = (at + rows_max).min(range.end);
+            ends.push(at as u32);
+            clocks.push(batch.clock_at(chunk));
+        }
+    }
+    batch.chunks = Chunks::Ends(ends.into());
+    if let Clock::PerChunk(_) = batch.clock {
+        batch.clock = Clock::PerChunk(clocks.into());
+    }
+    batch
 }

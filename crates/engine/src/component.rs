@@ -134,6 +134,12 @@ impl<'a> EvalContext<'a> {
         });
     }
 
+    /// Has this row of those being evaluated failed already?
+    pub fn has_failed(&self, row: usize) -> bool {
+        let row = self.whole_row(row);
+        self.failures.iter().any(|f| f.row == row)
+    }
+
     /// Timestamp of a row of those being evaluated.
     pub fn time(&self, row: usize) -> i64 {
         self.times

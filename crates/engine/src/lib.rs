@@ -8,15 +8,24 @@
 //! [`App::step`]; what lies outside (stores, file functions) is asked of a [`Host`].
 
 pub mod aggregator;
+mod alarm;
 mod app;
 pub mod component;
 pub mod emission;
 mod error;
+mod expr;
 pub mod function;
+mod graph;
 mod host;
+mod join;
 pub mod keyed;
 mod output;
+mod partition;
+mod query;
+mod rate;
+mod snapshot;
 mod spec;
+mod table;
 pub mod window;
 
 pub use app::{App, Input, Setup, UNSTAMPED};

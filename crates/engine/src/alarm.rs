@@ -1,0 +1,337 @@
+//! Deadlines and alarms.
+//!
+//! A timed operator has, per partition key, a queue of deadlines and at most one armed alarm. The
+//! alarm is armed when a deadline is added while none is armed or running, and is never moved
+//! earlier. When it fires, all due deadlines are served, and only then is it armed for the next.
+//!
+//! Live, alarms fire in the order of their times and, at one instant, in the order of arming. In
+//! playback, when the clock has moved, operators are served in the order of their definition, each
+//! with all its due deadlines and its keys in the order of arming. Operators on the wall clock
+//! (rate limiters, triggers, purging) fire by the wall clock in both.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use event::codec::{Error as StateError, Reader, Writer};
+use lang::plan::{PartitionId, QueryId};
+
+use crate::component::Key;
+
+/// Number of a timed operator, in the order of definition.
+pub(crate) type OperatorId = usize;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// The window of a query; `side` is 1 for the right side of a join.
+    Window {
+        query: QueryId,
+        side: u8,
+    },
+    Limiter {
+        query: QueryId,
+    },
+    Purge {
+        partition: PartitionId,
+    },
+}
+
+impl Owner {
+    /// Follows the wall clock even in playback (Siddhi's schedulers of rate limiters and purging).
+    const fn is_wall(self) -> bool {
+        matches!(self, Owner::Limiter { .. } | Owner::Purge { .. })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Deadlines {
+    queue: BinaryHeap<Reverse<i64>>,
+    /// Time and number of the armed alarm.
+    armed: Option<(i64, u64)>,
+    /// The alarm has fired and its deadlines are being served.
+    is_running: bool,
+}
+
+#[derive(Debug)]
+struct Operator {
+    owner: Owner,
+    keys: BTreeMap<Key, Deadlines>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Alarms {
+    operators: Vec<Operator>,
+    /// Time, number, operator, key; an entry whose alarm is not the armed one any more is stale.
+    heap: BinaryHeap<Reverse<(i64, u64, OperatorId, Key)>>,
+    /// Number of the next alarm to be armed.
+    next: u64,
+}
+
+/// A deadline to be served now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    pub operator: OperatorId,
+    pub key: Key,
+    pub deadline: i64,
+}
+
+impl Alarms {
+    pub fn add_operator(&mut self, owner: Owner) -> OperatorId {
+        self.operators.push(Operator {
+            owner,
+            keys: BTreeMap::new(),
+        });
+        self.operators.len() - 1
+    }
+
+    pub fn owner(&self, operator: OperatorId) -> Owner {
+        self.operators[operator].owner
+    }
+
+    pub fn has_operators(&self) -> bool {
+        !self.operators.is_empty()
+    }
+
+    pub fn notify(&mut self, operator: OperatorId, key: Key, deadline: i64, now: i64) {
+        let deadlines = self.operators[operator].keys.entry(key).or_default();
+        deadlines.queue.push(Reverse(deadline));
+        if deadlines.armed.is_none() && !deadlines.is_running {
+            self.arm(operator, key, deadline.max(now));
+        }
+    }
+
+    fn arm(&mut self, operator: OperatorId, key: Key, time: i64) {
+        let number = self.next;
+        self.next += 1;
+        let deadlines = self.operators[operator].keys.entry(key).or_default();
+        deadlines.armed = Some((time, number));
+        self.heap.push(Reverse((time, number, operator, key)));
+    }
+
+    /// Live: takes the first alarm at or before `until`; its time is the clock at which it fires.
+    /// The caller then asks [`Alarms::next_deadline`] until it gives none.
+    pub fn fire(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
+        self.fire_if(until, |_| true)
+    }
+
+    /// Playback: the same for operators on the wall clock.
+    pub fn fire_wall(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
+        self.fire_if(until, Owner::is_wall)
+    }
+
+    fn fire_if(
+        &mut self,
+        until: i64,
+        is_wanted: impl Fn(Owner) -> bool,
+    ) -> Option<(i64, OperatorId, Key)> {
+        let mut skipped = Vec::new();
+        let mut found = None;
+        while let Some(&Reverse((time, number, operator, key))) = self.heap.peek() {
+            if time > until {
+                break;
+            }
+            let entry = self.heap.pop().expect("it was just looked at");
+            if !self.is_armed(operator, key, number) {
+                continue;
+            }
+            if !is_wanted(self.operators[operator].owner) {
+                skipped.push(entry);
+                continue;
+            }
+            self.start(operator, key);
+            found = Some((time, operator, key));
+            break;
+        }
+        self.heap.extend(skipped);
+        found
+    }
+
+    fn is_armed(&self, operator: OperatorId, key: Key, number: u64) -> bool {
+        let deadlines = self.operators[operator].keys.get(&key);
+        deadlines.is_some_and(|d| d.armed.is_some_and(|(_, n)| n == number))
+    }
+
+    fn start(&mut self, operator: OperatorId, key: Key) {
+        if let Some(deadlines) = self.operators[operator].keys.get_mut(&key) {
+            deadlines.armed = None;
+            deadlines.is_running = true;
+        }
+    }
+
+    /// Playback: keys of an operator with a due deadline, in the order of arming. Each is started.
+    pub fn fire_played(&mut self, operator: OperatorId, now: i64) -> Vec<Key> {
+        if self.operators[operator].owner.is_wall() {
+            return Vec::new();
+        }
+        let mut due: Vec<(u64, Key)> = self.operators[operator]
+            .keys
+            .iter()
+            .filter(|(_, d)| d.queue.peek().is_some_and(|Reverse(t)| *t <= now))
+            .map(|(&key, d)| (d.armed.map_or(u64::MAX, |(_, number)| number), key))
+            .collect();
+        due.sort_unstable();
+        for &(_, key) in &due {
+            self.start(operator, key);
+        }
+        due.into_iter().map(|(_, key)| key).collect()
+    }
+
+    pub fn operators(&self) -> usize {
+        self.operators.len()
+    }
+
+    /// The next due deadline of a running alarm; when there is none the alarm is armed for the
+    /// deadline that comes after, or rests.
+    pub fn next_deadline(&mut self, operator: OperatorId, key: Key, now: i64) -> Option<Due> {
+        let deadlines = self.operators[operator].keys.get_mut(&key)?;
+        match deadlines.queue.peek().copied() {
+            Some(Reverse(deadline)) if deadline <= now => {
+                deadlines.queue.pop();
+                Some(Due {
+                    operator,
+                    key,
+                    deadline,
+                })
+            }
+            Some(Reverse(deadline)) => {
+                deadlines.is_running = false;
+                self.arm(operator, key, deadline);
+                None
+            }
+            None => {
+                self.operators[operator].keys.remove(&key);
+                None
+            }
+        }
+    }
+
+    /// When the first alarm fires; with `wall_only` that of the operators on the wall clock.
+    pub fn next(&self, wall_only: bool) -> Option<i64> {
+        let mut first: Option<i64> = None;
+        if !wall_only {
+            // The heap's first entry is nearly always armed; stale ones are few.
+            if let Some(&Reverse((time, number, operator, key))) = self.heap.peek()
+                && self.is_armed(operator, key, number)
+            {
+                return Some(time);
+            }
+        }
+        for operator in &self.operators {
+            if wall_only && !operator.owner.is_wall() {
+                continue;
+            }
+            for deadlines in operator.keys.values() {
+                if let Some((time, _)) = deadlines.armed {
+                    first = Some(first.map_or(time, |f| f.min(time)));
+                }
+            }
+        }
+        first
+    }
+
+    /// A partition key is gone.
+    pub fn forget(&mut self, operator: OperatorId, key: Key) {
+        self.operators[operator].keys.remove(&key);
+    }
+
+    pub fn save(&self, writer: &mut Writer, key_text: &dyn Fn(Owner, Key) -> String) {
+        writer.u64(self.next);
+        writer.count(self.operators.len());
+        for operator in &self.operators {
+            writer.count(operator.keys.len());
+            for (&key, deadlines) in &operator.keys {
+                writer.str(&key_text(operator.owner, key));
+                let mut queue: Vec<i64> = deadlines.queue.iter().map(|r| r.0).collect();
+                queue.sort_unstable();
+                writer.count(queue.len());
+                queue.iter().for_each(|&t| writer.i64(t));
+                let (time, number) = deadlines.armed.unwrap_or((0, u64::MAX));
+                writer.i64(time);
+                writer.u64(number);
+            }
+        }
+    }
+
+    /// Alarms of the same operators, as they were saved.
+    pub fn restored(
+        &self,
+        reader: &mut Reader<'_>,
+        key_of: &dyn Fn(Owner, &str) -> Option<Key>,
+    ) -> Result<Alarms, StateError> {
+        let mut alarms = Alarms {
+            operators: Vec::new(),
+            heap: BinaryHeap::new(),
+            next: reader.u64()?,
+        };
+        let count = reader.count()?;
+        if count != self.operators.len() {
+            return Err(StateError::Mismatch(format!(
+                "{count} timed operators, expected {}",
+                self.operators.len()
+            )));
+        }
+        for (operator, owner) in self.operators.iter().map(|o| o.owner).enumerate() {
+            alarms.add_operator(owner);
+            for _ in 0..reader.count()? {
+                let text = reader.str()?;
+                let key = key_of(owner, text).ok_or_else(|| {
+                    StateError::Mismatch(format!("an alarm of the unknown key '{text}'"))
+                })?;
+                let mut deadlines = Deadlines::default();
+                for _ in 0..reader.count()? {
+                    deadlines.queue.push(Reverse(reader.i64()?));
+                }
+                let (time, number) = (reader.i64()?, reader.u64()?);
+                if number != u64::MAX {
+                    deadlines.armed = Some((time, number));
+                    alarms.heap.push(Reverse((time, number, operator, key)));
+                }
+                alarms.operators[operator].keys.insert(key, deadlines);
+            }
+        }
+        Ok(alarms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Owner = Owner::Window { query: 0, side: 0 };
+
+    /// Fires everything until `until`, adding `period` behind each deadline served.
+    fn run(alarms: &mut Alarms, until: i64, period: &[i64]) -> Vec<(i64, OperatorId)> {
+        let mut served = Vec::new();
+        while let Some((now, operator, key)) = alarms.fire(until) {
+            while let Some(due) = alarms.next_deadline(operator, key, now) {
+                served.push((due.deadline, operator));
+                alarms.notify(operator, key, due.deadline + period[operator], now);
+            }
+        }
+        served
+    }
+
+    #[test]
+    fn alarms_of_one_instant_fire_in_the_order_of_arming() {
+        let mut alarms = Alarms::default();
+        let (a, b) = (alarms.add_operator(WINDOW), alarms.add_operator(WINDOW));
+        alarms.notify(b, 0, 10, 0);
+        alarms.notify(a, 0, 5, 0);
+        // `a` is armed for 10 at 5, after `b`.
+        assert_eq!(run(&mut alarms, 10, &[5, 10]), [(5, a), (10, b), (10, a)]);
+    }
+
+    #[test]
+    fn an_armed_alarm_is_not_moved_earlier() {
+        let mut alarms = Alarms::default();
+        let a = alarms.add_operator(WINDOW);
+        alarms.notify(a, 0, 10, 0);
+        alarms.notify(a, 0, 4, 0);
+        assert_eq!(alarms.next(false), Some(10));
+        assert_eq!(alarms.fire(10), Some((10, a, 0)));
+        let mut served = Vec::new();
+        while let Some(due) = alarms.next_deadline(a, 0, 10) {
+            served.push(due.deadline);
+        }
+        assert_eq!((served, alarms.next(false)), (vec![4, 10], None));
+    }
+}

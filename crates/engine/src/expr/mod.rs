@@ -1,0 +1,451 @@
+//! Expressions: a typed tree from the plan, evaluated a batch at a time.
+//!
+//! Every node takes whole columns and gives a column, or a single value where all rows share one
+//! (a comparison with a constant never makes a column of the constant). Meaning is Siddhi's: Java's
+//! promotion and wrap-around, null from arithmetic with null and from division by zero, two-valued
+//! comparisons. A row that fails is reported through [`EvalContext`] and evaluation goes on; the
+//! right side of `and`, `or` and the branches of `ifThenElse`, where they may fail, are evaluated
+//! only on the rows that need them.
+//!
+//! Columns of `Any` go the row path: each value is cast as Siddhi's executors cast it, and a value
+//! of another class fails its row.
+//!
+//! Aggregators and `in` are not evaluated here. [`compile`] takes them out and leaves a reference
+//! to a column that the query computes first.
+
+mod arithmetic;
+mod compare;
+mod compile;
+mod row;
+
+pub(crate) use compile::{Compiler, Layout, Site, argument, attributes_of, width};
+
+use event::column::View;
+use event::{Column, ColumnBuilder, Type, Value};
+use lang::plan::{ArithmeticOp, CompareOp};
+
+use crate::component::{EvalContext, Evaluate};
+
+/// What an expression gives: a column, or one value for all rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    Column(Column),
+    Constant(Value),
+}
+
+impl Operand {
+    pub fn into_column(self, ty: Type, rows: usize) -> Column {
+        match self {
+            Operand::Column(column) => column,
+            Operand::Constant(value) => Column::constant(ty, &value, rows),
+        }
+    }
+
+    pub fn value(&self, row: usize) -> Value {
+        match self {
+            Operand::Column(column) => column.value(row),
+            Operand::Constant(value) => value.clone(),
+        }
+    }
+
+    /// As a condition: null and whatever is no BOOL count as false.
+    pub fn mask(&self, rows: usize) -> Vec<bool> {
+        match self {
+            Operand::Constant(value) => vec![value.as_bool().unwrap_or(false); rows],
+            Operand::Column(column) => match (column.view(), column.nulls()) {
+                (View::Bool(v), None) => v.to_vec(),
+                (View::Bool(v), Some(n)) => v.iter().zip(n).map(|(&v, &n)| v && !n).collect(),
+                _ => (0..rows)
+                    .map(|r| column.value(r).as_bool().unwrap_or(false))
+                    .collect(),
+            },
+        }
+    }
+}
+
+/// Where a value stands among the inputs of an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot {
+    pub part: u8,
+    pub index: u16,
+}
+
+/// The row an event arrives with.
+pub(crate) const ROW: u8 = 0;
+/// A second row beside it: the output row in `having`, the table's row in a condition.
+pub(crate) const OTHER: u8 = 1;
+/// Results of aggregators and probes.
+pub(crate) const COMPUTED: u8 = 2;
+
+/// One part of the inputs.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Columns(&'a [Column]),
+    /// The same for all rows.
+    Values(&'a [Value]),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    pub parts: [Part<'a>; 3],
+    pub rows: usize,
+}
+
+impl<'a> Inputs<'a> {
+    pub fn of(columns: &'a [Column], rows: usize) -> Inputs<'a> {
+        Inputs {
+            parts: [
+                Part::Columns(columns),
+                Part::Columns(&[]),
+                Part::Columns(&[]),
+            ],
+            rows,
+        }
+    }
+
+    pub fn with(mut self, part: u8, columns: &'a [Column]) -> Inputs<'a> {
+        self.parts[usize::from(part)] = Part::Columns(columns);
+        self
+    }
+
+    pub fn with_values(mut self, part: u8, values: &'a [Value]) -> Inputs<'a> {
+        self.parts[usize::from(part)] = Part::Values(values);
+        self
+    }
+
+    fn get(&self, slot: Slot) -> Operand {
+        match self.parts[usize::from(slot.part)] {
+            Part::Columns(columns) => Operand::Column(columns[usize::from(slot.index)].clone()),
+            Part::Values(values) => Operand::Constant(values[usize::from(slot.index)].clone()),
+        }
+    }
+
+    fn is_any(&self, slot: Slot) -> bool {
+        match self.parts[usize::from(slot.part)] {
+            Part::Columns(columns) => {
+                matches!(columns[usize::from(slot.index)].view(), View::Any(_))
+            }
+            Part::Values(_) => true,
+        }
+    }
+}
+
+/// One node of a compiled expression.
+pub(crate) enum Node {
+    Constant(Value),
+    Input {
+        slot: Slot,
+        ty: Type,
+    },
+    Arithmetic {
+        op: ArithmeticOp,
+        ty: Type,
+        sides: Box<[Node; 2]>,
+        /// An operand is declared STRING, BOOL or OBJECT: every row that has one fails.
+        is_fallible: bool,
+    },
+    Compare {
+        op: CompareOp,
+        /// Declared types of the sides, which the row path casts to.
+        types: [Type; 2],
+        sides: Box<[Node; 2]>,
+    },
+    /// `and` where `stops_at` is false, `or` where it is true.
+    Logical {
+        stops_at: bool,
+        sides: Box<[Node; 2]>,
+    },
+    Not(Box<Node>),
+    IsNull(Box<Node>),
+    /// True where the BOOL in the slot is false: the event of an input is absent.
+    IsAbsent(Slot),
+    If {
+        ty: Type,
+        parts: Box<[Node; 3]>,
+    },
+    Call {
+        function: Box<dyn Evaluate>,
+        args: Vec<(Node, Type)>,
+    },
+}
+
+/// A compiled expression and the type of its value.
+pub(crate) struct Expression {
+    pub root: Node,
+    pub ty: Type,
+    /// Inputs it reads.
+    pub uses: Vec<Slot>,
+}
+
+impl Expression {
+    pub fn evaluate(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Operand {
+        self.root.evaluate(inputs, context)
+    }
+
+    pub fn column(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Column {
+        let ty = self.ty;
+        self.evaluate(inputs, context).into_column(ty, inputs.rows)
+    }
+
+    /// The rows on which a condition holds. A value that is no BOOL fails its row.
+    pub fn mask(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Vec<bool> {
+        let operand = self.evaluate(inputs, context);
+        row::expect_bools(&operand, inputs.rows, context);
+        operand.mask(inputs.rows)
+    }
+
+    /// May a row fail even where every column has its declared type?
+    pub fn is_fallible(&self) -> bool {
+        self.root.is_fallible()
+    }
+}
+
+impl Node {
+    fn is_fallible(&self) -> bool {
+        match self {
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => false,
+            Node::Arithmetic {
+                is_fallible, sides, ..
+            } => *is_fallible || sides.iter().any(Node::is_fallible),
+            Node::Compare { sides, .. } | Node::Logical { sides, .. } => {
+                sides.iter().any(Node::is_fallible)
+            }
+            Node::Not(inner) | Node::IsNull(inner) => inner.is_fallible(),
+            Node::If { parts, .. } => parts.iter().any(Node::is_fallible),
+            Node::Call { function, args } => {
+                function.is_fallible() || args.iter().any(|(a, _)| a.is_fallible())
+            }
+        }
+    }
+
+    /// May a row of these inputs fail, because of the tree or of a column of mixed values?
+    fn may_fail(&self, inputs: &Inputs<'_>) -> bool {
+        match self {
+            Node::Constant(_) | Node::IsAbsent(_) => false,
+            Node::Input { slot, ty } => *ty != Type::Object && inputs.is_any(*slot),
+            Node::Arithmetic {
+                is_fallible, sides, ..
+            } => *is_fallible || sides.iter().any(|s| s.may_fail(inputs)),
+            Node::Compare { sides, .. } | Node::Logical { sides, .. } => {
+                sides.iter().any(|s| s.may_fail(inputs))
+            }
+            Node::Not(inner) | Node::IsNull(inner) => inner.may_fail(inputs),
+            Node::If { parts, .. } => parts.iter().any(|p| p.may_fail(inputs)),
+            Node::Call { function, args } => {
+                function.is_fallible() || args.iter().any(|(a, _)| a.may_fail(inputs))
+            }
+        }
+    }
+
+    fn evaluate(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Operand {
+        match self {
+            Node::Constant(value) => Operand::Constant(value.clone()),
+            Node::Input { slot, .. } => inputs.get(*slot),
+            Node::Arithmetic { op, ty, sides, .. } => {
+                let [left, right] = sides.as_mut();
+                let left = left.evaluate(inputs, context);
+                let right = right.evaluate(inputs, context);
+                arithmetic::evaluate(*op, *ty, &left, &right, inputs.rows, context)
+            }
+            Node::Compare { op, types, sides } => {
+                let [left, right] = sides.as_mut();
+                let left = left.evaluate(inputs, context);
+                let right = right.evaluate(inputs, context);
+                compare::evaluate(*op, *types, &left, &right, inputs.rows, context)
+            }
+            Node::Logical { stops_at, sides } => {
+                let [left, right] = sides.as_mut();
+                logical(*stops_at, left, right, inputs, context)
+            }
+            Node::Not(inner) => {
+                let operand = inner.evaluate(inputs, context);
+                row::expect_bools(&operand, inputs.rows, context);
+                match operand {
+                    Operand::Constant(v) => Operand::Constant(Value::Bool(v != Value::Bool(true))),
+                    column => bools(column.mask(inputs.rows).iter().map(|&b| !b).collect()),
+                }
+            }
+            Node::IsNull(inner) => match inner.evaluate(inputs, context) {
+                Operand::Constant(v) => Operand::Constant(Value::Bool(v.is_null())),
+                Operand::Column(column) => bools(match (column.view(), column.nulls()) {
+                    (View::Any(v), _) => v.iter().map(Value::is_null).collect(),
+                    (_, Some(nulls)) => nulls.to_vec(),
+                    (_, None) => vec![false; inputs.rows],
+                }),
+            },
+            Node::IsAbsent(slot) => match inputs.get(*slot) {
+                Operand::Constant(v) => Operand::Constant(Value::Bool(v != Value::Bool(true))),
+                column => bools(column.mask(inputs.rows).iter().map(|&b| !b).collect()),
+            },
+            Node::If { ty, parts } => choose(*ty, parts, inputs, context),
+            Node::Call { function, args } => {
+                let args: Vec<Column> = args
+                    .iter_mut()
+                    .map(|(arg, ty)| arg.evaluate(inputs, context).into_column(*ty, inputs.rows))
+                    .collect();
+                Operand::Column(function.evaluate(&args, inputs.rows, context))
+            }
+        }
+    }
+
+    /// Evaluates on some rows only.
+    fn evaluate_on(
+        &mut self,
+        rows: &[u32],
+        inputs: &Inputs<'_>,
+        context: &mut EvalContext<'_>,
+    ) -> Operand {
+        let mut used = Vec::new();
+        self.collect_slots(&mut used);
+        let whole: Vec<u32> = rows
+            .iter()
+            .map(|&r| context.whole_row(r as usize))
+            .collect();
+        // Columns that are not read stay as they are; only their number matters.
+        let gathered: [Vec<Column>; 3] = std::array::from_fn(|part| match inputs.parts[part] {
+            Part::Values(_) => Vec::new(),
+            Part::Columns(columns) => columns
+                .iter()
+                .enumerate()
+                .map(|(index, column)| {
+                    let slot = Slot {
+                        part: part as u8,
+                        index: index as u16,
+                    };
+                    if used.contains(&slot) {
+                        column.gather(rows)
+                    } else {
+                        column.clone()
+                    }
+                })
+                .collect(),
+        });
+        let parts = std::array::from_fn(|part| match inputs.parts[part] {
+            Part::Values(values) => Part::Values(values),
+            Part::Columns(_) => Part::Columns(&gathered[part]),
+        });
+        let narrowed = Inputs {
+            parts,
+            rows: rows.len(),
+        };
+        self.evaluate(&narrowed, &mut context.narrowed(&whole))
+    }
+
+    fn collect_slots(&self, to: &mut Vec<Slot>) {
+        match self {
+            Node::Constant(_) => {}
+            Node::Input { slot, .. } | Node::IsAbsent(slot) => to.push(*slot),
+            Node::Arithmetic { sides, .. }
+            | Node::Compare { sides, .. }
+            | Node::Logical { sides, .. } => sides.iter().for_each(|s| s.collect_slots(to)),
+            Node::Not(inner) | Node::IsNull(inner) => inner.collect_slots(to),
+            Node::If { parts, .. } => parts.iter().for_each(|p| p.collect_slots(to)),
+            Node::Call { args, .. } => args.iter().for_each(|(a, _)| a.collect_slots(to)),
+        }
+    }
+
+    /// Visits the call sites in a fixed order, for their saved state.
+    pub fn calls<'a>(&'a mut self, visit: &mut dyn FnMut(&'a mut Box<dyn Evaluate>)) {
+        match self {
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => {}
+            Node::Arithmetic { sides, .. }
+            | Node::Compare { sides, .. }
+            | Node::Logical { sides, .. } => sides.iter_mut().for_each(|s| s.calls(visit)),
+            Node::Not(inner) | Node::IsNull(inner) => inner.calls(visit),
+            Node::If { parts, .. } => parts.iter_mut().for_each(|p| p.calls(visit)),
+            Node::Call { function, args } => {
+                args.iter_mut().for_each(|(a, _)| a.calls(visit));
+                visit(function);
+            }
+        }
+    }
+}
+
+pub(crate) fn bools(values: Vec<bool>) -> Operand {
+    Operand::Column(Column::new(event::Values::Bool(values), None))
+}
+
+fn logical(
+    stops_at: bool,
+    left: &mut Node,
+    right: &mut Node,
+    inputs: &Inputs<'_>,
+    context: &mut EvalContext<'_>,
+) -> Operand {
+    let operand = left.evaluate(inputs, context);
+    row::expect_bools(&operand, inputs.rows, context);
+    if let Operand::Constant(value) = &operand
+        && value.as_bool().unwrap_or(false) == stops_at
+    {
+        return Operand::Constant(Value::Bool(stops_at));
+    }
+    let mut mask = operand.mask(inputs.rows);
+    let open = mask.iter().filter(|&&m| m != stops_at).count();
+    if open == 0 {
+        return bools(mask);
+    }
+    if open < mask.len() && right.may_fail(inputs) {
+        let rows: Vec<u32> = (0..mask.len() as u32)
+            .filter(|&r| mask[r as usize] != stops_at)
+            .collect();
+        let answer = right.evaluate_on(&rows, inputs, context);
+        row::expect_bools_at(&answer, &rows, context);
+        for (&row, answer) in rows.iter().zip(answer.mask(rows.len())) {
+            mask[row as usize] = answer;
+        }
+        return bools(mask);
+    }
+    let answer = right.evaluate(inputs, context);
+    row::expect_bools(&answer, inputs.rows, context);
+    for (mask, answer) in mask.iter_mut().zip(answer.mask(inputs.rows)) {
+        *mask = if stops_at {
+            *mask || answer
+        } else {
+            *mask && answer
+        };
+    }
+    bools(mask)
+}
+
+fn choose(
+    ty: Type,
+    parts: &mut [Node; 3],
+    inputs: &Inputs<'_>,
+    context: &mut EvalContext<'_>,
+) -> Operand {
+    let [condition, yes, no] = parts;
+    let mask = condition.evaluate(inputs, context).mask(inputs.rows);
+    let yes_rows: Vec<u32> = (0..mask.len() as u32)
+        .filter(|&r| mask[r as usize])
+        .collect();
+    if yes_rows.len() == mask.len() {
+        return yes.evaluate(inputs, context);
+    }
+    if yes_rows.is_empty() {
+        return no.evaluate(inputs, context);
+    }
+    let mut take = |node: &mut Node, of: bool| {
+        if node.may_fail(inputs) {
+            let rows: Vec<u32> = (0..mask.len() as u32)
+                .filter(|&r| mask[r as usize] == of)
+                .collect();
+            (node.evaluate_on(&rows, inputs, context), true)
+        } else {
+            (node.evaluate(inputs, context), false)
+        }
+    };
+    let (yes, yes_dense) = take(yes, true);
+    let (no, no_dense) = take(no, false);
+    let mut builder = ColumnBuilder::with_capacity(ty, mask.len());
+    let (mut yes_at, mut no_at) = (0, 0);
+    for (row, &is_yes) in mask.iter().enumerate() {
+        if is_yes {
+            builder.push(&yes.value(if yes_dense { yes_at } else { row }));
+            yes_at += 1;
+        } else {
+            builder.push(&no.value(if no_dense { no_at } else { row }));
+            no_at += 1;
+        }
+    }
+    Operand::Column(builder.finish())
+}

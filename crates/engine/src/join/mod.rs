@@ -1,0 +1,402 @@
+//! Joins: each row that a side emits looks into the other side.
+//!
+//! A side is a table, or a stream with or without a window. A stream without one behaves as a
+//! window of length 0 (Siddhi's `EmptyWindowProcessor`): its row arrives, expires where EXPIRED is
+//! wanted, and resets the aggregates. Each triggering row makes an inner chunk of its own; what one
+//! chunk of the stream triggers is delivered together.
+
+use event::{Batch, Chunks, Clock, Column, Reset, Times};
+use lang::ast::{JoinKind, JoinTrigger};
+use lang::plan::{self, From, QueryId};
+
+use crate::alarm::Alarms;
+use crate::component::{Environment, EvalContext, Key};
+use crate::error::Error;
+use crate::expr::{Inputs, Layout, OTHER, ROW};
+use crate::host::Found;
+use crate::query::{Broken, Chain, Place, Step, Used};
+use crate::table::{Condition, ConditionContext};
+
+/// Inputs of the join's expressions.
+const LEFT: plan::InputId = 0;
+const RIGHT: plan::InputId = 1;
+
+pub(crate) struct Join {
+    pub sides: [Chain; 2],
+    /// What a row of each side looks for on the other; `None`: the side does not trigger.
+    probes: [Option<Probe>; 2],
+    expired_wanted: bool,
+}
+
+struct Probe {
+    on: Condition,
+    /// Columns of the searched side that go into the joined row, for a table.
+    columns: Vec<usize>,
+    /// A row without a match leaves with nulls.
+    keeps_lonely: bool,
+}
+
+/// For each joined row the row of either side, and where each triggering row's matches end.
+#[derive(Default)]
+struct Pairs {
+    own: Vec<u32>,
+    other: Vec<u32>,
+    expired: Vec<bool>,
+    inner: Vec<u32>,
+    ends: Vec<u32>,
+    clocks: Vec<i64>,
+    resets: Vec<Reset>,
+}
+
+impl Join {
+    pub fn new(
+        join: &plan::Join,
+        selector: &plan::Selector,
+        query: QueryId,
+        expired_wanted: bool,
+        environment: &Environment,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<(Join, Layout), Error> {
+        if join.within.is_some() || join.per.is_some() {
+            let span = join.on.as_ref().map_or_else(Default::default, |on| on.span);
+            return Err(Error::unsupported("a join with an aggregation", span));
+        }
+        let singles = [&join.left, &join.right];
+        let triggers = [
+            join.trigger != JoinTrigger::Right && is_stream(&join.left),
+            join.trigger != JoinTrigger::Left && is_stream(&join.right),
+        ];
+        let used = [LEFT, RIGHT].map(|input| {
+            let single = singles[usize::from(input)];
+            let mut used = Used::new(single.schema.attributes.len());
+            used.selector(selector, input);
+            join.on.iter().for_each(|on| used.expr(on, input));
+            used
+        });
+        let place = |side: usize| Place {
+            query,
+            side: side as u8,
+            expired_wanted: true,
+            is_searched: triggers[1 - side],
+            environment,
+        };
+        let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), alarms, context)?;
+        let (right, right_kept) = Chain::parts(&join.right, &used[1], place(1), alarms, context)?;
+        let kept = [left_kept, right_kept];
+        let widths = [0, 1].map(|s: usize| singles[s].schema.attributes.len());
+        // The joined row: left, right, and for each whether it is there.
+        let total = kept[0].len() + kept[1].len();
+        let layout = Layout::default()
+            .and_picked(LEFT, ROW, 0, widths[0], &kept[0])
+            .and_picked(RIGHT, ROW, kept[0].len(), widths[1], &kept[1])
+            .and_presence(LEFT, ROW, total)
+            .and_presence(RIGHT, ROW, total + 1);
+        let mut probes = [None, None];
+        for side in 0..2 {
+            if !triggers[side] {
+                continue;
+            }
+            let (own, other) = (side as plan::InputId, 1 - side as plan::InputId);
+            let event = Layout::default().and_picked(own, ROW, 0, widths[side], &kept[side]);
+            let searched = singles[1 - side];
+            let on = match searched.from {
+                From::Table(table) => context.find(join.on.as_ref(), &event, table, other)?,
+                _ => {
+                    let both = event.and_picked(other, OTHER, 0, widths[1 - side], &kept[1 - side]);
+                    context.on_content(join.on.as_ref(), &both)?
+                }
+            };
+            let preserved = match join.kind {
+                JoinKind::Inner => false,
+                JoinKind::LeftOuter => side == 0,
+                JoinKind::RightOuter => side == 1,
+                JoinKind::FullOuter => true,
+            };
+            probes[side] = Some(Probe {
+                on,
+                columns: kept[1 - side].clone(),
+                keeps_lonely: preserved,
+            });
+        }
+        let join = Join {
+            sides: [left, right],
+            probes,
+            expired_wanted,
+        };
+        Ok((join, layout))
+    }
+
+    pub fn is_self_join(&self) -> bool {
+        match (self.sides[0].from, self.sides[1].from) {
+            (From::Stream(a), From::Stream(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    pub fn emits_expired(&self, expired_wanted: bool) -> bool {
+        expired_wanted || self.sides.iter().any(|s| s.emits_expired(true))
+    }
+
+    pub fn is_late_fallible(&self) -> bool {
+        let probes = self.probes.iter().flatten();
+        self.sides.iter().any(Chain::is_late_fallible)
+            || probes.into_iter().any(|p| match &p.on {
+                Condition::Memory(on) => on.is_fallible(),
+                Condition::External { .. } => self.sides.iter().any(Chain::has_window),
+            })
+    }
+
+    pub fn process(
+        &mut self,
+        batch: Batch,
+        side: u8,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = self.sides[usize::from(side)].process(batch, key, step)?;
+        self.join(rows, usize::from(side), key, step)
+    }
+
+    pub fn alarm(
+        &mut self,
+        side: u8,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = self.sides[usize::from(side)].alarm(key, deadline, step)?;
+        self.join(rows, usize::from(side), key, step)
+    }
+
+    fn join(
+        &mut self,
+        rows: Option<Batch>,
+        side: usize,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let (Some(batch), Some(probe)) = (rows, &mut self.probes[side]) else {
+            return Ok(None);
+        };
+        let has_window = self.sides[side].has_window();
+        let other = &self.sides[1 - side];
+        let content = match other.from {
+            From::Table(_) => None,
+            _ => other.content(key),
+        };
+        let (pairs, found) = probe.find(
+            &batch,
+            other,
+            content.as_ref(),
+            has_window,
+            self.expired_wanted,
+            step,
+        )?;
+        if pairs.ends.is_empty() {
+            return Ok(None);
+        }
+        let own: Vec<Column> = batch.columns.iter().map(|c| c.gather(&pairs.own)).collect();
+        let theirs: Vec<Column> = match (&found, other.from, &content) {
+            (Some(found), _, _) => probe
+                .columns
+                .iter()
+                .map(|&c| padded(found.columns.get(c), &pairs.other))
+                .collect(),
+            (None, From::Table(table), _) => {
+                let table = step.tables.memory(table);
+                let columns = probe.columns.iter();
+                columns
+                    .map(|&c| table.gather_column(c, &pairs.other))
+                    .collect()
+            }
+            (None, _, Some(content)) => content
+                .columns
+                .iter()
+                .map(|c| c.gather_padded(&pairs.other))
+                .collect(),
+            (None, _, None) => {
+                let columns = probe.columns.iter();
+                columns.map(|_| padded(None, &pairs.other)).collect()
+            }
+        };
+        Ok(Some(pairs.into_batch(&batch, side, own, theirs)))
+    }
+}
+
+fn is_stream(single: &plan::Single) -> bool {
+    matches!(single.from, From::Stream(_) | From::Window(_))
+}
+
+/// Rows of a column, or nothing but nulls where there is none.
+fn padded(column: Option<&Column>, rows: &[u32]) -> Column {
+    match column {
+        Some(column) => column.gather_padded(rows),
+        None => Column::constant(event::Type::Object, &event::Value::Null, rows.len()),
+    }
+}
+
+impl Probe {
+    /// Looks up every row of a batch, in order.
+    fn find(
+        &mut self,
+        batch: &Batch,
+        other: &Chain,
+        content: Option<&Batch>,
+        has_window: bool,
+        expired_wanted: bool,
+        step: &mut Step<'_>,
+    ) -> Result<(Pairs, Option<Found>), Broken> {
+        let mut failures = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut context = EvalContext::new(
+            step.now,
+            step.wall,
+            &batch.times,
+            step.environment,
+            step.seed,
+            &mut failures,
+        );
+        let place = || "join".to_owned();
+        let mut matches: Vec<u32> = Vec::new();
+        let mut match_ends: Vec<u32> = Vec::with_capacity(batch.len);
+        let mut found = None;
+        match &mut self.on {
+            Condition::External {
+                operation,
+                parameters,
+            } => {
+                let parameters: Vec<Column> = parameters
+                    .iter_mut()
+                    .map(|p| p.column(&inputs, &mut context))
+                    .collect();
+                let answer = step.host.find(*operation, &parameters, batch.len);
+                let answer = answer.map_err(|e| Broken::at(place(), e.message))?;
+                matches.extend(0..answer.ends.last().copied().unwrap_or(0));
+                match_ends.extend_from_slice(&answer.ends);
+                found = Some(answer);
+            }
+            Condition::Memory(on) => {
+                let prepared = on.prepare(&inputs, &mut context);
+                for row in 0..batch.len {
+                    match (other.from, content) {
+                        (From::Table(table), _) => on.find(
+                            &prepared,
+                            step.tables.memory(table),
+                            &inputs,
+                            row,
+                            &mut context,
+                            &mut matches,
+                        ),
+                        (_, Some(content)) => {
+                            on.find_in(&prepared, content, &inputs, row, &mut context, &mut matches)
+                        }
+                        (_, None) => {}
+                    }
+                    match_ends.push(matches.len() as u32);
+                }
+            }
+        }
+        if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
+            return Err(Broken::at(place(), failure.message));
+        }
+        let pairs = self.pairs(batch, &matches, &match_ends, has_window, expired_wanted);
+        Ok((pairs, found))
+    }
+
+    fn pairs(
+        &self,
+        batch: &Batch,
+        matches: &[u32],
+        match_ends: &[u32],
+        has_window: bool,
+        expired_wanted: bool,
+    ) -> Pairs {
+        let mut pairs = Pairs::default();
+        let resets = batch.resets.as_deref().unwrap_or(&[]);
+        let mut next_reset = 0;
+        for chunk in 0..batch.chunk_count() {
+            let range = batch.chunk(chunk);
+            let before = (pairs.own.len(), pairs.resets.len());
+            for row in range.start..=range.end {
+                while resets.get(next_reset).is_some_and(|r| {
+                    r.chunk as usize == chunk && (r.row as usize == row || row == range.end)
+                }) {
+                    pairs.reset();
+                    next_reset += 1;
+                }
+                if row == range.end {
+                    break;
+                }
+                let start = if row == 0 { 0 } else { match_ends[row - 1] };
+                let mine = &matches[start as usize..match_ends[row] as usize];
+                self.push(&mut pairs, row, mine, batch.is_expired(row));
+                if !has_window {
+                    if expired_wanted {
+                        self.push(&mut pairs, row, mine, true);
+                    }
+                    pairs.reset();
+                }
+            }
+            if (pairs.own.len(), pairs.resets.len()) != before {
+                pairs.ends.push(pairs.own.len() as u32);
+                pairs.clocks.push(batch.clock_at(chunk));
+            }
+        }
+        pairs
+    }
+
+    fn push(&self, pairs: &mut Pairs, row: usize, matches: &[u32], expired: bool) {
+        let start = pairs.own.len();
+        pairs.other.extend_from_slice(matches);
+        if matches.is_empty() && self.keeps_lonely {
+            pairs.other.push(Column::NO_ROW);
+        }
+        let count = pairs.other.len() - start;
+        pairs.own.extend(std::iter::repeat_n(row as u32, count));
+        pairs.expired.extend(std::iter::repeat_n(expired, count));
+        if count > 0 {
+            pairs.inner.push(pairs.own.len() as u32);
+        }
+    }
+}
+
+impl Pairs {
+    fn reset(&mut self) {
+        self.resets.push(Reset {
+            chunk: self.ends.len() as u32,
+            row: self.own.len() as u32,
+        });
+    }
+
+    fn into_batch(self, from: &Batch, side: usize, own: Vec<Column>, theirs: Vec<Column>) -> Batch {
+        let len = self.own.len();
+        let flags = |values: Vec<bool>| Column::new(event::Values::Bool(values), None);
+        let there = flags(self.other.iter().map(|&r| r != Column::NO_ROW).collect());
+        let here = flags(vec![true; len]);
+        let (mut columns, second, presence) = if side == 0 {
+            (own, theirs, [here, there])
+        } else {
+            (theirs, own, [there, here])
+        };
+        columns.extend(second);
+        columns.extend(presence);
+        let times = match &from.times {
+            Times::Same(t) => Times::Same(*t),
+            times if len > 0 => {
+                Times::per_row(self.own.iter().map(|&r| times.at(r as usize)).collect())
+            }
+            _ => Times::Same(self.clocks[0]),
+        };
+        Batch {
+            columns,
+            len,
+            times,
+            expired: self.expired.contains(&true).then(|| self.expired.into()),
+            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
+            chunks: Chunks::Ends(self.ends.into()),
+            inner: Some(self.inner.into()),
+            clock: Clock::PerChunk(self.clocks.into()),
+        }
+    }
+}

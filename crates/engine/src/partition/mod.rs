@@ -1,0 +1,302 @@
+//! Partitions: a batch is cut into runs of equal key, and each run goes to the queries inside with
+//! the number of its key.
+//!
+//! Keys are texts; a row whose key is null is dropped and does not cut a run. A range partition
+//! gives a row to every range that holds. A stream that is not in `with` goes chunk by chunk to each
+//! live key, in the order in which the keys were first seen.
+
+use event::{Batch, Chunks, Clock, Times};
+use lang::plan::{self, PartitionBy, Plan, QueryId, StreamId};
+
+use crate::component::{EvalContext, Key};
+use crate::error::Error;
+use crate::expr::{Expression, Inputs};
+use crate::graph::{Graph, Receiver};
+use crate::query::{Interner, Step, for_each_key, plain_layout};
+use crate::table::ConditionContext;
+
+pub(crate) struct Partition {
+    pub name: String,
+    pub entrances: Vec<Entrance>,
+    pub queries: Vec<QueryId>,
+    pub keys: Interner,
+    /// Keys whose state has begun, in the order in which they were first seen.
+    pub live: Vec<Key>,
+    is_live: Vec<bool>,
+    last_used: Vec<i64>,
+    /// Idle period and interval, milliseconds.
+    pub purge: Option<(i64, i64)>,
+}
+
+/// A stream read inside.
+pub(crate) struct Entrance {
+    pub stream: StreamId,
+    by: By,
+    pub receivers: Vec<Receiver>,
+    pub is_lockstep: bool,
+}
+
+enum By {
+    Value(Expression),
+    Ranges(Vec<(Expression, String)>),
+    /// Not in `with`: to all live keys.
+    Broadcast,
+}
+
+impl Partition {
+    pub fn new(
+        id: usize,
+        plan: &Plan,
+        graph: &Graph,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<Partition, Error> {
+        let partition = &plan.partitions[id];
+        let mut entrances = Vec::new();
+        for (stream, readers) in &graph.inside[id] {
+            let layout = plain_layout(&plan.streams[*stream].schema);
+            let key = partition.keys.iter().find(|k| k.stream == *stream);
+            let by = match key.map(|k| &k.by) {
+                None => By::Broadcast,
+                Some(PartitionBy::Value(expr)) => By::Value(context.expression(expr, &layout)?),
+                Some(PartitionBy::Ranges(ranges)) => By::Ranges(
+                    ranges
+                        .iter()
+                        .map(|(expr, name)| Ok((context.expression(expr, &layout)?, name.clone())))
+                        .collect::<Result<_, Error>>()?,
+                ),
+            };
+            entrances.push(Entrance {
+                stream: *stream,
+                by,
+                receivers: readers.receivers.clone(),
+                is_lockstep: readers.lockstep.is_some(),
+            });
+        }
+        Ok(Partition {
+            name: partition.name.clone(),
+            entrances,
+            queries: partition.queries.clone(),
+            keys: Interner::default(),
+            live: Vec::new(),
+            is_live: Vec::new(),
+            last_used: Vec::new(),
+            purge: partition.purge,
+        })
+    }
+
+    /// The runs of a batch in order, each with its key. A failure of the key's expression is that
+    /// of the batch.
+    pub fn runs(
+        &mut self,
+        entrance: usize,
+        batch: &Batch,
+        whole: bool,
+        step: &mut Step<'_>,
+    ) -> Result<Vec<(Key, Batch)>, String> {
+        let entrance = &mut self.entrances[entrance];
+        let mut failures = Vec::new();
+        let mut context = EvalContext::new(
+            step.now,
+            step.wall,
+            &batch.times,
+            step.environment,
+            step.seed,
+            &mut failures,
+        );
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let (mut rows, mut keys) = (Vec::new(), Vec::new());
+        match &mut entrance.by {
+            By::Broadcast => return Ok(broadcast(batch, &self.live)),
+            By::Value(expr) => {
+                let column = expr.column(&inputs, &mut context);
+                let names = &mut self.keys;
+                for_each_key(std::slice::from_ref(&column), batch.len, |row, text| {
+                    if !column.is_null(row) {
+                        rows.push(row as u32);
+                        keys.push(names.intern(0, text));
+                    }
+                });
+            }
+            By::Ranges(ranges) => {
+                let masks: Vec<Vec<bool>> = ranges
+                    .iter_mut()
+                    .map(|(expr, _)| expr.mask(&inputs, &mut context))
+                    .collect();
+                for row in 0..batch.len {
+                    for ((_, name), mask) in ranges.iter().zip(&masks) {
+                        if mask[row] {
+                            rows.push(row as u32);
+                            keys.push(self.keys.intern(0, name));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
+            return Err(failure.message);
+        }
+        let whole = whole && !entrance.is_lockstep;
+        Ok(cut(batch, &rows, &keys, whole))
+    }
+
+    /// The key gets rows; true if its state has to begin.
+    pub fn touch(&mut self, key: Key, now: i64) -> bool {
+        let at = key as usize;
+        if self.is_live.len() <= at {
+            self.is_live.resize(at + 1, false);
+            self.last_used.resize(at + 1, i64::MIN);
+        }
+        self.last_used[at] = now;
+        if std::mem::replace(&mut self.is_live[at], true) {
+            return false;
+        }
+        self.live.push(key);
+        true
+    }
+
+    /// Keys that have been idle for the idle period; they are forgotten here.
+    pub fn take_idle(&mut self, now: i64) -> Vec<Key> {
+        let Some((idle, _)) = self.purge else {
+            return Vec::new();
+        };
+        let last_used = &self.last_used;
+        let is_idle = |key: &Key| last_used[*key as usize] + idle <= now;
+        let gone: Vec<Key> = self.live.iter().copied().filter(is_idle).collect();
+        self.live.retain(|k| !gone.contains(k));
+        for &key in &gone {
+            self.is_live[key as usize] = false;
+            self.keys.give_back(key);
+        }
+        gone
+    }
+
+    pub fn last_used(&self, key: Key) -> i64 {
+        self.last_used
+            .get(key as usize)
+            .copied()
+            .unwrap_or(i64::MIN)
+    }
+}
+
+/// Each chunk to each live key.
+fn broadcast(batch: &Batch, live: &[Key]) -> Vec<(Key, Batch)> {
+    let chunks = 0..batch.chunk_count();
+    chunks
+        .flat_map(|chunk| {
+            let one = batch.slice_chunks(chunk..chunk + 1);
+            live.iter().map(move |&key| (key, one.clone()))
+        })
+        .collect()
+}
+
+/// Cuts the picked rows at chunk ends and where the key changes; with `whole`, neighbouring runs of
+/// one key travel together, still as chunks of their own.
+fn cut(batch: &Batch, rows: &[u32], keys: &[Key], whole: bool) -> Vec<(Key, Batch)> {
+    let (mut ends, mut clocks, mut run_keys) = (Vec::new(), Vec::new(), Vec::new());
+    let mut at = 0;
+    for chunk in 0..batch.chunk_count() {
+        let end = batch.chunk(chunk).end as u32;
+        while at < rows.len() && rows[at] < end {
+            let key = keys[at];
+            while at < rows.len() && rows[at] < end && keys[at] == key {
+                at += 1;
+            }
+            ends.push(at as u32);
+            clocks.push(batch.clock_at(chunk));
+            run_keys.push(key);
+        }
+    }
+    if ends.is_empty() {
+        return Vec::new();
+    }
+    let is_identity =
+        rows.len() == batch.len && rows.iter().enumerate().all(|(i, &r)| i as u32 == r);
+    let each_row = ends.iter().enumerate().all(|(i, &e)| e == i as u32 + 1);
+    let picked = Batch {
+        columns: if is_identity {
+            batch.columns.clone()
+        } else {
+            batch.columns.iter().map(|c| c.gather(rows)).collect()
+        },
+        len: rows.len(),
+        times: match &batch.times {
+            Times::Same(t) => Times::Same(*t),
+            times if is_identity => times.clone(),
+            times => Times::per_row(rows.iter().map(|&r| times.at(r as usize)).collect()),
+        },
+        expired: None,
+        resets: None,
+        chunks: if each_row {
+            Chunks::EachRow
+        } else {
+            Chunks::Ends(ends.into())
+        },
+        inner: None,
+        clock: match &batch.clock {
+            Clock::Same(t) => Clock::Same(*t),
+            Clock::PerChunk(_) => Clock::PerChunk(clocks.into()),
+        },
+    };
+    let mut runs = Vec::new();
+    let mut start = 0;
+    while start < run_keys.len() {
+        let mut end = start + 1;
+        while whole && end < run_keys.len() && run_keys[end] == run_keys[start] {
+            end += 1;
+        }
+        runs.push((run_keys[start], picked.slice_chunks(start..end)));
+        start = end;
+    }
+    runs
+}
+
+/// Does any query of the partition read the stream?
+pub(crate) fn entrance_of(partition: &Partition, stream: plan::StreamId) -> Option<usize> {
+    partition.entrances.iter().position(|e| e.stream == stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{Attribute, Schema, Type, Value};
+
+    fn runs(keys: &[Key], ends: &[u32], whole: bool) -> Vec<(Key, Vec<i64>, usize)> {
+        let schema = Schema {
+            name: "S".into(),
+            attributes: vec![Attribute {
+                name: "a".into(),
+                ty: Type::Long,
+            }],
+        };
+        let rows: Vec<_> = (0..keys.len() as i64)
+            .map(|v| (v, vec![Value::Long(v)]))
+            .collect();
+        let batch = Batch::from_rows(&schema, &rows, Chunks::Ends(ends.into()), 0);
+        let all: Vec<u32> = (0..keys.len() as u32).collect();
+        cut(&batch, &all, keys, whole)
+            .into_iter()
+            .map(|(key, batch)| {
+                let column = &batch.columns[0];
+                let values = (0..batch.len).filter_map(|r| column.value(r).to_long());
+                (key, values.collect(), batch.chunk_count())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn runs_end_where_the_key_or_the_chunk_does() {
+        assert_eq!(
+            runs(&[7, 7, 8, 7, 7], &[1, 5], false),
+            [
+                (7, vec![0], 1),
+                (7, vec![1], 1),
+                (8, vec![2], 1),
+                (7, vec![3, 4], 1)
+            ]
+        );
+        assert_eq!(
+            runs(&[7, 7, 8, 7, 7], &[1, 5], true),
+            [(7, vec![0, 1], 2), (8, vec![2], 1), (7, vec![3, 4], 1)]
+        );
+    }
+}

@@ -1,0 +1,487 @@
+//! What stands between a stream and the selector: handlers, a window, handlers behind it.
+//!
+//! Only attributes that are used behind the window, or by its arguments, go into it.
+
+use event::{Batch, Column, Schema, Type};
+use lang::plan::{self, From, Handler, QueryId};
+
+use super::stage::Stage;
+use super::{Broken, Step};
+use crate::alarm::{Alarms, OperatorId, Owner};
+use crate::component::{
+    Argument, Environment, Failure, Key, WindowContext, WindowOperator, WindowSetup,
+};
+use crate::emission::Emission;
+use crate::error::Error;
+use crate::expr::{Compiler, Expression, Inputs, Layout, ROW, argument, attributes_of};
+use crate::table::ConditionContext;
+
+pub(crate) struct Chain {
+    pub from: From,
+    before: Vec<Stage>,
+    window: Option<WindowStage>,
+    after: Vec<Stage>,
+    /// Types of the row that leaves the chain.
+    pub types: Vec<Type>,
+}
+
+struct WindowStage {
+    name: String,
+    operator: Box<dyn WindowOperator>,
+    id: OperatorId,
+    /// Attributes that go in, in order.
+    keep: Vec<usize>,
+    /// Arguments that are neither constants nor attributes, computed into columns behind those.
+    computed: Vec<Expression>,
+    types: Vec<Type>,
+}
+
+/// Of an app and a query, the place of a chain.
+pub(crate) struct Place<'a> {
+    pub query: QueryId,
+    pub side: u8,
+    pub expired_wanted: bool,
+    /// The other side of a join looks into the window.
+    pub is_searched: bool,
+    pub environment: &'a Environment,
+}
+
+/// Attributes of one input that are used.
+#[derive(Clone, Debug)]
+pub(crate) struct Used {
+    attributes: Vec<bool>,
+}
+
+impl Used {
+    pub fn new(attributes: usize) -> Used {
+        Used {
+            attributes: vec![false; attributes],
+        }
+    }
+
+    pub fn expr(&mut self, expr: &plan::Expr, input: plan::InputId) {
+        attributes_of(expr, &mut |i, attribute| {
+            if i == input
+                && let Some(used) = self.attributes.get_mut(attribute)
+            {
+                *used = true;
+            }
+        });
+    }
+
+    pub fn selector(&mut self, selector: &plan::Selector, input: plan::InputId) {
+        selector.items.iter().for_each(|(e, _)| self.expr(e, input));
+        selector.group_by.iter().for_each(|e| self.expr(e, input));
+        selector.having.iter().for_each(|e| self.expr(e, input));
+        selector
+            .order_by
+            .iter()
+            .for_each(|(e, _)| self.expr(e, input));
+    }
+}
+
+impl Chain {
+    /// The chain and the layout of the row that leaves it, for expressions that see it as `input`.
+    pub fn new(
+        single: &plan::Single,
+        input: plan::InputId,
+        used: &Used,
+        place: Place<'_>,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<(Chain, Layout), Error> {
+        let (mut chain, kept) = Self::parts(single, used, place, alarms, context)?;
+        let layout =
+            Layout::default().and_picked(input, ROW, 0, single.schema.attributes.len(), &kept);
+        chain.types = kept
+            .iter()
+            .map(|&a| {
+                single
+                    .schema
+                    .attributes
+                    .get(a)
+                    .map_or(Type::Object, |a| a.ty)
+            })
+            .collect();
+        Ok((chain, layout))
+    }
+
+    /// The chain and, for each column of the row that leaves it, its attribute; a column that holds
+    /// a window's argument has none (`usize::MAX`).
+    pub fn parts(
+        single: &plan::Single,
+        used: &Used,
+        place: Place<'_>,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<(Chain, Vec<usize>), Error> {
+        match single.from {
+            From::Stream(_) | From::Table(_) => {}
+            From::Window(_) | From::Aggregation(_) => {
+                let what = if matches!(single.from, From::Window(_)) {
+                    "a named window"
+                } else {
+                    "an aggregation"
+                };
+                return Err(Error::unsupported(what, lang::span::Span::default()));
+            }
+        }
+        let adds: usize = single
+            .handlers
+            .iter()
+            .map(|h| match h {
+                Handler::Function(call) => call.adds.len(),
+                Handler::Filter(_) | Handler::Window(_) => 0,
+            })
+            .sum();
+        let all = single.schema.attributes.len();
+        let mut width = all - adds;
+        let mut kept: Vec<usize> = (0..width).collect();
+        let mut chain = Chain {
+            from: single.from,
+            before: Vec::new(),
+            window: None,
+            after: Vec::new(),
+            types: Vec::new(),
+        };
+        for (at, handler) in single.handlers.iter().enumerate() {
+            if let Handler::Window(call) = handler
+                && chain.window.is_none()
+            {
+                let mut used = used.clone();
+                for later in &single.handlers[at + 1..] {
+                    match later {
+                        Handler::Filter(expr) => used.expr(expr, 0),
+                        Handler::Function(call) => {
+                            call.args.iter().for_each(|a| used.expr(a, 0));
+                            // `#log` prints the whole event.
+                            if call.name == "log" {
+                                used.attributes.fill(true);
+                            }
+                        }
+                        Handler::Window(_) => {}
+                    }
+                }
+                let (stage, columns) =
+                    WindowStage::new(call, single, &used, width, &place, alarms, context)?;
+                kept = columns;
+                chain.window = Some(stage);
+                continue;
+            }
+            let layout = Layout::default().and_picked(0, ROW, 0, all, &kept);
+            let stage = Stage::new(handler, &layout, context)?;
+            if let Handler::Function(call) = handler {
+                kept.extend(width..width + call.adds.len());
+                width += call.adds.len();
+            }
+            if chain.window.is_some() {
+                chain.after.push(stage);
+            } else {
+                chain.before.push(stage);
+            }
+        }
+        Ok((chain, kept))
+    }
+
+    pub fn has_window(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// EXPIRED rows leave the chain.
+    pub fn emits_expired(&self, expired_wanted: bool) -> bool {
+        // These build EXPIRED rows only where they are wanted; all others always do.
+        const BATCHES: [&str; 4] = ["lengthBatch", "timeBatch", "externalTimeBatch", "batch"];
+        self.window
+            .as_ref()
+            .is_some_and(|w| expired_wanted || !BATCHES.contains(&w.name.as_str()))
+    }
+
+    pub fn has_effects_before(&self) -> bool {
+        self.before.iter().any(Stage::has_effect)
+    }
+
+    /// A row may fail behind the window, which has taken it then.
+    pub fn is_late_fallible(&self) -> bool {
+        self.after.iter().any(|s| s.is_fallible() || s.has_effect())
+            || self.window.as_ref().is_some_and(|w| {
+                w.computed.iter().any(Expression::is_fallible) || w.name == "externalTime"
+            })
+    }
+
+    pub fn stages_mut(&mut self) -> impl Iterator<Item = &mut Stage> {
+        self.before.iter_mut().chain(self.after.iter_mut())
+    }
+
+    pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        let Some(window) = &mut self.window else {
+            return;
+        };
+        let mut deadlines = Vec::new();
+        let mut failures = Vec::new();
+        let mut context = WindowContext {
+            now: step.now,
+            wall: step.wall,
+            deadlines: &mut deadlines,
+            failures: &mut failures,
+        };
+        window.operator.start(key, &mut context);
+        window.notify(key, &deadlines, step);
+    }
+
+    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        if let Some(window) = &mut self.window {
+            window.operator.remove(key);
+            alarms.forget(window.id, key);
+        }
+    }
+
+    /// What a join finds in the window; `None` where there is none.
+    pub fn content(&self, key: Key) -> Option<Batch> {
+        self.window.as_ref().and_then(|w| w.operator.content(key))
+    }
+
+    /// The window and its number among the timed operators.
+    pub fn operator(&self) -> Option<(&str, &dyn WindowOperator, OperatorId)> {
+        let window = self.window.as_ref()?;
+        Some((&window.name, window.operator.as_ref(), window.id))
+    }
+
+    pub fn operator_mut(&mut self) -> Option<&mut Box<dyn WindowOperator>> {
+        self.window.as_mut().map(|w| &mut w.operator)
+    }
+
+    pub fn process(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let outputs = step.out.items.len();
+        let seed = *step.seed;
+        let is_retried = batch.chunk_count() > 1;
+        let mut rows = Some(batch);
+        for stage in &mut self.before {
+            let Some(batch) = rows else {
+                return Ok(None);
+            };
+            rows = match stage.run(batch, key, step) {
+                Ok(rows) => rows,
+                Err(broken) => {
+                    if is_retried {
+                        step.out.items.truncate(outputs);
+                        *step.seed = seed;
+                    }
+                    return Err(broken);
+                }
+            };
+        }
+        let Some(batch) = rows else {
+            return Ok(None);
+        };
+        match &mut self.window {
+            None => Ok(Some(batch)),
+            Some(window) => {
+                let rows = window.process(batch, key, step)?;
+                self.behind(rows, key, step)
+            }
+        }
+    }
+
+    pub fn alarm(
+        &mut self,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let Some(window) = &mut self.window else {
+            return Ok(None);
+        };
+        let rows = window.alarm(key, deadline, step)?;
+        self.behind(rows, key, step)
+    }
+
+    fn behind(
+        &mut self,
+        mut rows: Option<Batch>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        for stage in &mut self.after {
+            let Some(batch) = rows else {
+                return Ok(None);
+            };
+            rows = stage.run(batch, key, step)?;
+        }
+        Ok(rows)
+    }
+}
+
+impl WindowStage {
+    fn new(
+        call: &plan::WindowCall,
+        single: &plan::Single,
+        used: &Used,
+        width: usize,
+        place: &Place<'_>,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<(WindowStage, Vec<usize>), Error> {
+        let found = crate::window::WINDOWS
+            .iter()
+            .find(|w| w.spec().full_name() == call.name);
+        let window = found
+            .ok_or_else(|| Error::unsupported(format!("window '{}'", call.name), call.span))?;
+        let mut used = used.clone();
+        let is_plain = |e: &plan::Expr| {
+            matches!(
+                e.kind,
+                plan::ExprKind::Constant(_) | plan::ExprKind::Attribute { .. }
+            )
+        };
+        for arg in call.args.iter().filter(|a| is_plain(a)) {
+            used.expr(arg, 0);
+        }
+        let keep: Vec<usize> = (0..width).filter(|&a| used.attributes[a]).collect();
+        let mut attributes: Vec<event::Attribute> = keep
+            .iter()
+            .map(|&a| single.schema.attributes[a].clone())
+            .collect();
+        let mut columns = keep.clone();
+        let mut computed = Vec::new();
+        let mut args: Vec<Argument> = Vec::new();
+        let row = Layout::whole(0, ROW, width);
+        for (at, arg) in call.args.iter().enumerate() {
+            let mut known = argument(arg, &|_, attribute| {
+                keep.iter().position(|&k| k == attribute)
+            });
+            if !is_plain(arg) {
+                let mut sites = Vec::new();
+                let expression = Compiler {
+                    layout: row.clone(),
+                    sites: &mut sites,
+                    removes: false,
+                    tables: context,
+                }
+                .compile(arg)?;
+                if !sites.is_empty() {
+                    let what = "an aggregator or 'in' as argument of a window";
+                    return Err(Error::unsupported(what, arg.span));
+                }
+                known.attribute = Some(attributes.len());
+                attributes.push(event::Attribute {
+                    name: format!("{} argument {}", call.name, at + 1),
+                    ty: arg.ty,
+                });
+                columns.push(usize::MAX);
+                computed.push(expression);
+            }
+            args.push(known);
+        }
+        let types: Vec<Type> = attributes.iter().map(|a| a.ty).collect();
+        let schema = Schema {
+            name: single.schema.name.clone(),
+            attributes,
+        };
+        let operator = window
+            .bind(&WindowSetup {
+                args: &args,
+                schema: &schema,
+                expired_wanted: place.expired_wanted,
+                is_searched: place.is_searched,
+                environment: place.environment,
+            })
+            .map_err(|reason| Error::Refused {
+                kind: "window",
+                name: call.name.clone(),
+                reason: reason.0,
+                span: call.span,
+            })?;
+        let id = alarms.add_operator(Owner::Window {
+            query: place.query,
+            side: place.side,
+        });
+        let stage = WindowStage {
+            name: call.name.clone(),
+            operator,
+            id,
+            keep,
+            computed,
+            types,
+        };
+        Ok((stage, columns))
+    }
+
+    fn notify(&self, key: Key, deadlines: &[i64], step: &mut Step<'_>) {
+        for &deadline in deadlines {
+            step.alarms.notify(self.id, key, deadline, step.now);
+        }
+    }
+
+    fn process(
+        &mut self,
+        mut batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let mut failures: Vec<Failure> = Vec::new();
+        let computed: Vec<Column> = {
+            let inputs = Inputs::of(&batch.columns, batch.len);
+            let mut context = step.evaluation(&batch, &mut failures);
+            self.computed
+                .iter_mut()
+                .map(|e| e.column(&inputs, &mut context))
+                .collect()
+        };
+        self.check(failures)?;
+        batch.columns = self
+            .keep
+            .iter()
+            .map(|&c| batch.columns[c].clone())
+            .collect();
+        batch.columns.extend(computed);
+        self.run(key, step, |operator, context, out| {
+            operator.process(key, &batch, context, out);
+        })
+    }
+
+    fn alarm(
+        &mut self,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        self.run(key, step, |operator, context, out| {
+            operator.alarm(key, deadline, context, out);
+        })
+    }
+
+    fn run(
+        &mut self,
+        key: Key,
+        step: &mut Step<'_>,
+        call: impl FnOnce(&mut dyn WindowOperator, &mut WindowContext<'_>, &mut Emission),
+    ) -> Result<Option<Batch>, Broken> {
+        let (mut deadlines, mut failures) = (Vec::new(), Vec::new());
+        let mut emission = Emission::default();
+        let mut context = WindowContext {
+            now: step.now,
+            wall: step.wall,
+            deadlines: &mut deadlines,
+            failures: &mut failures,
+        };
+        call(self.operator.as_mut(), &mut context, &mut emission);
+        self.notify(key, &deadlines, step);
+        self.check(failures)?;
+        Ok(emission.finish(&self.types))
+    }
+
+    fn check(&self, failures: Vec<Failure>) -> Result<(), Broken> {
+        match failures.into_iter().min_by_key(|f| f.row) {
+            Some(failure) => {
+                let place = format!("window '{}'", self.name);
+                Err(Broken::at(place, failure.message))
+            }
+            None => Ok(()),
+        }
+    }
+}

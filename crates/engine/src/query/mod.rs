@@ -1,0 +1,423 @@
+//! A query: handlers, window or join, selector, rate limit and output.
+//!
+//! [`Query::process`] takes a batch of the stream it reads and gives back what goes into the
+//! stream it inserts into; tables it writes itself. The unit of failure is the chunk. A batch of
+//! several chunks that fails leaves everything as it was, and the caller sends it again chunk by
+//! chunk; where that cannot be promised, [`Query::wants_chunks`] asks for chunks from the start.
+
+mod chain;
+mod group;
+mod order;
+mod output;
+mod select;
+mod site;
+mod stage;
+
+pub(crate) use chain::{Chain, Place, Used};
+pub(crate) use group::{Interner, for_each_key};
+pub(crate) use output::Tables;
+
+use event::column::View;
+use event::{Batch, Clock, Schema, Type};
+use lang::ast::EventType;
+use lang::plan::{self, Plan, QueryId};
+
+use crate::alarm::{Alarms, OperatorId, Owner};
+use crate::component::{Environment, EvalContext, Failure, Key};
+use crate::error::Error;
+use crate::expr::{Expression, Layout, ROW};
+use crate::host::Host;
+use crate::join::Join;
+use crate::output::{Output, Outputs};
+use crate::rate::Limiter;
+use crate::table::{ConditionContext, TableWrite};
+use select::{Selected, Selector};
+
+/// What a query may use while a step runs.
+pub(crate) struct Step<'a> {
+    /// Application clock.
+    pub now: i64,
+    pub wall: i64,
+    pub environment: &'a Environment,
+    pub seed: &'a mut u64,
+    pub tables: &'a mut Tables,
+    pub alarms: &'a mut Alarms,
+    pub host: &'a mut dyn Host,
+    pub out: &'a mut Outputs,
+}
+
+impl Step<'_> {
+    fn evaluation<'b>(
+        &'b mut self,
+        batch: &'b Batch,
+        failures: &'b mut Vec<Failure>,
+    ) -> EvalContext<'b> {
+        EvalContext::new(
+            self.now,
+            self.wall,
+            &batch.times,
+            self.environment,
+            self.seed,
+            failures,
+        )
+    }
+}
+
+/// Where and why a chunk failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Broken {
+    pub place: String,
+    pub cause: String,
+}
+
+impl Broken {
+    pub fn at(place: String, cause: String) -> Broken {
+        Broken { place, cause }
+    }
+}
+
+pub(crate) struct Query {
+    pub id: QueryId,
+    pub name: String,
+    pub partition: Option<plan::PartitionId>,
+    input: Input,
+    pub selector: Selector,
+    pub limiter: Option<Limiter>,
+    limiter_operator: Option<OperatorId>,
+    pub output: plan::Output,
+    write: Option<TableWrite>,
+    is_observed: bool,
+    /// An expression asks for the clock, of which a batch may carry several.
+    reads_clock: bool,
+    /// A column has held values of another type than declared: whatever comes may fail late.
+    has_seen_mixed: bool,
+}
+
+enum Input {
+    Single(Chain),
+    Join(Box<Join>),
+}
+
+impl Query {
+    pub fn new(
+        id: QueryId,
+        plan: &Plan,
+        is_observed: bool,
+        environment: &Environment,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<Query, Error> {
+        let query = &plan.queries[id];
+        let expired_wanted = query.events != EventType::Current;
+        let (input, layout, removes) = match &query.input {
+            plan::Input::Single(single) => {
+                let mut used = chain::Used::new(single.schema.attributes.len());
+                used.selector(&query.selector, 0);
+                let (chain, layout) = Chain::new(
+                    single,
+                    0,
+                    &used,
+                    chain::Place {
+                        query: id,
+                        side: 0,
+                        expired_wanted,
+                        is_searched: false,
+                        environment,
+                    },
+                    alarms,
+                    context,
+                )?;
+                let removes = chain.emits_expired(expired_wanted);
+                (Input::Single(chain), layout, removes)
+            }
+            plan::Input::Join(join) => {
+                let (join, layout) = Join::new(
+                    join,
+                    &query.selector,
+                    id,
+                    expired_wanted,
+                    environment,
+                    alarms,
+                    context,
+                )?;
+                let removes = join.emits_expired(expired_wanted);
+                (Input::Join(Box::new(join)), layout, removes)
+            }
+            plan::Input::Pattern(_) => {
+                return Err(Error::unsupported("a pattern or sequence", query.span));
+            }
+        };
+        let selector = Selector::new(&query.selector, &layout, query.events, removes, context)?;
+        let width = query.selector.items.len();
+        let write = TableWrite::new(&query.output, width, context)?;
+        if let plan::Output::Window(_) = query.output {
+            return Err(Error::unsupported("a named window", query.span));
+        }
+        let limiter = query
+            .rate
+            .map(|rate| Limiter::new(rate, !query.selector.group_by.is_empty(), query.span))
+            .transpose()?;
+        let limiter_operator = limiter
+            .as_ref()
+            .filter(|l| l.is_timed())
+            .map(|_| alarms.add_operator(Owner::Limiter { query: id }));
+        Ok(Query {
+            id,
+            name: query.name.clone(),
+            partition: query.partition,
+            input,
+            selector,
+            limiter,
+            limiter_operator,
+            output: query.output.clone(),
+            write,
+            is_observed,
+            reads_clock: reads_clock(query),
+            has_seen_mixed: false,
+        })
+    }
+
+    pub fn chains(&self) -> impl Iterator<Item = &Chain> {
+        match &self.input {
+            Input::Single(chain) => [Some(chain), None],
+            Input::Join(join) => [Some(&join.sides[0]), Some(&join.sides[1])],
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    pub fn chains_mut(&mut self) -> impl Iterator<Item = &mut Chain> {
+        match &mut self.input {
+            Input::Single(chain) => [Some(chain), None],
+            Input::Join(join) => {
+                let [left, right] = &mut join.sides;
+                [Some(left), Some(right)]
+            }
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// The two sides of the query read one stream.
+    pub fn is_self_join(&self) -> bool {
+        matches!(&self.input, Input::Join(join) if join.is_self_join())
+    }
+
+    /// Must this batch come chunk by chunk?
+    pub fn wants_chunks(&mut self, batch: &Batch, schema: &Schema, tables: &Tables) -> bool {
+        let is_mixed = batch
+            .columns
+            .iter()
+            .zip(&schema.attributes)
+            .any(|(c, a)| a.ty != Type::Object && matches!(c.view(), View::Any(_)));
+        self.has_seen_mixed |= is_mixed;
+        if self.has_seen_mixed || self.reads_clock && matches!(batch.clock, Clock::PerChunk(_)) {
+            return true;
+        }
+        let late = match &self.input {
+            Input::Single(chain) => {
+                chain.has_effects_before()
+                    || self.selector.is_late_fallible()
+                    || chain.has_window()
+                        && (chain.is_late_fallible() || self.selector.is_fallible())
+            }
+            Input::Join(join) => {
+                join.sides.iter().any(Chain::has_effects_before)
+                    || join.is_late_fallible()
+                    || self.selector.is_fallible()
+            }
+        };
+        late || self.limiter.is_some()
+            || self
+                .write
+                .as_ref()
+                .is_some_and(|w| w.is_fallible() || tables.is_waited_for(w))
+    }
+
+    /// The state of a partition key begins; key 0 when the app starts.
+    pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        for chain in self.chains_mut() {
+            chain.start(key, step);
+        }
+        if let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator)
+            && let Some(deadline) = limiter.start(key, step.wall)
+        {
+            step.alarms.notify(operator, key, deadline, step.wall);
+        }
+    }
+
+    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        for chain in self.chains_mut() {
+            chain.remove(key, alarms);
+        }
+        self.selector.remove(key);
+        if let Some(limiter) = &mut self.limiter {
+            limiter.remove(key);
+        }
+        if let Some(operator) = self.limiter_operator {
+            alarms.forget(operator, key);
+        }
+    }
+
+    pub fn process(
+        &mut self,
+        batch: Batch,
+        side: u8,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = match &mut self.input {
+            Input::Single(chain) => chain.process(batch, key, step)?,
+            Input::Join(join) => join.process(batch, side, key, step)?,
+        };
+        self.select(rows, key, step)
+    }
+
+    /// A deadline of a window is due.
+    pub fn alarm(
+        &mut self,
+        side: u8,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = match &mut self.input {
+            Input::Single(chain) => chain.alarm(key, deadline, step)?,
+            Input::Join(join) => join.alarm(side, key, deadline, step)?,
+        };
+        self.select(rows, key, step)
+    }
+
+    /// A deadline of the rate limiter is due.
+    pub fn limit_alarm(
+        &mut self,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator) else {
+            return Ok(None);
+        };
+        let (rows, next) = limiter.alarm(key, deadline, step.now);
+        step.alarms.notify(operator, key, next, step.wall);
+        match rows {
+            Some(batch) => self.emit(batch, step),
+            None => Ok(None),
+        }
+    }
+
+    fn select(
+        &mut self,
+        rows: Option<Batch>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let Some(rows) = rows else {
+            return Ok(None);
+        };
+        let Some(selected) = self.selector.select(&rows, key, step)? else {
+            return Ok(None);
+        };
+        let Some(limiter) = &mut self.limiter else {
+            return self.emit(selected.batch, step);
+        };
+        let Selected { batch, groups } = selected;
+        let names = groups.map(|groups| {
+            let name = |g: u32| self.selector.groups.name(g).map_or("", |(_, text)| text);
+            groups.into_iter().map(|g| Box::from(name(g))).collect()
+        });
+        match limiter.process(batch, names, key, step.now) {
+            Some(batch) => self.emit(batch, step),
+            None => Ok(None),
+        }
+    }
+
+    /// To callbacks, then to the table, or back to the caller for the stream.
+    fn emit(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        if self.is_observed {
+            step.out.items.push(Output::Callback {
+                query: self.id,
+                batch: batch.clone(),
+            });
+        }
+        let Some(batch) = output::delivered(batch) else {
+            return Ok(None);
+        };
+        match &mut self.write {
+            Some(write) => {
+                output::write(write, &batch, self.id, step)?;
+                Ok(None)
+            }
+            None => Ok(Some(batch)),
+        }
+    }
+
+    /// All expressions in a fixed order, for the saved state of their call sites.
+    pub fn expressions(&mut self, visit: &mut dyn FnMut(&mut Expression)) {
+        for chain in self.chains_mut() {
+            for stage in chain.stages_mut() {
+                stage.expressions().into_iter().for_each(&mut *visit);
+            }
+        }
+        self.selector.expressions().for_each(visit);
+    }
+}
+
+/// Does an expression of the query ask for the clock?
+fn reads_clock(query: &plan::Query) -> bool {
+    let mut found = false;
+    let mut look = |name: &str| {
+        found |= name == "currentTimeMillis" || name.starts_with("time:");
+    };
+    let select = &query.selector;
+    for (expr, _) in &select.items {
+        calls_of(expr, &mut look);
+    }
+    if let Some(having) = &select.having {
+        calls_of(having, &mut look);
+    }
+    let singles: Vec<&plan::Single> = match &query.input {
+        plan::Input::Single(single) => vec![single],
+        plan::Input::Join(join) => vec![&join.left, &join.right],
+        plan::Input::Pattern(_) => Vec::new(),
+    };
+    for handler in singles.iter().flat_map(|s| &s.handlers) {
+        match handler {
+            plan::Handler::Filter(expr) => calls_of(expr, &mut look),
+            plan::Handler::Function(call) => {
+                call.args.iter().for_each(|a| calls_of(a, &mut look));
+            }
+            plan::Handler::Window(_) => {}
+        }
+    }
+    found
+}
+
+fn calls_of(expr: &plan::Expr, look: &mut dyn FnMut(&str)) {
+    match &expr.kind {
+        plan::ExprKind::Call { name, args, .. } => {
+            look(name);
+            args.iter().for_each(|a| calls_of(a, look));
+        }
+        plan::ExprKind::Script { args, .. } | plan::ExprKind::Aggregate { args, .. } => {
+            args.iter().for_each(|a| calls_of(a, look));
+        }
+        plan::ExprKind::Arithmetic(_, a, b)
+        | plan::ExprKind::Compare(_, a, b)
+        | plan::ExprKind::And(a, b)
+        | plan::ExprKind::Or(a, b) => {
+            calls_of(a, look);
+            calls_of(b, look);
+        }
+        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => calls_of(a, look),
+        plan::ExprKind::In { condition, .. } => calls_of(condition, look),
+        plan::ExprKind::Constant(_)
+        | plan::ExprKind::Attribute { .. }
+        | plan::ExprKind::IsNoEvent { .. } => {}
+    }
+}
+
+/// The row of a query without handlers that change it.
+pub(crate) fn plain_layout(schema: &Schema) -> Layout {
+    Layout::whole(0, ROW, schema.attributes.len())
+}

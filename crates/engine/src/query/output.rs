@@ -1,0 +1,176 @@
+//! Where a query's rows go.
+
+use event::{Batch, Chunks, Clock};
+use lang::plan::{QueryId, TableId};
+use lang::store::Operation;
+
+use super::{Broken, Step};
+use crate::component::EvalContext;
+use crate::output::{Output, Rejected};
+use crate::table::{Table, TableWrite};
+
+/// The tables of an app.
+pub(crate) struct Tables {
+    /// `None` for an external one.
+    tables: Vec<Option<Table>>,
+    pub operations: Vec<Operation>,
+    /// A query reads the table, so that writes are done before the step goes on.
+    is_read: Vec<bool>,
+    /// Rows inserted, updated and deleted by the host.
+    pub written: Vec<crate::host::Written>,
+}
+
+impl Tables {
+    pub fn new(
+        definitions: &[lang::plan::Table],
+        operations: Vec<Operation>,
+        is_read: Vec<bool>,
+    ) -> Tables {
+        Tables {
+            tables: definitions
+                .iter()
+                .map(|t| t.store.is_none().then(|| Table::new(t)))
+                .collect(),
+            written: vec![crate::host::Written::default(); definitions.len()],
+            operations,
+            is_read,
+        }
+    }
+
+    /// The write is done by the host before the step goes on.
+    pub fn is_waited_for(&self, write: &TableWrite) -> bool {
+        self.tables[write.table].is_none() && self.is_read[write.table]
+    }
+
+    pub fn memory(&self, table: TableId) -> &Table {
+        self.tables[table]
+            .as_ref()
+            .expect("conditions in memory are made for tables in memory alone")
+    }
+
+    fn memory_mut(&mut self, table: TableId) -> &mut Table {
+        self.tables[table]
+            .as_mut()
+            .expect("writes in memory are made for tables in memory alone")
+    }
+
+    pub fn in_memory(&self) -> impl Iterator<Item = (TableId, &Table)> {
+        let all = self.tables.iter().enumerate();
+        all.filter_map(|(id, table)| Some((id, table.as_ref()?)))
+    }
+
+    pub fn replace(&mut self, table: TableId, with: Table) {
+        self.tables[table] = Some(with);
+    }
+}
+
+/// What leaves a query as events: all CURRENT, chunks without rows gone.
+pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
+    batch.expired = None;
+    batch.inner = None;
+    if batch.resets.take().is_none() {
+        return (batch.len > 0).then_some(batch);
+    }
+    if batch.len == 0 {
+        return None;
+    }
+    if let Chunks::Ends(ends) = &batch.chunks {
+        let mut kept = Vec::with_capacity(ends.len());
+        let mut clocks = Vec::with_capacity(ends.len());
+        let mut last = 0;
+        for (chunk, &end) in ends.iter().enumerate() {
+            if end > last {
+                kept.push(end);
+                clocks.push(batch.clock_at(chunk));
+            }
+            last = end;
+        }
+        if let Clock::PerChunk(_) = batch.clock {
+            batch.clock = Clock::PerChunk(clocks.into());
+        }
+        batch.chunks = Chunks::Ends(kept.into());
+    }
+    Some(batch)
+}
+
+/// Writes to a table, chunk by chunk.
+pub(super) fn write(
+    write: &mut TableWrite,
+    batch: &Batch,
+    query: QueryId,
+    step: &mut Step<'_>,
+) -> Result<(), Broken> {
+    let place = || "output to a table".to_owned();
+    let mut failures = Vec::new();
+    let mut context = EvalContext::new(
+        step.now,
+        step.wall,
+        &batch.times,
+        step.environment,
+        step.seed,
+        &mut failures,
+    );
+    if let Some(external) = write.external_write(batch, &mut context) {
+        if let Some(failure) = failures.into_iter().next() {
+            return Err(Broken::at(place(), failure.message));
+        }
+        let columns = external.parameters;
+        if !step.tables.is_read[write.table] {
+            let batch = Batch {
+                columns,
+                ..batch.clone()
+            };
+            step.out.items.push(Output::Write {
+                operation: external.operation,
+                table: write.table,
+                batch,
+            });
+            return Ok(());
+        }
+        let written = step.host.write(external.operation, &columns, batch.len);
+        return match written {
+            Ok(written) => {
+                let total = &mut step.tables.written[write.table];
+                total.inserted += written.inserted;
+                total.updated += written.updated;
+                total.deleted += written.deleted;
+                Ok(())
+            }
+            Err(error) => Err(Broken::at(place(), error.message)),
+        };
+    }
+    let mut duplicates = Vec::new();
+    let table = step.tables.memory_mut(write.table);
+    for chunk in 0..batch.chunk_count() {
+        write.apply(
+            table,
+            batch,
+            batch.chunk(chunk),
+            &mut context,
+            &mut duplicates,
+        );
+    }
+    for duplicate in duplicates {
+        let rows = batch
+            .columns
+            .iter()
+            .map(|c| c.slice(duplicate.row, 1))
+            .collect();
+        let time = event::Times::Same(batch.times.at(duplicate.row));
+        step.out.items.push(Output::Rejected(Rejected {
+            stream: None,
+            query,
+            place: place(),
+            cause: format!(
+                "a row with primary key '{}' is there already",
+                duplicate.key
+            ),
+            rows: Batch::new(rows, 1, time, Chunks::One, step.now),
+            is_kept: false,
+        }));
+    }
+    match failures.into_iter().next() {
+        Some(failure) => Err(Broken::at(place(), failure.message)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,698 @@
+//! The selector: attributes, aggregates, groups, `having`, `order by`, `limit` and `offset`.
+//!
+//! Works on whole batches. Expressions that depend on rows alone are computed first: if one fails,
+//! no aggregator has moved yet, and the chunk is gone through row by row up to the failing one, as
+//! Siddhi's `QuerySelector` would have.
+
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Type};
+use lang::ast::EventType;
+use lang::plan;
+
+use super::group::{self, Interner};
+use super::order;
+use super::site::{self, SiteRows};
+use super::{Broken, Step};
+use crate::component::{Failure, Group, Groups, Key};
+use crate::error::Error;
+use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, Site};
+use crate::table::ConditionContext;
+
+pub(crate) struct Selector {
+    pub sites: Vec<Site>,
+    /// For each site the item that holds it.
+    site_items: Vec<usize>,
+    pub items: Vec<Expression>,
+    names: Vec<String>,
+    group_by: Vec<Expression>,
+    pub groups: Interner,
+    having: Option<Having>,
+    order_by: Vec<(Expression, bool)>,
+    limit: Option<u64>,
+    offset: Option<u64>,
+    has_aggregator: bool,
+    events: EventType,
+    /// An item may fail after its aggregator has moved.
+    is_late_fallible: bool,
+    seen: Seen,
+}
+
+struct Having {
+    sites: Vec<Site>,
+    condition: Expression,
+}
+
+/// What a query emits for a batch.
+pub(crate) struct Selected {
+    /// Chunks are those of delivery; RESETs remain in chunks whose rows left.
+    pub batch: Batch,
+    /// For each row its group, where the query has groups.
+    pub groups: Option<Vec<Group>>,
+}
+
+impl Selector {
+    /// `row` is the layout of the input rows; `removes`: EXPIRED rows will arrive.
+    pub fn new(
+        selector: &plan::Selector,
+        row: &Layout,
+        events: EventType,
+        removes: bool,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<Selector, Error> {
+        let mut sites = Vec::new();
+        let mut site_items = Vec::new();
+        let mut items = Vec::new();
+        for (at, (expr, _)) in selector.items.iter().enumerate() {
+            let mut compiler = Compiler {
+                layout: row.clone(),
+                sites: &mut sites,
+                removes,
+                tables: context,
+            };
+            items.push(compiler.compile(expr)?);
+            site_items.resize(sites.len(), at);
+        }
+        let width = items.len();
+        let outputs = row.clone().and_whole(plan::OUTPUT, OTHER, width);
+        let mut having_sites = Vec::new();
+        let mut compiler = Compiler {
+            layout: outputs,
+            sites: &mut having_sites,
+            removes,
+            tables: context,
+        };
+        let having = selector
+            .having
+            .as_ref()
+            .map(|expr| compiler.compile(expr))
+            .transpose()?;
+        let order_by = selector
+            .order_by
+            .iter()
+            .map(|(expr, descending)| Ok((compiler.compile(expr)?, *descending)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mut no_sites = Vec::new();
+        let group_by = Compiler {
+            layout: row.clone(),
+            sites: &mut no_sites,
+            removes,
+            tables: context,
+        }
+        .expressions(&selector.group_by)?;
+        let is_late_fallible = items
+            .iter()
+            .any(|item| item.is_fallible() && item.uses.iter().any(|s| s.part == COMPUTED))
+            || selector
+                .items
+                .iter()
+                .any(|(expr, _)| has_fallible_aggregator(expr));
+        Ok(Selector {
+            sites,
+            site_items,
+            items,
+            names: selector
+                .items
+                .iter()
+                .map(|(_, name)| name.clone())
+                .collect(),
+            group_by,
+            groups: Interner::default(),
+            having: having.map(|condition| Having {
+                sites: having_sites,
+                condition,
+            }),
+            order_by,
+            limit: selector.limit,
+            offset: selector.offset,
+            has_aggregator: selector.has_aggregator,
+            events,
+            is_late_fallible,
+            seen: Seen::default(),
+        })
+    }
+
+    pub fn is_fallible(&self) -> bool {
+        self.is_late_fallible
+            || self.items.iter().any(Expression::is_fallible)
+            || self.sites.iter().any(|s| match s {
+                Site::Aggregate(a) => a.args.iter().any(Expression::is_fallible),
+                Site::Probe(_) | Site::Effect(_) => true,
+            })
+            || self
+                .having
+                .as_ref()
+                .is_some_and(|h| h.condition.is_fallible())
+    }
+
+    /// A failure would find aggregators moved too far: such a batch comes chunk by chunk.
+    pub fn is_late_fallible(&self) -> bool {
+        self.is_late_fallible
+            || self
+                .having
+                .as_ref()
+                .is_some_and(|h| h.condition.is_fallible() || !h.sites.is_empty())
+                && self.has_aggregator
+            || self.sites.iter().any(|s| matches!(s, Site::Effect(_)))
+    }
+
+    pub fn all_sites(&mut self) -> impl Iterator<Item = &mut Site> {
+        let having = self.having.iter_mut().flat_map(|h| h.sites.iter_mut());
+        self.sites.iter_mut().chain(having)
+    }
+
+    pub fn expressions(&mut self) -> impl Iterator<Item = &mut Expression> {
+        self.items
+            .iter_mut()
+            .chain(self.group_by.iter_mut())
+            .chain(self.having.iter_mut().map(|h| &mut h.condition))
+            .chain(self.order_by.iter_mut().map(|(e, _)| e))
+    }
+
+    /// Passes rows through unchanged but for the choice of attributes.
+    fn is_plain(&self) -> bool {
+        !self.has_aggregator
+            && self.group_by.is_empty()
+            && self.having.is_none()
+            && self.order_by.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+    }
+
+    pub fn select(
+        &mut self,
+        batch: &Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let groups = self.group_numbers(batch, key, step);
+        let row_groups = match &groups {
+            Some(groups) => Groups::PerRow(groups),
+            None => Groups::One(self.only_group(key)),
+        };
+        let reset_groups: Vec<Group> = match &batch.resets {
+            Some(_) if !self.sites.is_empty() => self.groups.of_key(key).collect(),
+            _ => Vec::new(),
+        };
+        let rows = SiteRows {
+            batch,
+            groups: row_groups,
+            reset_groups: &reset_groups,
+        };
+        let columns = self.attributes(&rows, step)?;
+        let result = self.finish(batch, &columns, groups.as_deref(), &rows, step);
+        self.give_back(batch, groups.as_deref(), key);
+        result
+    }
+
+    /// Without `group by` all rows of a partition key are one group.
+    fn only_group(&mut self, key: Key) -> Group {
+        if self.has_aggregator {
+            self.groups.intern(key, "")
+        } else {
+            0
+        }
+    }
+
+    fn group_numbers(
+        &mut self,
+        batch: &Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Option<Vec<Group>> {
+        if self.group_by.is_empty() {
+            return None;
+        }
+        let mut ignored = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut context = step.evaluation(batch, &mut ignored);
+        let columns: Vec<Column> = self
+            .group_by
+            .iter_mut()
+            .map(|e| e.column(&inputs, &mut context))
+            .collect();
+        let mut numbers = Vec::with_capacity(batch.len);
+        let groups = &mut self.groups;
+        group::for_each_key(&columns, batch.len, |_, text| {
+            numbers.push(groups.intern(key, text));
+        });
+        Some(numbers)
+    }
+
+    fn attributes(
+        &mut self,
+        rows: &SiteRows<'_>,
+        step: &mut Step<'_>,
+    ) -> Result<Vec<Column>, Broken> {
+        let batch = rows.batch;
+        if self.is_late_fallible && !self.sites.is_empty() {
+            return self.attributes_by_row(rows, step);
+        }
+        let mut failures = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        // First whatever sees rows alone; nothing has moved if it fails.
+        let mut early: Vec<Option<Column>> = Vec::with_capacity(self.items.len());
+        for item in &mut self.items {
+            let is_early = item.uses.iter().all(|s| s.part != COMPUTED);
+            let mut context = step.evaluation(batch, &mut failures);
+            early.push(is_early.then(|| item.column(&inputs, &mut context)));
+        }
+        if !self.sites.is_empty() {
+            for site in &mut self.sites {
+                if let Site::Aggregate(site) = site {
+                    let mut context = step.evaluation(batch, &mut failures);
+                    let row_only = site
+                        .args
+                        .iter_mut()
+                        .filter(|a| a.is_fallible() && a.uses.iter().all(|s| s.part != COMPUTED));
+                    for arg in row_only {
+                        arg.evaluate(&inputs, &mut context);
+                    }
+                }
+            }
+        }
+        if let Some(first) = failures.iter().min_by_key(|f| f.row) {
+            if batch.chunk_count() > 1 || self.sites.is_empty() {
+                return Err(self.broken(first));
+            }
+            return self.attributes_by_row(rows, step);
+        }
+        let computed = site::compute(&mut self.sites, rows, step, &mut failures);
+        let inputs = inputs.with(COMPUTED, &computed);
+        let mut columns = Vec::with_capacity(self.items.len());
+        for (item, early) in self.items.iter_mut().zip(early) {
+            let mut context = step.evaluation(batch, &mut failures);
+            columns.push(early.unwrap_or_else(|| item.column(&inputs, &mut context)));
+        }
+        match failures.iter().min_by_key(|f| f.row) {
+            Some(first) => Err(self.broken(first)),
+            None => Ok(columns),
+        }
+    }
+
+    fn broken(&self, failure: &Failure) -> Broken {
+        Broken::at("select".to_owned(), failure.message.clone())
+    }
+
+    /// One row after the other, one item after the other, up to the first that fails.
+    fn attributes_by_row(
+        &mut self,
+        rows: &SiteRows<'_>,
+        step: &mut Step<'_>,
+    ) -> Result<Vec<Column>, Broken> {
+        let whole = rows.batch;
+        let mut builders: Vec<ColumnBuilder> = self
+            .items
+            .iter()
+            .map(|i| ColumnBuilder::with_capacity(i.ty, whole.len))
+            .collect();
+        let resets: &[Reset] = whole.resets.as_deref().unwrap_or(&[]);
+        let mut next_reset = 0;
+        for row in 0..=whole.len {
+            while next_reset < resets.len() && resets[next_reset].row as usize == row {
+                next_reset += 1;
+                self.clear(rows.reset_groups);
+            }
+            if row == whole.len {
+                break;
+            }
+            let batch = one_row(whole, row);
+            let one = SiteRows {
+                batch: &batch,
+                groups: match rows.groups {
+                    Groups::One(group) => Groups::One(group),
+                    Groups::PerRow(groups) => Groups::One(groups[row]),
+                },
+                reset_groups: &[],
+            };
+            let mut computed: Vec<Column> = Vec::with_capacity(self.sites.len());
+            for (at, item) in self.items.iter_mut().enumerate() {
+                let mut failures = Vec::new();
+                while computed.len() < self.sites.len() && self.site_items[computed.len()] == at {
+                    let site = &mut self.sites[computed.len()];
+                    let column = site::compute_one(site, &computed, &one, step, &mut failures);
+                    computed.push(column);
+                }
+                if failures.is_empty() {
+                    let inputs = Inputs::of(&batch.columns, 1).with(COMPUTED, &computed);
+                    let mut context = step.evaluation(&batch, &mut failures);
+                    builders[at].push(&item.evaluate(&inputs, &mut context).value(0));
+                }
+                if let Some(failure) = failures.into_iter().next() {
+                    let place = format!("select item '{}'", self.names[at]);
+                    return Err(Broken::at(place, failure.message));
+                }
+            }
+        }
+        Ok(builders.into_iter().map(ColumnBuilder::finish).collect())
+    }
+
+    fn clear(&mut self, groups: &[Group]) {
+        for site in &mut self.sites {
+            if let Site::Aggregate(site) = site {
+                groups.iter().for_each(|&g| site.aggregate.clear(g));
+            }
+        }
+    }
+
+    fn finish(
+        &mut self,
+        batch: &Batch,
+        columns: &[Column],
+        groups: Option<&[Group]>,
+        rows: &SiteRows<'_>,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let takes_all = match (self.events, &batch.expired) {
+            (EventType::All, _) | (EventType::Current, None) => true,
+            (EventType::Expired, _) | (EventType::Current, Some(_)) => false,
+        };
+        if self.is_plain() && takes_all {
+            return Ok(Some(Selected {
+                batch: Batch {
+                    columns: columns.to_vec(),
+                    inner: None,
+                    ..batch.clone()
+                },
+                groups: None,
+            }));
+        }
+        let mut keep: Vec<bool> = match self.events {
+            EventType::All => vec![true; batch.len],
+            EventType::Current => (0..batch.len).map(|r| !batch.is_expired(r)).collect(),
+            EventType::Expired => (0..batch.len).map(|r| batch.is_expired(r)).collect(),
+        };
+        if let Some(having) = &mut self.having {
+            let mut failures = Vec::new();
+            let computed = site::compute(&mut having.sites, rows, step, &mut failures);
+            let inputs = Inputs::of(&batch.columns, batch.len)
+                .with(OTHER, columns)
+                .with(COMPUTED, &computed);
+            let mut context = step.evaluation(batch, &mut failures);
+            let passes = having.condition.mask(&inputs, &mut context);
+            if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
+                return Err(Broken::at("having".to_owned(), failure.message));
+            }
+            keep.iter_mut().zip(passes).for_each(|(k, p)| *k &= p);
+        }
+        let keys = self.order_keys(batch, columns, step);
+        Ok(self.reduce(batch, columns, groups, &keep, &keys))
+    }
+
+    fn order_keys(
+        &mut self,
+        batch: &Batch,
+        columns: &[Column],
+        step: &mut Step<'_>,
+    ) -> Vec<(Column, bool)> {
+        let mut ignored = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len).with(OTHER, columns);
+        let mut context = step.evaluation(batch, &mut ignored);
+        self.order_by
+            .iter_mut()
+            .map(|(e, descending)| (e.column(&inputs, &mut context), *descending))
+            .collect()
+    }
+
+    /// From the rows that passed to those that leave, inner chunk by inner chunk.
+    fn reduce(
+        &mut self,
+        batch: &Batch,
+        columns: &[Column],
+        groups: Option<&[Group]>,
+        keep: &[bool],
+        keys: &[(Column, bool)],
+    ) -> Option<Selected> {
+        let mut picked: Vec<u32> = Vec::with_capacity(batch.len);
+        let mut out = OutChunks::default();
+        let mut inner_end = 0;
+        let mut rows = Vec::new();
+        for chunk in 0..batch.chunk_count() {
+            let range = batch.chunk(chunk);
+            let mut start = range.start;
+            let mut is_first = true;
+            while start < range.end || is_first {
+                is_first = false;
+                let end = match &batch.inner {
+                    None => range.end,
+                    Some(inner) => {
+                        while inner_end < inner.len() && inner[inner_end] as usize <= start {
+                            inner_end += 1;
+                        }
+                        inner
+                            .get(inner_end)
+                            .map_or(range.end, |&e| (e as usize).min(range.end))
+                    }
+                };
+                rows.clear();
+                self.survivors(start..end, groups, keep, &mut rows);
+                if !keys.is_empty() {
+                    order::sort(&mut rows, keys, batch);
+                }
+                order::offset_and_limit(&mut rows, self.offset, self.limit, batch);
+                picked.extend_from_slice(&rows);
+                start = end.max(start + 1);
+            }
+            let keeps_resets = !self.has_aggregator && groups.is_none();
+            out.end(batch, chunk, picked.len() as u32, keeps_resets);
+        }
+        let batch = out.batch(batch, columns, &picked)?;
+        let groups = groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect());
+        Some(Selected { batch, groups })
+    }
+
+    /// All rows that passed; with an aggregator the last; with groups the last of each, in the
+    /// order in which the groups first appear.
+    fn survivors(
+        &mut self,
+        range: std::ops::Range<usize>,
+        groups: Option<&[Group]>,
+        keep: &[bool],
+        rows: &mut Vec<u32>,
+    ) {
+        let passed = range.filter(|&r| keep[r]).map(|r| r as u32);
+        match groups {
+            None if self.has_aggregator => rows.extend(passed.last()),
+            None => rows.extend(passed),
+            Some(groups) => {
+                self.seen.begin(self.groups.width());
+                for row in passed {
+                    match self.seen.place(groups[row as usize], rows.len() as u32) {
+                        Some(place) => rows[place as usize] = row,
+                        None => rows.push(row),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Numbers of groups of which nothing is left.
+    fn give_back(&mut self, batch: &Batch, groups: Option<&[Group]>, key: Key) {
+        let Some(numbers) = groups else {
+            return;
+        };
+        if !self.sites.iter().any(|s| matches!(s, Site::Aggregate(_))) {
+            // Without aggregators a group lives for one chunk.
+            return self.groups.clear();
+        }
+        let mut candidates: Vec<Group> = if batch.resets.is_some() {
+            self.groups.of_key(key).collect()
+        } else if let Some(expired) = &batch.expired {
+            let rows = numbers.iter().zip(expired.iter());
+            rows.filter(|(_, e)| **e).map(|(&g, _)| g).collect()
+        } else {
+            return;
+        };
+        candidates.sort_unstable();
+        candidates.dedup();
+        for group in candidates {
+            let is_empty = self.sites.iter().all(|site| match site {
+                Site::Aggregate(site) => site.aggregate.is_empty(group),
+                Site::Probe(_) | Site::Effect(_) => true,
+            });
+            if is_empty {
+                self.forget(group);
+            }
+        }
+    }
+
+    fn forget(&mut self, group: Group) {
+        self.clear(&[group]);
+        self.groups.give_back(group);
+    }
+
+    /// A partition key is gone.
+    pub fn remove(&mut self, key: Key) {
+        let all: Vec<Group> = self.groups.of_key(key).collect();
+        all.into_iter().for_each(|g| self.forget(g));
+    }
+
+    pub fn types(&self) -> Vec<Type> {
+        self.items.iter().map(|i| i.ty).collect()
+    }
+}
+
+/// Aggregators that fail on a null or on a value of another kind.
+fn has_fallible_aggregator(expr: &plan::Expr) -> bool {
+    const SURE: [&str; 9] = [
+        "sum",
+        "count",
+        "avg",
+        "min",
+        "max",
+        "minForever",
+        "maxForever",
+        "stdDev",
+        "distinctCount",
+    ];
+    match &expr.kind {
+        plan::ExprKind::Aggregate { name, .. } => !SURE.contains(&name.as_str()),
+        plan::ExprKind::Arithmetic(_, a, b)
+        | plan::ExprKind::Compare(_, a, b)
+        | plan::ExprKind::And(a, b)
+        | plan::ExprKind::Or(a, b) => has_fallible_aggregator(a) || has_fallible_aggregator(b),
+        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => has_fallible_aggregator(a),
+        plan::ExprKind::Call { args, .. } => args.iter().any(has_fallible_aggregator),
+        _ => false,
+    }
+}
+
+fn one_row(batch: &Batch, row: usize) -> Batch {
+    let mut one = Batch::new(
+        batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
+        1,
+        event::Times::Same(batch.times.at(row)),
+        Chunks::One,
+        0,
+    );
+    one.clock = match &batch.clock {
+        Clock::Same(t) => Clock::Same(*t),
+        Clock::PerChunk(clocks) => Clock::Same(clocks[0]),
+    };
+    one.expired = batch.is_expired(row).then(|| [true].into());
+    one
+}
+
+/// Where each group stands in the rows of the chunk at hand, without clearing between chunks.
+#[derive(Default)]
+struct Seen {
+    stamp: u32,
+    places: Vec<(u32, u32)>,
+}
+
+impl Seen {
+    fn begin(&mut self, groups: usize) {
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.places.clear();
+            self.stamp = 1;
+        }
+        if self.places.len() < groups {
+            self.places.resize(groups, (0, 0));
+        }
+    }
+
+    /// The place of a group seen in this chunk; else it is put at `place`.
+    fn place(&mut self, group: Group, place: u32) -> Option<u32> {
+        let slot = &mut self.places[group as usize];
+        if slot.0 == self.stamp {
+            return Some(slot.1);
+        }
+        *slot = (self.stamp, place);
+        None
+    }
+}
+
+/// Ends and clocks of the chunks that leave.
+#[derive(Default)]
+struct OutChunks {
+    ends: Vec<u32>,
+    clocks: Vec<i64>,
+    resets: Vec<Reset>,
+    /// Of the resets of the batch the first that is not looked at yet.
+    next_reset: usize,
+}
+
+impl OutChunks {
+    fn end(&mut self, batch: &Batch, chunk: usize, end: u32, keeps_resets: bool) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let resets = batch.resets.as_deref().unwrap_or(&[]);
+        let before = self.next_reset;
+        while resets
+            .get(self.next_reset)
+            .is_some_and(|r| r.chunk as usize == chunk)
+        {
+            self.next_reset += 1;
+        }
+        let has_reset = keeps_resets && self.next_reset > before;
+        if end == start && !has_reset {
+            return;
+        }
+        if has_reset {
+            self.resets.push(Reset {
+                chunk: self.ends.len() as u32,
+                row: start,
+            });
+        }
+        self.ends.push(end);
+        self.clocks.push(batch.clock_at(chunk));
+    }
+
+    fn batch(self, from: &Batch, columns: &[Column], picked: &[u32]) -> Option<Batch> {
+        if self.ends.is_empty() {
+            return None;
+        }
+        let is_whole = picked.len() == from.len
+            && picked.iter().enumerate().all(|(at, &row)| at as u32 == row);
+        let columns = if is_whole {
+            columns.to_vec()
+        } else {
+            columns.iter().map(|c| c.gather(picked)).collect()
+        };
+        let times = if is_whole {
+            from.times.clone()
+        } else {
+            match &from.times {
+                event::Times::Same(t) => event::Times::Same(*t),
+                times => {
+                    event::Times::per_row(picked.iter().map(|&r| times.at(r as usize)).collect())
+                }
+            }
+        };
+        let expired = from.expired.as_ref().and_then(|e| {
+            let marks: Vec<bool> = picked.iter().map(|&r| e[r as usize]).collect();
+            marks.contains(&true).then(|| marks.into())
+        });
+        let each_row = self
+            .ends
+            .iter()
+            .enumerate()
+            .all(|(at, &e)| e == at as u32 + 1);
+        let chunks = match self.ends.as_slice() {
+            [_] => Chunks::One,
+            _ if each_row => Chunks::EachRow,
+            _ => Chunks::Ends(self.ends.into()),
+        };
+        let first = self.clocks[0];
+        let clock = if self.clocks.iter().all(|&c| c == first) {
+            Clock::Same(first)
+        } else {
+            Clock::PerChunk(self.clocks.into())
+        };
+        // No rows at all: only calls with nothing in them.
+        let times = match times {
+            event::Times::PerRow(..) | event::Times::Runs(..) if picked.is_empty() => {
+                event::Times::Same(first)
+            }
+            times => times,
+        };
+        Some(Batch {
+            columns,
+            len: picked.len(),
+            times,
+            expired,
+            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
+            chunks,
+            inner: None,
+            clock,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Aggregators, `in` and effect functions: computed before the expression that holds them.
+
+use event::{Batch, Column, ColumnBuilder, Reset, Type};
+
+use super::Step;
+use crate::component::{EvalContext, Failure, Group, Groups, Scan};
+use crate::expr::{COMPUTED, Inputs, Site};
+use crate::table::Condition;
+
+/// The rows that sites are computed for.
+pub(super) struct SiteRows<'a> {
+    pub batch: &'a Batch,
+    pub groups: Groups<'a>,
+    /// All groups of the partition key, which a RESET clears.
+    pub reset_groups: &'a [Group],
+}
+
+/// Computes sites in order. Failures are appended; the columns are as long as the batch.
+pub(super) fn compute(
+    sites: &mut [Site],
+    rows: &SiteRows<'_>,
+    step: &mut Step<'_>,
+    failures: &mut Vec<Failure>,
+) -> Vec<Column> {
+    let mut computed = Vec::with_capacity(sites.len());
+    for site in sites {
+        let column = compute_one(site, &computed, rows, step, failures);
+        computed.push(column);
+    }
+    computed
+}
+
+pub(super) fn compute_one(
+    site: &mut Site,
+    computed: &[Column],
+    rows: &SiteRows<'_>,
+    step: &mut Step<'_>,
+    failures: &mut Vec<Failure>,
+) -> Column {
+    let batch = rows.batch;
+    let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
+    let now = step.now;
+    let mut context = EvalContext::new(
+        now,
+        step.wall,
+        &batch.times,
+        step.environment,
+        step.seed,
+        failures,
+    );
+    match site {
+        Site::Aggregate(site) => {
+            let args: Vec<Column> = site
+                .args
+                .iter_mut()
+                .map(|a| a.column(&inputs, &mut context))
+                .collect();
+            let mut out = ColumnBuilder::with_capacity(site.ty, batch.len);
+            let resets: &[Reset] = batch.resets.as_deref().unwrap_or(&[]);
+            let mut start = 0;
+            let ends = resets.iter().map(|r| (r.row as usize, true));
+            for (end, is_reset) in ends.chain([(batch.len, false)]) {
+                if end > start {
+                    let scan = Scan {
+                        args: &args,
+                        start,
+                        end,
+                        groups: rows.groups,
+                        expired: batch.expired.as_deref(),
+                    };
+                    site.aggregate.scan(&scan, &mut context, &mut out);
+                }
+                start = end;
+                if is_reset {
+                    rows.reset_groups
+                        .iter()
+                        .for_each(|&g| site.aggregate.clear(g));
+                }
+            }
+            out.finish()
+        }
+        Site::Probe(site) => match &mut site.condition {
+            Condition::Memory(condition) => {
+                let prepared = condition.prepare(&inputs, &mut context);
+                let table = step.tables.memory(site.table);
+                let mut found = Vec::new();
+                let answers = (0..batch.len)
+                    .map(|row| {
+                        found.clear();
+                        condition.find(&prepared, table, &inputs, row, &mut context, &mut found);
+                        !found.is_empty()
+                    })
+                    .collect();
+                Column::new(event::Values::Bool(answers), None)
+            }
+            Condition::External {
+                operation,
+                parameters,
+            } => {
+                let parameters: Vec<Column> = parameters
+                    .iter_mut()
+                    .map(|p| p.column(&inputs, &mut context))
+                    .collect();
+                match step.host.contains(*operation, &parameters, batch.len) {
+                    Ok(answers) => Column::new(event::Values::Bool(answers), None),
+                    Err(error) => {
+                        context.fail(error.row, error.message);
+                        Column::new(event::Values::Bool(vec![false; batch.len]), None)
+                    }
+                }
+            }
+        },
+        Site::Effect(site) => {
+            let args: Vec<Column> = site
+                .args
+                .iter_mut()
+                .map(|a| a.column(&inputs, &mut context))
+                .collect();
+            let called = step.host.call(&site.name, &args, batch.len);
+            match called.map(|c| c.columns.into_iter().next()) {
+                Ok(Some(column)) if column.len() == batch.len => column,
+                Ok(_) => {
+                    context.fail(0, format!("function '{}' gave no value", site.name));
+                    nulls(batch.len)
+                }
+                Err(error) => {
+                    context.fail(error.row, error.message);
+                    nulls(batch.len)
+                }
+            }
+        }
+    }
+}
+
+fn nulls(rows: usize) -> Column {
+    let mut builder = ColumnBuilder::new(Type::Bool);
+    (0..rows).for_each(|_| builder.push_null());
+    builder.finish()
+}

@@ -1,0 +1,244 @@
+//! `output all|first|last every N events|t`: what of a query's output leaves, and when.
+//!
+//! Counted limiters look at rows chunk by chunk; what one chunk lets out leaves as one chunk. Timed
+//! ones take their first deadline from the wall clock when the app starts or the partition key
+//! appears (Siddhi's `*PerTimeOutputRateLimiter`), and let out what was collected.
+
+use std::collections::BTreeMap;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Chunks, Clock, Column, Times, Type};
+use lang::ast::RateKind;
+use lang::plan::{Rate, RateEvery};
+use lang::span::Span;
+
+use crate::component::Key;
+use crate::error::Error;
+
+/// Text of a row's group; empty without `group by`.
+type Name = Box<str>;
+
+pub(crate) struct Limiter {
+    rate: Rate,
+    has_groups: bool,
+    keys: BTreeMap<Key, State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Rows seen in the round at hand (`all`, `last`, and `first` without groups).
+    count: u64,
+    /// Rows waiting, each a batch of one, with its group.
+    waiting: Vec<(Name, Batch)>,
+    /// `first` per group: rows seen since the one that left, or when it left.
+    first: BTreeMap<Name, i64>,
+}
+
+impl Limiter {
+    pub fn new(rate: Rate, has_groups: bool, span: Span) -> Result<Limiter, Error> {
+        if rate.kind == RateKind::Snapshot {
+            return Err(Error::unsupported("output snapshot", span));
+        }
+        Ok(Limiter {
+            rate,
+            has_groups,
+            keys: BTreeMap::new(),
+        })
+    }
+
+    /// Lets rows out by a timer.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.rate.every, RateEvery::Millis(_)) && self.rate.kind != RateKind::First
+    }
+
+    /// The first deadline of a key.
+    pub fn start(&mut self, key: Key, wall: i64) -> Option<i64> {
+        self.keys.entry(key).or_default();
+        match self.rate.every {
+            RateEvery::Millis(t) if self.is_timed() => Some(wall + t),
+            _ => None,
+        }
+    }
+
+    pub fn remove(&mut self, key: Key) {
+        self.keys.remove(&key);
+    }
+
+    /// Takes what a query emits; `names` are the groups of the rows. Gives what leaves at once.
+    pub fn process(
+        &mut self,
+        batch: Batch,
+        names: Option<Vec<Name>>,
+        key: Key,
+        now: i64,
+    ) -> Option<Batch> {
+        let has_groups = self.has_groups;
+        let state = self.keys.entry(key).or_default();
+        let mut out: Vec<Batch> = Vec::new();
+        let mut ends: Vec<u32> = Vec::new();
+        for chunk in 0..batch.chunk_count() {
+            let clock = batch.clock_at(chunk);
+            let mut passed_at: Option<Vec<Name>> = None;
+            for row in batch.chunk(chunk) {
+                let name = match &names {
+                    Some(names) => names[row].clone(),
+                    None => Name::default(),
+                };
+                let one = || single(&batch, row, chunk);
+                match (self.rate.kind, self.rate.every) {
+                    (RateKind::First, RateEvery::Events(n)) => {
+                        let slot = if has_groups { name } else { Name::default() };
+                        if state.takes_first(slot, n) {
+                            out.push(one());
+                        }
+                    }
+                    (RateKind::First, RateEvery::Millis(t)) => {
+                        let due = state.first.get(&name).is_none_or(|left| left + t <= clock);
+                        let passed = passed_at.get_or_insert_default();
+                        if due && !passed.contains(&name) {
+                            state.first.insert(name.clone(), clock);
+                            passed.push(name);
+                            out.push(one());
+                        }
+                    }
+                    (kind, every) => {
+                        state.wait(kind, has_groups, name, one());
+                        state.count += 1;
+                        if every == RateEvery::Events(state.count) {
+                            state.count = 0;
+                            out.extend(state.waiting.drain(..).map(|(_, row)| row));
+                        }
+                    }
+                }
+            }
+            if out.len() as u32 > ends.last().copied().unwrap_or(0) {
+                ends.push(out.len() as u32);
+            }
+        }
+        join_rows(out, Some(ends), now)
+    }
+
+    /// A deadline is due: what was collected, and the next deadline.
+    pub fn alarm(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, i64) {
+        let RateEvery::Millis(t) = self.rate.every else {
+            return (None, deadline);
+        };
+        let state = self.keys.entry(key).or_default();
+        state.count = 0;
+        let rows: Vec<Batch> = state.waiting.drain(..).map(|(_, row)| row).collect();
+        (join_rows(rows, None, now), deadline + t)
+    }
+
+    pub fn held(&self) -> usize {
+        if self.is_timed() {
+            self.keys.values().map(|s| s.waiting.len()).sum()
+        } else {
+            0
+        }
+    }
+
+    pub fn save(&self, key: Key, writer: &mut Writer) {
+        writer.u8(1);
+        let none = State::default();
+        let state = self.keys.get(&key).unwrap_or(&none);
+        writer.u64(state.count);
+        writer.count(state.first.len());
+        for (name, at) in &state.first {
+            writer.str(name);
+            writer.i64(*at);
+        }
+        writer.count(state.waiting.len());
+        for (name, row) in &state.waiting {
+            writer.str(name);
+            writer.rows(row);
+        }
+    }
+
+    pub fn restore(
+        &mut self,
+        key: Key,
+        reader: &mut Reader<'_>,
+        types: &[Type],
+    ) -> Result<(), StateError> {
+        let mark = reader.u8()?;
+        if mark != 1 {
+            return Err(StateError::Mark { mark, at: 0 });
+        }
+        let mut state = State {
+            count: reader.u64()?,
+            ..State::default()
+        };
+        for _ in 0..reader.count()? {
+            let name = Name::from(reader.str()?);
+            state.first.insert(name, reader.i64()?);
+        }
+        for _ in 0..reader.count()? {
+            let name = Name::from(reader.str()?);
+            state.waiting.push((name, reader.rows(types, 0)?));
+        }
+        self.keys.insert(key, state);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Events 1, N+1, 2N+1, … pass; with N = 1 only the very first does (Siddhi's
+    /// `FirstPerEventOutputRateLimiter` resets its counter only on the row after the first).
+    fn takes_first(&mut self, name: Name, every: u64) -> bool {
+        let count = self.first.entry(name).or_insert(0);
+        *count += 1;
+        if *count == 1 {
+            return true;
+        }
+        if *count == every as i64 {
+            *count = 0;
+        }
+        false
+    }
+
+    fn wait(&mut self, kind: RateKind, has_groups: bool, name: Name, row: Batch) {
+        match kind {
+            RateKind::Last if has_groups => {
+                match self.waiting.iter_mut().find(|(n, _)| *n == name) {
+                    Some(slot) => slot.1 = row,
+                    None => self.waiting.push((name, row)),
+                }
+            }
+            RateKind::Last => self.waiting = vec![(name, row)],
+            _ => self.waiting.push((name, row)),
+        }
+    }
+}
+
+fn single(batch: &Batch, row: usize, chunk: usize) -> Batch {
+    let mut one = Batch::new(
+        batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
+        1,
+        Times::Same(batch.times.at(row)),
+        Chunks::One,
+        batch.clock_at(chunk),
+    );
+    one.expired = batch.is_expired(row).then(|| [true].into());
+    one
+}
+
+/// Rows one behind the other, as one chunk or with ends.
+fn join_rows(rows: Vec<Batch>, ends: Option<Vec<u32>>, now: i64) -> Option<Batch> {
+    let first = rows.first()?;
+    let columns = (0..first.columns.len())
+        .map(|c| {
+            let parts: Vec<Column> = rows.iter().map(|r| r.columns[c].clone()).collect();
+            Column::concat(&parts)
+        })
+        .collect();
+    let times = rows.iter().map(|r| r.times.at(0)).collect();
+    let expired: Vec<bool> = rows.iter().map(|r| r.is_expired(0)).collect();
+    let chunks = match ends {
+        Some(ends) if ends.len() > 1 => Chunks::Ends(ends.into()),
+        _ => Chunks::One,
+    };
+    let mut batch = Batch::new(columns, rows.len(), Times::per_row(times), chunks, now);
+    batch.expired = expired.contains(&true).then(|| expired.into());
+    batch.clock = Clock::Same(now);
+    Some(batch)
+}

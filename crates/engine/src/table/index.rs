@@ -1,0 +1,170 @@
+//! Hash indexes over a table's rows.
+//!
+//! A lookup is the language's `==`: numbers of different types that are equal are found, null is
+//! not. Uniqueness of a primary key is Java's `equals`, under which null is a value.
+
+use event::column::View;
+use event::{Column, Value};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+use super::Rows;
+
+/// Seed of the hash; fixed, so that nothing differs from run to run.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[derive(Debug)]
+pub(super) struct Index {
+    /// Attributes, in the order of the annotation.
+    pub columns: Vec<usize>,
+    rows: HashTable<u32>,
+}
+
+impl Index {
+    pub fn new(columns: Vec<usize>) -> Index {
+        Index {
+            columns,
+            rows: HashTable::new(),
+        }
+    }
+
+    pub fn insert(&mut self, row: u32, rows: &Rows) {
+        let columns = &self.columns;
+        let hash = hash_row(rows, columns, row);
+        self.rows
+            .insert_unique(hash, row, |&r| hash_row(rows, columns, r));
+    }
+
+    /// Must be called while the row still has the values it was inserted with.
+    pub fn remove(&mut self, row: u32, rows: &Rows) {
+        let hash = hash_row(rows, &self.columns, row);
+        if let Ok(entry) = self.rows.find_entry(hash, |&r| r == row) {
+            entry.remove();
+        }
+    }
+
+    /// Appends the rows whose attributes equal the keys, in the order of insertion.
+    pub fn find(&self, keys: &[Value], rows: &Rows, out: &mut Vec<u32>) {
+        if keys.iter().any(Value::is_null) {
+            return;
+        }
+        let start = out.len();
+        for &row in self.rows.iter_hash(hash_values(keys.iter())) {
+            let is_equal = self.columns.iter().zip(keys).all(|(&column, key)| {
+                let (page, at) = rows.place(row);
+                equals(&page[column], at, key)
+            });
+            if is_equal {
+                out.push(row);
+            }
+        }
+        // Within one hash the table keeps no order; row numbers ascend with insertion.
+        out[start..].sort_unstable();
+    }
+
+    /// A row with the same key, null being a key like any other.
+    pub fn same_key(&self, keys: &[Value], rows: &Rows) -> Option<u32> {
+        let hash = hash_values(keys.iter());
+        self.rows
+            .find(hash, |&row| {
+                self.columns.iter().zip(keys).all(|(&column, key)| {
+                    let (page, at) = rows.place(row);
+                    if key.is_null() {
+                        page[column].is_null(at)
+                    } else {
+                        equals(&page[column], at, key)
+                    }
+                })
+            })
+            .copied()
+    }
+
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * (size_of::<u32>() + 1)
+    }
+}
+
+/// `==` between a row's value and a key that is not null.
+fn equals(column: &Column, row: usize, key: &Value) -> bool {
+    if column.is_null(row) {
+        return false;
+    }
+    match (column.view(), key) {
+        (View::Str(v), Value::Str(key)) => v.get(row) == &**key,
+        (View::Int(v), Value::Int(key)) => v[row] == *key,
+        (View::Long(v), Value::Long(key)) => v[row] == *key,
+        _ => {
+            let value = column.value(row);
+            match (number(&value), number(key)) {
+                (Some(a), Some(b)) => a == b,
+                _ => value == *key,
+            }
+        }
+    }
+}
+
+/// Numbers that compare equal, whatever their types, are one of these.
+#[derive(PartialEq)]
+enum Canonical {
+    Whole(i64),
+    Real(f64),
+}
+
+fn number(value: &Value) -> Option<Canonical> {
+    let real = |v: f64| {
+        if v.fract() == 0.0 && v.abs() < 9.0e18 {
+            Canonical::Whole(v as i64)
+        } else {
+            Canonical::Real(v)
+        }
+    };
+    Some(match value {
+        Value::Int(v) => Canonical::Whole(i64::from(*v)),
+        Value::Long(v) => Canonical::Whole(*v),
+        Value::Float(v) => real(f64::from(*v)),
+        Value::Double(v) => real(*v),
+        _ => return None,
+    })
+}
+
+fn hash_row(rows: &Rows, columns: &[usize], row: u32) -> u64 {
+    let (page, at) = rows.place(row);
+    columns.iter().fold(SEED, |hash, &column| {
+        let column = &page[column];
+        let one = match column.view() {
+            View::Str(v) if !column.is_null(at) => hash_text(v.get(at)),
+            _ => hash_value(&column.value(at)),
+        };
+        mix(hash, one)
+    })
+}
+
+fn hash_values<'a>(values: impl Iterator<Item = &'a Value>) -> u64 {
+    values.fold(SEED, |hash, value| mix(hash, hash_value(value)))
+}
+
+fn mix(hash: u64, one: u64) -> u64 {
+    (hash.rotate_left(23) ^ one).wrapping_mul(0xff51_afd7_ed55_8ccd)
+}
+
+fn hash_text(text: &str) -> u64 {
+    FixedState::with_seed(SEED).hash_one(text)
+}
+
+fn hash_value(value: &Value) -> u64 {
+    let state = FixedState::with_seed(SEED);
+    match number(value) {
+        Some(Canonical::Whole(v)) => state.hash_one(v),
+        Some(Canonical::Real(v)) => state.hash_one(v.to_bits()),
+        None => match value {
+            Value::Str(text) => hash_text(text),
+            Value::Bool(b) => state.hash_one(b),
+            _ => 0,
+        },
+    }
+}

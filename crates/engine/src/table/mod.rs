@@ -1,0 +1,425 @@
+//! Tables in memory: rows in pages of columns, in the order of insertion.
+//!
+//! A row keeps its number until the table is compacted; a deleted row is only marked, and its page
+//! is squeezed out when more rows are dead than alive. Indexes hold row numbers. Whatever is asked
+//! of a table comes back in the order of insertion.
+//!
+//! Never here: I/O. External tables are asked through [`crate::Host`]; only their conditions are
+//! made here.
+
+mod condition;
+mod index;
+mod write;
+
+pub(crate) use condition::{Condition, ConditionContext, Terms, types};
+pub(crate) use write::TableWrite;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
+
+use crate::expr::{OTHER, Slot};
+use index::Index;
+
+/// Rows of a page; a power of two.
+const PAGE_ROWS: usize = 1024;
+
+/// Dead rows below which a table is not compacted.
+const DEAD_ROWS_MIN: usize = 2 * PAGE_ROWS;
+
+pub(crate) struct Table {
+    types: Vec<Type>,
+    rows: Rows,
+    has_primary_key: bool,
+    /// The primary key first, where there is one.
+    indexes: Vec<Index>,
+    live: usize,
+}
+
+/// The pages, apart from the indexes that look into them.
+#[derive(Debug, Default)]
+struct Rows {
+    pages: Vec<Page>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Page {
+    columns: Vec<Column>,
+    alive: Vec<bool>,
+}
+
+impl Rows {
+    fn place(&self, row: u32) -> (&[Column], usize) {
+        let page = &self.pages[row as usize / PAGE_ROWS];
+        (&page.columns, row as usize % PAGE_ROWS)
+    }
+}
+
+/// A row whose primary key is in the table already.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Duplicate {
+    /// Row of the batch.
+    pub row: usize,
+    /// Text of the key.
+    pub key: String,
+}
+
+impl Table {
+    pub fn new(definition: &lang::plan::Table) -> Table {
+        let key = &definition.primary_key;
+        let keys = (!key.is_empty()).then(|| Index::new(key.clone()));
+        let others = definition.indexes.iter().map(|i| Index::new(i.clone()));
+        Table {
+            types: types(&definition.schema),
+            rows: Rows::default(),
+            has_primary_key: !key.is_empty(),
+            indexes: keys.into_iter().chain(others).collect(),
+            live: 0,
+        }
+    }
+
+    /// An empty table of the same shape.
+    fn empty_like(&self) -> Table {
+        Table {
+            types: self.types.clone(),
+            rows: Rows::default(),
+            has_primary_key: self.has_primary_key,
+            indexes: self
+                .indexes
+                .iter()
+                .map(|i| Index::new(i.columns.clone()))
+                .collect(),
+            live: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Inserts rows of columns; those whose primary key exists are left out and reported.
+    pub fn insert(
+        &mut self,
+        columns: &[Column],
+        range: std::ops::Range<usize>,
+        duplicates: &mut Vec<Duplicate>,
+    ) {
+        if self.indexes.is_empty() {
+            return self.append(columns, range);
+        }
+        for row in range {
+            if self.has_primary_key {
+                let keys: Vec<Value> = self.indexes[0]
+                    .columns
+                    .iter()
+                    .map(|&c| columns[c].value(row))
+                    .collect();
+                if self.indexes[0].same_key(&keys, &self.rows).is_some() {
+                    duplicates.push(Duplicate {
+                        row,
+                        key: key_text(&keys),
+                    });
+                    continue;
+                }
+            }
+            let number = self.rows.count as u32;
+            self.append(columns, row..row + 1);
+            for index in &mut self.indexes {
+                index.insert(number, &self.rows);
+            }
+        }
+    }
+
+    fn append(&mut self, columns: &[Column], range: std::ops::Range<usize>) {
+        let mut start = range.start;
+        while start < range.end {
+            let used = self.rows.count % PAGE_ROWS;
+            if used == 0 {
+                self.rows.pages.push(Page {
+                    columns: self
+                        .types
+                        .iter()
+                        .map(|&ty| ColumnBuilder::new(ty).finish())
+                        .collect(),
+                    alive: Vec::new(),
+                });
+            }
+            let take = (range.end - start).min(PAGE_ROWS - used);
+            let page = self.rows.pages.last_mut().expect("a page was just made");
+            for (to, from) in page.columns.iter_mut().zip(columns) {
+                to.append(from, start..start + take);
+            }
+            page.alive.resize(used + take, true);
+            self.rows.count += take;
+            self.live += take;
+            start += take;
+        }
+    }
+
+    /// Rows of an index (the primary key first) whose attributes equal the keys.
+    fn lookup(&self, number: usize, keys: &[Value], out: &mut Vec<u32>) {
+        self.indexes[number].find(keys, &self.rows, out);
+    }
+
+    fn all_rows(&self, out: &mut Vec<u32>) {
+        for (first, _, alive) in self.pages() {
+            out.extend(
+                (0..alive.len() as u32)
+                    .filter(|&r| alive[r as usize])
+                    .map(|r| first + r),
+            );
+        }
+    }
+
+    /// Each page: number of its first row, columns, and which rows are alive.
+    fn pages(&self) -> impl Iterator<Item = (u32, &[Column], &[bool])> {
+        self.rows.pages.iter().enumerate().map(|(at, page)| {
+            (
+                (at * PAGE_ROWS) as u32,
+                page.columns.as_slice(),
+                page.alive.as_slice(),
+            )
+        })
+    }
+
+    /// Columns of some rows; those that are not used are left empty.
+    fn gather(&self, rows: &[u32], uses: &[Slot]) -> Vec<Column> {
+        (0..self.types.len())
+            .map(|index| {
+                let slot = Slot {
+                    part: OTHER,
+                    index: index as u16,
+                };
+                if uses.contains(&slot) {
+                    self.gather_column(index, rows)
+                } else {
+                    ColumnBuilder::new(self.types[index]).finish()
+                }
+            })
+            .collect()
+    }
+
+    /// One attribute of some rows; [`Column::NO_ROW`] gives null.
+    pub fn gather_column(&self, column: usize, rows: &[u32]) -> Column {
+        if let [page] = self.rows.pages.as_slice() {
+            return page.columns[column].gather_padded(rows);
+        }
+        let mut builder = ColumnBuilder::with_capacity(self.types[column], rows.len());
+        for &row in rows {
+            if row == Column::NO_ROW {
+                builder.push_null();
+                continue;
+            }
+            let (page, at) = self.rows.place(row);
+            builder.extend(&page[column], at..at + 1);
+        }
+        builder.finish()
+    }
+
+    fn delete(&mut self, rows: &[u32]) {
+        for &row in rows {
+            let (page, at) = (row as usize / PAGE_ROWS, row as usize % PAGE_ROWS);
+            if !self.rows.pages[page].alive[at] {
+                continue;
+            }
+            for index in &mut self.indexes {
+                index.remove(row, &self.rows);
+            }
+            self.rows.pages[page].alive[at] = false;
+            self.live -= 1;
+        }
+        let dead = self.rows.count - self.live;
+        if dead > DEAD_ROWS_MIN && dead > self.live {
+            self.compact();
+        }
+    }
+
+    /// Rows get new numbers; their order stays.
+    fn compact(&mut self) {
+        let old = std::mem::take(&mut self.rows);
+        self.live = 0;
+        for index in &mut self.indexes {
+            index.clear();
+        }
+        for page in old.pages {
+            let mut start = 0;
+            while start < page.alive.len() {
+                let run = page.alive[start..]
+                    .iter()
+                    .take_while(|&&a| a == page.alive[start])
+                    .count();
+                if page.alive[start] {
+                    self.append(&page.columns, start..start + run);
+                }
+                start += run;
+            }
+        }
+        for row in 0..self.rows.count as u32 {
+            for index in &mut self.indexes {
+                index.insert(row, &self.rows);
+            }
+        }
+    }
+
+    /// Assigns values to a row. Where that would give a primary key that another row has, nothing
+    /// is changed and the text of the key is returned.
+    fn assign(&mut self, row: u32, values: &[(usize, Value)]) -> Option<String> {
+        let is_touched = |index: &Index| {
+            let mut columns = values.iter().map(|(c, _)| c);
+            columns.any(|c| index.columns.contains(c))
+        };
+        if self.has_primary_key && is_touched(&self.indexes[0]) {
+            let (page, at) = self.rows.place(row);
+            let keys: Vec<Value> = self.indexes[0]
+                .columns
+                .iter()
+                .map(|&column| {
+                    let new = values.iter().find(|(c, _)| *c == column);
+                    new.map_or_else(|| page[column].value(at), |(_, v)| v.clone())
+                })
+                .collect();
+            let holder = self.indexes[0].same_key(&keys, &self.rows);
+            if holder.is_some_and(|h| h != row) {
+                return Some(key_text(&keys));
+            }
+        }
+        let touched: Vec<bool> = self.indexes.iter().map(is_touched).collect();
+        for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
+            if is_touched {
+                index.remove(row, &self.rows);
+            }
+        }
+        let page = &mut self.rows.pages[row as usize / PAGE_ROWS];
+        for (column, value) in values {
+            page.columns[*column].set(row as usize % PAGE_ROWS, value);
+        }
+        for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
+            if is_touched {
+                index.insert(row, &self.rows);
+            }
+        }
+        None
+    }
+
+    pub fn content(&self, now: i64) -> Batch {
+        let mut rows = Vec::with_capacity(self.live);
+        self.all_rows(&mut rows);
+        let columns = (0..self.types.len())
+            .map(|c| self.gather_column(c, &rows))
+            .collect();
+        Batch::new(columns, rows.len(), Times::Same(now), Chunks::One, now)
+    }
+
+    pub fn bytes(&self) -> usize {
+        let pages = self.rows.pages.iter().map(|page| {
+            page.columns.iter().map(Column::bytes).sum::<usize>() + page.alive.capacity()
+        });
+        pages.sum::<usize>() + self.indexes.iter().map(Index::bytes).sum::<usize>()
+    }
+
+    pub fn save(&self, writer: &mut Writer) {
+        writer.u8(1);
+        writer.rows(&self.content(0));
+    }
+
+    /// Reads a table of the same shape.
+    pub fn restored(&self, reader: &mut Reader<'_>) -> Result<Table, StateError> {
+        let at = reader.u8()?;
+        if at != 1 {
+            return Err(StateError::Mark { mark: at, at: 0 });
+        }
+        let batch = reader.rows(&self.types, 0)?;
+        let mut table = self.empty_like();
+        table.insert(&batch.columns, 0..batch.len, &mut Vec::new());
+        Ok(table)
+    }
+}
+
+/// A key as Siddhi prints it.
+fn key_text(keys: &[Value]) -> String {
+    let texts: Vec<String> = keys.iter().map(event::text::to_text).collect();
+    texts.join(":-:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{Attribute, Schema};
+
+    fn table(primary_key: Vec<usize>, indexes: Vec<Vec<usize>>) -> Table {
+        let attribute = |name: &str, ty| Attribute {
+            name: name.into(),
+            ty,
+        };
+        Table::new(&lang::plan::Table {
+            schema: Schema {
+                name: "T".into(),
+                attributes: vec![attribute("k", Type::String), attribute("v", Type::Long)],
+            },
+            primary_key,
+            indexes,
+            store: None,
+            span: lang::span::Span::default(),
+        })
+    }
+
+    fn columns(rows: &[(&str, i64)]) -> Vec<Column> {
+        let mut keys = ColumnBuilder::new(Type::String);
+        rows.iter().for_each(|(k, _)| keys.push_str(k));
+        vec![
+            keys.finish(),
+            Column::longs_from(rows.iter().map(|(_, v)| *v).collect()),
+        ]
+    }
+
+    fn content(table: &Table) -> Vec<(String, i64)> {
+        let batch = table.content(0);
+        (0..batch.len)
+            .map(|r| {
+                let row = batch.row(r);
+                (
+                    row[0].as_str().unwrap_or("").to_owned(),
+                    row[1].to_long().unwrap_or(-1),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_second_row_of_a_primary_key_is_left_out_and_reported() {
+        let mut table = table(vec![0], vec![]);
+        let mut duplicates = Vec::new();
+        table.insert(
+            &columns(&[("a", 1), ("b", 2), ("a", 3)]),
+            0..3,
+            &mut duplicates,
+        );
+        assert_eq!(content(&table), [("a".into(), 1), ("b".into(), 2)]);
+        assert_eq!(
+            duplicates,
+            [Duplicate {
+                row: 2,
+                key: "a".into()
+            }]
+        );
+        assert_eq!(table.assign(1, &[(0, Value::str("a"))]), Some("a".into()));
+        assert_eq!(table.assign(1, &[(0, Value::str("c"))]), None);
+        let mut found = Vec::new();
+        table.lookup(0, &[Value::str("c")], &mut found);
+        assert_eq!(found, [1]);
+    }
+
+    #[test]
+    fn deleted_rows_are_squeezed_out_and_order_stays() {
+        let mut table = table(vec![], vec![vec![1]]);
+        let rows: Vec<(&str, i64)> = (0..10_000).map(|v| ("k", v)).collect();
+        table.insert(&columns(&rows), 0..rows.len(), &mut Vec::new());
+        let doomed: Vec<u32> = (0..10_000).filter(|r| r % 4 != 3).collect();
+        table.delete(&doomed);
+        assert_eq!((table.len(), table.rows.count), (2_500, 2_500));
+        let mut found = Vec::new();
+        table.lookup(0, &[Value::Int(7)], &mut found);
+        assert_eq!(found, [1]);
+        assert_eq!(content(&table)[2], ("k".into(), 11));
+    }
+}
