@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 
 impl App {
     /// All state, as it is between two steps.
-    pub fn snapshot(&mut self) -> Vec<u8> {
+    pub fn snapshot(&self) -> Vec<u8> {
         let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
         let mut part = |name: String, write: &mut dyn FnMut(&mut Writer)| {
             let mut writer = Writer::default();
@@ -86,10 +86,10 @@ impl App {
         self.key_text(Owner::Window { query, side: 0 }, key)
     }
 
-    fn save_query(&mut self, at: usize, writer: &mut Writer) {
+    fn save_query(&self, at: usize, writer: &mut Writer) {
         let keys = self.keys_of(&self.queries[at]);
         let names: Vec<String> = keys.iter().map(|&k| self.key_name(at, k)).collect();
-        let query = &mut self.queries[at];
+        let query = &self.queries[at];
         writer.count(keys.len());
         for (&key, name) in keys.iter().zip(&names) {
             writer.str(name);
@@ -129,8 +129,8 @@ impl App {
         // Running aggregators of filters have one state per partition key.
         for (at, &key) in keys.iter().enumerate() {
             writer.count(at);
-            for chain in query.chains_mut() {
-                for stage in chain.stages_mut() {
+            for chain in query.chains() {
+                for stage in chain.stages() {
                     for site in stage.sites() {
                         if let Site::Aggregate(site) = site {
                             writer.section(|w| site.aggregate.save(key, w));
@@ -139,11 +139,7 @@ impl App {
                 }
             }
         }
-        query.expressions(&mut |expression| {
-            expression
-                .root
-                .calls(&mut |call| writer.section(|w| call.save(w)));
-        });
+        query.expressions().for_each(|e| e.root.save(writer));
     }
 
     /// Takes a saved state back into an app that was just made from the same plan and has not
@@ -281,7 +277,7 @@ impl App {
             let key = key.ok_or_else(|| StateError::Mismatch("a group of no key".into()))?;
             let group = query.selector.groups.intern(key, reader.str()?);
             let mut section = reader.section()?;
-            for site in query.selector.all_sites() {
+            for site in query.selector.all_sites_mut() {
                 if let Site::Aggregate(site) = site {
                     site.aggregate.restore(group, &mut section.section()?)?;
                 }
@@ -291,7 +287,7 @@ impl App {
             reader.u64()?;
             for chain in query.chains_mut() {
                 for stage in chain.stages_mut() {
-                    for site in stage.sites() {
+                    for site in stage.sites_mut() {
                         if let Site::Aggregate(site) = site {
                             site.aggregate.restore(key, &mut reader.section()?)?;
                         }
@@ -299,17 +295,6 @@ impl App {
                 }
             }
         }
-        let mut result = Ok(());
-        query.expressions(&mut |expression| {
-            expression.root.calls(&mut |call| {
-                let restored = reader
-                    .section()
-                    .and_then(|mut section| call.restore(&mut section));
-                if result.is_ok() {
-                    result = restored;
-                }
-            });
-        });
-        result
+        query.restore_expressions(reader)
     }
 }

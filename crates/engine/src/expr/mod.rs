@@ -20,6 +20,7 @@ mod row;
 
 pub(crate) use compile::{Compiler, Layout, Site, argument, attributes_of, width};
 
+use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
 use lang::plan::{ArithmeticOp, CompareOp};
@@ -203,37 +204,19 @@ impl Expression {
 impl Node {
     fn is_fallible(&self) -> bool {
         match self {
-            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => false,
-            Node::Arithmetic {
-                is_fallible, sides, ..
-            } => *is_fallible || sides.iter().any(Node::is_fallible),
-            Node::Compare { sides, .. } | Node::Logical { sides, .. } => {
-                sides.iter().any(Node::is_fallible)
-            }
-            Node::Not(inner) | Node::IsNull(inner) => inner.is_fallible(),
-            Node::If { parts, .. } => parts.iter().any(Node::is_fallible),
-            Node::Call { function, args } => {
-                function.is_fallible() || args.iter().any(|(a, _)| a.is_fallible())
-            }
+            Node::Arithmetic { is_fallible, .. } if *is_fallible => true,
+            Node::Call { function, .. } if function.is_fallible() => true,
+            _ => self.children().into_iter().any(Node::is_fallible),
         }
     }
 
     /// May a row of these inputs fail, because of the tree or of a column of mixed values?
     fn may_fail(&self, inputs: &Inputs<'_>) -> bool {
         match self {
-            Node::Constant(_) | Node::IsAbsent(_) => false,
             Node::Input { slot, ty } => *ty != Type::Object && inputs.is_any(*slot),
-            Node::Arithmetic {
-                is_fallible, sides, ..
-            } => *is_fallible || sides.iter().any(|s| s.may_fail(inputs)),
-            Node::Compare { sides, .. } | Node::Logical { sides, .. } => {
-                sides.iter().any(|s| s.may_fail(inputs))
-            }
-            Node::Not(inner) | Node::IsNull(inner) => inner.may_fail(inputs),
-            Node::If { parts, .. } => parts.iter().any(|p| p.may_fail(inputs)),
-            Node::Call { function, args } => {
-                function.is_fallible() || args.iter().any(|(a, _)| a.may_fail(inputs))
-            }
+            Node::Arithmetic { is_fallible, .. } if *is_fallible => true,
+            Node::Call { function, .. } if function.is_fallible() => true,
+            _ => self.children().into_iter().any(|c| c.may_fail(inputs)),
         }
     }
 
@@ -333,30 +316,55 @@ impl Node {
 
     fn collect_slots(&self, to: &mut Vec<Slot>) {
         match self {
-            Node::Constant(_) => {}
             Node::Input { slot, .. } | Node::IsAbsent(slot) => to.push(*slot),
-            Node::Arithmetic { sides, .. }
-            | Node::Compare { sides, .. }
-            | Node::Logical { sides, .. } => sides.iter().for_each(|s| s.collect_slots(to)),
-            Node::Not(inner) | Node::IsNull(inner) => inner.collect_slots(to),
-            Node::If { parts, .. } => parts.iter().for_each(|p| p.collect_slots(to)),
-            Node::Call { args, .. } => args.iter().for_each(|(a, _)| a.collect_slots(to)),
+            _ => {
+                for child in self.children() {
+                    child.collect_slots(to);
+                }
+            }
         }
     }
 
-    /// Visits the call sites in a fixed order, for their saved state.
-    pub fn calls<'a>(&'a mut self, visit: &mut dyn FnMut(&'a mut Box<dyn Evaluate>)) {
+    /// The nodes below this one, in a fixed order.
+    fn children(&self) -> Vec<&Node> {
         match self {
-            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => {}
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => Vec::new(),
             Node::Arithmetic { sides, .. }
             | Node::Compare { sides, .. }
-            | Node::Logical { sides, .. } => sides.iter_mut().for_each(|s| s.calls(visit)),
-            Node::Not(inner) | Node::IsNull(inner) => inner.calls(visit),
-            Node::If { parts, .. } => parts.iter_mut().for_each(|p| p.calls(visit)),
-            Node::Call { function, args } => {
-                args.iter_mut().for_each(|(a, _)| a.calls(visit));
-                visit(function);
-            }
+            | Node::Logical { sides, .. } => sides.iter().collect(),
+            Node::Not(inner) | Node::IsNull(inner) => vec![inner],
+            Node::If { parts, .. } => parts.iter().collect(),
+            Node::Call { args, .. } => args.iter().map(|(a, _)| a).collect(),
+        }
+    }
+
+    fn children_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            Node::Constant(_) | Node::Input { .. } | Node::IsAbsent(_) => Vec::new(),
+            Node::Arithmetic { sides, .. }
+            | Node::Compare { sides, .. }
+            | Node::Logical { sides, .. } => sides.iter_mut().collect(),
+            Node::Not(inner) | Node::IsNull(inner) => vec![inner],
+            Node::If { parts, .. } => parts.iter_mut().collect(),
+            Node::Call { args, .. } => args.iter_mut().map(|(a, _)| a).collect(),
+        }
+    }
+
+    /// Saves the call sites, in the order in which [`Node::restore`] reads them.
+    pub fn save(&self, writer: &mut Writer) {
+        self.children().into_iter().for_each(|c| c.save(writer));
+        if let Node::Call { function, .. } = self {
+            writer.section(|w| function.save(w));
+        }
+    }
+
+    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        for child in self.children_mut() {
+            child.restore(reader)?;
+        }
+        match self {
+            Node::Call { function, .. } => function.restore(&mut reader.section()?),
+            _ => Ok(()),
         }
     }
 }

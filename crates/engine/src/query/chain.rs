@@ -208,6 +208,10 @@ impl Chain {
             })
     }
 
+    pub fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.before.iter().chain(self.after.iter())
+    }
+
     pub fn stages_mut(&mut self) -> impl Iterator<Item = &mut Stage> {
         self.before.iter_mut().chain(self.after.iter_mut())
     }

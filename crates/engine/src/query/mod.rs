@@ -17,6 +17,7 @@ pub(crate) use chain::{Chain, Place, Used};
 pub(crate) use group::{Interner, for_each_key};
 pub(crate) use output::Tables;
 
+use event::codec::{Error as StateError, Reader};
 use event::column::View;
 use event::{Batch, Clock, Schema, Type};
 use lang::ast::EventType;
@@ -353,13 +354,25 @@ impl Query {
     }
 
     /// All expressions in a fixed order, for the saved state of their call sites.
-    pub fn expressions(&mut self, visit: &mut dyn FnMut(&mut Expression)) {
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let stages = self.chains().flat_map(Chain::stages);
+        let staged = stages.flat_map(stage::Stage::expressions);
+        staged.chain(self.selector.expressions())
+    }
+
+    /// The same, in the same order.
+    pub fn restore_expressions(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
         for chain in self.chains_mut() {
             for stage in chain.stages_mut() {
-                stage.expressions().into_iter().for_each(&mut *visit);
+                for expression in stage.expressions_mut() {
+                    expression.root.restore(reader)?;
+                }
             }
         }
-        self.selector.expressions().for_each(visit);
+        for expression in self.selector.expressions_mut() {
+            expression.root.restore(reader)?;
+        }
+        Ok(())
     }
 }
 

@@ -154,12 +154,25 @@ impl Selector {
             || self.sites.iter().any(|s| matches!(s, Site::Effect(_)))
     }
 
-    pub fn all_sites(&mut self) -> impl Iterator<Item = &mut Site> {
+    pub fn all_sites(&self) -> impl Iterator<Item = &Site> {
+        let having = self.having.iter().flat_map(|h| h.sites.iter());
+        self.sites.iter().chain(having)
+    }
+
+    pub fn all_sites_mut(&mut self) -> impl Iterator<Item = &mut Site> {
         let having = self.having.iter_mut().flat_map(|h| h.sites.iter_mut());
         self.sites.iter_mut().chain(having)
     }
 
-    pub fn expressions(&mut self) -> impl Iterator<Item = &mut Expression> {
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.items
+            .iter()
+            .chain(self.group_by.iter())
+            .chain(self.having.iter().map(|h| &h.condition))
+            .chain(self.order_by.iter().map(|(e, _)| e))
+    }
+
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expression> {
         self.items
             .iter_mut()
             .chain(self.group_by.iter_mut())

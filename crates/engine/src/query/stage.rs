@@ -132,14 +132,33 @@ impl Stage {
         }
     }
 
-    pub fn sites(&mut self) -> &mut [Site] {
+    pub fn sites(&self) -> &[Site] {
+        match self {
+            Stage::Filter { sites, .. } => sites,
+            _ => &[],
+        }
+    }
+
+    pub fn sites_mut(&mut self) -> &mut [Site] {
         match self {
             Stage::Filter { sites, .. } => sites,
             _ => &mut [],
         }
     }
 
-    pub fn expressions(&mut self) -> Vec<&mut Expression> {
+    pub fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Stage::Filter { condition, .. } => vec![condition],
+            Stage::Log {
+                level,
+                message,
+                with_event,
+            } => [level, message, with_event].into_iter().flatten().collect(),
+            Stage::PolarToCartesian { args } | Stage::Effect { args, .. } => args.iter().collect(),
+        }
+    }
+
+    pub fn expressions_mut(&mut self) -> Vec<&mut Expression> {
         match self {
             Stage::Filter { condition, .. } => vec![condition],
             Stage::Log {
