@@ -24,7 +24,7 @@ pub use component::Connector;
 pub use error::Error;
 
 /// All technologies that run.
-pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE];
+pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE, &rdbms::RDBMS];
 
 /// The technology that makes a component, as in `@source(type='…')`.
 pub fn find(kind: lang::spec::ConnectorKind, name: &str) -> Option<&'static dyn Connector> {

@@ -1,0 +1,100 @@
+//! Arithmetic inside the database as the language defines it: integers wrap, division by zero is
+//! null, FLOAT is computed in 32 bits, and `%` takes the sign of its left side.
+
+use event::Type;
+use lang::plan::ArithmeticOp;
+use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
+
+use super::sql::arithmetic_name;
+
+const OPS: [ArithmeticOp; 5] = [
+    ArithmeticOp::Add,
+    ArithmeticOp::Subtract,
+    ArithmeticOp::Multiply,
+    ArithmeticOp::Divide,
+    ArithmeticOp::Modulo,
+];
+
+pub fn register(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    for op in OPS {
+        let name = |ty| arithmetic_name(op, ty);
+        connection.create_scalar_function(name(Type::Int).as_str(), 2, flags, move |context| {
+            Ok(longs(context)?.and_then(|(a, b)| int(op, a as i32, b as i32)))
+        })?;
+        connection.create_scalar_function(name(Type::Long).as_str(), 2, flags, move |context| {
+            Ok(longs(context)?.and_then(|(a, b)| long(op, a, b)))
+        })?;
+        connection.create_scalar_function(
+            name(Type::Float).as_str(),
+            2,
+            flags,
+            move |context| {
+                let result = doubles(context)?.and_then(|(a, b)| float(op, a as f32, b as f32));
+                Ok(result.map(f64::from))
+            },
+        )?;
+        connection.create_scalar_function(
+            name(Type::Double).as_str(),
+            2,
+            flags,
+            move |context| Ok(doubles(context)?.and_then(|(a, b)| double(op, a, b))),
+        )?;
+    }
+    Ok(())
+}
+
+fn longs(context: &Context<'_>) -> rusqlite::Result<Option<(i64, i64)>> {
+    let (a, b): (Option<i64>, Option<i64>) = (context.get(0)?, context.get(1)?);
+    Ok(a.zip(b))
+}
+
+fn doubles(context: &Context<'_>) -> rusqlite::Result<Option<(f64, f64)>> {
+    let (a, b): (Option<f64>, Option<f64>) = (context.get(0)?, context.get(1)?);
+    Ok(a.zip(b))
+}
+
+fn int(op: ArithmeticOp, a: i32, b: i32) -> Option<i32> {
+    Some(match op {
+        ArithmeticOp::Add => a.wrapping_add(b),
+        ArithmeticOp::Subtract => a.wrapping_sub(b),
+        ArithmeticOp::Multiply => a.wrapping_mul(b),
+        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0 => return None,
+        ArithmeticOp::Divide => a.wrapping_div(b),
+        ArithmeticOp::Modulo => a.wrapping_rem(b),
+    })
+}
+
+fn long(op: ArithmeticOp, a: i64, b: i64) -> Option<i64> {
+    Some(match op {
+        ArithmeticOp::Add => a.wrapping_add(b),
+        ArithmeticOp::Subtract => a.wrapping_sub(b),
+        ArithmeticOp::Multiply => a.wrapping_mul(b),
+        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0 => return None,
+        ArithmeticOp::Divide => a.wrapping_div(b),
+        ArithmeticOp::Modulo => a.wrapping_rem(b),
+    })
+}
+
+fn float(op: ArithmeticOp, a: f32, b: f32) -> Option<f32> {
+    Some(match op {
+        ArithmeticOp::Add => a + b,
+        ArithmeticOp::Subtract => a - b,
+        ArithmeticOp::Multiply => a * b,
+        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0.0 => return None,
+        ArithmeticOp::Divide => a / b,
+        ArithmeticOp::Modulo => a % b,
+    })
+}
+
+fn double(op: ArithmeticOp, a: f64, b: f64) -> Option<f64> {
+    Some(match op {
+        ArithmeticOp::Add => a + b,
+        ArithmeticOp::Subtract => a - b,
+        ArithmeticOp::Multiply => a * b,
+        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0.0 => return None,
+        ArithmeticOp::Divide => a / b,
+        ArithmeticOp::Modulo => a % b,
+    })
+}
