@@ -98,3 +98,36 @@ fn examples_of_every_code() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A fix repairs what it is given for: the code is gone, and no error comes in its place.
+#[test]
+fn fixes_of_every_code() {
+    let mut wrong = Vec::new();
+    for page in CODES {
+        let (parsed, checked) = diagnose(page, page.failing, None);
+        let all: Vec<Diagnostic> = parsed.into_iter().chain(checked).collect();
+        let Some(fix) = all
+            .iter()
+            .filter(|d| d.code == page.code)
+            .find_map(|d| d.fix.clone())
+        else {
+            continue;
+        };
+        let (start, end) = (fix.span.start as usize, fix.span.end as usize);
+        let mut mended = page.failing.to_owned();
+        mended.replace_range(start..end, &fix.replacement);
+        let before = all.iter().filter(|d| d.code == page.code).count();
+        let (mut left, checked) = diagnose(page, &mended, None);
+        left.extend(checked);
+        left.retain(|d| !is_pending(d));
+        let same = left.iter().filter(|d| d.code == page.code).count();
+        let others = left
+            .iter()
+            .any(|d| d.code != page.code && d.severity == Severity::Error);
+        if same >= before || others {
+            let shown = shown(&left, &mended);
+            wrong.push(format!("{}: the fix makes\n{mended}\n{shown}", page.code));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
