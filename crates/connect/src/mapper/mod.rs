@@ -14,6 +14,7 @@ pub mod scalar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+pub mod xml;
 
 use std::fmt::Write;
 
@@ -33,6 +34,7 @@ pub const MAPPERS: &[&dyn Mapper] = &[
     &keyvalue::KeyValue,
     &pass_through::PassThrough,
     &text::Text,
+    &xml::Xml,
 ];
 
 /// The mapper of a name, as in `@map(type='…')`.
