@@ -462,6 +462,31 @@ pub enum Mapping {
     ColumnEntries,
 }
 
+/// Payloads of transports that carry bytes or text.
+pub const TEXT_OR_BYTES: &[Payload] = &[Payload::Text, Payload::Bytes];
+
+/// What passes between a transport and its mapper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Payload {
+    Text,
+    Bytes,
+    /// Keys and values.
+    Map,
+    /// Events as they are.
+    Events,
+}
+
+impl Payload {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Payload::Text => "text",
+            Payload::Bytes => "bytes",
+            Payload::Map => "maps",
+            Payload::Events => "events",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectorSpec {
     pub kind: ConnectorKind,
@@ -476,6 +501,8 @@ pub struct ConnectorSpec {
     pub rules: &'static [Rule],
     /// What it reads in `@attributes` or `@payload`.
     pub mapping: Mapping,
+    /// What a source gives, a sink or source mapper takes, a sink mapper gives; empty: anything.
+    pub payloads: &'static [Payload],
     /// Transport properties of a source by name; `*` for any.
     pub properties: &'static [&'static str],
     /// Stream functions and functions: their parameters.
@@ -505,6 +532,7 @@ impl ConnectorSpec {
             options: &[],
             rules: &[],
             mapping: Mapping::Nothing,
+            payloads: &[],
             properties: &[],
             function: None,
             exposes_service: false,

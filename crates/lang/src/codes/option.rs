@@ -16,6 +16,7 @@ pub const UNMAPPED: &str = "E0511";
 pub const MIXED_MAPPING: &str = "E0512";
 pub const BAD_MAPPING: &str = "E0513";
 pub const BAD_PAYLOAD: &str = "E0514";
+pub const NO_COMMON_PAYLOAD: &str = "E0515";
 pub const UNKNOWN: &str = "W0501";
 pub const IGNORED: &str = "W0502";
 pub const TWICE: &str = "W0503";
@@ -193,6 +194,19 @@ pub(super) const CODES: &[CodePage] = &[
          define stream S (symbol string);",
         "@sink(type='log', @map(type='json', @payload('\"{{symbol}}\"')))\n\
          define stream S (symbol string);",
+    ),
+    CodePage::new(
+        NO_COMMON_PAYLOAD,
+        "a mapper that does not fit its source or sink",
+        "A file holds text or bytes, so a mapper of maps or of whole events has nothing to read. \
+         Where no '@map' is written, the mapper is 'passThrough', which is for whole events.",
+        "Write an '@map' of a format that fits.",
+        "@source(type='file', file.uri='in.csv', tailing='false')\n\
+         define stream S (a int);\n\
+         from S select a insert into Out;",
+        "@source(type='file', file.uri='in.csv', tailing='false', @map(type='csv'))\n\
+         define stream S (a int);\n\
+         from S select a insert into Out;",
     ),
     CodePage::new(
         UNKNOWN,

@@ -1,7 +1,7 @@
 //! Apache Avro, in both directions.
 
 use super::{bool, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, Payload};
 
 const SCHEMA: OptionSpec = text(
     "schema.def",
@@ -11,6 +11,7 @@ const REGISTRY: OptionSpec = text("schema.registry", "URL of the schema registry
 const SCHEMA_ID: OptionSpec = text("schema.id", "Id of the schema in the registry.");
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Bytes],
     options: &[
         SCHEMA,
         REGISTRY,
@@ -42,6 +43,7 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Bytes],
     options: &[
         SCHEMA,
         REGISTRY,

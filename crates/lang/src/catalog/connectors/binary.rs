@@ -1,19 +1,25 @@
 //! The binary form of events that Siddhi sends over TCP.
 
-use crate::spec::{ConnectorKind, ConnectorSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, Payload};
 
-pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec::new(
-    ConnectorKind::SourceMapper,
-    "binary",
-    "map-binary",
-    "Reads events with their timestamps from Siddhi's binary form.",
-);
+pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Bytes],
+    ..ConnectorSpec::new(
+        ConnectorKind::SourceMapper,
+        "binary",
+        "map-binary",
+        "Reads events with their timestamps from Siddhi's binary form.",
+    )
+};
 
-pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec::new(
-    ConnectorKind::SinkMapper,
-    "binary",
-    "map-binary",
-    "Writes events with their timestamps in Siddhi's binary form.",
-);
+pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Bytes],
+    ..ConnectorSpec::new(
+        ConnectorKind::SinkMapper,
+        "binary",
+        "map-binary",
+        "Writes events with their timestamps in Siddhi's binary form.",
+    )
+};
 
 pub const CONNECTORS: &[ConnectorSpec] = &[SOURCE_MAPPER, SINK_MAPPER];

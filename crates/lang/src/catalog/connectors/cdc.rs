@@ -1,12 +1,13 @@
 //! Change data capture: rows of a database table as they change.
 
 use super::{bool, choice, int, list, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Rule};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Payload, Rule};
 
 const POLLING: Fact = Fact::Is("mode", &["polling"]);
 const LISTENING: Fact = Fact::Is("mode", &["listening"]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Map],
     options: &[
         text("url", "JDBC URL of the database."),
         choice(

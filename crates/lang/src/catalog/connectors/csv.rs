@@ -1,9 +1,12 @@
 //! Lines of separated values, in both directions.
 
 use super::{bool, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionStatus, Status};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Mapping, OptionStatus, Payload, Status, TEXT_OR_BYTES,
+};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
         text(
@@ -38,6 +41,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Text],
     status: Status::Runs,
     options: &[
         text("delimiter", "One or more characters between values.").default(","),

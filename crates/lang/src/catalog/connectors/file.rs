@@ -3,6 +3,7 @@
 use super::{bool, int, list, millis, pairs, text};
 use crate::spec::{
     ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Rule, Status,
+    TEXT_OR_BYTES,
 };
 
 const SYSTEM_OPTIONS: OptionSpec = pairs(
@@ -36,6 +37,7 @@ const DOES_NOT_MOVE: Fact = Fact::Any(&[
 ]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
         text("dir.uri", "Directory to watch, with everything below it.").not_yet(REMOTE),

@@ -1,9 +1,10 @@
 //! JSON documents, in both directions.
 
 use super::{bool, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, Status};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, Payload, Status, TEXT_OR_BYTES};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
         text(
@@ -36,6 +37,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Text],
     status: Status::Runs,
     options: &[
         bool(

@@ -1,7 +1,7 @@
 //! Kafka: source and sink, the pair over two data centres, and replay of offsets.
 
 use super::{bool, choice, int, list, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, Rule};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, Payload, Rule, TEXT_OR_BYTES};
 
 const BROKERS: OptionSpec =
     list("bootstrap.servers", "Brokers to ask first, as `host:port`.").required();
@@ -84,7 +84,11 @@ const READ_OPTIONS: &[OptionSpec] = &[
     PROPERTIES,
 ];
 
+/// Events are written as their text.
+const SINK_PAYLOADS: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Events];
+
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     options: super::options!(
         &[
             BROKERS,
@@ -105,6 +109,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    payloads: SINK_PAYLOADS,
     options: &[
         BROKERS,
         text("topic", "Topic to write to.").required().dynamic(),
@@ -133,6 +138,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 };
 
 pub const MULTI_DC_SOURCE: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     options: &[
         list("bootstrap.servers", "Two brokers, one of each data centre.").required(),
         text("topic", "The topic to read in both.").required(),
@@ -149,6 +155,7 @@ pub const MULTI_DC_SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const MULTI_DC_SINK: ConnectorSpec = ConnectorSpec {
+    payloads: SINK_PAYLOADS,
     options: &[
         BROKERS,
         text("topic", "Topic to write to in every cluster.")
@@ -179,6 +186,7 @@ pub const REPLAY_REQUEST: ConnectorSpec = ConnectorSpec {
 };
 
 pub const REPLAY_RESPONSE: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     options: super::options!(
         &[
             BROKERS,

@@ -1,9 +1,10 @@
 //! Maps of keys and values, in both directions.
 
 use super::bool;
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, Status};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, Payload, Status};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Map],
     status: Status::Runs,
     options: &[
         bool(
@@ -31,6 +32,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Map],
     status: Status::Runs,
     mapping: Mapping::Entries,
     example: "@sink(type='inMemory', topic='out', @map(type='keyvalue'))

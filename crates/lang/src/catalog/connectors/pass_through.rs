@@ -1,8 +1,9 @@
 //! `passThrough`: events as they are, the mapper where no `@map` is written.
 
-use crate::spec::{ConnectorKind, ConnectorSpec, Status};
+use crate::spec::{ConnectorKind, ConnectorSpec, Payload, Status};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Events],
     status: Status::Runs,
     ..ConnectorSpec::new(
         ConnectorKind::SourceMapper,
@@ -13,6 +14,7 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Events],
     status: Status::Runs,
     ..ConnectorSpec::new(
         ConnectorKind::SinkMapper,

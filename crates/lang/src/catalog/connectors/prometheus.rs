@@ -1,7 +1,7 @@
 //! Prometheus: metrics out, and metrics scraped.
 
 use super::{choice, int, list, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType};
+use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Payload};
 
 const METRIC_TYPE: OptionSpec = choice(
     "metric.type",
@@ -12,6 +12,7 @@ const METRIC_TYPE: OptionSpec = choice(
 .required();
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Map],
     options: &[
         text("job", "Name of the job.").default("siddhiJob"),
         choice(
@@ -58,6 +59,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Map],
     options: &[
         text("target.url", "What is scraped.").required(),
         int("scrape.interval", "60", "Seconds between two scrapes."),

@@ -1,7 +1,9 @@
 //! Plain text: patterns on the way in, templates on the way out.
 
 use super::{bool, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, OptionType, Status};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Mapping, OptionSpec, OptionType, Payload, Status, TEXT_OR_BYTES,
+};
 
 const GROUPING: OptionSpec = bool(
     "event.grouping.enabled",
@@ -13,6 +15,7 @@ const DELIMITER: OptionSpec =
 const NEW_LINE: OptionSpec = text("new.line.character", "What ends a line.").default("\\n");
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
         OptionSpec::new(
@@ -43,6 +46,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Text],
     status: Status::Runs,
     options: &[
         GROUPING,

@@ -1,9 +1,12 @@
 //! XML documents, in both directions.
 
 use super::{bool, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, Mapping, Rule, Status};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Fact, Mapping, Payload, Rule, Status, TEXT_OR_BYTES,
+};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
         pairs("namespaces", "Prefixes of the paths, `p=uri,q=uri`."),
@@ -56,6 +59,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    payloads: &[Payload::Text],
     status: Status::Runs,
     options: &[
         bool(

@@ -138,7 +138,7 @@ fn components() {
         &["store 'rdbms' does not run yet with 'jdbc:mysql:' in option 'jdbc.url'"],
     );
     check(
-        "@source(type='file', file.uri='sftp://h/f', tailing='false')",
+        "@source(type='file', file.uri='sftp://h/f', tailing='false', @map(type='csv'))",
         &["source 'file' does not run yet with 'sftp:' in option 'file.uri'"],
     );
 }
@@ -191,39 +191,63 @@ fn values_of_options() {
         &["W0504 'yes'"],
     );
     check(
-        "@source(type='file', file.uri='f', tailing='false', header.line.count='two')",
+        "@source(type='file', file.uri='f', tailing='false', header.line.count='two', @map(type='csv'))",
         &["E0505 'two'"],
     );
 }
 
 #[test]
 fn rules_of_the_file_source() {
-    check("@source(type='file', tailing='false')", &["E0504 @source"]);
     check(
-        "@source(type='file', dir.uri='d', file.uri='f', tailing='false')",
+        "@source(type='file', tailing='false', @map(type='csv'))",
+        &["E0504 @source"],
+    );
+    check(
+        "@source(type='file', dir.uri='d', file.uri='f', tailing='false', @map(type='csv'))",
         &["E0506 file.uri"],
     );
-    check("@source(type='file', file.uri='f', mode='text.full')", &[]);
     check(
-        "@source(type='file', file.uri='f', mode='text.full', tailing='true')",
+        "@source(type='file', file.uri='f', mode='text.full', @map(type='csv'))",
+        &[],
+    );
+    check(
+        "@source(type='file', file.uri='f', mode='text.full', tailing='true', @map(type='csv'))",
         &["E0506 tailing"],
     );
     check(
-        "@source(type='file', file.uri='f', action.after.process='move', move.after.process='d')",
+        "@source(type='file', file.uri='f', action.after.process='move', move.after.process='d', @map(type='csv'))",
         &["E0506 move.after.process"],
     );
     check(
-        "@source(type='file', file.uri='f', tailing='false', action.after.process='move')",
+        "@source(type='file', file.uri='f', tailing='false', action.after.process='move', @map(type='csv'))",
         &["E0506 action.after.process"],
     );
     check(
-        "@source(type='file', dir.uri='d', tailing='false', cron.expression='0 * * * * ?')",
+        "@source(type='file', dir.uri='d', tailing='false', cron.expression='0 * * * * ?', @map(type='csv'))",
         &["E0506 cron.expression"],
     );
     check(
-        "@source(type='file', file.uri='f', skip.trailer='true')",
+        "@source(type='file', file.uri='f', skip.trailer='true', @map(type='csv'))",
         &["E0506 skip.trailer"],
     );
+}
+
+#[test]
+fn mappers_fit_their_transports() {
+    check(
+        "@source(type='file', file.uri='f', tailing='false')",
+        &["E0515 @source"],
+    );
+    check(
+        "@source(type='file', file.uri='f', tailing='false', @map(type='keyvalue'))",
+        &["E0515 'keyvalue'"],
+    );
+    check(
+        "@source(type='inMemory', topic='t', @map(type='json'))",
+        &[],
+    );
+    check("@sink(type='file', file.uri='f')", &[]);
+    check("@sink(type='log', @map(type='keyvalue'))", &[]);
 }
 
 #[test]

@@ -79,6 +79,12 @@ pub fn source(
         refs,
         &mut judged,
     );
+    if let (Some(found), Some((mapper, at))) = (&found, &map) {
+        let span = at.map_or(annotation.head(), |_| mapper.type_span);
+        judged
+            .diagnostics
+            .extend(no_common_payload(found.spec, mapper.spec, span));
+    }
     let map = map.map(|(mapper, map_annotation)| {
         let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
         let attributes = map_annotation.and_then(|a| a.nested("attributes"));
@@ -125,6 +131,12 @@ pub fn sink(
         refs,
         &mut judged,
     );
+    if let (Some(found), Some((mapper, at))) = (&found, &map) {
+        let span = at.map_or(annotation.head(), |_| mapper.type_span);
+        judged
+            .diagnostics
+            .extend(no_common_payload(found.spec, mapper.spec, span));
+    }
     let map = map.map(|(mapper, map_annotation)| {
         let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
         if let Some(a) = map_annotation.and_then(|a| a.nested("payload")) {
@@ -346,6 +358,45 @@ fn map<'a, T>(
         }
     }
     Some((found, Some(map)))
+}
+
+/// A transport and a mapper that cannot hand anything over (`keyvalue` on a file).
+fn no_common_payload(
+    transport: &ConnectorSpec,
+    mapper: &ConnectorSpec,
+    span: Span,
+) -> Option<Diagnostic> {
+    let fits = transport
+        .payloads
+        .iter()
+        .any(|p| mapper.payloads.contains(p));
+    if fits || transport.payloads.is_empty() || mapper.payloads.is_empty() {
+        return None;
+    }
+    let names = |spec: &ConnectorSpec| {
+        let names: Vec<&str> = spec.payloads.iter().map(|p| p.name()).collect();
+        names.join(" or ")
+    };
+    let verb = if transport.kind == ConnectorKind::Source {
+        "gives"
+    } else {
+        "takes"
+    };
+    Some(
+        finding(
+            code::NO_COMMON_PAYLOAD,
+            Severity::Error,
+            span,
+            format!("{} does not fit {}", describe(mapper), describe(transport)),
+            format!("a mapper of {} is needed", names(transport)),
+        )
+        .with_help(format!(
+            "{} {verb} {}, the mapper is for {}; without '@map' the mapper is 'passThrough'",
+            describe(transport),
+            names(transport),
+            names(mapper)
+        )),
+    )
 }
 
 fn to_mapping(found: &Found, span: Span) -> plan::Mapping {
