@@ -1,6 +1,7 @@
 //! What a call site compiles from a text argument, kept while the text stays the same.
 
 use super::java_regex::JavaRegex;
+use super::json::Path;
 
 /// How many different texts of one kind a call site remembers.
 const KEPT_MAX: usize = 8;
@@ -42,6 +43,7 @@ pub struct Memo {
     regexes: Recent<JavaRegex>,
     whole: Recent<JavaRegex>,
     leading: Recent<JavaRegex>,
+    paths: Recent<Path>,
 }
 
 impl Memo {
@@ -58,5 +60,10 @@ impl Memo {
     /// For `lookingAt`.
     pub fn leading_regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
         self.leading.get(pattern, JavaRegex::leading)
+    }
+
+    /// A JSON path.
+    pub fn path(&mut self, text: &str) -> Result<&Path, String> {
+        self.paths.get(text, Path::new)
     }
 }

@@ -5,7 +5,9 @@
 //! count UTF-16 units, patterns are those of `java.util.regex` and `SimpleDateFormat`.
 
 mod core;
+mod java_map;
 mod java_regex;
+mod json;
 mod memo;
 mod number;
 mod regex;
@@ -19,7 +21,7 @@ use crate::component::Function;
 
 /// All scalar functions that run, namespace by namespace, sorted by name inside each.
 pub fn functions() -> impl Iterator<Item = &'static dyn Function> {
-    let rows = [core::ROWS, str::ROWS, regex::ROWS];
+    let rows = [core::ROWS, str::ROWS, regex::ROWS, json::ROWS];
     let columns = [core::COLUMNS, str::COLUMNS];
     let rows = rows.into_iter().flatten().map(|f| f as &dyn Function);
     rows.chain(columns.into_iter().flatten().copied())

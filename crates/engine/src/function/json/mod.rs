@@ -1,0 +1,337 @@
+//! `json:`: reading and changing JSON.
+//!
+//! A `json` argument is a text or an OBJECT; the latter is written as Gson writes it before a path
+//! is followed, as the extension does. A null input or path is an error, a missing place is null.
+
+mod filter;
+mod parse;
+mod path;
+mod write;
+
+pub use parse::{Style as ReadStyle, parse};
+pub use path::Path;
+pub use write::{Style as WriteStyle, to_json};
+
+use event::{Object, Value};
+use lang::catalog::functions::json::FUNCTIONS as KNOWN;
+
+use super::number::{parse_integer, parse_real};
+use super::row::{Row, RowFunction, bool, row, text, wrong};
+
+/// Sorted by name.
+pub static ROWS: &[RowFunction] = &[
+    row!(
+        KNOWN,
+        "getBool",
+        get_bool,
+        "json:getBool('{\"a\":true}', '$.a') as b"
+    ),
+    row!(
+        KNOWN,
+        "getDouble",
+        get_double,
+        "json:getDouble('{\"a\":1.5}', '$.a') as d"
+    ),
+    row!(
+        KNOWN,
+        "getFloat",
+        get_float,
+        "json:getFloat('{\"a\":1.5}', '$.a') as f"
+    ),
+    row!(
+        KNOWN,
+        "getInt",
+        get_int,
+        "json:getInt('{\"a\":1}', '$.a') as i"
+    ),
+    row!(
+        KNOWN,
+        "getLong",
+        get_long,
+        "json:getLong('{\"a\":1}', '$.a') as l"
+    ),
+    row!(
+        KNOWN,
+        "getObject",
+        get_object,
+        "json:getObject('{\"a\":[1]}', '$.a') as o"
+    ),
+    row!(
+        KNOWN,
+        "getString",
+        get_string,
+        "json:getString('{\"a\":\"x\"}', '$.a') as s"
+    ),
+    row!(
+        KNOWN,
+        "isExists",
+        is_exists,
+        "json:isExists('{\"a\":1}', '$.b') as b"
+    ),
+    row!(
+        KNOWN,
+        "setElement",
+        set_element,
+        "json:setElement('{\"a\":1}', '$', 2, 'b') as o"
+    ),
+    row!(
+        KNOWN,
+        "toObject",
+        to_object,
+        "json:toObject('{\"a\":1}') as o"
+    ),
+    row!(
+        KNOWN,
+        "toString",
+        to_string,
+        "json:toString(json:toObject('{\"a\":1}')) as s"
+    ),
+];
+
+/// The document of the first argument.
+fn document(args: &[Value]) -> Result<Value, String> {
+    match args.first() {
+        Some(Value::Str(text)) => parse(text, ReadStyle::Linked),
+        Some(value @ Value::Object(_)) => {
+            parse(&to_json(value, WriteStyle::Gson)?, ReadStyle::Linked)
+        }
+        other => Err(wrong(0, "JSON", other)),
+    }
+}
+
+fn read(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<Value>, String> {
+    let document = document(args)?;
+    row.memo.path(text(args, 1)?)?.read(&document)
+}
+
+/// What a typed getter looks at: the one element of a list, else nothing of a list.
+fn read_one(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<String>, String> {
+    let found = match read(args, row)? {
+        Some(Value::Object(Object::List(list))) => match list.lock().as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        },
+        found => found,
+    };
+    let found = found.filter(|v| !v.is_null());
+    Ok(found.map(|v| event::text::to_text(&v)))
+}
+
+fn get_bool(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let found = read_one(args, row)?.map(|text| text.to_ascii_lowercase());
+    Ok(match found.as_deref() {
+        Some("true") => Value::Bool(true),
+        Some("false") => Value::Bool(false),
+        _ => Value::Null,
+    })
+}
+
+fn get_int(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let found = read_one(args, row)?;
+    Ok(found
+        .and_then(|t| parse_integer(&t))
+        .map_or(Value::Null, Value::Int))
+}
+
+fn get_long(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let found = read_one(args, row)?;
+    Ok(found
+        .and_then(|t| parse_integer(&t))
+        .map_or(Value::Null, Value::Long))
+}
+
+fn get_float(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let found = read_one(args, row)?;
+    Ok(found
+        .and_then(|t| parse_real(&t))
+        .map_or(Value::Null, Value::Float))
+}
+
+fn get_double(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let found = read_one(args, row)?;
+    Ok(found
+        .and_then(|t| parse_real(&t))
+        .map_or(Value::Null, Value::Double))
+}
+
+fn get_object(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(match read(args, row)? {
+        Some(Value::Object(Object::List(list))) if list.lock().len() == 1 => list.lock()[0].clone(),
+        found => found.unwrap_or_default(),
+    })
+}
+
+/// A text as it is, anything else as JSON.
+fn get_string(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    match read(args, row)? {
+        None | Some(Value::Null) => Ok(Value::Null),
+        Some(text @ Value::Str(_)) => Ok(text),
+        Some(other) => Ok(Value::str(&to_json(&other, WriteStyle::Gson)?)),
+    }
+}
+
+/// False only where a definite path leads nowhere.
+fn is_exists(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(read(args, row)?.is_some()))
+}
+
+/// `setElement(json, path, element [, key])`: a list at the path gets the element appended;
+/// otherwise with a key the member is put, without one the place is replaced. What is not there is
+/// not made.
+fn set_element(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
+    let document = document(args)?;
+    let path = row.memo.path(text(args, 1)?)?;
+    let found = path.read(&document)?;
+    let is_list = matches!(found, Some(Value::Object(Object::List(_))));
+    if is_list {
+        path.add(&document, &structured(&args[2]))?;
+    } else if args.len() > 3 {
+        path.put(&document, text(args, 3)?, &structured(&args[2]))?;
+    } else {
+        return path.set(document, &args[2]);
+    }
+    Ok(document)
+}
+
+/// A text that is an object or a list of JSON becomes that.
+fn structured(element: &Value) -> Value {
+    if let Value::Str(text) = element
+        && text.trim_start().starts_with(['{', '['])
+        && let Ok(parsed @ Value::Object(_)) = parse(text, ReadStyle::Doubles)
+    {
+        return parsed;
+    }
+    element.clone()
+}
+
+/// Null where the text is no JSON, an error where it is null.
+fn to_object(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(parse(text(args, 0)?, ReadStyle::Hashed).unwrap_or_default())
+}
+
+/// `toString(json [, allow.escape])`: a text is itself quoted; with `allow.escape` the result is
+/// encoded once more.
+fn to_string(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    if args.len() > 1 && args[0].is_null() {
+        return Err(wrong(0, "JSON", None));
+    }
+    let once = to_json(&args[0], WriteStyle::Gson)?;
+    if args.len() > 1 && bool(args, 1)? {
+        return Ok(Value::str(&to_json(&Value::str(&once), WriteStyle::Gson)?));
+    }
+    Ok(Value::str(&once))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::function::testing::*;
+
+    const STORE: &str = "{'a':{'b':[1,2.5,{'c':'x'}]},'s':'it\\'s','n':null,'books':[{'p':5,'t':'A'},{'p':15,'t':'B'}]}";
+
+    fn check_path(path: &str, expect: &str) {
+        check("json:getString", &[s(STORE), s(path)], expect);
+    }
+
+    #[test]
+    fn paths() {
+        check_path("$.a.b[0]", "'1'");
+        check_path("a.b[-1].c", "'x'");
+        check_path("$['a']['b'][1]", "'2.5'");
+        check_path("$.a.b", "'[1,2.5,{\"c\":\"x\"}]'");
+        check_path("$.s", "'it's'");
+        check_path("$.n", "null");
+        check_path("$.zzz", "null");
+        check_path("$.a.b[9]", "null");
+        check_path("$..c", "'[\"x\"]'");
+        check_path("$.books[*].t", "'[\"A\",\"B\"]'");
+        check_path("$.books[?(@.p > 10)].t", "'[\"B\"]'");
+        check_path("$.books[?(@.p > 1 && @.t == 'A')].p", "'[5]'");
+        check_path("$.books[?(@.t =~ /[b-z]/i || !(@.p))].p", "'[15]'");
+        check_path("$.books[?(@.t in ['A','Z'])].p", "'[5]'");
+        check_path("$.books[0,1].p", "'[5,15]'");
+        check_path("$.books[0:1].p", "'[5]'");
+        check_path("$.books.length()", "'2'");
+        check_path("$.books[", "!is no JSON path");
+        check("json:getString", &[s("{a:1"), s("$.a")], "!ends early");
+        check("json:getString", &[NULL, s("$.a")], "!argument 1 is null");
+    }
+
+    #[test]
+    fn typed_getters() {
+        let person = s("{name:\"John\", age:25, citizen:false, h:1.5, one:[7]}");
+        check("json:getInt", &[person.clone(), s("$.age")], "25");
+        check("json:getInt", &[person.clone(), s("$.h")], "null");
+        check("json:getInt", &[person.clone(), s("$.one")], "7");
+        check("json:getLong", &[person.clone(), s("$.age")], "25L");
+        check("json:getDouble", &[person.clone(), s("$.age")], "25.0");
+        check("json:getFloat", &[person.clone(), s("$.h")], "1.5F");
+        check("json:getDouble", &[person.clone(), s("$.name")], "null");
+        check("json:getBool", &[person.clone(), s("$.citizen")], "false");
+        check("json:getBool", &[person.clone(), s("$.age")], "null");
+        check("json:getObject", &[person.clone(), s("$.one")], "7");
+        check("json:isExists", &[person.clone(), s("$.name")], "true");
+        check("json:isExists", &[person.clone(), s("$.zzz")], "false");
+        check("json:isExists", &[person, s("$..zzz")], "true");
+        let object = map(&[("citizen", b(false)), ("age", i(25))]);
+        check("json:getString", &[object, s("$.age")], "'25'");
+    }
+
+    #[test]
+    fn elements_are_put_replaced_and_appended() {
+        let person = s("{name:'John', subjects:['Maths']}");
+        let set = |rest: &[event::Value], expect: &str| {
+            let args = [&[person.clone()], rest].concat();
+            check("json:setElement", &args, expect);
+        };
+        set(
+            &[s("$"), i(25), s("age")],
+            "{name=John, subjects=[Maths], age=25}",
+        );
+        set(
+            &[s("$"), s("{a:1,b:'x'}"), s("k")],
+            "{name=John, subjects=[Maths], k={a=1.0, b=x}}",
+        );
+        set(
+            &[s("$"), s("plain text"), s("k")],
+            "{name=John, subjects=[Maths], k=plain text}",
+        );
+        set(
+            &[s("$.subjects"), s("Art")],
+            "{name=John, subjects=[Maths, Art]}",
+        );
+        set(&[s("$.name"), s("Ann")], "{name=Ann, subjects=[Maths]}");
+        set(&[s("$.zzz"), s("Ann")], "{name=John, subjects=[Maths]}");
+        set(&[s("name"), s("Ann")], "{name=Ann, subjects=[Maths]}");
+    }
+
+    #[test]
+    fn texts_and_objects() {
+        check(
+            "json:toObject",
+            &[s(
+                "{name:\"John\", age:25, citizen:false, bar:[{barName:\"x\"}]}",
+            )],
+            "{citizen=false, bar=[{barName=x}], name=John, age=25}",
+        );
+        check("json:toObject", &[s("{a")], "null");
+        check("json:toObject", &[NULL], "!argument 1 is null");
+        check(
+            "json:toString",
+            &[map(&[("user", s("<a='b'>"))])],
+            "'{\"user\":\"\\u003ca\\u003d\\u0027b\\u0027\\u003e\"}'",
+        );
+        check(
+            "json:toString",
+            &[map(&[("u", d(2.0))]), b(true)],
+            "'\"{\\\"u\\\":2.0}\"'",
+        );
+        check(
+            "json:toString",
+            &[map(&[("u", NULL)]), b(false)],
+            "'{\"u\":null}'",
+        );
+        check("json:toString", &[s("x")], "'\"x\"'");
+        check("json:toString", &[NULL], "'null'");
+        check("json:toString", &[NULL, b(false)], "!argument 1 is null");
+    }
+}
