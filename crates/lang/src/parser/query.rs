@@ -480,6 +480,9 @@ impl Parser<'_> {
     }
 
     fn no_output(&mut self) -> Reported {
+        if self.behind_open_string() {
+            return Reported;
+        }
         let gap = self.gap();
         let at_end = self.at_boundary();
         let span = if at_end || self.starts_line(0) {

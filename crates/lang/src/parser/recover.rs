@@ -302,7 +302,7 @@ impl Parser<'_> {
     }
 
     /// Whether a string that is not closed, and was reported, swallowed the end of its line.
-    fn behind_open_string(&self) -> bool {
+    pub(super) fn behind_open_string(&self) -> bool {
         self.at > 0 && self.tokens[self.at - 1].kind == TokenKind::String(0)
     }
 
