@@ -3,6 +3,7 @@
 use crate::ast::{self, Annotation, Text};
 use crate::check::names::Shape;
 use crate::check::report::{error, warning};
+use crate::check::runnable::Feature;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{self, StreamId};
@@ -217,7 +218,10 @@ impl Checker<'_> {
             }
         }
         let idle = match (idle, increment) {
-            (Some(idle), Some(increment)) => Some((idle, increment)),
+            (Some(idle), Some(increment)) => {
+                self.note_feature(Feature::PlaybackIdle, annotation.span);
+                Some((idle, increment))
+            }
             (None, None) => None,
             (one, _) => {
                 let (given, missing) = if one.is_some() {
@@ -534,7 +538,6 @@ impl Checker<'_> {
             Some(text) => read(text, "'interval' of '@purge'"),
             None => Some(300_000),
         };
-        self.note_feature(super::runnable::Feature::PartitionPurge, annotation.span);
         Some((idle?, interval?))
     }
 

@@ -5,7 +5,6 @@ use event::Type;
 use crate::ast::{self, JoinTrigger};
 use crate::check::query::{CheckedInput, Reads};
 use crate::check::report::{error, warning};
-use crate::check::runnable::Feature;
 use crate::check::scope::Scope;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -22,8 +21,11 @@ impl Checker<'_> {
         if let (Some(left), Some(right)) = (&left, &right) {
             self.sides(join, left, right);
         }
+        let is_table =
+            |s: &Option<Single>| s.as_ref().is_some_and(|s| matches!(s.from, From::Table(_)));
         let on_scope = Scope {
             takes_aggregators: false,
+            takes_probes: !is_table(&left) && !is_table(&right),
             ..scope.at("the join condition")
         };
         let on = match &join.on {
@@ -130,14 +132,6 @@ impl Checker<'_> {
                     .help("put the condition into 'on'"),
                 );
             }
-        }
-        if !is_static(left) && !is_static(right) {
-            self.note_feature(Feature::WindowJoin, join.span);
-        } else if [left, right]
-            .iter()
-            .any(|s| matches!(s.from, From::Window(_) | From::Aggregation(_)))
-        {
-            self.note_feature(Feature::WindowJoin, join.span);
         }
         if join.trigger != JoinTrigger::Left {
             self.must_be_findable(left, &join.left);

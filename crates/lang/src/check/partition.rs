@@ -55,7 +55,6 @@ impl Checker<'_> {
                 plan::PartitionBy::Value(value)
             }
             PartitionBy::Ranges(ranges) => {
-                self.note_feature(Feature::RangePartition, key.span);
                 let checked: Vec<_> = ranges
                     .iter()
                     .map(|(condition, name)| {
@@ -86,6 +85,10 @@ impl Checker<'_> {
         };
         match entry.named {
             Named::Stream(id) => Some(id),
+            Named::Window(_) => {
+                self.note_feature(Feature::PartitionedWindow, name.span);
+                None
+            }
             other => {
                 self.report(
                     error(

@@ -302,7 +302,9 @@ impl Checker<'_> {
     }
 
     fn rate(&mut self, rate: &ast::OutputRate) -> plan::Rate {
-        self.note_feature(Feature::OutputRate, rate.span);
+        if rate.kind == ast::RateKind::Snapshot {
+            self.note_feature(Feature::Snapshot, rate.span);
+        }
         let every = match &rate.every {
             ast::RateEvery::Events(n) => plan::RateEvery::Events(*n),
             ast::RateEvery::Time(time) => plan::RateEvery::Millis(time.millis),

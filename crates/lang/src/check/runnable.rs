@@ -17,13 +17,14 @@ pub(super) enum Feature {
     NamedWindow,
     Aggregation,
     Trigger,
-    WindowJoin,
     Script,
-    OutputRate,
+    Snapshot,
+    PlaybackIdle,
+    PartitionedWindow,
+    /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
+    Probe,
     DistributedSink,
     StoreCache,
-    RangePartition,
-    PartitionPurge,
 }
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
@@ -33,16 +34,13 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::NamedWindow, "named windows"),
     (Feature::Aggregation, "incremental aggregations"),
     (Feature::Trigger, "triggers"),
-    (
-        Feature::WindowJoin,
-        "joins of two streams or with a named window or an aggregation",
-    ),
     (Feature::Script, "script functions"),
-    (Feature::OutputRate, "output rate limits"),
+    (Feature::Snapshot, "snapshots as output rate"),
+    (Feature::PlaybackIdle, "the idle time of playback"),
+    (Feature::PartitionedWindow, "partitions of named windows"),
+    (Feature::Probe, "conditions with 'in' at this place"),
     (Feature::DistributedSink, "distributed sinks"),
     (Feature::StoreCache, "caches of stores"),
-    (Feature::RangePartition, "partitions by range"),
-    (Feature::PartitionPurge, "purging of partition keys"),
 ];
 
 impl Checker<'_> {

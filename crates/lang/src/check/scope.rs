@@ -63,6 +63,8 @@ pub(super) struct Scope {
     pub later: Vec<String>,
     /// Aggregators keep a state here.
     pub takes_aggregators: bool,
+    /// `in` can be asked here.
+    pub takes_probes: bool,
     /// The filter of a pattern element, where an event of a counted element is its latest.
     pub is_pattern_filter: bool,
     /// `the filter`, `the select clause`.
@@ -82,6 +84,7 @@ impl Scope {
             is_output_only: false,
             later: Vec::new(),
             takes_aggregators: true,
+            takes_probes: true,
             is_pattern_filter: false,
             place,
         }

@@ -6,6 +6,7 @@ use crate::ast::{self, StreamKind};
 use crate::check::expr::bool_expr;
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::report::{error, warning};
+use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -71,6 +72,7 @@ impl Checker<'_> {
         Scope {
             own: Some(0),
             takes_aggregators: false,
+            takes_probes: false,
             ..Scope::many(vec![selected, row], "the condition")
         }
     }
@@ -310,10 +312,14 @@ impl Checker<'_> {
             self.expr(condition, &scope);
             return None;
         };
+        if !scope.takes_probes {
+            self.note_feature(Feature::Probe, span);
+        }
         let shape = self.table_shapes[id].clone();
         let row = scope.inputs.len();
         let mut inner = scope.clone();
         inner.takes_aggregators = false;
+        inner.takes_probes = false;
         inner.is_output_only = false;
         if inner.own.is_none() && row == 1 {
             inner.own = Some(0);

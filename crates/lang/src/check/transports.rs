@@ -78,7 +78,10 @@ impl Checker<'_> {
     fn take<T>(&mut self, judged: Judged<T>) -> Option<T> {
         self.diagnostics.extend(judged.diagnostics);
         for (message, span) in judged.not_runnable {
-            let what = message.clone();
+            // `source 'kafka' is known but does not run yet` without its last part.
+            let what = message
+                .replace(" is known but does not run yet", "")
+                .replace(" does not run yet", "");
             self.not_runnable(code::COMPONENT_PENDING, span, &what, message);
         }
         judged.value
