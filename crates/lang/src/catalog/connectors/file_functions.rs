@@ -3,7 +3,8 @@
 use event::Type;
 
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec, Overload, Param, Returns, Types,
+    ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec, Overload, Param, Returns, Status,
+    Types,
 };
 
 const URI: Param = Param::new(
@@ -132,6 +133,7 @@ pub const DELETE: FunctionSpec = FunctionSpec {
 };
 
 pub const ARCHIVE: FunctionSpec = FunctionSpec {
+    status: Status::Known,
     overloads: &[
         Overload::new(&[URI, DESTINATION]),
         Overload::new(&[URI, DESTINATION, ARCHIVE_TYPE]),
@@ -153,6 +155,7 @@ pub const ARCHIVE: FunctionSpec = FunctionSpec {
 };
 
 pub const UNARCHIVE: FunctionSpec = FunctionSpec {
+    status: Status::Known,
     overloads: &[
         Overload::new(&[URI, DESTINATION]),
         Overload::new(&[URI, DESTINATION, EXCLUDE_ROOT]),
@@ -172,10 +175,12 @@ pub const SEARCH: FunctionSpec = FunctionSpec {
         Overload::new(&[URI, INCLUDE, EXCLUDE_SUB, OPTIONS]),
     ],
     adds: FILE_NAMES,
+    example: "from Done#file:search(path, '.*csv') select path, fileNameList insert into Out;",
     ..stream("search", "Lists the files of a directory.")
 };
 
 pub const SEARCH_IN_ARCHIVE: FunctionSpec = FunctionSpec {
+    status: Status::Known,
     overloads: &[
         Overload::new(&[URI]),
         Overload::new(&[URI, INCLUDE]),

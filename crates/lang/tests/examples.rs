@@ -1,0 +1,58 @@
+//! The examples of the catalog's specs are apps that are accepted.
+
+use headwater_lang::catalog::{Catalog, connectors};
+use headwater_lang::check::{CheckConfig, check};
+use headwater_lang::diagnostic::Severity;
+use headwater_lang::parse;
+use headwater_lang::spec::{ConnectorKind, ConnectorSpec, Status};
+
+/// The streams that the examples of stream functions and functions read.
+const INPUTS: &str = "define stream Done (path string);
+define stream Trades (symbol string, price double);
+";
+
+/// The example as a whole app.
+fn app(spec: &ConnectorSpec) -> String {
+    match spec.kind {
+        ConnectorKind::StreamFunction => format!("{INPUTS}{}", spec.example),
+        ConnectorKind::Function => {
+            format!("{INPUTS}from Done select {} insert into Out;", spec.example)
+        }
+        _ => spec.example.to_owned(),
+    }
+}
+
+#[test]
+fn examples_are_accepted_and_use_what_they_show() {
+    let catalog = Catalog::new([]);
+    let mut faults = Vec::new();
+    for spec in connectors::all().filter(|c| !c.example.is_empty()) {
+        let text = app(spec);
+        let parsed = parse(&text);
+        let checked = check(&parsed.app, &catalog, &CheckConfig::default());
+        let all = parsed.diagnostics.iter().chain(&checked.diagnostics);
+        for d in all.filter(|d| d.severity == Severity::Error || d.code.starts_with("W05")) {
+            faults.push(format!(
+                "{} {}: {} {}",
+                spec.kind.name(),
+                spec.name,
+                d.code,
+                d.message
+            ));
+        }
+        if !text.contains(spec.name) {
+            faults.push(format!("the example of {} does not use it", spec.name));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn what_runs_has_an_example() {
+    // The default mapper is used by not writing it.
+    let without: Vec<&str> = connectors::all()
+        .filter(|c| c.status == Status::Runs && c.example.is_empty() && c.name != "passThrough")
+        .map(|c| c.name)
+        .collect();
+    assert!(without.is_empty(), "no example: {}", without.join(", "));
+}
