@@ -31,6 +31,7 @@ use crate::lines::Lines;
 use crate::metrics::{
     AppMetrics, Label, Metrics, SinkMetrics, SourceMetrics, TableMetrics, enlist,
 };
+use crate::probe::bytes_waiting;
 use crate::process::Process;
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Weight};
@@ -177,21 +178,18 @@ impl<'a> Builder<'a> {
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
         let (operations, store_threads, inline) = stores.seated(&engines, &store_context);
-        let tables = stores_metrics(&self.plans, &self.metrics, &stores.metrics);
         let (jobs, job_queue) = sync_channel(1);
         let apps: Vec<LaneApp> = engines
             .into_iter()
             .zip(seats)
             .zip(operations)
-            .zip(tables)
             .enumerate()
-            .map(|(i, (((engine, sinks), operations), tables))| LaneApp {
+            .map(|(i, ((engine, sinks), operations))| LaneApp {
                 name: self.plans[i].name.clone(),
                 plan: Arc::clone(&self.plans[i]),
                 engine,
                 sinks,
                 operations,
-                tables,
                 environment: self.environments[i].clone(),
                 metrics: Arc::clone(&self.metrics[i]),
                 said: Sparse::default(),
@@ -352,6 +350,7 @@ impl<'a> Builder<'a> {
                         label: self.label(app, &name, &transport.ty),
                         ..SourceMetrics::default()
                     };
+                    metrics.bytes_expected.set(bytes_waiting(transport));
                     let metrics = enlist(&self.metrics[app].sources, metrics);
                     if is_topic(transport) {
                         subscribers.push(self.subscriber(app, stream, transport, metrics)?);
@@ -616,7 +615,6 @@ impl<'a> Builder<'a> {
                     ..TableMetrics::default()
                 };
                 let metrics = enlist(&self.metrics[app].tables, metrics);
-                stores.metrics.insert((app, table), Arc::clone(&metrics));
                 let Some(store) = &definition.store else {
                     continue;
                 };
@@ -658,7 +656,6 @@ impl<'a> Builder<'a> {
 #[derive(Default)]
 struct Stores {
     databases: Vec<Database>,
-    metrics: HashMap<(usize, usize), Arc<TableMetrics>>,
 }
 
 struct Database {
@@ -734,20 +731,6 @@ impl Stores {
             .collect();
         (operations, threads, inline)
     }
-}
-
-fn stores_metrics(
-    plans: &[Arc<Plan>],
-    apps: &[Arc<AppMetrics>],
-    all: &HashMap<(usize, usize), Arc<TableMetrics>>,
-) -> Vec<Vec<Arc<TableMetrics>>> {
-    (0..apps.len())
-        .map(|app| {
-            (0..plans[app].tables.len())
-                .map(|table| Arc::clone(&all[&(app, table)]))
-                .collect()
-        })
-        .collect()
 }
 
 fn on_unreachable(

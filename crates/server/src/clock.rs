@@ -9,6 +9,16 @@ pub fn wall_millis() -> i64 {
         .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Is there a time zone of this name?
+pub fn is_zone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok()
+}
+
+/// `2026-01-31T12:00:00.5Z`; the number itself where it is no time.
+pub fn utc_text(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |t| t.to_string())
+}
+
 /// A wall clock that never goes back and does not jump with the machine's: it starts at the wall
 /// time and runs with the monotonic clock, so that windows fire once whatever is done to the clock.
 #[derive(Clone, Copy, Debug)]

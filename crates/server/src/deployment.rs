@@ -1,7 +1,7 @@
 //! From the texts of apps to plans: variables, `--replace`, `--set`, check.
 //!
 //! Promises: all faults of all apps at once, each at its place in the text as the user wrote it; two
-//! apps of one name are refused. Never: runs or connects anything.
+//! apps of one name are not run together. Never: runs or connects anything.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -127,12 +127,11 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         .collect();
     apply_overrides(&mut parsed, options)?;
     let catalog = Catalog::new(engine::specs());
-    let apps: Vec<LoadedApp> = texts
+    let apps = texts
         .iter()
         .zip(parsed)
         .map(|(app, (text, faults, parsed))| judge(app, &text, faults, &parsed, &catalog, options))
         .collect();
-    refuse_twins(&apps)?;
     Ok(apps)
 }
 
@@ -253,6 +252,7 @@ fn refuse_twins(apps: &[LoadedApp]) -> Result<(), Error> {
 
 /// The plans of apps that may run, with the options of their data sources filled in.
 pub fn plans(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<Plan>, Error> {
+    refuse_twins(&apps)?;
     let mut plans = Vec::new();
     for app in apps {
         let mut plan = app
@@ -346,8 +346,10 @@ mod tests {
 
     #[test]
     fn two_apps_of_one_name_are_refused() {
-        let twins = load_with(&[text("a.siddhi", APP), text("b.siddhi", APP)], |_| {});
-        let message = twins.expect_err("refused").to_string();
+        let twins = load_with(&[text("a.siddhi", APP), text("b.siddhi", APP)], |_| {})
+            .expect("each is right by itself");
+        let refused = plans(twins, &Config::default());
+        let message = refused.expect_err("refused").to_string();
         assert!(
             message.contains("a.siddhi") && message.contains("b.siddhi"),
             "{message}"

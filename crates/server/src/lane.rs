@@ -28,7 +28,7 @@ use crate::backoff::Sparse;
 use crate::clock::Clock;
 use crate::keeper::Job;
 use crate::lines::Lines;
-use crate::metrics::{AppMetrics, SinkMetrics, TableMetrics};
+use crate::metrics::{AppMetrics, SinkMetrics};
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
@@ -100,8 +100,6 @@ pub(crate) struct LaneApp {
     pub sinks: Vec<Vec<SinkSeat>>,
     /// By operation of the app: where it is done.
     pub operations: Vec<OperationSeat>,
-    /// By table of the app.
-    pub tables: Vec<Arc<TableMetrics>>,
     pub environment: Environment,
     pub metrics: Arc<AppMetrics>,
     pub said: Sparse,

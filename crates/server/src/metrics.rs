@@ -47,6 +47,8 @@ pub struct SourceMetrics {
     pub bytes_expected: Counter,
     pub retries: Counter,
     pub is_connected: AtomicBool,
+    /// It cannot be reached, or has failed.
+    pub is_lost: AtomicBool,
 }
 
 /// One sink.
@@ -136,6 +138,17 @@ impl Metrics {
                 at_sources + at_sinks + app.rejected.get()
             })
             .sum()
+    }
+
+    /// Why the server is not ready: sources that are not connected. `None`: it is.
+    pub fn not_ready(&self) -> Option<String> {
+        let waiting: Vec<String> = listed(&self.apps)
+            .iter()
+            .flat_map(|app| listed(&app.sources))
+            .filter(|s| s.is_lost.load(Ordering::Relaxed))
+            .map(|s| format!("source '{}' of app '{}'\n", s.label.element, s.label.app))
+            .collect();
+        (!waiting.is_empty()).then(|| format!("not connected:\n{}", waiting.concat()))
     }
 
     /// The Prometheus text format, version 0.0.4.

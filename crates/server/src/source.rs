@@ -242,6 +242,7 @@ impl SourceThread {
                         again_in_seconds = pause.as_secs(),
                         "source cannot be reached"
                     );
+                    metrics.is_lost.store(true, Ordering::Relaxed);
                     pulse.set(seat, SourceState::Retrying { cause, since });
                     if !wait_to_retry(&mailbox, &pulse, since, pause, until_done) {
                         return;
@@ -250,6 +251,7 @@ impl SourceThread {
                 Err(error) => {
                     let cause = chain(&error);
                     tracing::error!(source = name, cause, "source has failed");
+                    metrics.is_lost.store(true, Ordering::Relaxed);
                     pulse.set(seat, SourceState::Failed { cause });
                     return;
                 }
@@ -432,6 +434,7 @@ impl SourceLink for Link<'_> {
             Connection::Connected => {
                 self.was_connected = true;
                 self.metrics.is_connected.store(true, Ordering::Relaxed);
+                self.metrics.is_lost.store(false, Ordering::Relaxed);
                 tracing::info!(source = self.name, "source is connected");
             }
             Connection::Retrying { cause } => {
@@ -441,6 +444,7 @@ impl SourceLink for Link<'_> {
             }
             Connection::Lost { cause } => {
                 self.metrics.is_connected.store(false, Ordering::Relaxed);
+                self.metrics.is_lost.store(true, Ordering::Relaxed);
                 tracing::error!(source = self.name, cause, "source has lost its connection");
             }
         }

@@ -1,0 +1,42 @@
+//! `headwater bench`.
+
+use anyhow::Context as _;
+use bench::{Options, SCENARIOS};
+use lang::suggest::nearest;
+use server::Error;
+
+use crate::cli::BenchArgs;
+use crate::output::Output;
+
+pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
+    let Some(name) = &args.name else {
+        for scenario in SCENARIOS {
+            output.print(&format!("{:<14}{}\n", scenario.name(), scenario.about()))?;
+        }
+        return Ok(0);
+    };
+    let scenario = SCENARIOS
+        .iter()
+        .find(|s| s.name() == name)
+        .ok_or_else(|| unknown(name))?;
+    let options = Options {
+        binary: std::env::current_exe().context("cannot find this binary")?,
+        runs: args.runs as usize,
+        events: args.events,
+        dir: args.dir.clone(),
+        progress: |line| tracing::info!("{line}"),
+    };
+    let report = bench::run::run(*scenario, &options)?;
+    if args.json {
+        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
+    } else {
+        output.print(&report.in_words())?;
+    }
+    Ok(u8::from(!report.is_right()))
+}
+
+fn unknown(name: &str) -> Error {
+    let hint = nearest(name, SCENARIOS.iter().map(|s| s.name()))
+        .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    Error::Usage(format!("there is no scenario '{name}'{hint}"))
+}

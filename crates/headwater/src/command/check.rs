@@ -1,0 +1,125 @@
+//! `headwater check`, and the diagnostics that `run` shows.
+
+use lang::diagnostic::{Diagnostic, Severity};
+use lang::render;
+use lang::source::LineIndex;
+use serde_json::{Value, json};
+use server::deployment::{self, LoadedApp};
+
+use crate::cli::CheckArgs;
+use crate::command::load_options;
+use crate::output::Output;
+
+pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
+    let options = load_options(&args.change, args.runnable)?;
+    let texts = deployment::read_texts(&args.apps)?;
+    let apps = deployment::load(&texts, &options)?;
+    let has_errors = apps.iter().any(LoadedApp::has_errors);
+    let unreached = if args.connect && !has_errors {
+        server::probe::unreached(&apps)
+    } else {
+        Vec::new()
+    };
+    if args.json {
+        let apps: Vec<Value> = apps.iter().map(app_json).collect();
+        let mut document = json!({"version": 1, "apps": apps});
+        if args.connect {
+            document["unreached"] = json!(unreached);
+        }
+        output.print_json(&document)?;
+    } else {
+        show(&apps, output);
+        for line in &unreached {
+            output.error(line);
+        }
+        if !has_errors && unreached.is_empty() && !output.is_quiet {
+            let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
+            output.say(&format!("no errors: {}", names.join(", ")));
+        }
+    }
+    Ok(match (has_errors, unreached.is_empty()) {
+        (true, _) => 1,
+        (false, false) => 3,
+        (false, true) => 0,
+    })
+}
+
+/// Shows the diagnostics of all apps on standard error; true if one is an error.
+pub fn show(apps: &[LoadedApp], output: &Output) -> bool {
+    for app in apps {
+        let shown: Vec<Diagnostic> = app
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error || !output.is_quiet)
+            .cloned()
+            .collect();
+        if !shown.is_empty() {
+            let text = render::render(&shown, &app.file, &app.text, output.colour);
+            output.say(text.trim_end());
+            output.say("");
+        }
+    }
+    apps.iter().any(LoadedApp::has_errors)
+}
+
+fn app_json(app: &LoadedApp) -> Value {
+    let lines = LineIndex::new(&app.text);
+    let diagnostics: Vec<Value> = app
+        .diagnostics
+        .iter()
+        .map(|d| diagnostic_json(d, app, &lines))
+        .collect();
+    let is_runnable = app
+        .plan
+        .as_ref()
+        .is_some_and(|plan| plan.not_runnable.is_empty());
+    json!({
+        "file": app.file,
+        "name": app.name,
+        "accepted": !app.has_errors(),
+        "runnable": is_runnable,
+        "diagnostics": diagnostics,
+    })
+}
+
+fn diagnostic_json(diagnostic: &Diagnostic, app: &LoadedApp, lines: &LineIndex) -> Value {
+    let start = lines.position(&app.text, diagnostic.span.start);
+    let end = lines.position(&app.text, diagnostic.span.end);
+    let fix = diagnostic.fix.as_ref().map(|fix| {
+        let start = lines.position(&app.text, fix.span.start);
+        let end = lines.position(&app.text, fix.span.end);
+        json!({
+            "line": start.line,
+            "column": start.column,
+            "end_line": end.line,
+            "end_column": end.column,
+            "replacement": fix.replacement,
+        })
+    });
+    let related: Vec<Value> = diagnostic
+        .related
+        .iter()
+        .map(|(span, label)| {
+            let at = lines.position(&app.text, span.start);
+            json!({"line": at.line, "column": at.column, "label": label})
+        })
+        .collect();
+    json!({
+        "code": diagnostic.code,
+        "severity": match diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        "kind": diagnostic.kind.name(),
+        "message": diagnostic.message,
+        "file": app.file,
+        "line": start.line,
+        "column": start.column,
+        "end_line": end.line,
+        "end_column": end.column,
+        "label": diagnostic.label,
+        "related": related,
+        "help": diagnostic.help,
+        "fix": fix,
+    })
+}

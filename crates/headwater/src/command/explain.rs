@@ -1,0 +1,107 @@
+//! `headwater explain`: the page of a code, or the plan of an app.
+
+use std::path::{Path, PathBuf};
+
+use lang::codes::{self, CodePage};
+use serde_json::json;
+use server::{Error, deployment};
+
+use crate::cli::ExplainArgs;
+use crate::command::{check, load_options};
+use crate::output::Output;
+
+pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
+    if let Some(page) = codes::page(&args.what) {
+        if args.json {
+            output.print_json(&json!({
+                "version": 1,
+                "code": page.code,
+                "title": page.title,
+                "cause": page.cause,
+                "fix": page.fix,
+                "failing": page.failing,
+                "fixed": page.fixed,
+            }))?;
+        } else {
+            output.print(&page_text(page))?;
+        }
+        return Ok(0);
+    }
+    if is_code(&args.what) && !Path::new(&args.what).exists() {
+        let nearest = nearest_code(&args.what);
+        return Err(Error::Usage(format!(
+            "there is no code '{}'; did you mean '{nearest}'?",
+            args.what
+        ))
+        .into());
+    }
+    let options = load_options(&args.change, false)?;
+    let texts = deployment::read_texts(&[PathBuf::from(&args.what)])?;
+    let apps = deployment::load(&texts, &options)?;
+    let has_errors = check::show(&apps, output);
+    for plan in apps.iter().filter_map(|a| a.plan.as_ref()) {
+        let text = lang::explain::plan(plan);
+        if args.json {
+            output.print_json(&json!({"version": 1, "app": plan.name, "plan": text}))?;
+        } else {
+            output.print(&text)?;
+        }
+    }
+    Ok(u8::from(has_errors))
+}
+
+fn page_text(page: &CodePage) -> String {
+    let block = |text: &str| {
+        text.trim_matches('\n')
+            .lines()
+            .map(|line| format!("    {line}\n"))
+            .collect::<String>()
+    };
+    format!(
+        "{}: {}\n\n{}\n\n{}\n\nThis is refused:\n\n{}\nThis is not:\n\n{}",
+        page.code,
+        page.title,
+        page.cause,
+        page.fix,
+        block(page.failing),
+        block(page.fixed)
+    )
+}
+
+/// A letter and digits: meant as a code, whether there is one or not.
+fn is_code(text: &str) -> bool {
+    let mut letters = text.chars();
+    matches!(letters.next(), Some('E' | 'W' | 'e' | 'w'))
+        && text.len() > 1
+        && letters.all(|c| c.is_ascii_digit())
+}
+
+fn nearest_code(text: &str) -> &'static str {
+    let number = |code: &str| {
+        code.get(1..)
+            .and_then(|d| d.parse::<i64>().ok())
+            .unwrap_or(0)
+    };
+    let wanted = number(text);
+    let first = text.chars().next().map(|c| c.to_ascii_uppercase());
+    codes::CODES
+        .iter()
+        .min_by_key(|page| {
+            let other_letter = page.code.chars().next() != first;
+            (other_letter, (number(page.code) - wanted).abs())
+        })
+        .map_or("", |page| page.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_told_from_a_file() {
+        assert!(is_code("E0312") && is_code("w9"));
+        assert!(!is_code("E") && !is_code("Every.siddhi") && !is_code("apps"));
+        assert!(codes::page(nearest_code("E9999")).is_some());
+        assert!(nearest_code("W0001").starts_with('W'));
+    }
+}

@@ -1,0 +1,143 @@
+//! `headwater run`.
+
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use server::config::Config;
+use server::lines::{LineFormat, Lines};
+use server::process::Process;
+use server::{Error, RunOptions, Server, Status, StopHandle, deployment};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::cli::RunArgs;
+use crate::command::{check, load_options};
+use crate::output::Output;
+use crate::progress::{Progress, summary_text};
+
+/// Between two saves of the state, unless something says otherwise.
+const STATE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often the progress is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
+    let options = load_options(&args.change, true)?;
+    let texts = deployment::read_texts(&args.apps)?;
+    let apps = deployment::load(&texts, &options)?;
+    if check::show(&apps, output) {
+        return Ok(1);
+    }
+    let config = options.config.unwrap_or_default();
+    let plans = deployment::plans(apps, &config)?;
+    let stop = StopHandle::default();
+    watch_signals(stop.clone())?;
+    let format = if args.json {
+        LineFormat::Json
+    } else {
+        LineFormat::Text
+    };
+    let lines = Lines::new(Box::new(BufWriter::new(io::stdout())), format);
+    let server = Server::start(
+        plans,
+        RunOptions {
+            until_done: args.until_done,
+            state: state_directory(&args, &config),
+            state_interval: state_interval(&args, &config),
+            zone: zone(args.timezone.as_deref())?,
+            lines: Arc::new(lines),
+            config,
+            process,
+            stop: stop.clone(),
+        },
+    )?;
+    let http = args
+        .http
+        .map(|address| server::http::serve(address, Arc::clone(server.metrics())))
+        .transpose()?;
+    if let Some(http) = &http {
+        tracing::info!(address = %http.address(), "metrics are served");
+    }
+    let mut progress = Progress::new(output);
+    let status = loop {
+        match server.wait(LOOK) {
+            Status::Running => progress.show(server.metrics()),
+            status => break status,
+        }
+    };
+    progress.clear();
+    let summary = server.stop()?;
+    drop(http);
+    if let Status::Unreachable(causes) = status {
+        return Err(Error::Connect {
+            what: "all sources".to_owned(),
+            message: causes,
+        }
+        .into());
+    }
+    if args.json {
+        output.print_json(&summary.to_json())?;
+    } else {
+        output.print(&summary_text(&summary))?;
+    }
+    Ok(if summary.rejected > 0 { 4 } else { 0 })
+}
+
+/// The first signal stops the run in order; the second ends the process at once.
+fn watch_signals(stop: StopHandle) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    let is_second = AtomicBool::new(false);
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if is_second.swap(true, Ordering::Relaxed) {
+                    std::process::exit(1);
+                }
+                stop.stop();
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// `--state`, or the location of `state.persistence` where that is enabled.
+fn state_directory(args: &RunArgs, config: &Config) -> Option<PathBuf> {
+    let configured = config.persistence.as_ref().filter(|p| p.enabled);
+    args.state.clone().or_else(|| {
+        let location = configured?.location.as_deref();
+        Some(PathBuf::from(location.unwrap_or("siddhi-app-persistence")))
+    })
+}
+
+fn state_interval(args: &RunArgs, config: &Config) -> Duration {
+    let configured = config
+        .persistence
+        .as_ref()
+        .and_then(|p| p.interval_minutes)
+        .map(|minutes| Duration::from_secs(60 * minutes.max(1)));
+    args.state_interval.or(configured).unwrap_or(STATE_INTERVAL)
+}
+
+/// The zone of the command line, else the `TZ` of the environment, else UTC.
+fn zone(argument: Option<&str>) -> anyhow::Result<String> {
+    let zone = match argument {
+        Some(zone) => zone.to_owned(),
+        None => std::env::var("TZ").unwrap_or_default(),
+    };
+    if zone.is_empty() || server::clock::is_zone(&zone) {
+        return Ok(zone);
+    }
+    if argument.is_none() {
+        tracing::warn!(zone, "TZ names no zone that is known; times are in UTC");
+        return Ok(String::new());
+    }
+    Err(Error::Usage(format!(
+        "there is no time zone '{zone}'; write a name such as Europe/Berlin or UTC"
+    ))
+    .into())
+}
