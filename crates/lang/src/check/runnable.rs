@@ -19,6 +19,8 @@ pub(super) enum Feature {
     Trigger,
     Script,
     Snapshot,
+    /// `first` and `last` are per group there.
+    GroupedRate,
     PlaybackIdle,
     PartitionedWindow,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
@@ -36,6 +38,7 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),
     (Feature::Snapshot, "snapshots as output rate"),
+    (Feature::GroupedRate, "output rates with 'group by'"),
     (Feature::PlaybackIdle, "the idle time of playback"),
     (Feature::PartitionedWindow, "partitions of named windows"),
     (Feature::Probe, "conditions with 'in' at this place"),
