@@ -250,6 +250,8 @@ pub enum ConnectorKind {
     StreamFunction,
     Function,
     Distribution,
+    /// Options of an annotation that is no component (`@cache`); its name begins with `@`.
+    Annotation,
 }
 
 impl ConnectorKind {
@@ -263,6 +265,7 @@ impl ConnectorKind {
             ConnectorKind::StreamFunction => "stream-function",
             ConnectorKind::Function => "function",
             ConnectorKind::Distribution => "distribution",
+            ConnectorKind::Annotation => "annotation",
         }
     }
 
@@ -276,6 +279,7 @@ impl ConnectorKind {
             ConnectorKind::StreamFunction => "stream function",
             ConnectorKind::Function => "function",
             ConnectorKind::Distribution => "distribution strategy",
+            ConnectorKind::Annotation => "annotation",
         }
     }
 }

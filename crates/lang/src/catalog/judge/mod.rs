@@ -20,7 +20,7 @@ use crate::ast::Annotation;
 use crate::codes::option as code;
 use crate::diagnostic::{Diagnostic, Fix, Kind, Severity};
 use crate::span::Span;
-use crate::spec::{ConnectorSpec, Fact, OptionSpec, OptionStatus, Rule, Status};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, Rule, Status};
 use crate::suggest::nearest;
 
 /// One option with its place.
@@ -294,6 +294,10 @@ fn unknown_option(spec: &ConnectorSpec, given: &Given, missing: Option<&str>) ->
     let mut unknown = finding(code, severity, given.name_span, message, label);
     unknown.help = Some(match near {
         Some(name) => format!("did you mean '{name}'?"),
+        None if spec.kind == ConnectorKind::Annotation => {
+            let names: Vec<&str> = spec.all_options().map(|o| o.name).collect();
+            format!("its options are {}", names.join(", "))
+        }
         None => format!("`headwater connectors {}` lists its options", spec.name),
     });
     unknown.fix = near.map(|name| Fix {

@@ -163,7 +163,9 @@ pub fn store(annotation: &Annotation, catalog: &Catalog, refs: &Refs) -> Judged<
     let mut judged = Judged::new();
     let found = component(ConnectorKind::Store, annotation, catalog, refs, &mut judged);
     let cache = annotation.nested("cache").map(|a| {
-        judged.diagnostics.extend(cache(a));
+        judged
+            .diagnostics
+            .extend(options(&CACHE, &written(a), a.head(), None));
         written(a)
             .iter()
             .map(|g| (g.name.to_owned(), g.value.to_owned()))
@@ -540,22 +542,12 @@ const CACHE_OPTIONS: &[OptionSpec] = &[
 const CACHE: ConnectorSpec = ConnectorSpec {
     options: CACHE_OPTIONS,
     ..ConnectorSpec::new(
-        ConnectorKind::StreamFunction,
-        "cache",
+        ConnectorKind::Annotation,
+        "@cache",
         "core",
-        "Rows kept in memory.",
+        "Keeps rows of a store in memory.",
     )
 };
-
-fn cache(annotation: &Annotation) -> Vec<Diagnostic> {
-    options(&CACHE, &written(annotation), annotation.head(), None)
-        .into_iter()
-        .map(|mut d| {
-            d.message = d.message.replace(&describe(&CACHE), "'@cache'");
-            d
-        })
-        .collect()
-}
 
 /// Siddhi passes over nested annotations that it does not know; one that nearly has the name of a
 /// known one is likely a slip.
