@@ -289,6 +289,9 @@ fn fill_data_sources(plan: &mut Plan, config: &Config) -> Result<(), Error> {
                 table.schema.name
             ))
         })?;
+        store
+            .options
+            .retain(|(key, _)| key != "datasource" && key != "jndi.resource");
         for (key, value) in source.store_options() {
             if store.option(&key).is_none() {
                 store.options.push((key, value));
