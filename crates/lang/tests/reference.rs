@@ -281,13 +281,15 @@ fn options_are_those_of_the_reference() {
                             .or_default()
                             .insert(option.name);
                         let covers = row.get("side").or(row.get("mode"));
-                        let other_side = covers.is_some_and(|s| {
+                        let is_other_side = covers.is_some_and(|s| {
                             (s.starts_with("source") && spec.kind == ConnectorKind::Sink)
                                 || (s.starts_with("sink") && spec.kind == ConnectorKind::Source)
                         });
                         // `http-call` and its response source have their tables under one heading.
-                        let is_twin = specs.len() == 2 && !row.contains_key("dyn");
-                        if !other_side && !(is_twin && spec.kind == ConnectorKind::Sink) {
+                        let is_of_twin = specs.len() == 2
+                            && !row.contains_key("dyn")
+                            && spec.kind == ConnectorKind::Sink;
+                        if !is_other_side && !is_of_twin {
                             comparison.row(row, option, &subject);
                         }
                     }

@@ -146,7 +146,7 @@ fn findings(text: &str, catalog: &Catalog) -> Vec<Diagnostic> {
 
 /// Checks an app on a thread of its own, so that a panic or a hang of one is no end of all.
 fn judge(text: &str) -> Outcome {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(1);
     let text = text.to_owned();
     let worker = thread::spawn(move || {
         let catalog = Catalog::new(engine::specs());
@@ -355,7 +355,7 @@ impl Bench {
 
 /// Rounded down; all of nothing is all.
 fn percent(part: usize, whole: usize) -> usize {
-    if whole == 0 { 100 } else { part * 100 / whole }
+    (part * 100).checked_div(whole).unwrap_or(100)
 }
 
 /// The app with the faults in it, and what must be said. The mutations do not overlap.

@@ -431,8 +431,8 @@ pub fn code_mask(text: &str) -> Vec<bool> {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
             rest.find("*/").map_or(rest.len(), |i| i + 2)
-        } else if rest.starts_with("\"\"\"") {
-            rest[3..].find("\"\"\"").map_or(rest.len(), |i| i + 6)
+        } else if let Some(inner) = rest.strip_prefix("\"\"\"") {
+            inner.find("\"\"\"").map_or(rest.len(), |i| i + 6)
         } else if rest.starts_with(['\'', '"', '`']) {
             rest[1..].find(&rest[..1]).map_or(rest.len(), |i| i + 2)
         } else if rest.starts_with('{') {

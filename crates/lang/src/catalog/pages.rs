@@ -199,10 +199,8 @@ pub fn page(spec: &ConnectorSpec) -> String {
         line(&mut out, format_args!("  {}  {}", row.name, facts(row)));
         line(&mut out, format_args!("      {}", row.doc));
     }
-    if let Some(function) = spec.function {
-        if !function.adds.is_empty() {
-            line(&mut out, format_args!("\nadds {}", added(function)));
-        }
+    if let Some(function) = spec.function.filter(|f| !f.adds.is_empty()) {
+        line(&mut out, format_args!("\nadds {}", added(function)));
     }
     if !spec.properties.is_empty() {
         let names: Vec<&str> = spec

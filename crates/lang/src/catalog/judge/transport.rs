@@ -215,7 +215,7 @@ fn component<'a, T>(
         judged.diagnostics.push(no_type(kind, annotation));
         return None;
     };
-    let Some(spec) = catalog.connector(kind, &ty.text) else {
+    let Some(spec) = catalog.connector(kind, ty.text) else {
         judged
             .diagnostics
             .push(unknown_component(kind, ty.text, ty.span, catalog));
