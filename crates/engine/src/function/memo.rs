@@ -2,6 +2,7 @@
 
 use super::java_regex::JavaRegex;
 use super::json::Path;
+use super::time::DatePattern;
 
 /// How many different texts of one kind a call site remembers.
 const KEPT_MAX: usize = 8;
@@ -44,6 +45,8 @@ pub struct Memo {
     whole: Recent<JavaRegex>,
     leading: Recent<JavaRegex>,
     paths: Recent<Path>,
+    dates: Recent<DatePattern>,
+    strict_dates: Recent<DatePattern>,
 }
 
 impl Memo {
@@ -65,5 +68,15 @@ impl Memo {
     /// A JSON path.
     pub fn path(&mut self, text: &str) -> Result<&Path, String> {
         self.paths.get(text, Path::new)
+    }
+
+    /// A date format of `SimpleDateFormat`.
+    pub fn date_pattern(&mut self, text: &str) -> Result<&DatePattern, String> {
+        self.dates.get(text, DatePattern::new)
+    }
+
+    /// A date format of `java.time`.
+    pub fn strict_date_pattern(&mut self, text: &str) -> Result<&DatePattern, String> {
+        self.strict_dates.get(text, DatePattern::strict)
     }
 }

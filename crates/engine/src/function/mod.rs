@@ -15,13 +15,14 @@ mod row;
 mod str;
 #[cfg(test)]
 mod testing;
+mod time;
 mod utf16;
 
 use crate::component::Function;
 
 /// All scalar functions that run, namespace by namespace, sorted by name inside each.
 pub fn functions() -> impl Iterator<Item = &'static dyn Function> {
-    let rows = [core::ROWS, str::ROWS, regex::ROWS, json::ROWS];
+    let rows = [core::ROWS, str::ROWS, regex::ROWS, json::ROWS, time::ROWS];
     let columns = [core::COLUMNS, str::COLUMNS];
     let rows = rows.into_iter().flatten().map(|f| f as &dyn Function);
     rows.chain(columns.into_iter().flatten().copied())
