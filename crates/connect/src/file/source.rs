@@ -60,7 +60,7 @@ pub struct FileSource {
     /// Files whose action the restored position left pending: they are not read again, wherever
     /// they went.
     restored: Vec<PathBuf>,
-    is_lost: bool,
+    is_connected: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl FileSource {
             reading: None,
             is_resumed: false,
             restored: Vec::new(),
-            is_lost: false,
+            is_connected: false,
         })
     }
 
@@ -532,10 +532,7 @@ impl FileSource {
                     self.report_found(link);
                     files
                 }
-                Err(error) => {
-                    self.report_lost(link, root, &error);
-                    Vec::new()
-                }
+                Err(error) => return Err(missing(root, error)),
             };
             let is_quiet = files.is_empty();
             for mut file in files {
@@ -584,22 +581,11 @@ impl FileSource {
         self.take_signal(link, signal)
     }
 
-    fn report_lost(&mut self, link: &mut dyn SourceLink, path: &Path, error: &io::Error) {
-        if !self.is_lost {
-            let cause = format!(
-                "cannot read '{}': {error}; create it, or correct the option or its permissions",
-                path.display()
-            );
-            link.report(Connection::Retrying { cause });
-        }
-        self.is_lost = true;
-    }
-
     fn report_found(&mut self, link: &mut dyn SourceLink) {
-        if self.is_lost {
+        if !self.is_connected {
             link.report(Connection::Connected);
         }
-        self.is_lost = false;
+        self.is_connected = true;
     }
 
     fn run_file(&mut self, link: &mut dyn SourceLink, path: &Path) -> Result<Flow, Error> {
@@ -607,18 +593,10 @@ impl FileSource {
             go_on!(self.wait_for_cron(link)?);
             let found = match fs::metadata(path) {
                 Ok(found) if found.is_file() => found,
-                Ok(_) => {
-                    self.report_lost(link, path, &io::Error::other("it is no file"));
-                    go_on!(self.rest(link, self.options.dir_poll)?);
-                    continue;
-                }
+                Ok(_) => return Err(missing(path, io::Error::other("it is no file"))),
                 // Read before a restart, and moved or deleted as it should be.
                 Err(_) if self.position.has_read => break,
-                Err(error) => {
-                    self.report_lost(link, path, &error);
-                    go_on!(self.rest(link, self.options.dir_poll)?);
-                    continue;
-                }
+                Err(error) => return Err(missing(path, error)),
             };
             self.report_found(link);
             if !self.is_new(path, &found) {
@@ -667,10 +645,7 @@ impl FileSource {
                     go_on!(self.follow(link, Current::start(file, self.options.header_lines))?);
                 }
                 Ok(None) => go_on!(self.rest(link, self.options.dir_poll)?),
-                Err((path, error)) => {
-                    self.report_lost(link, &path, &error);
-                    go_on!(self.rest(link, self.options.file_poll)?);
-                }
+                Err((path, error)) => return Err(missing(&path, error)),
             }
         }
     }
@@ -759,6 +734,7 @@ impl FileSource {
     fn run_all(&mut self, link: &mut dyn SourceLink) -> Result<Flow, Error> {
         // Called again after a read error, it goes on from its last post.
         self.reading = None;
+        self.is_connected = false;
         if self.options.tailing {
             go_on!(self.resume_tail(link)?);
             return self.run_tail(link);
@@ -789,6 +765,15 @@ impl Failed {
     }
 }
 
+/// What is to be read is not there: the source is run again after a while.
+fn missing(path: &Path, error: io::Error) -> Error {
+    let peer = format!(
+        "'{}', which source 'file' is to read; create it, or correct the option or its permissions",
+        path.display()
+    );
+    Error::unavailable(peer, error)
+}
+
 /// A read error: the source is run again after a while, and goes on from its last post.
 pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::unavailable(format!("file '{}'", path.display()), error)
@@ -817,6 +802,6 @@ impl Source for FileSource {
     }
 
     fn ends(&self) -> bool {
-        !self.options.tailing
+        !self.options.tailing && self.options.cron.is_none()
     }
 }

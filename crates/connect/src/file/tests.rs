@@ -535,34 +535,31 @@ fn one_file_is_read_once_and_moved_to_its_new_path() {
     again.restore(&link.posts.last().unwrap().1).unwrap();
     let mut link = Recorder::new();
     assert_eq!(again.run(&mut link).unwrap(), Finished::Ended);
-    assert!(link.rows().is_empty() && link.reports.is_empty());
+    assert!(link.rows().is_empty());
 }
 
 #[test]
-fn a_missing_file_or_directory_is_reported_and_awaited() {
+fn a_missing_file_or_directory_is_unavailable_until_it_is_there() {
     let files = Files::new(&[]);
     let missing = files.uri("in/later");
     for option in ["dir.uri", "file.uri"] {
-        let options = [(option, missing.as_str()), ("tailing", "false")];
-        let mut link = Recorder::new();
-        assert_eq!(source(&options).run(&mut link).unwrap(), Finished::Ended);
+        let error = source(&[(option, missing.as_str()), ("tailing", "false")])
+            .run(&mut Recorder::new())
+            .unwrap_err();
         assert!(
-            matches!(&link.reports[..], [Connection::Retrying { .. }]),
-            "{:?}",
-            link.reports
+            error.is_unavailable() && error.to_string().contains("later"),
+            "{error}"
         );
     }
-    let options = [("file.uri", missing.as_str()), ("tailing", "false")];
-    let late = files.path("in/later");
+    let mut late = source(&[("file.uri", missing.as_str()), ("tailing", "false")]);
+    assert!(late.run(&mut Recorder::new()).is_err());
+    files.write("later", b"1\n");
     let mut link = Recorder::new();
-    link.script = Box::new(move |wait, _| {
-        if wait == 1 {
-            fs::write(&late, "1\n").unwrap();
-        }
-    });
-    assert_eq!(source(&options).run(&mut link).unwrap(), Finished::Ended);
-    assert_eq!(link.rows(), ["later:1!"]);
-    assert_eq!(link.reports.last(), Some(&Connection::Connected));
+    assert_eq!(late.run(&mut link).unwrap(), Finished::Ended);
+    assert_eq!(
+        (link.rows(), link.reports.len()),
+        (vec!["later:1!".to_owned()], 1)
+    );
 }
 
 #[test]

@@ -32,26 +32,27 @@ pub const RDBMS: RdbmsConnector = RdbmsConnector;
 
 pub struct RdbmsConnector;
 
-/// The databases that a server has open. The tables of an app in one file share a connection, and so
-/// a transaction; another app has its own. A database in memory is shared by all.
+/// The databases that a server has open. Tables whose annotations call their database by the same
+/// text share a connection, and so a transaction: such apps are saved together. A database in memory
+/// is shared by all that name it.
 #[derive(Default)]
 pub struct Databases {
     open: Mutex<HashMap<(String, Target), Weak<Mutex<Database>>>>,
 }
 
 impl Databases {
-    fn open(&self, app: &str, target: &Target) -> Result<Arc<Mutex<Database>>, Error> {
-        let app = if matches!(target, Target::Memory(_)) {
+    fn open(&self, address: &str, target: &Target) -> Result<Arc<Mutex<Database>>, Error> {
+        let address = if matches!(target, Target::Memory(_)) {
             ""
         } else {
-            app
+            address
         };
-        let key = (app.to_owned(), target.clone());
+        let key = (address.to_owned(), target.clone());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = open.get(&key).and_then(Weak::upgrade) {
             return Ok(database);
         }
-        let database = Arc::new(Mutex::new(Database::open(&key.1)?));
+        let database = Arc::new(Mutex::new(Database::open(target)?));
         open.retain(|_, database| database.strong_count() > 0);
         open.insert(key, Arc::downgrade(&database));
         Ok(database)
@@ -106,6 +107,11 @@ impl Connector for RdbmsConnector {
         let url = jdbc_url(setup, annotation)?;
         let target = url::parse(&url, table)
             .map_err(|error| Error::refused(format!("table '{table}'"), error.to_string()))?;
-        Ok(Box::new(table::TableStore::new(setup, annotation, target)?))
+        Ok(Box::new(table::TableStore::new(
+            setup,
+            annotation,
+            url.trim().to_owned(),
+            target,
+        )?))
     }
 }

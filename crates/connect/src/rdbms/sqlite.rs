@@ -2,9 +2,10 @@
 //!
 //! The database is in WAL mode: readers of other processes are never in the way, and a killed
 //! process leaves it whole. `synchronous` is NORMAL while every call commits by itself (a power cut
-//! may take the last commits, a crash of the process none) and FULL as soon as epochs are used, of
-//! which each is one commit.
+//! may take the last commits, a crash of the process none) and FULL as soon as calls are gathered
+//! into epochs, of which each is one commit.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ const EPOCHS: &str = "headwater_epochs";
 pub struct Database {
     connection: Connection,
     name: String,
+    /// Apps that keep tables here; each epoch is noted for all of them.
+    apps: BTreeSet<String>,
     /// A transaction covers all calls until `commit`.
     in_epoch: bool,
     /// That transaction has been opened, by the first write.
@@ -58,6 +61,7 @@ impl Database {
         let mut database = Database {
             connection,
             name,
+            apps: BTreeSet::new(),
             in_epoch: false,
             is_open: false,
             is_lost: false,
@@ -223,11 +227,22 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the writes durable with the number of the epoch. A second call for the same epoch (of
-    /// another table of the app) does nothing.
-    pub fn commit(&mut self, app: &str, epoch: u64, positions: &[u8]) -> Result<(), Error> {
+    /// An app that keeps tables here.
+    pub fn enlist(&mut self, app: &str) {
+        self.apps.insert(app.to_owned());
+    }
+
+    /// Makes the writes durable with the number of the epoch, for all apps that keep tables here. A
+    /// second call for the same epoch (for another table) does nothing. Epoch 0 is not noted: the
+    /// writes are only gathered.
+    pub fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error> {
         self.check_lost()?;
-        if self.committed == Some(epoch) {
+        let is_done = if epoch == 0 {
+            !self.is_open
+        } else {
+            self.committed == Some(epoch)
+        };
+        if is_done {
             return Ok(());
         }
         self.begin_if_needed()?;
@@ -235,8 +250,13 @@ impl Database {
             self.is_lost = true;
             return self.check_lost();
         }
+        let apps: Vec<String> = self.apps.iter().cloned().collect();
         self.patiently("committing", |connection| {
-            note_epoch(connection, app, epoch, positions)?;
+            if epoch > 0 {
+                for app in &apps {
+                    note_epoch(connection, app, epoch, positions)?;
+                }
+            }
             connection.execute_batch("COMMIT")
         })?;
         self.is_open = false;

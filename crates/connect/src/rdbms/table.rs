@@ -32,6 +32,8 @@ pub struct TableStore {
     /// `field.length` by attribute: a longer text is refused.
     lengths: Vec<Option<u32>>,
     allows_null: bool,
+    /// What the annotation calls the database, and what that is.
+    address: String,
     target: Target,
     databases: Arc<Databases>,
     /// Open from `connect` to `close`.
@@ -77,6 +79,7 @@ impl TableStore {
     pub fn new(
         setup: &StoreSetup<'_>,
         annotation: &Annotation,
+        address: String,
         target: Target,
     ) -> Result<TableStore, Error> {
         let Table {
@@ -117,6 +120,7 @@ impl TableStore {
             name,
             primary_key: primary_key.clone(),
             indexes: indexes.clone(),
+            address,
             target,
             databases: Arc::clone(&setup.environment.databases),
             database: None,
@@ -651,9 +655,10 @@ fn lengths(schema: &Schema, text: Option<&str>) -> Result<Vec<Option<u32>>, Erro
 impl Store for TableStore {
     fn connect(&mut self) -> Result<(), Error> {
         if self.database.is_none() {
-            self.database = Some(self.databases.open(&self.app, &self.target)?);
+            self.database = Some(self.databases.open(&self.address, &self.target)?);
         }
         let mut database = self.database()?;
+        database.enlist(&self.app);
         let exists = has_table(database.connection(), &self.name)
             .map_err(|error| database.error("looking for the table", error))?;
         if !exists {
@@ -711,7 +716,7 @@ impl Store for TableStore {
     }
 
     fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error> {
-        self.database()?.commit(&self.app, epoch, positions)
+        self.database()?.commit(epoch, positions)
     }
 
     fn abort(&mut self) -> Result<(), Error> {

@@ -395,6 +395,20 @@ fn an_epoch_is_one_commit_with_its_number_and_positions() {
 }
 
 #[test]
+fn writes_can_be_gathered_without_a_number() {
+    let setup = Setup::new();
+    let mut store = setup.make(&[], &[]).unwrap();
+    for id in ["a", "b"] {
+        store.begin().unwrap();
+        store.insert(&batch(&[&format!("{id} 1 1.0")])).unwrap();
+        store.commit(0, b"").unwrap();
+        store.commit(0, b"").unwrap();
+    }
+    assert_eq!(setup.rows(), ["a 1 1.0", "b 1 1.0"]);
+    assert_eq!(store.last_epoch().unwrap(), None);
+}
+
+#[test]
 fn an_existing_table_is_used_as_it_is() {
     let setup = Setup::new();
     let other = rusqlite::Connection::open(setup.path()).unwrap();
