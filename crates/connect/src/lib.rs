@@ -12,6 +12,7 @@ pub mod component;
 pub mod error;
 pub mod file;
 pub mod inlet;
+pub mod log;
 pub mod mapper;
 pub mod message;
 pub mod outlet;
@@ -24,7 +25,7 @@ pub use component::Connector;
 pub use error::Error;
 
 /// All technologies that run.
-pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE, &rdbms::RDBMS];
+pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE, &log::LOG, &rdbms::RDBMS];
 
 /// The technology that makes a component, as in `@source(type='…')`.
 pub fn find(kind: lang::spec::ConnectorKind, name: &str) -> Option<&'static dyn Connector> {

@@ -13,6 +13,7 @@ mod options;
 pub mod position;
 mod reading;
 mod records;
+mod sink;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ pub mod uri;
 use lang::catalog::connectors::file::CONNECTORS;
 use lang::spec::ConnectorSpec;
 
-use crate::component::{Connector, PayloadKind, Source, SourceSetup};
+use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
 /// `@source(type='file')` and `@sink(type='file')`.
@@ -40,5 +41,13 @@ impl Connector for FileConnector {
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         Ok(Box::new(source::FileSource::new(setup)?))
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Ok(Box::new(sink::FileSink::new(setup)?))
     }
 }
