@@ -1,0 +1,294 @@
+//! Killed with -9 at any point and started again with the same command and `--state`: every file is
+//! where the apps say, every row is in the table exactly once, the verdicts are those of an
+//! undisturbed run.
+//!
+//! When a run is killed is a matter of chance, on purpose: whatever the moment, the outcome is the
+//! same. Nothing here waits by the clock for something to have happened.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Longest that one run may take.
+const RUN_MAX: Duration = Duration::from_secs(120);
+
+fn shared() -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let path = std::env::var_os("HEADWATER_SHARED").map_or(default, PathBuf::from);
+    path.join("apps").is_dir().then_some(path)
+}
+
+/// A run that is waited for, or killed after a while.
+struct Run {
+    child: Child,
+    started: Instant,
+}
+
+impl Run {
+    fn start(args: &[String], log: &Path) -> Run {
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a log file");
+        let child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+            .arg("run")
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("the same log file"))
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts");
+        Run {
+            child,
+            started: Instant::now(),
+        }
+    }
+
+    /// The exit code; `None` if it was killed because it took longer than `at_most`.
+    fn end(mut self, at_most: Duration) -> (Option<i32>, Duration) {
+        let id = self.child.id();
+        let (sender, ended) = mpsc::sync_channel(1);
+        let waiter = std::thread::spawn(move || {
+            let status = self.child.wait().expect("a child can be waited for");
+            // Nobody listens any more after a kill.
+            sender.send(status.code()).ok();
+        });
+        let code = match ended.recv_timeout(at_most) {
+            Ok(code) => code,
+            Err(_) => {
+                Command::new("kill")
+                    .args(["-KILL", &id.to_string()])
+                    .status()
+                    .expect("kill runs");
+                None
+            }
+        };
+        waiter.join().expect("the waiter does not panic");
+        (code, self.started.elapsed())
+    }
+}
+
+/// A folder with the files and the database of one case.
+struct Case {
+    dir: tempfile::TempDir,
+    apps: Vec<PathBuf>,
+    changes: Vec<String>,
+}
+
+impl Case {
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn args(&self) -> Vec<String> {
+        let mut args: Vec<String> = self.apps.iter().map(|p| p.display().to_string()).collect();
+        args.extend(self.changes.iter().cloned());
+        let state = self.path("state").display().to_string();
+        args.extend(["--state".into(), state, "--until-done".into()]);
+        args.extend(["--state-interval".into(), "500ms".into()]);
+        args
+    }
+
+    fn run(&self, at_most: Duration) -> (Option<i32>, Duration) {
+        Run::start(&self.args(), &self.path("log")).end(at_most)
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Names of the files below a folder.
+    fn files(&self, folder: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(folder)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .map(|e| {
+                let name = e.expect("the folder can be read").file_name();
+                name.to_string_lossy().into_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn rows(&self, query: &str) -> Vec<String> {
+        let database = rusqlite::Connection::open(self.path("out.db")).expect("the database opens");
+        let mut statement = database.prepare(query).expect("the query is right");
+        let rows = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .expect("the query runs");
+        rows.map(|r| r.expect("a row of text")).collect()
+    }
+}
+
+/// Lines of the log that are verdicts, each once: a line may be printed again after a crash.
+fn verdicts(log: &str) -> Vec<String> {
+    let mut found: Vec<String> = log
+        .lines()
+        .filter(|l| l.contains("ccurate Batch: "))
+        .map(|l| {
+            let data = l.find("data=[").map_or(l, |at| &l[at..]);
+            let verdict = l.split(':').next().unwrap_or_default();
+            let file = data.rsplit('/').next().unwrap_or_default();
+            let file = file.split([',', ']']).next().unwrap_or_default();
+            format!("{verdict} {file}")
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Kills at `points` moments spread over the time of an undisturbed run, each in a case of its own,
+/// a few at a time.
+fn at_every_point(
+    points: u32,
+    make: &(dyn Fn() -> Case + Sync),
+    check: &(dyn Fn(&Case, &str) + Sync),
+) {
+    let whole = make();
+    let (code, took) = whole.run(RUN_MAX);
+    assert_eq!(code, Some(0), "undisturbed: {}", whole.log());
+    check(&whole, "undisturbed");
+    let next = std::sync::atomic::AtomicU32::new(1);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let point = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if point > points {
+                        break;
+                    }
+                    let case = make();
+                    let moment = took * point / (points + 1);
+                    let (first, _) = case.run(moment);
+                    let name = format!("killed after {moment:?} ({first:?})");
+                    let (code, _) = case.run(RUN_MAX);
+                    assert_eq!(code, Some(0), "{name}: {}", case.log());
+                    check(&case, &name);
+                }
+            });
+        }
+    });
+}
+
+// ---- an app of our own: rows exactly once ----
+
+const LINES: usize = 20_000;
+
+fn copier() -> Case {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let app = format!(
+        "@app:name('Copier')
+         @source(type='file', mode='line', dir.uri='file:{0}/in', tailing='false',
+             file.read.wait.timeout='1', action.after.process='MOVE',
+             move.after.process='file:{0}/done', @map(type='csv'))
+         define stream Lines (id string, amount double);
+         @store(type='rdbms', jdbc.url='jdbc:sqlite:{0}/out.db')
+         define table T (id string, amount double, number long);
+         from Lines select id, amount, count() as number insert into T;",
+        dir.path().display()
+    );
+    let path = dir.path().join("copier.siddhi");
+    fs::write(&path, app).expect("the app is written");
+    fs::create_dir(dir.path().join("in")).expect("a folder");
+    for file in 0..3 {
+        let mut text = String::new();
+        for line in 0..LINES {
+            text.push_str(&format!("f{file}-{line},{line}.5\n"));
+        }
+        fs::write(dir.path().join(format!("in/{file}.csv")), text).expect("the input is written");
+    }
+    Case {
+        dir,
+        apps: vec![path],
+        changes: Vec::new(),
+    }
+}
+
+#[test]
+fn every_row_is_there_once_and_every_file_is_moved() {
+    at_every_point(20, &copier, &|case, name| {
+        assert_eq!(case.files("done"), ["0.csv", "1.csv", "2.csv"], "{name}");
+        assert!(case.files("in").is_empty(), "{name}");
+        let counts = case.rows(
+            "select count(*) || ' ' || count(distinct id) || ' ' || count(distinct number) || ' ' \
+             || max(number) from T",
+        );
+        let all = 3 * LINES;
+        assert_eq!(counts, [format!("{all} {all} {all} {all}")], "{name}");
+    });
+}
+
+// ---- the published apps ----
+
+/// Files by name with the count in their header, and how many lines they have.
+fn batches() -> BTreeMap<&'static str, (usize, usize)> {
+    BTreeMap::from([
+        ("a.txt", (4_000, 4_000)),
+        ("b.txt", (700, 699)),
+        ("c.txt", (2_500, 2_500)),
+    ])
+}
+
+fn published(shared: &Path) -> Case {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for folder in ["new", "header-processed", "accurate-files"] {
+        fs::create_dir(dir.path().join(folder)).expect("a folder");
+    }
+    for (name, (said, lines)) in batches() {
+        let path = dir.path().join("new").join(name);
+        let mut file = std::io::BufWriter::new(fs::File::create(path).expect("the input"));
+        writeln!(file, "HDprod-abc-2020-01-01-{said}").expect("the header is written");
+        for line in 0..lines {
+            writeln!(file, "P|{name}{line:07}|{line}.5").expect("the input is written");
+        }
+    }
+    let root = dir.path().display().to_string();
+    let apps = ["ETLFileAnalyzer.siddhi", "ETLFileRecordsCopier.siddhi"];
+    Case {
+        apps: apps.map(|a| shared.join("apps").join(a)).to_vec(),
+        changes: vec![
+            "--replace".into(),
+            format!("/Users/wso2/demo={root}"),
+            "--set".into(),
+            format!("AccurateBatchTable.store.jdbc.url=jdbc:sqlite:{root}/out.db"),
+        ],
+        dir,
+    }
+}
+
+#[test]
+fn the_published_file_apps_end_as_if_undisturbed() {
+    let Some(shared) = shared() else {
+        println!("skipped: the published apps are not here (HEADWATER_SHARED names their folder)");
+        return;
+    };
+    at_every_point(20, &|| published(&shared), &|case, name| {
+        assert_eq!(case.files("moved"), ["a.txt", "c.txt"], "{name}: {}", case.log());
+        assert_eq!(case.files("inaccurate-files"), ["b.txt"], "{name}");
+        for folder in ["new", "header-processed", "accurate-files"] {
+            assert!(case.files(folder).is_empty(), "{name}: {folder}");
+        }
+        let expect = [
+            "Accurate Batch a.txt",
+            "Accurate Batch c.txt",
+            "Inaccurate Batch b.txt",
+        ];
+        assert_eq!(verdicts(&case.log()), expect, "{name}");
+        let counts = case.rows(
+            "select count(*) || ' ' || count(distinct serialNo) || ' ' || sum(amount) from \
+             AccurateBatchTable",
+        );
+        let sum = |lines: usize| (0..lines).map(|l| l as f64 + 0.5).sum::<f64>();
+        let all = 4_000 + 2_500;
+        let amount = sum(4_000) + sum(2_500);
+        assert_eq!(counts, [format!("{all} {all} {amount:.1}")], "{name}");
+    });
+}
