@@ -4,8 +4,6 @@
 //! Promises: order is that of the plan, so that two runs give the same text. Never: how the engine
 //! runs it; that is added by whoever knows.
 
-use std::fmt::Write;
-
 use event::Schema;
 
 use crate::ast::{EventType, Index, JoinKind, JoinTrigger, LogicalOp, PatternKind, RateKind};
@@ -15,13 +13,24 @@ use crate::plan::{
     Selector, Single, Store, Stream, StreamId, StreamKind, Transport, TriggerAt,
 };
 
+macro_rules! put {
+    ($out:expr, $($arg:tt)*) => { $out.push_str(&format!($($arg)*)) };
+}
+
+macro_rules! put_line {
+    ($out:expr, $($arg:tt)*) => {{
+        $out.push_str(&format!($($arg)*));
+        $out.push('\n');
+    }};
+}
+
 /// The plan of an app for people.
 pub fn plan(plan: &Plan) -> String {
     let mut out = format!("app '{}'\n", plan.name);
     if let Some(playback) = plan.options.playback {
         out.push_str("  clock: that of the events (@app:playback)");
         if let Some((idle, increment)) = playback.idle {
-            let _ = write!(
+            put!(
                 out,
                 ", {} more after {} of quiet",
                 millis(increment),
@@ -39,16 +48,16 @@ pub fn plan(plan: &Plan) -> String {
     }
     section(&mut out, "tables", plan.tables.len());
     for table in &plan.tables {
-        let _ = writeln!(out, "  {}", signature(&table.schema));
+        put_line!(out, "  {}", signature(&table.schema));
         if !table.primary_key.is_empty() {
-            let _ = writeln!(
+            put_line!(
                 out,
                 "    primary key {}",
                 names(&table.schema, &table.primary_key)
             );
         }
         for index in &table.indexes {
-            let _ = writeln!(out, "    index {}", names(&table.schema, index));
+            put_line!(out, "    index {}", names(&table.schema, index));
         }
         match &table.store {
             Some(store) => self::store(&mut out, store),
@@ -63,8 +72,8 @@ pub fn plan(plan: &Plan) -> String {
             &window.window.args,
             &Names::new(plan, &inputs),
         );
-        let _ = writeln!(out, "  {}", signature(&window.schema));
-        let _ = writeln!(out, "    {call}, gives {}", events(window.output));
+        put_line!(out, "  {}", signature(&window.schema));
+        put_line!(out, "    {call}, gives {}", events(window.output));
     }
     section(&mut out, "aggregations", plan.aggregations.len());
     for aggregation in &plan.aggregations {
@@ -72,14 +81,14 @@ pub fn plan(plan: &Plan) -> String {
             name: aggregation.name.clone(),
             ..aggregation.schema.clone()
         };
-        let _ = writeln!(out, "  {}", signature(&schema));
-        let _ = writeln!(out, "    from {}", single(plan, &aggregation.input, None));
+        put_line!(out, "  {}", signature(&schema));
+        put_line!(out, "    from {}", single(plan, &aggregation.input, None));
         let durations: Vec<String> = aggregation
             .durations
             .iter()
             .map(|d| format!("{d:?}").to_lowercase())
             .collect();
-        let _ = writeln!(out, "    every {}", durations.join(", "));
+        put_line!(out, "    every {}", durations.join(", "));
         if let Some(store) = &aggregation.store {
             self::store(&mut out, store);
         }
@@ -91,14 +100,16 @@ pub fn plan(plan: &Plan) -> String {
             TriggerAt::EveryMillis(period) => format!("every {}", millis(*period)),
             TriggerAt::Cron(cron) => format!("by cron '{cron}'"),
         };
-        let _ = writeln!(out, "  {} {at}", trigger.name);
+        put_line!(out, "  {} {at}", trigger.name);
     }
     section(&mut out, "script functions", plan.functions.len());
     for function in &plan.functions {
-        let _ = writeln!(
+        put_line!(
             out,
             "  {}[{}] -> {}",
-            function.name, function.language, function.returns
+            function.name,
+            function.language,
+            function.returns
         );
     }
     section(&mut out, "queries", plan.elements.len());
@@ -114,9 +125,9 @@ pub fn plan(plan: &Plan) -> String {
         if !said.contains(&what.as_str()) {
             said.push(what);
             let times = plan.not_runnable.iter().filter(|(w, _)| w == what).count();
-            let _ = match times {
-                1 => writeln!(out, "  {what}"),
-                _ => writeln!(out, "  {what} ({times} times)"),
+            match times {
+                1 => put_line!(out, "  {what}"),
+                _ => put_line!(out, "  {what} ({times} times)"),
             };
         }
     }
@@ -125,7 +136,7 @@ pub fn plan(plan: &Plan) -> String {
 
 fn section(out: &mut String, title: &str, count: usize) {
     if count > 0 {
-        let _ = write!(out, "\n{title}\n");
+        put!(out, "\n{title}\n");
     }
 }
 
@@ -143,28 +154,28 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream) {
         name: stream.display_name(),
         ..stream.schema.clone()
     };
-    let _ = writeln!(out, "  {}{how}", signature(&schema));
+    put_line!(out, "  {}{how}", signature(&schema));
     if let Some(Async {
         workers,
         batch_size_max,
         ..
     }) = stream.deferred
     {
-        let _ = write!(out, "    deferred, {workers} workers");
+        put!(out, "    deferred, {workers} workers");
         if let Some(max) = batch_size_max {
-            let _ = write!(out, ", at most {max} rows at a time");
+            put!(out, ", at most {max} rows at a time");
         }
         out.push('\n');
     }
     for source in &stream.sources {
-        let _ = writeln!(out, "    in: {}", transport(source));
+        put_line!(out, "    in: {}", transport(source));
     }
     let receivers = receivers(plan, id);
     if !receivers.is_empty() {
-        let _ = writeln!(out, "    received by {}", receivers.join(", "));
+        put_line!(out, "    received by {}", receivers.join(", "));
     }
     for sink in &stream.sinks {
-        let _ = writeln!(out, "    out: {}", transport(sink));
+        put_line!(out, "    out: {}", transport(sink));
     }
     match stream.on_error {
         OnError::Log => {}
@@ -173,7 +184,7 @@ fn stream(out: &mut String, plan: &Plan, id: StreamId, stream: &Stream) {
                 .streams
                 .get(fault)
                 .map_or_else(String::new, Stream::display_name);
-            let _ = writeln!(out, "    failed events go to {name}");
+            put_line!(out, "    failed events go to {name}");
         }
         OnError::Store => out.push_str("    failed events are kept\n"),
     }
@@ -223,9 +234,9 @@ fn reads(query: &Query, id: StreamId) -> bool {
 fn transport(transport: &Transport) -> String {
     let mut text = transport.ty.clone();
     text.push_str(&options(&transport.options));
-    let _ = write!(text, ", mapped by {}", transport.map.ty);
+    put!(text, ", mapped by {}", transport.map.ty);
     if let Some(distribution) = &transport.distribution {
-        let _ = write!(
+        put!(
             text,
             ", {} over {} destinations",
             distribution.strategy,
@@ -263,7 +274,7 @@ fn shortened(value: &str) -> String {
 }
 
 fn store(out: &mut String, store: &Store) {
-    let _ = write!(out, "    kept by {}", store.ty);
+    put!(out, "    kept by {}", store.ty);
     out.push_str(&options(&store.options));
     if store.cache.is_some() {
         out.push_str(", with a cache");
@@ -293,7 +304,7 @@ fn names(schema: &Schema, attributes: &[usize]) -> String {
 
 fn partition(out: &mut String, plan: &Plan, id: usize) {
     let partition = &plan.partitions[id];
-    let _ = writeln!(out, "  {}: for each", partition.name);
+    put_line!(out, "  {}: for each", partition.name);
     for key in &partition.keys {
         let stream = &plan.streams[key.stream];
         let inputs = [("", &stream.schema)];
@@ -306,7 +317,7 @@ fn partition(out: &mut String, plan: &Plan, id: usize) {
                 .collect::<Vec<_>>()
                 .join(" or "),
         };
-        let _ = writeln!(out, "    {by} of {}", stream.display_name());
+        put_line!(out, "    {by} of {}", stream.display_name());
     }
     for query in &partition.queries {
         self::query(out, plan, *query, "    ");
@@ -315,9 +326,9 @@ fn partition(out: &mut String, plan: &Plan, id: usize) {
 
 fn query(out: &mut String, plan: &Plan, id: QueryId, indent: &str) {
     let query = &plan.queries[id];
-    let _ = writeln!(out, "{indent}{}", query.name);
+    put_line!(out, "{indent}{}", query.name);
     let mut line = |text: String| {
-        let _ = writeln!(out, "{indent}  {text}");
+        put_line!(out, "{indent}  {text}");
     };
     let inputs: Vec<(&str, &Schema)> = match &query.input {
         Input::Single(single) => vec![("", &single.schema)],
@@ -380,10 +391,10 @@ fn single(plan: &Plan, single: &Single, label: Option<&str>) -> String {
 
 fn handlers(text: &mut String, handlers: &[Handler], inputs: &Names) {
     for handler in handlers {
-        let _ = match handler {
-            Handler::Filter(condition) => write!(text, " [{}]", expr(condition, inputs)),
-            Handler::Window(w) => write!(text, " #window.{}", call(&w.name, &w.args, inputs)),
-            Handler::Function(f) => write!(text, " #{}", call(&f.name, &f.args, inputs)),
+        match handler {
+            Handler::Filter(condition) => put!(text, " [{}]", expr(condition, inputs)),
+            Handler::Window(w) => put!(text, " #window.{}", call(&w.name, &w.args, inputs)),
+            Handler::Function(f) => put!(text, " #{}", call(&f.name, &f.args, inputs)),
         };
     }
 }
@@ -406,16 +417,16 @@ fn join(plan: &Plan, join: &Join, inputs: &Names) -> String {
         single(plan, &join.right, None)
     );
     if let Some(on) = &join.on {
-        let _ = write!(text, " on {}", expr(on, inputs));
+        put!(text, " on {}", expr(on, inputs));
     }
     if let Some((start, end)) = &join.within {
-        let _ = write!(text, " within {}", expr(start, inputs));
+        put!(text, " within {}", expr(start, inputs));
         if let Some(end) = end {
-            let _ = write!(text, ", {}", expr(end, inputs));
+            put!(text, ", {}", expr(end, inputs));
         }
     }
     if let Some(per) = &join.per {
-        let _ = write!(text, " per {}", expr(per, inputs));
+        put!(text, " per {}", expr(per, inputs));
     }
     text
 }
@@ -427,7 +438,7 @@ fn pattern(pattern: &Pattern, inputs: &Names) -> String {
     };
     let mut text = format!("{kind} {}", element(pattern, &pattern.root, inputs, 0));
     if let Some(within) = pattern.within {
-        let _ = write!(text, " within {}", millis(within));
+        put!(text, " within {}", millis(within));
     }
     text
 }
@@ -553,9 +564,9 @@ fn output(plan: &Plan, query: &Query) -> String {
                 .get(*attribute)
                 .map_or("", |a| a.name.as_str());
             let lead = if i == 0 { " set" } else { "," };
-            let _ = write!(text, "{lead} {name} = {}", expr(value, &inputs));
+            put!(text, "{lead} {name} = {}", expr(value, &inputs));
         }
-        let _ = write!(text, " on {}", expr(on, &inputs));
+        put!(text, " on {}", expr(on, &inputs));
         text
     };
     match &query.output {
@@ -667,7 +678,7 @@ fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32)
     }
     let mut two = |left: &Expr, sign: &str, right: &Expr| {
         write_expr(out, left, inputs, own, depth + 1);
-        let _ = write!(out, " {sign} ");
+        put!(out, " {sign} ");
         write_expr(out, right, inputs, own + 1, depth + 1);
     };
     match &e.kind {
@@ -684,7 +695,7 @@ fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32)
             out.push_str(" is null");
         }
         ExprKind::IsNoEvent { input, index } => {
-            let _ = write!(out, "{} is null", inputs.event(*input, *index));
+            put!(out, "{} is null", inputs.event(*input, *index));
         }
         ExprKind::In {
             condition,
@@ -701,7 +712,7 @@ fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32)
             };
             out.push('(');
             write_expr(out, condition, &inner, 0, depth + 1);
-            let _ = write!(out, ") in {}", schema.name);
+            put!(out, ") in {}", schema.name);
         }
         ExprKind::Constant(value) => constant(out, value),
         ExprKind::Attribute {
@@ -713,7 +724,7 @@ fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32)
         }
         ExprKind::Call { name, args, event } => match event {
             Some((input, index)) => {
-                let _ = write!(out, "{name}({})", inputs.event(*input, *index));
+                put!(out, "{name}({})", inputs.event(*input, *index));
             }
             None => list(out, name, args, inputs, depth),
         },
@@ -729,7 +740,7 @@ fn write_expr(out: &mut String, e: &Expr, inputs: &Names, least: u8, depth: u32)
 }
 
 fn list(out: &mut String, name: &str, args: &[Expr], inputs: &Names, depth: u32) {
-    let _ = write!(out, "{name}(");
+    put!(out, "{name}(");
     for (i, arg) in args.iter().enumerate() {
         if i > 0 {
             out.push_str(", ");
@@ -740,13 +751,13 @@ fn list(out: &mut String, name: &str, args: &[Expr], inputs: &Names, depth: u32)
 }
 
 fn constant(out: &mut String, value: &Constant) {
-    let _ = match value {
-        Constant::Int(v) => write!(out, "{v}"),
-        Constant::Long(v) => write!(out, "{v}"),
-        Constant::Float(v) => write!(out, "{v}f"),
-        Constant::Double(v) => write!(out, "{v:?}"),
-        Constant::Bool(v) => write!(out, "{v}"),
-        Constant::String(v) => write!(out, "'{}'", shortened(v)),
+    match value {
+        Constant::Int(v) => put!(out, "{v}"),
+        Constant::Long(v) => put!(out, "{v}"),
+        Constant::Float(v) => put!(out, "{v}f"),
+        Constant::Double(v) => put!(out, "{v:?}"),
+        Constant::Bool(v) => put!(out, "{v}"),
+        Constant::String(v) => put!(out, "'{}'", shortened(v)),
     };
 }
 

@@ -455,18 +455,29 @@ pub enum Output {
 /// An on-demand (store) query, checked against the plan of its app.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OnDemand {
-    /// Conditions and the selector see the searched row as input 0.
-    Find {
-        /// A table, named window or aggregation.
-        from: From,
-        on: Option<Expr>,
-        within: Option<(Expr, Option<Expr>)>,
-        per: Option<Expr>,
-        selector: Selector,
-    },
-    /// The selector makes one row out of constants; `output` takes it as that of a query, or
-    /// without a select clause a row without attributes.
-    Write { selector: Selector, output: Output },
+    Find(Box<Find>),
+    Write(Box<Write>),
+}
+
+/// `select … insert into T`, `delete T on …`, `update T …`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Write {
+    /// Makes one row out of constants; without a select clause a row without attributes.
+    pub selector: Selector,
+    /// Takes the row as that of a query.
+    pub output: Output,
+}
+
+/// `from T on … within … per … select …`: conditions and the selector see the searched row as
+/// input 0.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Find {
+    /// A table, named window or aggregation.
+    pub from: From,
+    pub on: Option<Expr>,
+    pub within: Option<(Expr, Option<Expr>)>,
+    pub per: Option<Expr>,
+    pub selector: Selector,
 }
 
 // ---- expressions ----

@@ -1,6 +1,12 @@
 //! Parses and checks every app of the reference material: what Siddhi creates is accepted, what it
 //! refuses is refused. Skipped, with a word, where the material is not there.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it counted"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -72,7 +72,7 @@ impl Checker<'_> {
         let is_repetition = is_same_kind
             && self
                 .shape_named(first.named)
-                .is_some_and(|s| s.agrees_with(shape) && !s.is_open);
+                .is_some_and(|s| s.agrees_with(shape) && !s.is_open && !shape.is_open);
         if is_repetition {
             self.report(
                 warning(

@@ -23,6 +23,8 @@ mod runnable;
 mod scope;
 mod selector;
 mod table;
+#[cfg(test)]
+mod tests;
 mod transports;
 mod window;
 

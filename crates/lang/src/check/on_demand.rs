@@ -9,7 +9,7 @@ use crate::check::report::error;
 use crate::check::scope::{Input, Scope};
 use crate::check::{CheckConfig, Checker, code};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
-use crate::plan::{self, From, OnDemand, Plan};
+use crate::plan::{self, Find, From, OnDemand, Plan, Write};
 use crate::span::Span;
 
 /// The outcome of a check of one on-demand query.
@@ -180,13 +180,13 @@ impl Checker<'_> {
             Some(on) => Some(on?),
             None => None,
         };
-        Some(OnDemand::Find {
+        Some(OnDemand::Find(Box::new(Find {
             from: from?,
             on,
             within,
             per,
             selector,
-        })
+        })))
     }
 
     /// `select … insert into T`, `delete T on …`, `update …`.
@@ -211,6 +211,6 @@ impl Checker<'_> {
             }
             Output::Return { .. } => return None,
         };
-        Some(OnDemand::Write { selector, output })
+        Some(OnDemand::Write(Box::new(Write { selector, output })))
     }
 }
