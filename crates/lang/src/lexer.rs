@@ -247,6 +247,10 @@ impl Lexer<'_> {
                 self.out
                     .diagnostics
                     .push(fault::long_string_not_closed(span));
+                // All of the rest is taken for the string.
+                self.out
+                    .broken
+                    .push(Span::new(start as u32, self.bytes.len() as u32));
                 self.push(TokenKind::String(0), self.bytes.len());
             }
         }
