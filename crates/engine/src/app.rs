@@ -1,6 +1,7 @@
 //! An app: plan, state, clocks and armed alarms; nothing but [`App::step`] changes it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use event::{Batch, Chunks, Clock, Column, Object, Schema, Times, Value, Values};
 use lang::plan::{OnError, Output as PlanOutput, Plan, Playback, QueryId, StreamId, StreamKind};
@@ -41,7 +42,8 @@ pub enum Input {
     Start,
     /// Rows arrive from outside. Live, a batch whose clock is [`event::Clock::Same`] is processed
     /// at the step's `now`; one with a clock per chunk at those, alarms due in between first. In
-    /// playback the timestamps move the clock. A row stamped [`UNSTAMPED`] takes the clock.
+    /// playback the timestamps move the clock. A row stamped [`UNSTAMPED`] takes the clock, in playback
+    /// the wall clock.
     Batch(StreamId, Batch),
     /// Time has passed and nothing else; in playback the clock moves to `now` if that is later.
     Tick,
@@ -58,6 +60,8 @@ pub struct App {
     /// What waits at deferred streams until the root chunk is done.
     pub(crate) deferred: VecDeque<(StreamId, Batch)>,
     stack: Vec<Task>,
+    /// Number of the last chunk handed to the receivers of a stream.
+    delivery: u64,
     forced_lockstep: bool,
     pub(crate) rows_in: Vec<u64>,
 }
@@ -90,6 +94,15 @@ pub(crate) struct Junction {
     deferred: Option<Option<u32>>,
 }
 
+/// Which delivery a task belongs to, so that a failure can stop what is left of it.
+#[derive(Clone)]
+struct Origin {
+    /// Number of the chunk, or chunks, handed to the receivers of a stream.
+    delivery: u64,
+    /// Inside a partition: the chunk as it stands outside, where it is known to be but one.
+    outer: Option<Arc<Batch>>,
+}
+
 /// What is still to be done, on an explicit stack: the last comes first, so that everything
 /// downstream of a chunk is done before the next receiver sees it.
 enum Task {
@@ -106,17 +119,11 @@ enum Task {
         next: usize,
     },
     Query {
-        query: QueryId,
-        side: u8,
-        stream: StreamId,
-        key: Key,
+        reader: Reader,
         batch: Batch,
     },
     QueryChunks {
-        query: QueryId,
-        side: u8,
-        stream: StreamId,
-        key: Key,
+        reader: Reader,
         batch: Batch,
         next: usize,
     },
@@ -124,6 +131,7 @@ enum Task {
         partition: usize,
         entrance: usize,
         batch: Batch,
+        delivery: u64,
     },
     /// One run inside a partition.
     Run {
@@ -131,9 +139,39 @@ enum Task {
         entrance: usize,
         key: Key,
         batch: Batch,
+        origin: Origin,
     },
     /// Sinks and taps come after all queries.
-    Leave { stream: StreamId, batch: Batch },
+    Leave {
+        stream: StreamId,
+        batch: Batch,
+        delivery: u64,
+    },
+}
+
+/// A query about to read.
+#[derive(Clone)]
+struct Reader {
+    query: QueryId,
+    /// 1 for the right side of a join.
+    side: u8,
+    /// The stream it reads, whose `@OnError` settles a failure.
+    stream: StreamId,
+    key: Key,
+    origin: Origin,
+}
+
+impl Task {
+    fn delivery(&self) -> Option<u64> {
+        match self {
+            Task::Stream { .. } | Task::StreamChunks { .. } => None,
+            Task::Query { reader, .. } | Task::QueryChunks { reader, .. } => {
+                Some(reader.origin.delivery)
+            }
+            Task::Run { origin, .. } => Some(origin.delivery),
+            Task::Partition { delivery, .. } | Task::Leave { delivery, .. } => Some(*delivery),
+        }
+    }
 }
 
 /// What a step was given to reach the outside.
@@ -169,6 +207,7 @@ impl App {
         if environment.app.is_empty() {
             environment.app.clone_from(&plan.name);
         }
+        let is_compat = environment.compat;
         let queries = (0..plan.queries.len())
             .map(|id| {
                 let is_observed = setup.observed_queries.contains(&id);
@@ -231,7 +270,9 @@ impl App {
             streams,
             deferred: VecDeque::new(),
             stack: Vec::new(),
-            forced_lockstep: setup.lockstep,
+            delivery: 0,
+            // With compat a failure hides a chunk from the receivers behind.
+            forced_lockstep: setup.lockstep || is_compat,
         })
     }
 
@@ -253,6 +294,10 @@ impl App {
             Input::Tick => self.advance(now, outside),
             Input::Playback(playback) => {
                 self.advance(now, outside);
+                // The event clock begins anew with the first event.
+                if playback.is_some() && self.core.playback.is_none() {
+                    self.core.clock = 0;
+                }
                 self.core.playback = playback;
             }
             Input::Batch(stream, batch) if self.core.is_started => {
@@ -384,6 +429,8 @@ impl App {
     }
 
     /// The clock of a chunk is the largest last timestamp so far; what it makes due is served first.
+    /// A row without a timestamp takes the wall clock and does not move that of the app (Siddhi's
+    /// `InputHandler.send(Object[])`).
     fn take_played(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         let last_time = |chunk: usize| {
             let rows = batch.chunk(chunk);
@@ -400,7 +447,7 @@ impl App {
             let first = clocks.first().copied().unwrap_or(clock);
             let is_one = clocks.iter().all(|&c| c == first);
             self.core.clock = clock;
-            let mut part = stamped(batch, clock);
+            let mut part = stamped(batch, self.core.wall);
             part.clock = if is_one {
                 Clock::Same(first)
             } else {
@@ -413,7 +460,8 @@ impl App {
                 Some(time) if time != UNSTAMPED => self.advance_played(time, outside),
                 _ => {}
             }
-            let part = stamped(batch.slice_chunks(chunk..chunk + 1), self.core.clock);
+            let mut part = stamped(batch.slice_chunks(chunk..chunk + 1), self.core.wall);
+            part.clock = Clock::Same(self.core.clock);
             self.root(stream, part, outside);
         }
     }
@@ -482,46 +530,36 @@ impl App {
                 }
                 self.to_receivers(stream, key, one);
             }
-            Task::Query {
-                query,
-                side,
-                stream,
-                key,
-                batch,
-            } => self.run_query(query, side, stream, key, batch, outside),
+            Task::Query { reader, batch } => self.run_query(reader, batch, outside),
             Task::QueryChunks {
-                query,
-                side,
-                stream,
-                key,
+                reader,
                 batch,
                 next,
             } => {
                 let one = batch.slice_chunks(next..next + 1);
                 if next + 1 < batch.chunk_count() {
                     self.stack.push(Task::QueryChunks {
-                        query,
-                        side,
-                        stream,
-                        key,
+                        reader: reader.clone(),
                         batch,
                         next: next + 1,
                     });
                 }
-                self.run_chunk(query, side, stream, key, one, outside);
+                self.run_chunk(reader, one, outside);
             }
             Task::Partition {
                 partition,
                 entrance,
                 batch,
-            } => self.run_partition(partition, entrance, batch, outside),
+                delivery,
+            } => self.run_partition(partition, entrance, batch, delivery, outside),
             Task::Run {
                 partition,
                 entrance,
                 key,
                 batch,
-            } => self.run_inside(partition, entrance, key, batch, outside),
-            Task::Leave { stream, batch } => {
+                origin,
+            } => self.run_inside(partition, entrance, key, batch, origin, outside),
+            Task::Leave { stream, batch, .. } => {
                 let junction = &self.streams[stream];
                 if junction.has_sinks {
                     outside.out.items.push(Output::Sink {
@@ -552,21 +590,30 @@ impl App {
     }
 
     fn to_receivers(&mut self, stream: StreamId, key: Key, batch: Batch) {
+        self.delivery += 1;
+        let delivery = self.delivery;
         let junction = &self.streams[stream];
         if junction.has_sinks || junction.is_observed {
             self.stack.push(Task::Leave {
                 stream,
                 batch: batch.clone(),
+                delivery,
             });
         }
         for &receiver in junction.receivers.iter().rev() {
             let batch = batch.clone();
             let task = match receiver {
                 Receiver::Query { query, side } => Task::Query {
-                    query,
-                    side,
-                    stream,
-                    key,
+                    reader: Reader {
+                        query,
+                        side,
+                        stream,
+                        key,
+                        origin: Origin {
+                            delivery,
+                            outer: None,
+                        },
+                    },
                     batch,
                 },
                 Receiver::Partition(partition) => Task::Partition {
@@ -574,96 +621,77 @@ impl App {
                     entrance: entrance_of(&self.partitions[partition], stream)
                         .expect("a partition that receives a stream has an entrance for it"),
                     batch,
+                    delivery,
                 },
             };
             self.stack.push(task);
         }
     }
 
-    fn run_query(
-        &mut self,
-        query: QueryId,
-        side: u8,
-        stream: StreamId,
-        key: Key,
-        batch: Batch,
-        outside: &mut Outside<'_>,
-    ) {
+    fn run_query(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
         if batch.chunk_count() == 1 {
-            return self.run_chunk(query, side, stream, key, batch, outside);
+            return self.run_chunk(reader, batch, outside);
         }
-        let schema = &self.streams[stream].schema;
-        let tables = &self.core.tables;
-        let wants_chunks = self.queries[query].is_self_join()
-            || self.queries[query].wants_chunks(&batch, schema, tables);
+        let schema = &self.streams[reader.stream].schema;
+        let query = &mut self.queries[reader.query];
+        let wants_chunks =
+            query.is_self_join() || query.wants_chunks(&batch, schema, &self.core.tables);
         if !wants_chunks {
             let step = &mut self.core.step(outside);
-            if let Ok(rows) = self.queries[query].process(batch.clone(), side, key, step) {
-                return self.route(query, key, rows);
+            let result = query.process(batch.clone(), reader.side, reader.key, step);
+            if let Ok(rows) = result {
+                return self.route(reader.query, reader.key, rows);
             }
         }
         self.stack.push(Task::QueryChunks {
-            query,
-            side,
-            stream,
-            key,
+            reader,
             batch,
             next: 0,
         });
     }
 
-    fn run_chunk(
-        &mut self,
-        query: QueryId,
-        side: u8,
-        stream: StreamId,
-        key: Key,
-        batch: Batch,
-        outside: &mut Outside<'_>,
-    ) {
-        if self.queries[query].is_self_join() {
-            return self.run_self_join(query, stream, key, batch, outside);
+    fn run_chunk(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
+        if self.queries[reader.query].is_self_join() {
+            return self.run_self_join(reader, batch, outside);
         }
-        let schema = &self.streams[stream].schema;
+        let schema = &self.streams[reader.stream].schema;
+        let query = &mut self.queries[reader.query];
         // Only to notice values of other types than declared; one chunk needs no cutting.
-        self.queries[query].wants_chunks(&batch, schema, &self.core.tables);
+        query.wants_chunks(&batch, schema, &self.core.tables);
         let step = &mut self.core.step(outside);
-        match self.queries[query].process(batch.clone(), side, key, step) {
-            Ok(rows) => self.route(query, key, rows),
-            Err(broken) => self.report(query, Some(stream), broken, Some(batch), outside),
+        match query.process(batch.clone(), reader.side, reader.key, step) {
+            Ok(rows) => self.route(reader.query, reader.key, rows),
+            Err(broken) => self.chunk_failed(reader, broken, batch, outside),
         }
     }
 
     /// Row by row, the left side first (Siddhi's `MultiProcessStreamReceiver`).
-    fn run_self_join(
-        &mut self,
-        query: QueryId,
-        stream: StreamId,
-        key: Key,
-        batch: Batch,
-        outside: &mut Outside<'_>,
-    ) {
+    fn run_self_join(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
         let clock = batch.clock_at(0);
         let mut results = Vec::new();
-        for row in 0..batch.len {
+        let mut failed = None;
+        'rows: for row in 0..batch.len {
             for side in 0..2 {
-                let mut one = Batch::new(
+                let one = Batch::new(
                     batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
                     1,
                     Times::Same(batch.times.at(row)),
                     Chunks::One,
                     clock,
                 );
-                one.clock = Clock::Same(clock);
                 let step = &mut self.core.step(outside);
-                match self.queries[query].process(one, side, key, step) {
+                match self.queries[reader.query].process(one, side, reader.key, step) {
                     Ok(rows) => results.push(rows),
                     Err(broken) => {
-                        self.report(query, Some(stream), broken, Some(batch.clone()), outside);
-                        break;
+                        failed = Some(broken);
+                        break 'rows;
                     }
                 }
             }
+        }
+        let (query, key) = (reader.query, reader.key);
+        if let Some(broken) = failed {
+            self.chunk_failed(reader, broken, batch, outside);
         }
         // Pushed last to first, so that they are delivered in order.
         for rows in results.into_iter().rev() {
@@ -689,37 +717,55 @@ impl App {
         partition: usize,
         entrance: usize,
         batch: Batch,
+        delivery: u64,
         outside: &mut Outside<'_>,
     ) {
-        let whole = !self.forced_lockstep;
-        let step = &mut self.core.step(outside);
-        match self.partitions[partition].runs(entrance, &batch, whole, step) {
-            Ok(runs) => {
+        let is_one = batch.chunk_count() == 1;
+        let this = &self.partitions[partition];
+        let stream = this.entrances[entrance].stream;
+        let schema = &self.streams[stream].schema;
+        let is_sure = this
+            .queries
+            .iter()
+            .all(|&q| self.queries[q].is_sure(&batch, schema));
+        let mut result = None;
+        if is_one || is_sure {
+            let whole = !self.forced_lockstep;
+            let step = &mut self.core.step(outside);
+            result = Some(self.partitions[partition].runs(entrance, &batch, whole, step));
+        }
+        match result {
+            Some(Ok(runs)) => {
+                let outer = is_one.then(|| Arc::new(batch));
                 for (key, batch) in runs.into_iter().rev() {
+                    let origin = Origin {
+                        delivery,
+                        outer: outer.clone(),
+                    };
                     self.stack.push(Task::Run {
                         partition,
                         entrance,
                         key,
                         batch,
+                        origin,
                     });
                 }
             }
-            Err(cause) if batch.chunk_count() == 1 => {
+            Some(Err(cause)) if is_one => {
                 let this = &self.partitions[partition];
-                let stream = this.entrances[entrance].stream;
                 let place = format!("key of partition '{}'", this.name);
-                let Some(&query) = this.queries.first() else {
-                    return;
-                };
-                let broken = Broken::at(place, cause);
-                self.report(query, Some(stream), broken, Some(batch), outside);
+                if let Some(&query) = this.queries.first() {
+                    let broken = Broken::at(place, cause);
+                    self.report(query, Some(stream), broken, Some(batch), outside);
+                }
             }
-            Err(_) => {
+            _ => {
                 for chunk in (0..batch.chunk_count()).rev() {
                     self.stack.push(Task::Partition {
                         partition,
                         entrance,
                         batch: batch.slice_chunks(chunk..chunk + 1),
+                        delivery,
                     });
                 }
             }
@@ -732,6 +778,7 @@ impl App {
         entrance: usize,
         key: Key,
         batch: Batch,
+        origin: Origin,
         outside: &mut Outside<'_>,
     ) {
         if self.partitions[partition].touch(key, self.core.clock) {
@@ -743,10 +790,13 @@ impl App {
         for &receiver in entrance.receivers.iter().rev() {
             if let Receiver::Query { query, side } = receiver {
                 self.stack.push(Task::Query {
-                    query,
-                    side,
-                    stream: entrance.stream,
-                    key,
+                    reader: Reader {
+                        query,
+                        side,
+                        stream: entrance.stream,
+                        key,
+                        origin: origin.clone(),
+                    },
                     batch: batch.clone(),
                 });
             }
@@ -754,6 +804,34 @@ impl App {
     }
 
     // ---- failures ----
+
+    /// A query failed on a chunk. Inside a partition the runs behind are not run and the outer
+    /// chunk is reported. The receivers behind get the chunk all the same, but with compat.
+    fn chunk_failed(
+        &mut self,
+        reader: Reader,
+        broken: Broken,
+        batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        let Origin { delivery, outer } = reader.origin;
+        if self.core.environment.compat {
+            self.stack.retain(|task| task.delivery() != Some(delivery));
+        } else if let Some(outer) = &outer {
+            self.stack.retain(|task| {
+                !matches!(task, Task::Run { origin, .. } if origin.delivery == delivery
+                    && origin.outer.as_ref().is_some_and(|o| Arc::ptr_eq(o, outer)))
+            });
+        }
+        let rows = outer.map_or(batch, Arc::unwrap_or_clone);
+        self.report(
+            reader.query,
+            Some(reader.stream),
+            broken,
+            Some(rows),
+            outside,
+        );
+    }
 
     /// A chunk failed: to the log, the fault stream or the error store, as its stream says.
     fn report(
@@ -775,7 +853,7 @@ impl App {
             )
         });
         if let OnError::Stream(fault) = on_error {
-            let error = Value::Object(Object::Error(broken.cause.as_str().into()));
+            let error = Value::Object(Object::Error(java_text(&broken.cause).into()));
             let mut batch = rows;
             let errors = vec![error; batch.len];
             batch.columns.push(Column::new(Values::Any(errors), None));
@@ -887,6 +965,16 @@ impl App {
         let tables = self.core.tables.in_memory();
         bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }
+}
+
+/// The text of the exception that Siddhi puts into `_error`.
+fn java_text(cause: &str) -> String {
+    let class = if cause.starts_with("class ") && cause.ends_with("'bootstrap')") {
+        "java.lang.ClassCastException"
+    } else {
+        "io.siddhi.core.exception.SiddhiAppRuntimeException"
+    };
+    format!("{class}: {cause}")
 }
 
 /// What a plan may hold that does not run yet.

@@ -134,6 +134,18 @@ impl<'a> EvalContext<'a> {
         });
     }
 
+    /// Number of failures so far.
+    pub(crate) fn failures(&self) -> usize {
+        self.failures.len()
+    }
+
+    /// Adds to the messages of the failures from number `from` on.
+    pub(crate) fn explain_failures(&mut self, from: usize, more: &str) {
+        for failure in &mut self.failures[from..] {
+            failure.message.push_str(more);
+        }
+    }
+
     /// Has this row of those being evaluated failed already?
     pub fn has_failed(&self, row: usize) -> bool {
         let row = self.whole_row(row);

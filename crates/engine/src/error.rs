@@ -41,7 +41,7 @@ impl Error {
     }
 }
 
-/// A saved state does not fit the app or is torn; the app is as it was before.
+/// A saved state does not fit the app or is torn.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error("saved state has format {found}, this version reads {expected}")]

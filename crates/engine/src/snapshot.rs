@@ -5,7 +5,7 @@
 //! of the app (query names, table names), partition and group keys by their text; dense numbers are
 //! never written. Rows carry the types they were saved with, so a part that does not fit says so.
 //!
-//! Restoring builds the new state beside the old one: on an error nothing has changed.
+//! A state that cannot be read leaves the app without one; it is made anew then.
 
 use event::codec::{Error as StateError, Reader, Writer};
 
@@ -142,8 +142,8 @@ impl App {
         query.expressions().for_each(|e| e.root.save(writer));
     }
 
-    /// Takes a saved state back into an app that was just made from the same plan and has not
-    /// started; on an error make it anew.
+    /// Takes a saved state back, whatever the app held before. On an error it holds nothing of use:
+    /// make it anew.
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
         let mut reader = Reader::new(saved);
         let version = reader.u32()?;
@@ -153,6 +153,7 @@ impl App {
                 expected: VERSION,
             });
         }
+        self.forget_all();
         let count = reader.count()?;
         for _ in 0..count {
             let name = reader.str()?.to_owned();
@@ -167,6 +168,19 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Drops the state of every query; tables and alarms are replaced as a whole.
+    fn forget_all(&mut self) {
+        self.deferred.clear();
+        for at in 0..self.queries.len() {
+            for key in self.keys_of(&self.queries[at]) {
+                self.queries[at].remove(key, &mut self.core.alarms);
+            }
+        }
+        for partition in &mut self.partitions {
+            partition.forget_all();
+        }
     }
 
     /// False where the app has no such part.

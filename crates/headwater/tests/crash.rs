@@ -271,7 +271,12 @@ fn the_published_file_apps_end_as_if_undisturbed() {
         return;
     };
     at_every_point(20, &|| published(&shared), &|case, name| {
-        assert_eq!(case.files("moved"), ["a.txt", "c.txt"], "{name}: {}", case.log());
+        assert_eq!(
+            case.files("moved"),
+            ["a.txt", "c.txt"],
+            "{name}: {}",
+            case.log()
+        );
         assert_eq!(case.files("inaccurate-files"), ["b.txt"], "{name}");
         for folder in ["new", "header-processed", "accurate-files"] {
             assert!(case.files(folder).is_empty(), "{name}: {folder}");

@@ -451,7 +451,11 @@ fn object_json(object: &Object) -> Json {
             json!({ "map": entries })
         }
         Object::Bytes(v) => json!({ "bytes": encode_base64(v) }),
-        Object::Error(v) => json!({ "class": "error", "text": &**v }),
+        // Java's text of an exception begins with its class.
+        Object::Error(v) => {
+            let class = v.split_once(": ").map_or(&**v, |(class, _)| class);
+            json!({ "class": class, "text": &**v })
+        }
     }
 }
 

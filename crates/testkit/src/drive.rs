@@ -3,7 +3,7 @@
 //! The clock is set to the time of each step; timers due before it run first, each at its own
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
-use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup};
+use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup, UNSTAMPED};
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use lang::plan::{Plan, QueryId, StreamId};
 
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
                     return;
                 };
                 let schema = &self.plan.streams[stream].schema;
-                let events = batch(schema, &[(self.clock, events.clone())]);
+                let events = batch(schema, &[(self.clock, events.clone())], true);
                 let mut published = Published::default();
                 self.topics
                     .publish_events(topic, &events, self.clock, &mut published);
@@ -363,7 +363,9 @@ impl<'a> Session<'a> {
         self.run_alarms(first);
         self.clock = self.clock.max(first);
         let schema = &self.plan.streams[stream].schema;
-        let batch = batch(schema, &chunks);
+        // In an app with an event clock of its own an unstamped event does not move it.
+        let stamps = self.plan.options.playback.is_none() || self.event_clock;
+        let batch = batch(schema, &chunks, stamps);
         let last = chunks.last().map_or(first, |(at, _)| *at);
         self.step(first, Input::Batch(stream, batch));
         self.clock = self.clock.max(last);
@@ -461,8 +463,8 @@ fn callback(batch: &Batch, chunk: usize, at: i64) -> Callback {
     }
 }
 
-/// Chunks, each with its clock, as one batch.
-fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
+/// Chunks, each with its clock, as one batch; `stamps`: events without a time take that clock.
+fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)], stamps: bool) -> Batch {
     let events = || {
         chunks
             .iter()
@@ -480,7 +482,9 @@ fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)]) -> Batch {
             builder.finish()
         })
         .collect();
-    let times: Vec<i64> = events().map(|(at, event)| event.ts.unwrap_or(at)).collect();
+    let times: Vec<i64> = events()
+        .map(|(at, event)| event.ts.unwrap_or(if stamps { at } else { UNSTAMPED }))
+        .collect();
     let expired: Vec<bool> = events().map(|(_, event)| event.expired).collect();
     let len = times.len();
     let mut end = 0;

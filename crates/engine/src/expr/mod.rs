@@ -260,7 +260,12 @@ impl Node {
                 Operand::Constant(v) => Operand::Constant(Value::Bool(v != Value::Bool(true))),
                 column => bools(column.mask(inputs.rows).iter().map(|&b| !b).collect()),
             },
-            Node::If { ty, parts } => choose(*ty, parts, inputs, context),
+            Node::If { ty, parts } => {
+                let before = context.failures();
+                let chosen = choose(*ty, parts, inputs, context);
+                context.explain_failures(before, IF_THEN_ELSE);
+                chosen
+            }
             Node::Call { function, args } => {
                 let args: Vec<Column> = args
                     .iter_mut()
@@ -368,6 +373,10 @@ impl Node {
         }
     }
 }
+
+/// What Siddhi's function executors add to the message of an exception in an argument.
+const IF_THEN_ELSE: &str =
+    ". Exception on class 'io.siddhi.core.executor.function.IfThenElseFunctionExecutor'";
 
 pub(crate) fn bools(values: Vec<bool>) -> Operand {
     Operand::Column(Column::new(event::Values::Bool(values), None))

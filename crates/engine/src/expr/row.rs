@@ -39,9 +39,13 @@ pub(crate) fn class_of(ty: Type) -> &'static str {
     }
 }
 
-/// The text of Java's ClassCastException.
+/// The message of Java's ClassCastException, which apps see in `_error`.
 pub(crate) fn cannot_cast(value: &Value, class: &str) -> String {
-    format!("{} cannot be cast to {class}", class_name(value))
+    let from = class_name(value);
+    format!(
+        "class {from} cannot be cast to class {class} \
+         ({from} and {class} are in module java.base of loader 'bootstrap')"
+    )
 }
 
 /// Fails each row whose value is neither a BOOL nor null.

@@ -170,6 +170,13 @@ impl Partition {
         gone
     }
 
+    pub fn forget_all(&mut self) {
+        self.keys.clear();
+        self.live.clear();
+        self.is_live.clear();
+        self.last_used.clear();
+    }
+
     pub fn last_used(&self, key: Key) -> i64 {
         self.last_used
             .get(key as usize)

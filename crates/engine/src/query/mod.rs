@@ -204,14 +204,24 @@ impl Query {
         matches!(&self.input, Input::Join(join) if join.is_self_join())
     }
 
+    /// No row of the batch can fail in the query.
+    pub fn is_sure(&self, batch: &Batch, schema: &Schema) -> bool {
+        let stages_fail = self
+            .chains()
+            .flat_map(Chain::stages)
+            .any(|s| s.is_fallible() || s.has_effect());
+        let joins_fail = matches!(&self.input, Input::Join(join) if join.is_late_fallible());
+        let fails = stages_fail
+            || joins_fail
+            || self.selector.is_fallible()
+            || self.chains().any(Chain::is_late_fallible)
+            || self.write.as_ref().is_some_and(TableWrite::is_fallible);
+        !fails && !self.has_seen_mixed && !is_mixed(batch, schema)
+    }
+
     /// Must this batch come chunk by chunk?
     pub fn wants_chunks(&mut self, batch: &Batch, schema: &Schema, tables: &Tables) -> bool {
-        let is_mixed = batch
-            .columns
-            .iter()
-            .zip(&schema.attributes)
-            .any(|(c, a)| a.ty != Type::Object && matches!(c.view(), View::Any(_)));
-        self.has_seen_mixed |= is_mixed;
+        self.has_seen_mixed |= is_mixed(batch, schema);
         if self.has_seen_mixed || self.reads_clock && matches!(batch.clock, Clock::PerChunk(_)) {
             return true;
         }
@@ -374,6 +384,12 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// Does a column hold values of another type than declared?
+fn is_mixed(batch: &Batch, schema: &Schema) -> bool {
+    let mut columns = batch.columns.iter().zip(&schema.attributes);
+    columns.any(|(c, a)| a.ty != Type::Object && matches!(c.view(), View::Any(_)))
 }
 
 /// Does an expression of the query ask for the clock?

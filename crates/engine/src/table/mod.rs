@@ -261,28 +261,45 @@ impl Table {
         }
     }
 
-    /// Assigns values to a row. Where that would give a primary key that another row has, nothing
-    /// is changed and the text of the key is returned.
-    fn assign(&mut self, row: u32, values: &[(usize, Value)]) -> Option<String> {
+    /// The text of a primary key that an assignment to these rows would give to two of them, or to
+    /// one while another row has it. Rows are gone through in order.
+    fn collision(&self, rows: &[u32], assigned: &[Vec<(usize, Value)>]) -> Option<String> {
+        let index = self.indexes.first().filter(|_| self.has_primary_key)?;
+        let mut left: Vec<u32> = Vec::new();
+        let mut taken: Vec<Vec<Value>> = Vec::new();
+        for (&row, values) in rows.iter().zip(assigned) {
+            let (page, at) = self.rows.place(row);
+            let mut is_moved = false;
+            let key: Vec<Value> = index
+                .columns
+                .iter()
+                .map(|&column| {
+                    let old = page[column].value(at);
+                    let new = values.iter().find(|(c, _)| *c == column);
+                    let new = new.map_or_else(|| old.clone(), |(_, v)| v.clone());
+                    is_moved |= new != old;
+                    new
+                })
+                .collect();
+            if !is_moved {
+                continue;
+            }
+            left.push(row);
+            let holder = index.same_key(&key, &self.rows);
+            if holder.is_some_and(|h| !left.contains(&h)) || taken.contains(&key) {
+                return Some(key_text(&key));
+            }
+            taken.push(key);
+        }
+        None
+    }
+
+    /// Assigns values to a row.
+    fn assign(&mut self, row: u32, values: &[(usize, Value)]) {
         let is_touched = |index: &Index| {
             let mut columns = values.iter().map(|(c, _)| c);
             columns.any(|c| index.columns.contains(c))
         };
-        if self.has_primary_key && is_touched(&self.indexes[0]) {
-            let (page, at) = self.rows.place(row);
-            let keys: Vec<Value> = self.indexes[0]
-                .columns
-                .iter()
-                .map(|&column| {
-                    let new = values.iter().find(|(c, _)| *c == column);
-                    new.map_or_else(|| page[column].value(at), |(_, v)| v.clone())
-                })
-                .collect();
-            let holder = self.indexes[0].same_key(&keys, &self.rows);
-            if holder.is_some_and(|h| h != row) {
-                return Some(key_text(&keys));
-            }
-        }
         let touched: Vec<bool> = self.indexes.iter().map(is_touched).collect();
         for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
             if is_touched {
@@ -298,7 +315,6 @@ impl Table {
                 index.insert(row, &self.rows);
             }
         }
-        None
     }
 
     pub fn content(&self, now: i64) -> Batch {
@@ -402,8 +418,14 @@ mod tests {
                 key: "a".into()
             }]
         );
-        assert_eq!(table.assign(1, &[(0, Value::str("a"))]), Some("a".into()));
-        assert_eq!(table.assign(1, &[(0, Value::str("c"))]), None);
+        let set = |key: &str| vec![(0, Value::str(key))];
+        assert_eq!(table.collision(&[1], &[set("a")]), Some("a".into()));
+        assert_eq!(
+            table.collision(&[0, 1], &[set("b"), set("a")]),
+            Some("b".into())
+        );
+        assert_eq!(table.collision(&[1], &[set("c")]), None);
+        table.assign(1, &set("c"));
         let mut found = Vec::new();
         table.lookup(0, &[Value::str("c")], &mut found);
         assert_eq!(found, [1]);

@@ -288,16 +288,21 @@ impl Update {
         if context.has_failed(event) {
             return true;
         }
-        for (at, &row) in rows.iter().enumerate() {
-            let assigned: Vec<(usize, Value)> = self
-                .set
-                .iter()
-                .zip(&values)
-                .map(|((column, _), values)| (*column, values.value(at)))
-                .collect();
-            if let Some(key) = table.assign(row, &assigned) {
-                duplicates.push(Duplicate { row: event, key });
-            }
+        let assigned: Vec<Vec<(usize, Value)>> = (0..rows.len())
+            .map(|at| {
+                let set = self.set.iter().zip(&values);
+                set.map(|((column, _), values)| (*column, values.value(at)))
+                    .collect()
+            })
+            .collect();
+        // One colliding key refuses the whole event (Siddhi's `UpdateOrInsertReducer` and
+        // `IndexOperator.update`).
+        if let Some(key) = table.collision(&rows, &assigned) {
+            duplicates.push(Duplicate { row: event, key });
+            return true;
+        }
+        for (row, values) in rows.iter().zip(&assigned) {
+            table.assign(*row, values);
         }
         true
     }
