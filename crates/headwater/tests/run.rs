@@ -1,0 +1,427 @@
+//! What an outsider may rely on: exit codes, streams, JSON shapes, signals.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+/// A folder with apps and their files; `{dir}` in an app stands for it.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place {
+            dir: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        let text = text.replace("{dir}", &self.dir.path().display().to_string());
+        fs::write(&path, text).expect("the folder can be written");
+        path
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+fn headwater(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.args(args).stdin(Stdio::null()).env("TZ", "");
+    command
+}
+
+fn run(app: &Path, more: &[&str]) -> Output {
+    headwater(&["run"])
+        .arg(app)
+        .args(more)
+        .output()
+        .expect("the binary starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn ended(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
+}
+
+fn summary(output: &Output) -> Json {
+    let text = stdout(output);
+    let last = text.lines().last().expect("a summary");
+    serde_json::from_str(last).expect("the last line is JSON")
+}
+
+const READER: &str = "@app:name('Reader')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false',
+    file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream Lines (id string, amount double);
+@sink(type='log', prefix='seen')
+define stream Seen (id string, amount double);
+from Lines select id, amount insert into Seen;
+";
+
+#[test]
+fn a_run_ends_with_its_input_and_says_what_it_did() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    place.write("in.csv", "a,1.5\nb,2.5\n");
+    let output = run(&app, &["--until-done"]);
+    ended(&output, 0);
+    let text = stdout(&output);
+    assert_eq!(text.matches("seen : Event{").count(), 2, "{text}");
+    assert!(text.contains("data=[b, 2.5], isExpired=false}"), "{text}");
+    assert!(text.contains("2 events"), "{text}");
+}
+
+#[test]
+fn the_summary_has_its_shape() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    place.write("in.csv", "a,1.5\nb,much\nc,2.5\n");
+    let output = run(&app, &["--until-done", "--json"]);
+    ended(&output, 4);
+    let summary = summary(&output);
+    assert_eq!(summary["type"], "summary");
+    for key in ["seconds", "first_event_ms", "peak_rss_bytes", "cpu_seconds"] {
+        assert!(summary[key].is_number(), "{key}: {summary}");
+    }
+    let app = &summary["apps"][0];
+    assert_eq!(app["name"], "Reader");
+    let source = &app["sources"][0];
+    assert_eq!(source["stream"], "Lines");
+    assert_eq!(
+        (&source["events"], &source["rejected"]),
+        (&2.into(), &1.into())
+    );
+    assert!(source["bytes"].as_u64().is_some_and(|b| b > 10), "{source}");
+    assert_eq!(app["sinks"][0]["events"], 2);
+    assert_eq!(app["held_in_windows"], 0);
+    let first: Json = serde_json::from_str(stdout(&output).lines().next().expect("a line"))
+        .expect("every line is JSON");
+    assert_eq!(first["type"], "log");
+}
+
+#[test]
+fn rejected_events_are_kept_with_their_place() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    place.write("in.csv", "a,1.5\nb,much\nc,2.5\n");
+    let state = place.path("state").display().to_string();
+    ended(&run(&app, &["--until-done", "--state", &state]), 4);
+    let list = headwater(&["errors", "list", &state, "--json"])
+        .output()
+        .expect("it runs");
+    let list: Json = serde_json::from_slice(&list.stdout).expect("JSON");
+    let event = &list["events"][0];
+    assert_eq!(
+        (&event["stream"], &event["payload"]),
+        (&"Lines".into(), &"b,much".into())
+    );
+    assert!(
+        event["place"]
+            .as_str()
+            .is_some_and(|p| p.ends_with("in.csv, line 2")),
+        "{event}"
+    );
+    let show = headwater(&["errors", "show", &state, "1"])
+        .output()
+        .expect("it runs");
+    assert!(stdout(&show).contains("b,much"));
+    // The file is not read again, and nothing is rejected twice.
+    let again = run(&app, &["--until-done", "--json", "--state", &state]);
+    ended(&again, 0);
+    assert_eq!(summary(&again)["apps"][0]["sources"][0]["events"], 0);
+}
+
+#[test]
+fn faults_of_use_are_told_from_faults_of_apps() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    place.write("in.csv", "a,1.5\n");
+    let code = |args: &[&str]| run(&app, args).status.code();
+    assert_eq!(code(&["--no-such-flag"]), Some(2));
+    assert_eq!(code(&["--set", "Line.source.file.uri=x"]), Some(2));
+    assert_eq!(code(&["--replace", "nowhere=x"]), Some(2));
+    assert_eq!(code(&["--timezone", "Mars/Base"]), Some(2));
+    assert_eq!(
+        code(&["--until-done", "--set", "Lines.source.tailing=true"]),
+        Some(2)
+    );
+    let hint = stderr(&run(&app, &["--set", "Line.source.file.uri=x"]));
+    assert!(hint.contains("did you mean 'Lines'?"), "{hint}");
+    let broken = place.write("broken.siddhi", "define stream S (a strin);");
+    let output = run(&broken, &[]);
+    ended(&output, 1);
+    assert!(
+        stderr(&output).contains("broken.siddhi:1:"),
+        "{}",
+        stderr(&output)
+    );
+    ended(&run(&place.path("missing.siddhi"), &[]), 1);
+    let twin = place.write("twin.siddhi", READER);
+    ended(&run(&app, &[&twin.display().to_string()]), 1);
+}
+
+#[test]
+fn a_folder_that_is_missing_is_no_connection() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    let output = run(&app, &["--until-done"]);
+    ended(&output, 3);
+    assert!(stderr(&output).contains("in.csv"), "{}", stderr(&output));
+}
+
+#[test]
+fn apps_are_chained_by_topics() {
+    let place = Place::new();
+    let first = place.write(
+        "first.siddhi",
+        "@app:name('First')
+         @source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         define stream Lines (id string, amount double);
+         @sink(type='inMemory', topic='mid')
+         define stream Mid (id string, amount double);
+         from Lines[amount > 1.0] select id, amount insert into Mid;",
+    );
+    let second = place.write(
+        "second.siddhi",
+        "@app:name('Second')
+         @source(type='inMemory', topic='mid')
+         define stream In (id string, amount double);
+         @sink(type='file', file.uri='{dir}/out.txt', @map(type='csv'))
+         define stream Out (id string, total double);
+         from In select id, sum(amount) as total insert into Out;",
+    );
+    place.write("in.csv", "a,1.5\nb,0.5\nc,2.5\n");
+    let output = run(&first, &[&second.display().to_string(), "--until-done"]);
+    ended(&output, 0);
+    assert_eq!(place.read("out.txt").trim_end(), "a,1.5\nc,4.0");
+}
+
+/// The first line of a child's standard error that holds a text.
+fn wait_for(from: &mut impl std::io::BufRead, text: &str) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let read = from.read_line(&mut line).expect("a pipe can be read");
+        assert!(read > 0, "it ended without saying '{text}'");
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+fn terminate(child: &Child) {
+    let status = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(status.success());
+}
+
+#[test]
+fn a_signal_stops_in_order_and_says_what_windows_hold() {
+    let place = Place::new();
+    let app = place.write(
+        "app.siddhi",
+        "@app:name('Holder')
+         @source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         define stream Lines (id string);
+         @sink(type='log', prefix='seen')
+         define stream Seen (id string);
+         from Lines select id insert into Seen;
+         from Lines#window.timeBatch(1 hour) select id insert into Later;",
+    );
+    place.write("in.csv", "a\nb\nc\n");
+    let mut child = headwater(&["run", "--json"])
+        .arg(&app)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output"));
+    wait_for(&mut lines, "[c]");
+    terminate(&child);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("a pipe can be read");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{rest}");
+    let summary: Json =
+        serde_json::from_str(rest.lines().last().expect("a summary")).expect("JSON");
+    assert_eq!(summary["apps"][0]["held_in_windows"], 3);
+}
+
+#[test]
+fn metrics_and_readiness_are_served_while_it_runs() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", READER);
+    place.write("in.csv", "a,1.5\n");
+    let mut child = headwater(&["run", "-v", "--http", "127.0.0.1:0"])
+        .arg(&app)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut errors = BufReader::new(child.stderr.take().expect("standard error"));
+    let line = wait_for(&mut errors, "metrics are served");
+    let address = line
+        .trim()
+        .rsplit('=')
+        .next()
+        .expect("an address")
+        .to_owned();
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output"));
+    wait_for(&mut lines, "data=[a, 1.5]");
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(&address).expect("it listens");
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
+        .expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    };
+    let events = "headwater_source_events_total{app=\"Reader\",stream=\"Lines\",type=\"file\"} 1";
+    assert!(get("/metrics").contains(events));
+    assert!(get("/ready").starts_with("HTTP/1.1 200"));
+    terminate(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn what_a_query_cannot_process_is_kept() {
+    let place = Place::new();
+    let app = place.write(
+        "app.siddhi",
+        "@app:name('Odd')
+         @source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         @OnError(action='STREAM')
+         define stream Lines (id string);
+         @sink(type='file', file.uri='{dir}/faults.txt', @map(type='text', @payload('{{id}}')))
+         define stream Faults (id string);
+         from Lines select time:dateFormat(id, 'yyyy', 'MM') as at insert into Good;
+         from !Lines select id insert into Faults;",
+    );
+    place.write("in.csv", "x\n2026\n");
+    let output = run(&app, &["--until-done"]);
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(place.read("faults.txt").trim(), "x");
+}
+
+#[test]
+fn check_prints_its_document() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", "define stream S (a strin);\n");
+    let output = headwater(&["check", "--json"])
+        .arg(&app)
+        .output()
+        .expect("it runs");
+    ended(&output, 1);
+    let document: Json = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(document["version"], 1);
+    let app = &document["apps"][0];
+    assert_eq!(
+        (&app["accepted"], &app["runnable"]),
+        (&false.into(), &false.into())
+    );
+    let diagnostic = &app["diagnostics"][0];
+    for key in [
+        "code",
+        "severity",
+        "kind",
+        "message",
+        "file",
+        "line",
+        "column",
+        "end_line",
+        "end_column",
+        "label",
+        "help",
+        "fix",
+    ] {
+        assert!(diagnostic.get(key).is_some(), "{key}: {diagnostic}");
+    }
+    assert_eq!(diagnostic["line"], 1);
+}
+
+#[test]
+fn fmt_rewrites_and_checks() {
+    let place = Place::new();
+    let app = place.write("app.siddhi", "define   stream S(a string);");
+    let path = app.display().to_string();
+    ended(
+        &headwater(&["fmt", "--check", &path])
+            .output()
+            .expect("it runs"),
+        1,
+    );
+    ended(&headwater(&["fmt", &path]).output().expect("it runs"), 0);
+    ended(
+        &headwater(&["fmt", "--check", &path])
+            .output()
+            .expect("it runs"),
+        0,
+    );
+    assert!(
+        place
+            .read("app.siddhi")
+            .contains("define stream S (a string);")
+    );
+}
+
+#[test]
+fn components_and_codes_are_explained() {
+    let all = headwater(&["connectors", "--json"])
+        .output()
+        .expect("it runs");
+    let all: Json = serde_json::from_slice(&all.stdout).expect("JSON");
+    let all = all.as_array().expect("a list");
+    assert_eq!(all.len(), 97);
+    for key in ["kind", "name", "origin", "status", "options"] {
+        assert!(all.iter().all(|c| c.get(key).is_some()), "{key}");
+    }
+    let unknown = headwater(&["connectors", "kafak"])
+        .output()
+        .expect("it runs");
+    ended(&unknown, 2);
+    assert!(stderr(&unknown).contains("'kafka'"), "{}", stderr(&unknown));
+    ended(
+        &headwater(&["explain", "W0101"]).output().expect("it runs"),
+        0,
+    );
+    ended(
+        &headwater(&["explain", "E9876"]).output().expect("it runs"),
+        2,
+    );
+    ended(&headwater(&["version"]).output().expect("it runs"), 0);
+    let script = headwater(&["completions", "bash"])
+        .output()
+        .expect("it runs");
+    assert!(stdout(&script).contains("headwater"));
+}
