@@ -8,6 +8,9 @@ mod core;
 mod java_map;
 mod java_regex;
 mod json;
+mod list;
+mod map;
+mod math;
 mod memo;
 mod number;
 mod regex;
@@ -16,14 +19,25 @@ mod str;
 #[cfg(test)]
 mod testing;
 mod time;
+mod unitconversion;
 mod utf16;
 
 use crate::component::Function;
 
 /// All scalar functions that run, namespace by namespace, sorted by name inside each.
 pub fn functions() -> impl Iterator<Item = &'static dyn Function> {
-    let rows = [core::ROWS, str::ROWS, regex::ROWS, json::ROWS, time::ROWS];
-    let columns = [core::COLUMNS, str::COLUMNS];
+    let rows = [
+        core::ROWS,
+        json::ROWS,
+        list::ROWS,
+        map::ROWS,
+        math::ROWS,
+        regex::ROWS,
+        str::ROWS,
+        time::ROWS,
+        unitconversion::ROWS,
+    ];
+    let columns = [core::COLUMNS, math::COLUMNS, str::COLUMNS];
     let rows = rows.into_iter().flatten().map(|f| f as &dyn Function);
     rows.chain(columns.into_iter().flatten().copied())
 }

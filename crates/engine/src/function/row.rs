@@ -47,7 +47,7 @@ impl RowFunction {
 
 /// A line of a slice: the catalog's spec by name, what runs, an example behind `select`.
 macro_rules! row {
-    ($known:expr, $name:literal, $call:expr, $example:literal) => {
+    ($known:expr, $name:literal, $call:expr, $example:expr) => {
         $crate::function::row::RowFunction::new(
             &const { $crate::spec::runs($known, $name, $example) },
             $call,
@@ -58,8 +58,6 @@ pub(crate) use row;
 
 /// The row and its surroundings.
 pub struct Row<'a, 'b> {
-    /// Number of the row among those being evaluated.
-    pub number: usize,
     pub context: &'a mut EvalContext<'b>,
     pub memo: &'a mut Memo,
 }
@@ -124,7 +122,6 @@ impl Evaluate for CallSite {
             self.values.clear();
             self.values.extend(args.iter().map(|a| a.value(number)));
             let mut row = Row {
-                number,
                 context,
                 memo: &mut self.memo,
             };

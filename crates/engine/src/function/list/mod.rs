@@ -1,0 +1,316 @@
+//! `list:`: lists as values.
+//!
+//! As with maps, functions that return the changed list change their argument in place. What is no
+//! list is an error, but for `isList`.
+
+mod sort;
+
+use event::value::Shared;
+use event::{Object, Value};
+use lang::catalog::functions::list::FUNCTIONS as KNOWN;
+
+use super::row::{Row, RowFunction, bool, int, row, wrong};
+
+/// Sorted by name.
+pub static ROWS: &[RowFunction] = &[
+    row!(KNOWN, "add", add, "list:add(list:create(), symbol) as l"),
+    row!(
+        KNOWN,
+        "addAll",
+        add_all,
+        "list:addAll(list:create(1), list:create(2)) as l"
+    ),
+    row!(KNOWN, "clear", clear, "list:clear(list:create(1)) as l"),
+    row!(KNOWN, "clone", clone, "list:clone(list:create(1)) as l"),
+    row!(
+        KNOWN,
+        "contains",
+        contains,
+        "list:contains(list:create(1), 1) as b"
+    ),
+    row!(
+        KNOWN,
+        "containsAll",
+        contains_all,
+        "list:containsAll(list:create(1), list:create(1)) as b"
+    ),
+    row!(
+        KNOWN,
+        "containsAny",
+        contains_any,
+        "list:containsAny(list:create(1), list:create(1, 2)) as b"
+    ),
+    row!(KNOWN, "create", create, "list:create(symbol, price) as l").infallible(),
+    row!(KNOWN, "get", get, "list:get(list:create('a'), 0) as v"),
+    row!(
+        KNOWN,
+        "indexOf",
+        index_of,
+        "list:indexOf(list:create('a'), 'a') as i"
+    ),
+    row!(
+        KNOWN,
+        "isEmpty",
+        is_empty,
+        "list:isEmpty(list:create()) as b"
+    ),
+    row!(KNOWN, "isList", is_list, "list:isList(symbol) as b").infallible(),
+    row!(
+        KNOWN,
+        "lastIndexOf",
+        last_index_of,
+        "list:lastIndexOf(list:create('a', 'a'), 'a') as i"
+    ),
+    row!(
+        KNOWN,
+        "remove",
+        remove,
+        "list:remove(list:create('a'), 'a') as l"
+    ),
+    row!(
+        KNOWN,
+        "removeAll",
+        remove_all,
+        "list:removeAll(list:create(1, 2), list:create(1)) as l"
+    ),
+    row!(
+        KNOWN,
+        "removeByIndex",
+        remove_by_index,
+        "list:removeByIndex(list:create('a'), 0) as l"
+    ),
+    row!(
+        KNOWN,
+        "retainAll",
+        retain_all,
+        "list:retainAll(list:create(1, 2), list:create(1)) as l"
+    ),
+    row!(
+        KNOWN,
+        "setValue",
+        set_value,
+        "list:setValue(list:create('a'), 0, 'b') as l"
+    ),
+    row!(KNOWN, "size", size, "list:size(list:create('a')) as n"),
+    row!(
+        KNOWN,
+        "sort",
+        sort::sort,
+        "list:sort(list:create(2, 1), 'ASC') as l"
+    ),
+];
+
+/// The list of an argument.
+fn list(args: &[Value], index: usize) -> Result<&Shared<Vec<Value>>, String> {
+    match args.get(index) {
+        Some(Value::Object(Object::List(list))) => Ok(list),
+        other => Err(wrong(index, "a list", other)),
+    }
+}
+
+fn made(values: Vec<Value>) -> Value {
+    Value::Object(Object::List(Shared::new(values)))
+}
+
+/// The place an index names in a list of `len` values.
+fn place(index: i32, len: usize) -> Result<usize, String> {
+    let found = usize::try_from(index).ok().filter(|&i| i < len);
+    found.ok_or_else(|| format!("index {index} is out of range, the list has {len} values"))
+}
+
+/// A single null makes an empty list.
+fn create(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(match args {
+        [Value::Null] => made(Vec::new()),
+        args => made(args.to_vec()),
+    })
+}
+
+fn add(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut list = list(args, 0)?.lock();
+    let at = if args.len() > 2 {
+        place(int(args, 2)?, list.len() + 1)?
+    } else {
+        list.len()
+    };
+    list.insert(at, args[1].clone());
+    drop(list);
+    Ok(args[0].clone())
+}
+
+/// `addAll(to, from [, distinct])`: distinct adds only what is missing.
+fn add_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (to, from) = (list(args, 0)?, list(args, 1)?.lock().clone());
+    let is_distinct = args.len() > 2 && bool(args, 2)?;
+    let mut to = to.lock();
+    for value in from {
+        if !is_distinct || !to.contains(&value) {
+            to.push(value);
+        }
+    }
+    drop(to);
+    Ok(args[0].clone())
+}
+
+fn clear(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    list(args, 0)?.lock().clear();
+    Ok(args[0].clone())
+}
+
+fn clone(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(made(list(args, 0)?.lock().clone()))
+}
+
+fn contains(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(list(args, 0)?.lock().contains(&args[1])))
+}
+
+fn contains_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (all, given) = (list(args, 0)?.lock().clone(), list(args, 1)?.lock().clone());
+    Ok(Value::Bool(given.iter().all(|v| all.contains(v))))
+}
+
+fn contains_any(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (all, given) = (list(args, 0)?.lock().clone(), list(args, 1)?.lock().clone());
+    Ok(Value::Bool(given.iter().any(|v| all.contains(v))))
+}
+
+/// Null where the index is out of range.
+fn get(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (list, index) = (list(args, 0)?.lock(), int(args, 1)?);
+    Ok(place(index, list.len()).map_or(Value::Null, |i| list[i].clone()))
+}
+
+fn index_of(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let at = list(args, 0)?.lock().iter().position(|v| *v == args[1]);
+    Ok(Value::Int(at.map_or(-1, |i| i as i32)))
+}
+
+fn last_index_of(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let at = list(args, 0)?.lock().iter().rposition(|v| *v == args[1]);
+    Ok(Value::Int(at.map_or(-1, |i| i as i32)))
+}
+
+fn is_empty(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(list(args, 0)?.lock().is_empty()))
+}
+
+fn is_list(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(list(args, 0).is_ok()))
+}
+
+/// The first equal value leaves.
+fn remove(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut list = list(args, 0)?.lock();
+    if let Some(at) = list.iter().position(|v| *v == args[1]) {
+        list.remove(at);
+    }
+    drop(list);
+    Ok(args[0].clone())
+}
+
+fn remove_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let given = list(args, 1)?.lock().clone();
+    list(args, 0)?.lock().retain(|v| !given.contains(v));
+    Ok(args[0].clone())
+}
+
+fn retain_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let given = list(args, 1)?.lock().clone();
+    list(args, 0)?.lock().retain(|v| given.contains(v));
+    Ok(args[0].clone())
+}
+
+fn remove_by_index(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut list = list(args, 0)?.lock();
+    let at = place(int(args, 1)?, list.len())?;
+    list.remove(at);
+    drop(list);
+    Ok(args[0].clone())
+}
+
+fn set_value(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut list = list(args, 0)?.lock();
+    let at = place(int(args, 1)?, list.len())?;
+    list[at] = args[2].clone();
+    drop(list);
+    Ok(args[0].clone())
+}
+
+fn size(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Int(list(args, 0)?.lock().len() as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::function::testing::*;
+
+    #[test]
+    fn lists_are_made_and_read() {
+        let abc = || list(&[s("a"), s("b"), s("a")]);
+        check("list:create", &[s("a"), i(1)], "[a, 1]");
+        check("list:create", &[NULL], "[]");
+        check("list:get", &[abc(), i(1)], "'b'");
+        check("list:get", &[abc(), i(3)], "null");
+        check("list:get", &[s("x"), i(3)], "!a list is needed");
+        check("list:contains", &[list(&[i(1)]), l(1)], "false");
+        check("list:containsAll", &[abc(), list(&[s("b")])], "true");
+        check("list:containsAny", &[abc(), list(&[s("z")])], "false");
+        check("list:indexOf", &[abc(), s("a")], "0");
+        check("list:lastIndexOf", &[abc(), s("a")], "2");
+        check("list:lastIndexOf", &[abc(), s("z")], "-1");
+        check("list:isEmpty", &[list(&[])], "true");
+        check("list:isList", &[NULL], "false");
+        check("list:size", &[abc()], "3");
+        check("list:clone", &[abc()], "[a, b, a]");
+    }
+
+    #[test]
+    fn changes_are_made_in_place() {
+        // Each call is made for two rows that share the list.
+        check("list:add", &[list(&[]), s("a")], "[a, a]");
+        check("list:add", &[list(&[s("z")]), s("a"), i(0)], "[a, a, z]");
+        check("list:add", &[list(&[]), s("a"), i(1)], "!out of range");
+        check(
+            "list:addAll",
+            &[list(&[i(1)]), list(&[i(1), i(2)]), b(true)],
+            "[1, 2]",
+        );
+        check("list:remove", &[list(&[i(1), i(1), i(1)]), i(1)], "[1]");
+        check(
+            "list:removeAll",
+            &[list(&[i(1), i(2)]), list(&[i(1)])],
+            "[2]",
+        );
+        check(
+            "list:retainAll",
+            &[list(&[i(1), i(2)]), list(&[i(1)])],
+            "[1]",
+        );
+        check(
+            "list:removeByIndex",
+            &[list(&[i(1), i(2), i(3)]), i(0)],
+            "[3]",
+        );
+        check("list:removeByIndex", &[list(&[]), i(0)], "!out of range");
+        check("list:setValue", &[list(&[i(1)]), i(0), i(9)], "[9]");
+        check("list:clear", &[list(&[i(1)])], "[]");
+    }
+
+    #[test]
+    fn sorting() {
+        check(
+            "list:sort",
+            &[list(&[l(3), l(1), l(2)]), s("asc")],
+            "[1, 2, 3]",
+        );
+        check(
+            "list:sort",
+            &[list(&[s("b"), s("C"), s("a")]), s("DESC")],
+            "[C, b, a]",
+        );
+        // Reversed twice: once for each of the two rows.
+        check("list:sort", &[list(&[i(3), i(1), i(2)])], "[3, 1, 2]");
+        check("list:sort", &[list(&[i(3), l(1)]), s("ASC")], "!one class");
+    }
+}

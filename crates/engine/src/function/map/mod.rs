@@ -1,0 +1,391 @@
+//! `map:`: maps as values.
+//!
+//! Functions that return the changed map change their argument in place and return the same object.
+//! What is no map, null included, is an error, but for `isMap`.
+
+mod xml;
+
+use event::value::Shared;
+use event::{Object, Value};
+use lang::catalog::functions::map::FUNCTIONS as KNOWN;
+
+use super::java_map::{self, Entries};
+use super::json::{ReadStyle, WriteStyle, parse, to_json};
+use super::row::{Row, RowFunction, row, text, wrong};
+use crate::component::{Argument, Refused};
+
+/// Sorted by name.
+pub static ROWS: &[RowFunction] = &[
+    row!(KNOWN, "clear", clear, "map:clear(map:create('a', 1)) as m"),
+    row!(KNOWN, "clone", clone, "map:clone(map:create('a', 1)) as m"),
+    row!(
+        KNOWN,
+        "combineByKey",
+        combine_by_key,
+        "map:combineByKey(map:create('a', 1), map:create('a', 2)) as m"
+    ),
+    row!(
+        KNOWN,
+        "containsKey",
+        contains_key,
+        "map:containsKey(map:create('a', 1), 'a') as b"
+    ),
+    row!(
+        KNOWN,
+        "containsValue",
+        contains_value,
+        "map:containsValue(map:create('a', 1), 1) as b"
+    ),
+    row!(
+        KNOWN,
+        "create",
+        create,
+        "map:create('symbol', symbol, 'price', price) as m"
+    )
+    .checked(check_create),
+    row!(
+        KNOWN,
+        "createFromJSON",
+        create_from_json,
+        "map:createFromJSON('{\"a\":1}') as m"
+    ),
+    row!(
+        KNOWN,
+        "createFromXML",
+        create_from_xml,
+        "map:createFromXML('<r><a>1</a></r>') as m"
+    ),
+    row!(KNOWN, "get", get, "map:get(map:create('a', 1), 'a') as v"),
+    row!(KNOWN, "isEmpty", is_empty, "map:isEmpty(map:create()) as b"),
+    row!(KNOWN, "isMap", is_map, "map:isMap(symbol) as b").infallible(),
+    row!(KNOWN, "keys", keys, "map:keys(map:create('a', 1)) as l"),
+    row!(KNOWN, "put", put, "map:put(map:create(), 'a', 1) as m"),
+    row!(
+        KNOWN,
+        "putAll",
+        put_all,
+        "map:putAll(map:create('a', 1), map:create('b', 2)) as m"
+    ),
+    row!(
+        KNOWN,
+        "putIfAbsent",
+        put_if_absent,
+        "map:putIfAbsent(map:create('a', 1), 'a', 2) as m"
+    ),
+    row!(
+        KNOWN,
+        "remove",
+        remove,
+        "map:remove(map:create('a', 1), 'a') as m"
+    ),
+    row!(
+        KNOWN,
+        "replace",
+        replace,
+        "map:replace(map:create('a', 1), 'a', 2) as m"
+    ),
+    row!(
+        KNOWN,
+        "replaceAll",
+        replace_all,
+        "map:replaceAll(map:create('a', 1), map:create('a', 2)) as m"
+    ),
+    row!(KNOWN, "size", size, "map:size(map:create('a', 1)) as n"),
+    row!(
+        KNOWN,
+        "toJSON",
+        to_json_text,
+        "map:toJSON(map:create('a', 1)) as s"
+    ),
+    row!(
+        KNOWN,
+        "toXML",
+        to_xml,
+        "map:toXML(map:create('a', 1), 'r') as s"
+    ),
+    row!(
+        KNOWN,
+        "values",
+        values,
+        "map:values(map:create('a', 1)) as l"
+    ),
+];
+
+/// The map of an argument.
+fn map(args: &[Value], index: usize) -> Result<&Shared<Entries>, String> {
+    match args.get(index) {
+        Some(Value::Object(Object::Map(map))) => Ok(map),
+        other => Err(wrong(index, "a map", other)),
+    }
+}
+
+fn made(entries: Entries) -> Value {
+    Value::Object(Object::Map(Shared::new(entries)))
+}
+
+fn list(values: Vec<Value>) -> Value {
+    Value::Object(Object::List(Shared::new(values)))
+}
+
+fn check_create(args: &[Argument]) -> Result<(), Refused> {
+    if args.len() % 2 == 0 {
+        Ok(())
+    } else {
+        Err(Refused(
+            "function 'map:create' needs a value for each key".into(),
+        ))
+    }
+}
+
+fn create(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut entries = Entries::new();
+    for pair in args.chunks_exact(2) {
+        java_map::put(&mut entries, pair[0].clone(), pair[1].clone());
+    }
+    Ok(made(entries))
+}
+
+fn create_from_json(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    match parse(text(args, 0)?, ReadStyle::Hashed)? {
+        map @ Value::Object(Object::Map(_)) => Ok(map),
+        _ => Err("the JSON text is no object".into()),
+    }
+}
+
+fn create_from_xml(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    xml::parse(text(args, 0)?).map(made)
+}
+
+fn clear(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    map(args, 0)?.lock().clear();
+    Ok(args[0].clone())
+}
+
+fn clone(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(made(map(args, 0)?.lock().clone()))
+}
+
+/// Key → list of the values of each map, null where it is missing.
+fn combine_by_key(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let maps = (0..args.len())
+        .map(|i| map(args, i).map(|m| m.lock().clone()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut entries = Entries::new();
+    for (key, _) in maps.iter().flatten() {
+        if java_map::get(&entries, key).is_none() {
+            let all = maps
+                .iter()
+                .map(|m| java_map::get(m, key).cloned().unwrap_or_default());
+            java_map::put(&mut entries, key.clone(), list(all.collect()));
+        }
+    }
+    Ok(made(entries))
+}
+
+fn contains_key(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(
+        java_map::get(&map(args, 0)?.lock(), &args[1]).is_some(),
+    ))
+}
+
+fn contains_value(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(
+        map(args, 0)?.lock().iter().any(|(_, v)| *v == args[1]),
+    ))
+}
+
+/// The default counts only where the key is missing, not where its value is null.
+fn get(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let map = map(args, 0)?.lock();
+    let found = java_map::get(&map, &args[1]).or(args.get(2));
+    Ok(found.cloned().unwrap_or_default())
+}
+
+fn is_empty(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(map(args, 0)?.lock().is_empty()))
+}
+
+fn is_map(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Bool(map(args, 0).is_ok()))
+}
+
+fn keys(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(list(
+        map(args, 0)?
+            .lock()
+            .iter()
+            .map(|(k, _)| k.clone())
+            .collect(),
+    ))
+}
+
+fn values(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(list(
+        map(args, 0)?
+            .lock()
+            .iter()
+            .map(|(_, v)| v.clone())
+            .collect(),
+    ))
+}
+
+fn put(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    java_map::put(&mut map(args, 0)?.lock(), args[1].clone(), args[2].clone());
+    Ok(args[0].clone())
+}
+
+fn put_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (to, from) = (map(args, 0)?, map(args, 1)?.lock().clone());
+    for (key, value) in from {
+        java_map::put(&mut to.lock(), key, value);
+    }
+    Ok(args[0].clone())
+}
+
+/// A key whose value is null counts as absent, as in Java.
+fn put_if_absent(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut map = map(args, 0)?.lock();
+    if java_map::get(&map, &args[1]).is_none_or(Value::is_null) {
+        java_map::put(&mut map, args[1].clone(), args[2].clone());
+    }
+    drop(map);
+    Ok(args[0].clone())
+}
+
+fn remove(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    java_map::remove(&mut map(args, 0)?.lock(), &args[1]);
+    Ok(args[0].clone())
+}
+
+fn replace(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let mut map = map(args, 0)?.lock();
+    if java_map::get(&map, &args[1]).is_some() {
+        java_map::put(&mut map, args[1].clone(), args[2].clone());
+    }
+    drop(map);
+    Ok(args[0].clone())
+}
+
+fn replace_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let (to, from) = (map(args, 0)?, map(args, 1)?.lock().clone());
+    let mut to = to.lock();
+    for (key, value) in from {
+        if java_map::get(&to, &key).is_some() {
+            java_map::put(&mut to, key, value);
+        }
+    }
+    drop(to);
+    Ok(args[0].clone())
+}
+
+fn size(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    Ok(Value::Int(map(args, 0)?.lock().len() as i32))
+}
+
+fn to_json_text(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    map(args, 0)?;
+    Ok(Value::str(&to_json(&args[0], WriteStyle::Plain)?))
+}
+
+/// `toXML(map [, root])`.
+fn to_xml(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
+    let inner = xml::write(&map(args, 0)?.lock())?;
+    if args.len() < 2 {
+        return Ok(Value::str(&inner));
+    }
+    let root = text(args, 1)?;
+    Ok(Value::str(&format!("<{root}>{inner}</{root}>")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::function::testing::*;
+
+    #[test]
+    fn maps_are_made_and_read() {
+        check(
+            "map:create",
+            &[s("name"), s("x"), s("age"), i(5)],
+            "{name=x, age=5}",
+        );
+        check("map:create", &[s("name")], "!a value for each key");
+        check("map:get", &[map(&[("a", i(1))]), s("a")], "1");
+        check("map:get", &[map(&[("a", i(1))]), s("b")], "null");
+        check("map:get", &[map(&[("a", NULL)]), s("a"), i(9)], "null");
+        check("map:get", &[map(&[]), s("a"), i(9)], "9");
+        check("map:get", &[NULL, s("a")], "!a map is needed");
+        check("map:containsKey", &[map(&[("a", i(1))]), s("a")], "true");
+        check("map:containsValue", &[map(&[("a", i(1))]), l(1)], "false");
+        check("map:isMap", &[s("a")], "false");
+        check("map:isEmpty", &[map(&[])], "true");
+        check("map:size", &[map(&[("a", i(1)), ("b", i(2))])], "2");
+        check("map:keys", &[map(&[("a", i(1)), ("b", i(2))])], "[a, b]");
+        check("map:values", &[map(&[("a", i(1)), ("b", i(2))])], "[1, 2]");
+        check(
+            "map:combineByKey",
+            &[map(&[("a", i(1))]), map(&[("a", i(2)), ("b", i(3))])],
+            "{a=[1, 2], b=[null, 3]}",
+        );
+    }
+
+    #[test]
+    fn changes_are_made_in_place() {
+        let shared = map(&[("a", i(1))]);
+        check("map:put", &[shared.clone(), s("b"), i(2)], "{a=1, b=2}");
+        assert_eq!(shown(&shared), "{a=1, b=2}");
+        check(
+            "map:putIfAbsent",
+            &[shared.clone(), s("a"), i(9)],
+            "{a=1, b=2}",
+        );
+        check("map:replace", &[shared.clone(), s("c"), i(9)], "{a=1, b=2}");
+        check(
+            "map:replaceAll",
+            &[shared.clone(), map(&[("b", i(7)), ("z", i(8))])],
+            "{a=1, b=7}",
+        );
+        check(
+            "map:putAll",
+            &[shared.clone(), map(&[("c", i(3))])],
+            "{a=1, b=7, c=3}",
+        );
+        check("map:remove", &[shared.clone(), s("a")], "{b=7, c=3}");
+        check("map:clone", &[shared.clone()], "{b=7, c=3}");
+        check("map:clear", &[shared.clone()], "{}");
+        assert_eq!(shown(&shared), "{}");
+    }
+
+    #[test]
+    fn json_and_xml() {
+        check(
+            "map:createFromJSON",
+            &[s("{symbol :IBM, price :100}")],
+            "{symbol=IBM, price=100}",
+        );
+        check("map:createFromJSON", &[s("[1]")], "!is no object");
+        check(
+            "map:toJSON",
+            &[map(&[("a", d(2.0)), ("b", s("</x>"))])],
+            "'{\"a\":2,\"b\":\"<\\/x>\"}'",
+        );
+        check(
+            "map:createFromXML",
+            &[s(
+                "<r><a>1</a><b>1.5</b><c>true</c><d>x</d><e><f>2</f></e><g/></r>",
+            )],
+            "{a=1, b=1.5, c=true, d=x, e={f=2}, g=}",
+        );
+        check("map:createFromXML", &[s("<r>")], "!XML");
+        check(
+            "map:toXML",
+            &[map(&[("a", i(1)), ("b", map(&[("c", s("x"))]))])],
+            "'<a>1</a><b><c>x</c></b>'",
+        );
+        check(
+            "map:toXML",
+            &[map(&[("a", i(1))]), s("r")],
+            "'<r><a>1</a></r>'",
+        );
+        check("map:toXML", &[map(&[("a", NULL)])], "!is null");
+    }
+}
