@@ -896,7 +896,7 @@ impl App {
         &self.core.tables.operations
     }
 
-    /// What the host wrote to each table while steps ran.
+    /// Rows written to each table since the app was made, in memory and by the host while steps ran.
     pub fn written(&self) -> &[Written] {
         &self.core.tables.written
     }

@@ -15,7 +15,7 @@ use connect::message::Messages;
 use connect::outlet::Outlet;
 use connect::rdbms::Databases;
 use engine::{App, Outputs, Setup};
-use lang::plan::{Plan, StreamId, Transport};
+use lang::plan::{Plan, StreamId, TableId, Transport};
 use lang::spec::ConnectorKind;
 
 use crate::backoff::Sparse;
@@ -178,6 +178,7 @@ impl<'a> Builder<'a> {
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
         let (operations, store_threads, inline) = stores.seated(&engines, &store_context);
+        let in_memory = stores.in_memory;
         let (jobs, job_queue) = sync_channel(1);
         let apps: Vec<LaneApp> = engines
             .into_iter()
@@ -189,6 +190,11 @@ impl<'a> Builder<'a> {
                 plan: Arc::clone(&self.plans[i]),
                 engine,
                 sinks,
+                tables: in_memory
+                    .iter()
+                    .filter(|(app, ..)| *app == i)
+                    .map(|(_, table, metrics)| (*table, Arc::clone(metrics)))
+                    .collect(),
                 operations,
                 environment: self.environments[i].clone(),
                 metrics: Arc::clone(&self.metrics[i]),
@@ -616,6 +622,7 @@ impl<'a> Builder<'a> {
                 };
                 let metrics = enlist(&self.metrics[app].tables, metrics);
                 let Some(store) = &definition.store else {
+                    stores.in_memory.push((app, table, metrics));
                     continue;
                 };
                 let connector = connect::find(ConnectorKind::Store, &store.ty)
@@ -656,6 +663,8 @@ impl<'a> Builder<'a> {
 #[derive(Default)]
 struct Stores {
     databases: Vec<Database>,
+    /// App, table and counters of the tables in memory.
+    in_memory: Vec<(usize, TableId, Arc<TableMetrics>)>,
 }
 
 struct Database {

@@ -22,13 +22,13 @@ use connect::message::Messages;
 use connect::outlet::Outlet;
 use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
-use lang::plan::{Plan, StreamId, StreamKind};
+use lang::plan::{Plan, StreamId, StreamKind, TableId};
 
 use crate::backoff::Sparse;
 use crate::clock::Clock;
 use crate::keeper::Job;
 use crate::lines::Lines;
-use crate::metrics::{AppMetrics, SinkMetrics};
+use crate::metrics::{AppMetrics, SinkMetrics, TableMetrics};
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
@@ -98,6 +98,8 @@ pub(crate) struct LaneApp {
     pub engine: App,
     /// By stream.
     pub sinks: Vec<Vec<SinkSeat>>,
+    /// Its tables in memory, with their counters.
+    pub tables: Vec<(TableId, Arc<TableMetrics>)>,
     /// By operation of the app: where it is done.
     pub operations: Vec<OperationSeat>,
     pub environment: Environment,
@@ -373,6 +375,12 @@ impl Lane {
         seat.metrics.steps.add(1);
         let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seat.metrics.step_nanos.add(nanos);
+        for (table, metrics) in &seat.tables {
+            let written = seat.engine.written()[*table];
+            metrics.inserted.set(written.inserted);
+            metrics.updated.set(written.updated);
+            metrics.deleted.set(written.deleted);
+        }
         let posted = self.post_outputs(app, &mut outputs);
         outputs.clear();
         self.outputs = outputs;

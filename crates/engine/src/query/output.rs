@@ -16,7 +16,7 @@ pub(crate) struct Tables {
     pub operations: Vec<Operation>,
     /// A query reads the table, so that writes are done before the step goes on.
     is_read: Vec<bool>,
-    /// Rows inserted, updated and deleted by the host.
+    /// Rows inserted, updated and deleted since the app was made.
     pub written: Vec<crate::host::Written>,
 }
 
@@ -141,6 +141,7 @@ pub(super) fn write(
     }
     let mut duplicates = Vec::new();
     let table = step.tables.memory_mut(write.table);
+    let (rows_before, assigned_before) = (table.len(), table.assigned);
     for chunk in 0..batch.chunk_count() {
         write.apply(
             table,
@@ -150,6 +151,11 @@ pub(super) fn write(
             &mut duplicates,
         );
     }
+    let (rows, assigned) = (table.len(), table.assigned - assigned_before);
+    let total = &mut step.tables.written[write.table];
+    total.inserted += rows.saturating_sub(rows_before) as u64;
+    total.deleted += rows_before.saturating_sub(rows) as u64;
+    total.updated += assigned;
     for duplicate in duplicates {
         let rows = batch
             .columns

@@ -33,6 +33,8 @@ pub(crate) struct Table {
     /// The primary key first, where there is one.
     indexes: Vec<Index>,
     live: usize,
+    /// Rows changed in place since the table was made; for counts, not part of its state.
+    pub assigned: u64,
 }
 
 /// The pages, apart from the indexes that look into them.
@@ -75,6 +77,7 @@ impl Table {
             has_primary_key: !key.is_empty(),
             indexes: keys.into_iter().chain(others).collect(),
             live: 0,
+            assigned: 0,
         }
     }
 
@@ -90,6 +93,7 @@ impl Table {
                 .map(|i| Index::new(i.columns.clone()))
                 .collect(),
             live: 0,
+            assigned: 0,
         }
     }
 

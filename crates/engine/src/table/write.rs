@@ -304,6 +304,7 @@ impl Update {
         for (row, values) in rows.iter().zip(&assigned) {
             table.assign(*row, values);
         }
+        table.assigned += rows.len() as u64;
         true
     }
 
