@@ -100,7 +100,8 @@ pub fn named(name: Option<&str>) -> Vec<&'static ConnectorSpec> {
         .collect()
 }
 
-/// What `headwater connectors --json` prints.
+/// What `headwater connectors --json` prints: the fields that others rely on, and for people
+/// summaries, aliases and meanings.
 pub fn to_json(components: &[&ConnectorSpec]) -> Value {
     let components = components.iter().map(|spec| {
         let options: Vec<Value> = rows(spec)
@@ -108,12 +109,14 @@ pub fn to_json(components: &[&ConnectorSpec]) -> Value {
             .map(|row| {
                 json!({
                     "name": row.name,
+                    "aliases": row.aliases,
                     "type": row.ty,
                     "required": row.required,
                     "default": if row.default.is_empty() { Value::Null } else { row.default.into() },
                     "dynamic": row.dynamic,
                     "status": option_status_name(row.status),
                     "test": if row.test.is_empty() { Value::Null } else { row.test.into() },
+                    "doc": row.doc,
                 })
             })
             .collect();
@@ -122,6 +125,7 @@ pub fn to_json(components: &[&ConnectorSpec]) -> Value {
             "name": spec.name,
             "origin": spec.origin,
             "status": status_name(spec.status),
+            "summary": spec.summary,
             "options": options,
         })
     });
@@ -518,11 +522,11 @@ mod tests {
                 .join(" ")
         };
         for component in components {
-            assert_eq!(fields(component), "kind name origin status options");
+            assert_eq!(fields(component), "kind name origin status summary options");
             for option in component["options"].as_array().expect("a list") {
                 assert_eq!(
                     fields(option),
-                    "name type required default dynamic status test"
+                    "name aliases type required default dynamic status test doc"
                 );
             }
         }
