@@ -428,8 +428,9 @@ impl Lexer<'_> {
     }
 
     fn on_this_line(&self, from: usize, wanted: u8) -> Option<usize> {
-        let line = &self.bytes[from..self.line_end(from)];
-        line.iter().position(|b| *b == wanted).map(|i| from + i)
+        let stop = |b: &u8| *b == wanted || matches!(b, b'\n' | b'\r');
+        let found = from + self.bytes[from..].iter().position(stop)?;
+        (self.bytes[found] == wanted).then_some(found)
     }
 
     /// Whether an odd number of `'` stands before `at` on its line and one behind it.

@@ -1,4 +1,4 @@
-//! Faults put into apps at known places: how often the first report stands on the right line.
+//! Faults put into apps at known places: how often the reports stand on the right lines.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -219,4 +219,98 @@ fn the_first_report_stands_on_the_line_of_the_fault() {
     assert!(all > 300);
     assert!(on_line * 100 >= all * 95);
     assert!(right_cause * 100 >= all * 80);
+}
+
+/// Three faults in three elements of one app: how often all three lines are among the reports.
+#[test]
+fn all_of_three_faults_are_reported() {
+    let Some(apps) = apps() else { return };
+    let mut seed = Seed(0x2545_f491_4f6c_dd1d);
+    let (mut all, mut found, mut few) = (0, 0, 0);
+    let mut misses = Vec::new();
+    for _ in 0..20_000 {
+        if all == 300 {
+            break;
+        }
+        let app = &apps[seed.next(apps.len())];
+        let Some((text, lines)) = three_faults(app, &mut seed) else {
+            continue;
+        };
+        all += 1;
+        let index = LineIndex::new(&text);
+        let parsed = parse(&text);
+        let errors: Vec<_> = parsed
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+            .collect();
+        let reported: Vec<u32> = errors.iter().map(|d| index.line(d.span.start)).collect();
+        let complete = lines.iter().all(|(_, line)| reported.contains(line));
+        found += usize::from(complete);
+        few += usize::from(errors.len() <= 4);
+        if !complete {
+            let missing: Vec<_> = lines
+                .iter()
+                .map(|(name, line)| {
+                    let text: String = index
+                        .line_span(&text, *line)
+                        .text(&text)
+                        .chars()
+                        .take(100)
+                        .collect();
+                    format!("   {} {name} {line}: {text}", reported.contains(line))
+                })
+                .collect();
+            let reports: Vec<_> = errors
+                .iter()
+                .take(6)
+                .map(|e| format!("   {}@{} {}", e.code, index.line(e.span.start), e.message))
+                .collect();
+            misses.push(format!("{}\n{}\n", missing.join("\n"), reports.join("\n")));
+        }
+    }
+    if std::env::var_os("HEADWATER_MISSES").is_some() {
+        eprintln!("{}", misses.join("\n"));
+    }
+    eprintln!("{all} apps with three faults: all found {found}, at most four reports {few}");
+    assert!(all > 100);
+    assert!(found * 100 >= all * 80);
+}
+
+/// An app with three different faults in different elements, and the line of each.
+fn three_faults(app: &str, seed: &mut Seed) -> Option<(String, Vec<(&'static str, u32)>)> {
+    let mut text = app.to_owned();
+    // From the back to the front, so that the places before stay what they are.
+    let mut places: Vec<(usize, &Mutation)> = Vec::new();
+    for _ in 0..3 {
+        let mutation = &MUTATIONS[seed.next(MUTATIONS.len())];
+        let found = self::places(app, mutation.from);
+        if found.is_empty() || mutation.to == "//" {
+            return None;
+        }
+        places.push((found[seed.next(found.len())], mutation));
+    }
+    places.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+    let mut changes = Vec::new();
+    for pair in places.windows(2) {
+        // An element boundary between two faults.
+        let between = app.get(pair[1].0 + pair[1].1.from.len()..pair[0].0)?;
+        if !between.contains(";\n") {
+            return None;
+        }
+    }
+    for (place, mutation) in &places {
+        text.replace_range(*place..place + mutation.from.len(), mutation.to);
+        changes.push((*place, *mutation));
+    }
+    // Lines are not changed by the mutations, but by those that remove a line end.
+    let lines = LineIndex::new(app);
+    let result = changes
+        .iter()
+        .map(|(place, mutation)| {
+            let skip = mutation.from.len() - mutation.from.trim_start().len();
+            (mutation.name, lines.line((place + skip) as u32))
+        })
+        .collect();
+    Some((text, result))
 }

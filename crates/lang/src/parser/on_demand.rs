@@ -126,6 +126,17 @@ impl Parser<'_> {
             }
             TokenKind::Keyword(Keyword::Update) => {
                 let output = self.update(start)?;
+                if let Output::Update {
+                    events: Some(_), ..
+                }
+                | Output::UpdateOrInsert {
+                    events: Some(_), ..
+                } = output
+                {
+                    let message = "an on-demand query has no 'for … events'".to_owned();
+                    let report = fault::error("E0151", start, message, "nothing streams here");
+                    self.report(report);
+                }
                 if let Output::UpdateOrInsert { .. } = output
                     && !has_select
                 {
