@@ -238,12 +238,16 @@ impl<'a> Player<'a> {
                     .stream(stream)
                     .ok_or_else(|| format!("the app has no stream '{stream}'"))?;
                 let schema = &self.plan.streams[id].schema;
-                let events = rows
+                let at = at.unwrap_or(self.session.clock());
+                let mut events = rows
                     .iter()
                     .map(|r| event(r, schema))
                     .collect::<Result<Vec<_>, _>>()?;
-                self.session
-                    .gather(id, at.unwrap_or(self.session.clock()), events);
+                if self.plan.options.playback.is_some() {
+                    // The events of a test move the clock, as those of a recording would.
+                    events.iter_mut().for_each(|e| e.ts = e.ts.or(Some(at)));
+                }
+                self.session.gather(id, at, events);
                 Ok(())
             }
             Step::AdvanceBy(millis) => {

@@ -38,7 +38,11 @@ pub fn check_convert(args: &[Argument]) -> Result<(), Refused> {
 pub fn convert(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     let value = &args[0];
     if value.is_null() {
-        return Ok(Value::Null);
+        // Null is no true boolean; to every other type it stays null.
+        return Ok(match target(args) {
+            Some(Type::Bool) => Value::Bool(false),
+            _ => Value::Null,
+        });
     }
     Ok(match target(args) {
         Some(Type::String) => Value::str(&to_text(value)),
