@@ -90,7 +90,7 @@ impl Case {
         args.extend(self.changes.iter().cloned());
         let state = self.path("state").display().to_string();
         args.extend(["--state".into(), state, "--until-done".into()]);
-        args.extend(["--state-interval".into(), "500ms".into()]);
+        args.extend(["--state-interval".into(), "50ms".into()]);
         args
     }
 
@@ -180,7 +180,7 @@ fn at_every_point(
 
 // ---- an app of our own: rows exactly once ----
 
-const LINES: usize = 20_000;
+const LINES: usize = 60_000;
 
 fn copier() -> Case {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -214,16 +214,31 @@ fn copier() -> Case {
 
 #[test]
 fn every_row_is_there_once_and_every_file_is_moved() {
-    at_every_point(20, &copier, &|case, name| {
-        assert_eq!(case.files("done"), ["0.csv", "1.csv", "2.csv"], "{name}");
-        assert!(case.files("in").is_empty(), "{name}");
-        let counts = case.rows(
-            "select count(*) || ' ' || count(distinct id) || ' ' || count(distinct number) || ' ' \
-             || max(number) from T",
-        );
-        let all = 3 * LINES;
-        assert_eq!(counts, [format!("{all} {all} {all} {all}")], "{name}");
-    });
+    at_every_point(20, &copier, &check_copied);
+}
+
+fn check_copied(case: &Case, name: &str) {
+    assert_eq!(case.files("done"), ["0.csv", "1.csv", "2.csv"], "{name}");
+    assert!(case.files("in").is_empty(), "{name}");
+    let counts = case.rows(
+        "select count(*) || ' ' || count(distinct id) || ' ' || count(distinct number) || ' ' \
+         || max(number) from T",
+    );
+    let all = 3 * LINES;
+    assert_eq!(counts, [format!("{all} {all} {all} {all}")], "{name}");
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_gets_there() {
+    let case = copier();
+    // Short lives first: most of them end while the next snapshot is on its way.
+    for life in 1..=30 {
+        let (code, _) = case.run(Duration::from_millis(40 + 13 * life));
+        assert!(matches!(code, None | Some(0)), "{code:?}: {}", case.log());
+    }
+    let (code, _) = case.run(RUN_MAX);
+    assert_eq!(code, Some(0), "{}", case.log());
+    check_copied(&case, "killed again and again");
 }
 
 // ---- the published apps ----
