@@ -246,8 +246,7 @@ mod tests {
         messages
             .iter()
             .for_each(|message| sink.publish(message).unwrap());
-        let lines = written.lock().unwrap().clone();
-        lines
+        written.lock().unwrap().clone()
     }
 
     fn batch(chunks: Chunks) -> Batch {
