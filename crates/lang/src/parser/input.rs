@@ -1,5 +1,7 @@
 //! What follows `from`: a stream with its handlers, a join, or the kind of input decided.
 
+use std::ops::ControlFlow;
+
 use super::layout::Mark;
 use super::recover::List;
 use super::{Parse, Parser, fault};
@@ -25,6 +27,20 @@ enum InputKind {
     Pattern,
     Sequence,
     Anonymous,
+}
+
+/// How far the look ahead over an input has come.
+#[derive(Default)]
+struct Scan {
+    /// Open parentheses around parts of a pattern.
+    depth: u32,
+    /// Open brackets of filters and parentheses of calls: nothing in them counts.
+    brackets: u32,
+    /// The next word is a name, keyword or not.
+    name_place: bool,
+    forced: bool,
+    /// `e = S`, `A and B`: a pattern unless a comma or a join follows.
+    names_events: bool,
 }
 
 impl Parser<'_> {
@@ -74,85 +90,121 @@ impl Parser<'_> {
             return InputKind::Anonymous;
         }
         let starts_pattern = ahead > 0 || self.is_pattern_word(0);
-        let mut depth = 0u32;
-        let mut brackets = 0u32;
-        let mut name_place = true;
-        let mut forced = false;
-        // `e = S`, `A and B`: a pattern unless a comma or a join follows.
-        let mut names_events = false;
+        let mut scan = Scan {
+            name_place: true,
+            ..Scan::default()
+        };
         for ahead in 0.. {
-            let kind = self.peek_at(ahead);
-            let inside = brackets > 0;
-            let mut next_is_name = false;
-            match kind {
-                TokenKind::End | TokenKind::Sign(Sign::Semicolon) => break,
-                TokenKind::Sign(Sign::OpenBracket) => brackets += 1,
-                TokenKind::Sign(Sign::CloseBracket) => brackets = brackets.saturating_sub(1),
-                TokenKind::Sign(Sign::OpenParen) if inside || !name_place => {
-                    // Arguments of a call.
-                    brackets += 1;
+            match self.scan(&mut scan, ahead) {
+                ControlFlow::Continue(next_is_name) => {
+                    scan.name_place = next_is_name;
+                    // Behind these signs a word is always a name.
+                    scan.forced = matches!(
+                        self.peek_at(ahead),
+                        TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon)
+                    );
                 }
-                TokenKind::Sign(Sign::CloseParen) if inside => brackets -= 1,
-                TokenKind::Sign(Sign::OpenParen) => {
-                    depth += 1;
-                    next_is_name = true;
-                }
-                TokenKind::Sign(Sign::CloseParen) => {
-                    let Some(outer) = depth.checked_sub(1) else {
-                        break;
-                    };
-                    depth = outer;
-                }
-                _ if inside => {}
-                TokenKind::Sign(Sign::Arrow) => return InputKind::Pattern,
-                TokenKind::Sign(Sign::Comma) => return InputKind::Sequence,
-                TokenKind::Sign(Sign::Assign) => {
-                    names_events = true;
-                    next_is_name = true;
-                }
-                TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon) => {
-                    next_is_name = true;
-                }
-                TokenKind::Keyword(Keyword::Every | Keyword::Not)
-                    if name_place && !forced && self.is_pattern_word(ahead) =>
-                {
-                    next_is_name = true;
-                }
-                TokenKind::Keyword(keyword) if !name_place => match keyword {
-                    Keyword::Join | Keyword::Unidirectional => return InputKind::Join,
-                    Keyword::And | Keyword::Or => {
-                        names_events = true;
-                        next_is_name = true;
-                    }
-                    Keyword::As => next_is_name = true,
-                    Keyword::Select
-                    | Keyword::Output
-                    | Keyword::Insert
-                    | Keyword::Delete
-                    | Keyword::Update
-                    | Keyword::Return
-                    | Keyword::Having
-                    | Keyword::Group => break,
-                    _ if depth == 0 && self.starts_element(ahead) => break,
-                    _ => {}
-                },
-                _ if self.starts_line(ahead) && self.starts_element(ahead) => break,
-                // The commas behind a misspelt `select` make no sequence.
-                TokenKind::Name if !name_place && self.is_misspelt(ahead, Keyword::Select) => break,
-                _ => {}
+                ControlFlow::Break(Some(kind)) => return kind,
+                ControlFlow::Break(None) => break,
             }
-            name_place = next_is_name;
-            // Behind these signs a word is always a name.
-            forced = matches!(
-                kind,
-                TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon)
-            );
         }
-        if names_events || starts_pattern {
+        if scan.names_events || starts_pattern {
             InputKind::Pattern
         } else {
             InputKind::Single
         }
+    }
+
+    /// One token of the look ahead: whether a name may follow it, or what is decided by it.
+    fn scan(&self, scan: &mut Scan, ahead: usize) -> ControlFlow<Option<InputKind>, bool> {
+        let kind = self.peek_at(ahead);
+        let inside = scan.brackets > 0;
+        let next_is_name = match kind {
+            TokenKind::End | TokenKind::Sign(Sign::Semicolon) => return ControlFlow::Break(None),
+            TokenKind::Sign(Sign::OpenBracket) => {
+                scan.brackets += 1;
+                false
+            }
+            TokenKind::Sign(Sign::CloseBracket) => {
+                scan.brackets = scan.brackets.saturating_sub(1);
+                false
+            }
+            // Arguments of a call.
+            TokenKind::Sign(Sign::OpenParen) if inside || !scan.name_place => {
+                scan.brackets += 1;
+                false
+            }
+            TokenKind::Sign(Sign::CloseParen) if inside => {
+                scan.brackets -= 1;
+                false
+            }
+            _ if inside => false,
+            TokenKind::Sign(Sign::OpenParen) => {
+                scan.depth += 1;
+                true
+            }
+            TokenKind::Sign(Sign::CloseParen) => match scan.depth.checked_sub(1) {
+                Some(outer) => {
+                    scan.depth = outer;
+                    false
+                }
+                None => return ControlFlow::Break(None),
+            },
+            TokenKind::Sign(Sign::Arrow) => return ControlFlow::Break(Some(InputKind::Pattern)),
+            TokenKind::Sign(Sign::Comma) => return ControlFlow::Break(Some(InputKind::Sequence)),
+            TokenKind::Sign(Sign::Assign) => {
+                scan.names_events = true;
+                true
+            }
+            TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon) => true,
+            TokenKind::Keyword(keyword) => return self.scan_keyword(scan, keyword, ahead),
+            _ if self.starts_line(ahead) && self.starts_element(ahead) => {
+                return ControlFlow::Break(None);
+            }
+            // The commas behind a misspelt `select` make no sequence.
+            TokenKind::Name if !scan.name_place && self.is_misspelt(ahead, Keyword::Select) => {
+                return ControlFlow::Break(None);
+            }
+            _ => false,
+        };
+        ControlFlow::Continue(next_is_name)
+    }
+
+    fn scan_keyword(
+        &self,
+        scan: &mut Scan,
+        keyword: Keyword,
+        ahead: usize,
+    ) -> ControlFlow<Option<InputKind>, bool> {
+        if scan.name_place {
+            let is_word = !scan.forced && self.is_pattern_word(ahead);
+            let is_end = !is_word && self.starts_line(ahead) && self.starts_element(ahead);
+            return if is_end {
+                ControlFlow::Break(None)
+            } else {
+                ControlFlow::Continue(is_word)
+            };
+        }
+        ControlFlow::Continue(match keyword {
+            Keyword::Join | Keyword::Unidirectional => {
+                return ControlFlow::Break(Some(InputKind::Join));
+            }
+            Keyword::And | Keyword::Or => {
+                scan.names_events = true;
+                true
+            }
+            Keyword::As => true,
+            Keyword::Select
+            | Keyword::Output
+            | Keyword::Insert
+            | Keyword::Delete
+            | Keyword::Update
+            | Keyword::Return
+            | Keyword::Having
+            | Keyword::Group => return ControlFlow::Break(None),
+            _ if scan.depth == 0 && self.starts_element(ahead) => return ControlFlow::Break(None),
+            _ => false,
+        })
     }
 
     /// Whether `every` or `not` at this place is the word of the language and no stream's name.
