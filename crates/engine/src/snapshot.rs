@@ -65,6 +65,7 @@ impl App {
         writer.bool(self.core.is_started);
         writer.u64(self.core.steps);
         writer.u64(self.core.seed);
+        writer.bool(self.core.playback.is_some());
         writer.count(self.rows_in.len());
         self.rows_in.iter().for_each(|&n| writer.u64(n));
     }
@@ -241,6 +242,11 @@ impl App {
         self.core.is_started = reader.bool()?;
         self.core.steps = reader.u64()?;
         self.core.seed = reader.u64()?;
+        // Playback may have been switched while the app ran.
+        self.core.playback = match (reader.bool()?, self.core.playback) {
+            (true, own) => Some(own.unwrap_or_default()),
+            (false, _) => None,
+        };
         let count = reader.count()?;
         if count != self.rows_in.len() {
             return Err(StateError::Mismatch(format!(
