@@ -11,6 +11,8 @@
 //! of [`COLUMNS_MAX`] columns or breaks them, one item a line.
 
 mod printer;
+#[cfg(test)]
+mod tests;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::lexer::{Lexed, lex};

@@ -38,6 +38,9 @@ impl Parser<'_> {
                 Err(Reported) => self.skip_until(|_| false),
             }
         }
+        if !app.annotations.is_empty() {
+            self.mark(Mark::Query);
+        }
         let mut first_query: Option<Span> = None;
         let mut definitions = 0u32;
         while self.peek() != TokenKind::End {

@@ -20,7 +20,8 @@ pub(crate) enum Mark {
     Line,
     /// A definition, or an annotation of the app: a new line, after an empty one if there was one.
     Definition,
-    /// A query or a partition: an empty line and a new one.
+    /// A query or a partition, or what follows the annotations of the app: an empty line and a
+    /// new one.
     Query,
     /// No space before this token.
     Tight,
