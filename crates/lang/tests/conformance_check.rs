@@ -128,7 +128,7 @@ fn recorded_cases() {
             .filter(|d| !(needs && d.kind == Kind::Unsupported))
             .cloned()
             .collect();
-        if is_refused == !errors.is_empty() || (!is_refused && own.is_empty()) {
+        if is_refused != errors.is_empty() || (!is_refused && own.is_empty()) {
             agreed += 1;
             if std::env::var_os("SHOW_REFUSALS").is_some() && is_refused {
                 println!(

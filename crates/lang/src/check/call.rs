@@ -298,6 +298,9 @@ impl Checker<'_> {
     }
 
     fn unknown_function(&mut self, call: &ast::Call) {
+        if self.is_full() {
+            return;
+        }
         let catalog = self.catalog;
         let namespace = call.namespace.as_ref().map_or("", |n| n.text.as_str());
         let name = call.name.text.as_str();

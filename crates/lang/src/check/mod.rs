@@ -1,6 +1,6 @@
 //! The checker: resolves every name and type of an app and makes the [`Plan`] the engine runs.
 //!
-//! Promises: all faults of an app in one go, each at its place with its cause and remedy; a fault
+//! Promises: all faults of an app in one go (the first two hundred), each at its place with its cause and remedy; a fault
 //! hides what depends on it (poisoned types, open shapes) but nothing else; an app that Siddhi 5.1
 //! creates is accepted, one that it refuses for a reason that makes sense is refused. What is known
 //! but does not run yet is a warning at its place and an entry in [`Plan::not_runnable`].
@@ -23,6 +23,7 @@ mod runnable;
 mod scope;
 mod selector;
 mod table;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod transports;
@@ -53,6 +54,9 @@ pub struct CheckConfig {
     /// Where the parser found faults: names that may have been lost there are not reported again.
     pub syntax_faults: Vec<Span>,
 }
+
+/// As many errors, and as many warnings, are told; more would help nobody.
+const FINDINGS_MAX: usize = 200;
 
 /// The outcome of a check.
 #[derive(Clone, Debug)]
@@ -93,6 +97,9 @@ pub(crate) struct Checker<'a> {
     query_names: HashMap<String, Span>,
     /// The parser passed over text in which something may have been defined.
     lost_text: bool,
+    /// How many findings were reported.
+    errors: usize,
+    warnings: usize,
     /// Nesting of the expression being checked.
     depth: u32,
     /// A query is being checked whose aggregators are looked for.
@@ -120,6 +127,8 @@ impl<'a> Checker<'a> {
             made_later: HashMap::new(),
             query_names: HashMap::new(),
             lost_text: false,
+            errors: 0,
+            warnings: 0,
             depth: 0,
             saw_aggregator: false,
             is_on_demand: false,
@@ -127,7 +136,19 @@ impl<'a> Checker<'a> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        let count = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if *count < FINDINGS_MAX {
+            *count += 1;
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// No more errors are kept, so looking for what was meant is work in vain.
+    fn is_full(&self) -> bool {
+        self.errors >= FINDINGS_MAX
     }
 
     /// Definitions first, whatever the order of the text: a query may read what is defined after it.

@@ -245,6 +245,9 @@ impl Checker<'_> {
     }
 
     pub(super) fn unknown_stream(&mut self, name: &ast::StreamName) {
+        if self.is_full() {
+            return;
+        }
         let text = name.name.text.as_str();
         if name.kind == StreamKind::Plain
             && let Some(later) = self.made_later.get(text)

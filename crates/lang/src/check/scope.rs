@@ -278,6 +278,9 @@ impl Checker<'_> {
     }
 
     fn unknown_attribute(&mut self, r: &ast::AttributeRef, scope: &Scope) {
+        if self.is_full() {
+            return;
+        }
         let name = &r.name.text;
         // What is hidden may be meant, but not where something known is so near.
         let is_likely = scope.is_partial() && nearest(name, scope.visible_names()).is_some();

@@ -76,7 +76,9 @@ impl Checker<'_> {
     }
 
     fn take<T>(&mut self, judged: Judged<T>) -> Option<T> {
-        self.diagnostics.extend(judged.diagnostics);
+        for diagnostic in judged.diagnostics {
+            self.report(diagnostic);
+        }
         for (message, span) in judged.not_runnable {
             // `source 'kafka' is known but does not run yet` without its last part.
             let what = message

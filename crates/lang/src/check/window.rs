@@ -159,10 +159,12 @@ impl Checker<'_> {
                 )
             };
             let before = self.diagnostics.len();
+            let counts = (self.errors, self.warnings);
             let not_run = self.plan.not_runnable.len();
             self.condition(&expr, &inner, &whose);
             self.plan.not_runnable.truncate(not_run);
             found = self.diagnostics.split_off(before);
+            (self.errors, self.warnings) = counts;
             found.retain(|d| d.severity == Severity::Error);
         }
         let is_fine = found.is_empty();
@@ -261,6 +263,9 @@ impl Checker<'_> {
     }
 
     fn unknown_stream_function(&mut self, call: &ast::Call, namespace: &str) {
+        if self.is_full() {
+            return;
+        }
         let kinds = [FunctionKind::StreamProcessor];
         self.unknown_component(
             call,
