@@ -232,3 +232,54 @@ fn published_apps() {
     println!("{unsupported} apps name a component that is not supported");
     assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
 }
+
+/// Apps with words left out, doubled, exchanged and cut short are checked without a panic, and never
+/// give a plan together with an error.
+#[test]
+fn broken_apps() {
+    let Some(root) = shared() else { return };
+    let catalog = Catalog::new([]);
+    let mut seed = 1u64;
+    let mut below = |n: usize| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % n.max(1)
+    };
+    let texts: Vec<String> = cases(&root)
+        .iter()
+        .filter_map(|(_, c)| Some(c["app"].as_str()?.to_owned()))
+        .collect();
+    for text in texts.iter().step_by(3) {
+        let words: Vec<&str> = text
+            .split_inclusive([' ', '\n', '(', ')', ',', ';'])
+            .collect();
+        for _ in 0..4 {
+            let mut words = words.clone();
+            let (at, last) = (below(words.len()), words.len() - 1);
+            match below(4) {
+                0 => drop(words.remove(at)),
+                1 => words.insert(at, words[below(words.len())]),
+                2 => words.swap(at, last),
+                _ => words.truncate(at),
+            }
+            let broken = words.concat();
+            let parsed = lang::parse(&broken);
+            let faults = parsed
+                .diagnostics
+                .iter()
+                .filter(|d| d.severity == Severity::Error);
+            let config = CheckConfig {
+                syntax_faults: faults.map(|d| d.span).collect(),
+                ..CheckConfig::default()
+            };
+            let is_parsed = config.syntax_faults.is_empty();
+            let checked = check(&parsed.app, &catalog, &config);
+            let is_faulty = checked
+                .diagnostics
+                .iter()
+                .any(|d| d.severity == Severity::Error);
+            assert_eq!(checked.plan.is_some(), is_parsed && !is_faulty, "{broken}");
+        }
+    }
+}

@@ -97,6 +97,8 @@ pub(crate) struct Checker<'a> {
     query_names: HashMap<String, Span>,
     /// The parser passed over text in which something may have been defined.
     lost_text: bool,
+    /// A query could not be put into the plan whole; its fault was reported.
+    has_holes: bool,
     /// How many findings were reported.
     errors: usize,
     warnings: usize,
@@ -127,6 +129,7 @@ impl<'a> Checker<'a> {
             made_later: HashMap::new(),
             query_names: HashMap::new(),
             lost_text: false,
+            has_holes: false,
             errors: 0,
             warnings: 0,
             depth: 0,
@@ -205,6 +208,10 @@ impl<'a> Checker<'a> {
             .diagnostics
             .iter()
             .any(|d| d.severity == Severity::Error);
+        debug_assert!(
+            is_faulty || !self.has_holes || !self.config.syntax_faults.is_empty(),
+            "a query is left out of the plan without a word"
+        );
         // Where the parser found something, it has said what; the rest would be noise.
         let faults = &self.config.syntax_faults;
         self.diagnostics.retain(|d| {

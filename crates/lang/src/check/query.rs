@@ -31,6 +31,13 @@ impl Checker<'_> {
         let is_snapshot = rate.is_some_and(|r| r.kind == ast::RateKind::Snapshot);
         let events = self.event_type(&query.output, is_snapshot);
         let output = self.output(&query.output, &selected, select_span(query));
+        let is_whole = input.plan.is_some()
+            && output.is_some()
+            && selector.items.len() == selector.schema.attributes.len()
+            && selector.group_by.len() == query.selector.group_by.len()
+            && selector.order_by.len() == query.selector.order_by.len()
+            && selector.having.is_some() == query.selector.having.is_some();
+        self.has_holes |= !is_whole;
         self.plan.queries.push(plan::Query {
             name,
             partition: self.partition,
