@@ -22,6 +22,7 @@ use crate::backoff::Sparse;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::group::{database, destination, is_topic};
+use crate::health::Health;
 use crate::keeper::Keeper;
 use crate::lane::{
     Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat, Subscriber, Topic,
@@ -82,6 +83,7 @@ struct Builder<'a> {
     state: Option<GroupState>,
     rejected: SharedLog,
     undelivered: SharedLog,
+    health: Arc<Health>,
     inbox: Arc<Queue<crate::lane::Letter>>,
 }
 
@@ -126,6 +128,8 @@ impl<'a> Builder<'a> {
                 enlist(&common.metrics.apps, app)
             })
             .collect();
+        let health = Arc::new(Health::new(names.join("+"), Arc::clone(&common.pulse)));
+        common.pulse.enlist_group();
         Ok(Builder {
             common,
             plans: plans.into_iter().map(Arc::new).collect(),
@@ -134,6 +138,7 @@ impl<'a> Builder<'a> {
             state,
             rejected: SharedLog::default(),
             undelivered: SharedLog::default(),
+            health,
             inbox: Arc::new(Queue::new(INBOX)),
         })
     }
@@ -143,6 +148,7 @@ impl<'a> Builder<'a> {
         let mut stores = self.stores(&engines)?;
         let store_context = StoreContext {
             pulse: Arc::clone(&self.common.pulse),
+            health: Arc::clone(&self.health),
             rejected: self.undelivered.clone(),
             store_key: self
                 .state
@@ -210,6 +216,8 @@ impl<'a> Builder<'a> {
             environment: self.environments[0].clone(),
             apps: self.metrics.clone(),
             pulse: Arc::clone(&self.common.pulse),
+            health: Arc::clone(&self.health),
+            current: None,
             unfinished: saved.effects,
         };
         let names: Vec<&str> = self.plans.iter().map(|p| p.name.as_str()).collect();
@@ -227,6 +235,7 @@ impl<'a> Builder<'a> {
             inline_stores: inline,
             store_context,
             pulse: Arc::clone(&self.common.pulse),
+            health: self.health,
             lines: Arc::clone(&self.common.lines),
             rejected: self.rejected,
             clock: self.common.clock,
@@ -544,6 +553,7 @@ impl<'a> Builder<'a> {
                 inbox: Arc::clone(&self.inbox),
                 rejected: self.undelivered.clone(),
                 pulse: Arc::clone(&self.common.pulse),
+                health: Arc::clone(&self.health),
                 messages: Messages::default(),
             });
         }

@@ -16,6 +16,7 @@ use connect::file::functions;
 use crate::backoff::Backoff;
 use crate::cut::{Cut, Phase};
 use crate::error::Error;
+use crate::health::Health;
 use crate::lane::{Inbox, Letter, PendingEffect};
 use crate::metrics::AppMetrics;
 use crate::pulse::Pulse;
@@ -45,6 +46,9 @@ pub(crate) struct Keeper {
     pub environment: Environment,
     pub apps: Vec<Arc<AppMetrics>>,
     pub pulse: Arc<Pulse>,
+    pub health: Arc<Health>,
+    /// The cut that is being made durable.
+    pub current: Option<Arc<Cut>>,
     /// Effects of the snapshot that was restored: perhaps done, perhaps not.
     pub unfinished: Vec<PendingEffect>,
 }
@@ -53,10 +57,15 @@ impl Keeper {
     pub fn run(mut self) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
-            self.pulse.fail(format!(
+            self.health.fail(format!(
                 "the keeper of state stopped by a fault of Headwater: {}",
                 panic_text(panic.as_ref())
             ));
+            // Whoever waits for a cut is let go.
+            let waiting = self.jobs.try_iter().map(|job| job.cut);
+            for cut in self.current.take().into_iter().chain(waiting) {
+                cut.set_phase(Phase::GivenUp);
+            }
         }
     }
 
@@ -65,9 +74,10 @@ impl Keeper {
         self.act(unfinished);
         while let Ok(job) = self.jobs.recv() {
             let cut = Arc::clone(&job.cut);
+            self.current = Some(Arc::clone(&cut));
             if let Err(message) = self.keep(job) {
                 cut.set_phase(Phase::GivenUp);
-                self.pulse.fail(message);
+                self.health.fail(message);
             }
             // A lane that has gone waits for nothing.
             self.inbox.push_always(Letter::CutDone).ok();
@@ -102,7 +112,7 @@ impl Keeper {
     }
 
     fn given_up(&self) -> String {
-        let failure = self.pulse.failure();
+        let failure = self.health.failure();
         failure.unwrap_or_else(|| "a sink or store has stopped".to_owned())
     }
 

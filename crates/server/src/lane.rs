@@ -26,6 +26,7 @@ use lang::plan::{Plan, StreamId, StreamKind, TableId};
 
 use crate::backoff::Sparse;
 use crate::clock::Clock;
+use crate::health::Health;
 use crate::keeper::Job;
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, SinkMetrics, TableMetrics};
@@ -180,6 +181,7 @@ pub(crate) struct Lane {
     pub inline_stores: Vec<StoreSeat>,
     pub store_context: StoreContext,
     pub pulse: Arc<Pulse>,
+    pub health: Arc<Health>,
     pub lines: Arc<Lines>,
     pub rejected: SharedLog,
     pub clock: Clock,
@@ -223,13 +225,13 @@ impl Lane {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some(message),
             Err(panic) => Some(format!(
-                "app '{}' stopped by a fault of Headwater: {}",
-                self.name,
+                "a fault of Headwater: {}",
                 panic_text(panic.as_ref())
             )),
         };
         if let Some(message) = failure {
-            self.pulse.fail(message);
+            self.health.fail(message);
+            self.sources.iter().for_each(|s| s.mailbox.abandon());
         }
         self.inbox.close();
         self.sink_boxes.iter().for_each(|b| b.close());
@@ -297,7 +299,7 @@ impl Lane {
             Letter::CutDone => {
                 self.cutter.in_flight = false;
                 self.pulse.nudge();
-                Ok(())
+                self.health.failure().map_or(Ok(()), Err)
             }
             Letter::Probe(probe) => {
                 let is_quiet = self.is_quiet();

@@ -15,6 +15,7 @@ mod cut;
 pub mod deployment;
 mod error;
 mod group;
+mod health;
 pub mod http;
 mod keeper;
 mod lane;
@@ -34,5 +35,5 @@ mod store;
 pub mod summary;
 
 pub use error::Error;
-pub use server::{RunOptions, Server, Status, StopHandle};
+pub use server::{End, RunOptions, Server, Status, StopHandle};
 pub use summary::Summary;

@@ -22,8 +22,9 @@ struct State {
     count: u64,
     sources: Vec<SourceState>,
     is_stopping: bool,
-    /// Why the server cannot go on.
-    failure: Option<String>,
+    groups: usize,
+    /// Why groups of apps could not go on.
+    failures: Vec<String>,
 }
 
 /// Where a source stands.
@@ -115,17 +116,22 @@ impl Pulse {
         self.lock().is_stopping
     }
 
-    /// The server cannot go on: the first reason is kept.
-    pub fn fail(&self, why: String) {
+    /// Another group of apps.
+    pub fn enlist_group(&self) {
+        self.lock().groups += 1;
+    }
+
+    /// A group cannot go on; when none is left the server stops.
+    pub fn group_failed(&self, why: String) {
         let mut state = self.lock();
-        state.failure.get_or_insert(why);
-        state.is_stopping = true;
+        state.failures.push(why);
+        state.is_stopping |= state.failures.len() >= state.groups;
         drop(state);
         self.changed.notify_all();
     }
 
-    pub fn failure(&self) -> Option<String> {
-        self.lock().failure.clone()
+    pub fn failures(&self) -> Vec<String> {
+        self.lock().failures.clone()
     }
 
     /// Sources that will not run again, and why.
@@ -226,11 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_kept_and_stops() {
+    fn the_server_stops_when_no_group_is_left() {
         let pulse = Pulse::default();
-        pulse.fail("first".into());
-        pulse.fail("second".into());
-        assert_eq!(pulse.failure().as_deref(), Some("first"));
+        pulse.enlist_group();
+        pulse.enlist_group();
+        pulse.group_failed("first".into());
+        assert!(!pulse.is_stopping());
+        pulse.group_failed("second".into());
         assert!(pulse.is_stopping());
+        assert_eq!(pulse.failures(), ["first", "second"]);
     }
 }

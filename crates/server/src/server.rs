@@ -59,12 +59,18 @@ pub enum Status {
     Running,
     /// All input has been read and nothing is on its way (`--until-done`).
     Done,
-    /// Somebody has asked it to stop.
+    /// Somebody has asked it to stop, or no app can go on.
     Stopping,
-    /// It cannot go on.
-    Failed(String),
     /// With `--until-done`: these sources cannot be reached, and nothing else is left to do.
     Unreachable(String),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct End {
+    pub summary: Summary,
+    /// Apps or sources that could not go on.
+    pub error: Option<Error>,
 }
 
 /// Apps that run.
@@ -168,9 +174,6 @@ impl Server {
     }
 
     fn status(&self) -> Status {
-        if let Some(failure) = self.pulse.failure() {
-            return Status::Failed(failure);
-        }
         if self.pulse.is_stopping() {
             return Status::Stopping;
         }
@@ -220,7 +223,7 @@ impl Server {
     }
 
     /// Stops the sources, brings what is in flight to sinks and stores, saves the state.
-    pub fn stop(self) -> Result<Summary, Error> {
+    pub fn stop(self) -> End {
         let is_end = !self.pulse.is_stopping();
         for mailbox in &self.mailboxes {
             if is_end {
@@ -240,16 +243,20 @@ impl Server {
             join(follower);
         }
         let failed = self.pulse.failed_sources();
-        let summary = Summary::new(&self.metrics, self.process, ends);
-        if let Some(message) = self.pulse.failure() {
-            return Err(Error::Stopped { message });
-        }
-        match failed.first() {
-            Some((source, cause)) => Err(Error::Connect {
+        let failures = self.pulse.failures();
+        let error = if failures.is_empty() {
+            failed.first().map(|(source, cause)| Error::Connect {
                 what: format!("source '{}'", self.source_names[*source]),
                 message: cause.clone(),
-            }),
-            None => Ok(summary),
+            })
+        } else {
+            Some(Error::Stopped {
+                message: failures.join("; "),
+            })
+        };
+        End {
+            summary: Summary::new(&self.metrics, self.process, ends),
+            error,
         }
     }
 

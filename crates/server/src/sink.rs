@@ -15,6 +15,7 @@ use lang::plan::StreamId;
 
 use crate::backoff::{Backoff, Sparse};
 use crate::cut::Cut;
+use crate::health::Health;
 use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
 use crate::pulse::Pulse;
@@ -104,7 +105,8 @@ pub(crate) struct SinkThread {
     pub inbox: Arc<Inbox>,
     pub rejected: SharedLog,
     pub pulse: Arc<Pulse>,
-    /// Waiting is over: what cannot be delivered is given up. Set when a stop takes too long.
+    pub health: Arc<Health>,
+    /// Reused from batch to batch.
     pub messages: Messages,
 }
 
@@ -113,7 +115,7 @@ impl SinkThread {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             self.outbox.close();
-            self.pulse.fail(format!(
+            self.health.fail(format!(
                 "sink '{}' stopped by a fault of Headwater: {}",
                 self.name,
                 panic_text(panic.as_ref())

@@ -65,6 +65,8 @@ struct Mail {
     /// Up to here the source knows.
     told: Sequence,
     stop_since: Option<Instant>,
+    /// Nothing will be acknowledged any more.
+    is_abandoned: bool,
     /// The input of the whole run has ended.
     is_end: bool,
 }
@@ -83,6 +85,12 @@ impl Mailbox {
 
     pub fn stop(&self) {
         self.lock().stop_since.get_or_insert_with(Instant::now);
+        self.changed.notify_all();
+    }
+
+    /// The lane has gone: the source stops without waiting for it.
+    pub fn abandon(&self) {
+        self.lock().is_abandoned = true;
         self.changed.notify_all();
     }
 
@@ -108,6 +116,9 @@ impl Mailbox {
             if mail.acked > mail.told {
                 mail.told = mail.acked;
                 return Signal::Acked(mail.told);
+            }
+            if mail.is_abandoned {
+                return Signal::Stop;
             }
             if is_idle && mail.is_end {
                 return Signal::End;

@@ -13,6 +13,7 @@ use lang::store::{Operation, OperationId, OperationKind};
 
 use crate::backoff::{Backoff, Sparse};
 use crate::cut::{Cut, Phase};
+use crate::health::Health;
 use crate::metrics::TableMetrics;
 use crate::pulse::Pulse;
 use crate::queue::Taken;
@@ -67,6 +68,7 @@ pub(crate) struct StoreRows {
 #[derive(Clone)]
 pub(crate) struct StoreContext {
     pub pulse: Arc<Pulse>,
+    pub health: Arc<Health>,
     pub rejected: SharedLog,
     /// Kept beside the epoch in the store, so that another state directory is recognised.
     pub store_key: String,
@@ -280,7 +282,7 @@ impl StoreThread {
                 panic_text(panic.as_ref())
             ),
         };
-        self.context.pulse.fail(failure);
+        self.context.health.fail(failure);
         // Whoever waits for this thread is let go: marks still in the queue are given up.
         self.outbox.close();
         while let Some(parcel) = self.outbox.take_now() {

@@ -70,8 +70,16 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         }
     };
     progress.clear();
-    let summary = server.stop()?;
+    let end = server.stop();
     drop(http);
+    if args.json {
+        output.print_json(&end.summary.to_json())?;
+    } else {
+        output.print(&summary_text(&end.summary))?;
+    }
+    if let Some(error) = end.error {
+        return Err(error.into());
+    }
     if let Status::Unreachable(causes) = status {
         return Err(Error::Connect {
             what: "all sources".to_owned(),
@@ -79,12 +87,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         }
         .into());
     }
-    if args.json {
-        output.print_json(&summary.to_json())?;
-    } else {
-        output.print(&summary_text(&summary))?;
-    }
-    Ok(if summary.rejected > 0 { 4 } else { 0 })
+    Ok(if end.summary.rejected > 0 { 4 } else { 0 })
 }
 
 /// The first signal stops the run in order; the second ends the process at once.

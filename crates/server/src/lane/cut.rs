@@ -145,7 +145,7 @@ impl Lane {
 
     fn wait_for_cut(&mut self) -> Result<(), String> {
         while self.cutter.in_flight {
-            if let Some(failure) = self.pulse.failure() {
+            if let Some(failure) = self.health.failure() {
                 return Err(failure);
             }
             let look_again = Instant::now() + GATHER;
