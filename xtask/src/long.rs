@@ -18,17 +18,20 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         _ => bail!("usage: cargo xtask long [--seconds N]"),
     };
     let mut done = Tally::default();
-    done.check("Miri on the columns", cargo(&["+nightly", "miri", "test", "-p", "headwater-event"]));
-    crate::corpus::run(&[])?;
+    done.check(
+        "Miri on the columns",
+        cargo(&["+nightly", "miri", "test", "-p", "headwater-event"]),
+    );
+    done.check(
+        "first inputs of the fuzz targets",
+        fuzz(&["run", "--release", "--bin", "seeds"]),
+    );
     for target in fuzz_targets()? {
         let time = format!("-max_total_time={seconds}");
-        done.check(
-            &format!("fuzz {target} for {seconds} s"),
-            cargo(&["+nightly", "fuzz", "run", &target, "--", &time, "-print_final_stats=1"]),
-        );
-    }
-    for (name, features) in [("no default features", "--no-default-features")] {
-        done.check(name, cargo(&["check", "-p", "headwater-connect", features]));
+        let arguments = ["+nightly", "fuzz", "run", &target, "--", &time];
+        let mut command = fuzz(&arguments);
+        command.args(["-max_len=16384", "-timeout=10", "-print_final_stats=1"]);
+        done.check(&format!("fuzz {target} for {seconds} s"), command);
     }
     println!("{} passed, {} failed", done.passed, done.failed);
     Ok(done.failed == 0)
@@ -44,7 +47,11 @@ impl Tally {
     fn check(&mut self, name: &str, mut command: Command) {
         let started = Instant::now();
         let is_good = command.status().is_ok_and(|status| status.success());
-        if is_good { self.passed += 1 } else { self.failed += 1 }
+        if is_good {
+            self.passed += 1
+        } else {
+            self.failed += 1
+        }
         let word = if is_good { "passed" } else { "FAILED" };
         println!("{word}  {name} ({:.0} s)", started.elapsed().as_secs_f64());
     }
@@ -53,6 +60,13 @@ impl Tally {
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(args);
+    command
+}
+
+/// Fuzzing is a workspace of its own.
+fn fuzz(args: &[&str]) -> Command {
+    let mut command = cargo(args);
+    command.current_dir("fuzz");
     command
 }
 

@@ -4,6 +4,7 @@ mod conformance;
 mod diagnostics;
 mod docs;
 mod faults;
+mod long;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,11 @@ const COMMANDS: &[Command] = &[
         "faults",
         "[NAME]: breaks what surrounds a run and looks at what it says and keeps",
         faults::run,
+    ),
+    (
+        "long",
+        "[--seconds N]: Miri and fuzzing, for longer than the test command may take",
+        long::run,
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! Makes the first inputs of every target from the reference material beside the repository:
-//! `cargo run --bin seeds` in this folder. Without the material nothing is written.
+//! `cargo run --bin seeds` in this folder. Without the material only
+//! what the project makes itself is written.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,12 @@ use serde_json::Value;
 
 fn main() -> std::io::Result<()> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let states = headwater_fuzz::saved_states();
+    let count = write(
+        &fuzz.join("corpus/snapshot"),
+        states.iter().map(Vec::as_slice),
+    )?;
+    println!("snapshot: {count} seeds");
     let shared = std::env::var_os("HEADWATER_SHARED")
         .map_or_else(|| fuzz.join("../../shared"), PathBuf::from);
     if !shared.is_dir() {
@@ -15,7 +22,10 @@ fn main() -> std::io::Result<()> {
         return Ok(());
     }
     let texts = apps(&shared)?;
-    let count = write(&fuzz.join("corpus/parse"), texts.iter().map(String::as_bytes))?;
+    let count = write(
+        &fuzz.join("corpus/parse"),
+        texts.iter().map(String::as_bytes),
+    )?;
     println!("parse: {count} seeds");
     Ok(())
 }
@@ -49,10 +59,7 @@ fn apps(shared: &Path) -> std::io::Result<HashSet<String>> {
 }
 
 /// Writes each input to a file of its own; inputs that are there already stay.
-fn write<'s>(
-    folder: &Path,
-    inputs: impl Iterator<Item = &'s [u8]>,
-) -> std::io::Result<usize> {
+fn write<'s>(folder: &Path, inputs: impl Iterator<Item = &'s [u8]>) -> std::io::Result<usize> {
     std::fs::create_dir_all(folder)?;
     let mut count = 0;
     for input in inputs {
