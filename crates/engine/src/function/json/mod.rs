@@ -280,7 +280,7 @@ mod tests {
     fn elements_are_put_replaced_and_appended() {
         let person = s("{name:'John', subjects:['Maths']}");
         let set = |rest: &[event::Value], expect: &str| {
-            let args = [&[person.clone()], rest].concat();
+            let args = [std::slice::from_ref(&person), rest].concat();
             check("json:setElement", &args, expect);
         };
         set(

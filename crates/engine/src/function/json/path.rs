@@ -168,10 +168,10 @@ impl Step {
                     }
                 }
             }
-            (Step::Filter(filter), Value::Object(Object::Map(_))) => {
-                if filter.accepts(value, root)? {
-                    next.push(value.clone());
-                }
+            (Step::Filter(filter), Value::Object(Object::Map(_)))
+                if filter.accepts(value, root)? =>
+            {
+                next.push(value.clone());
             }
             (Step::Length, Value::Object(Object::List(list))) => {
                 next.push(Value::Int(list.lock().len() as i32));

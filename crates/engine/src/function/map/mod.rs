@@ -128,7 +128,7 @@ fn list(values: Vec<Value>) -> Value {
 }
 
 fn check_create(args: &[Argument]) -> Result<(), Refused> {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         Ok(())
     } else {
         Err(Refused(
@@ -350,8 +350,8 @@ mod tests {
             "{a=1, b=7, c=3}",
         );
         check("map:remove", &[shared.clone(), s("a")], "{b=7, c=3}");
-        check("map:clone", &[shared.clone()], "{b=7, c=3}");
-        check("map:clear", &[shared.clone()], "{}");
+        check("map:clone", std::slice::from_ref(&shared), "{b=7, c=3}");
+        check("map:clear", std::slice::from_ref(&shared), "{}");
         assert_eq!(shown(&shared), "{}");
     }
 
