@@ -41,7 +41,10 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::GroupedRate, "output rates with 'group by'"),
     (Feature::PlaybackIdle, "the idle time of playback"),
     (Feature::PartitionedWindow, "partitions of named windows"),
-    (Feature::Probe, "conditions with 'in' at this place"),
+    (
+        Feature::Probe,
+        "'in' and functions that reach outside, at this place,",
+    ),
     (Feature::DistributedSink, "distributed sinks"),
     (Feature::StoreCache, "caches of stores"),
 ];
