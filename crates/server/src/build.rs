@@ -254,6 +254,7 @@ impl<'a> Builder<'a> {
             carried: VecDeque::new(),
             outputs: Outputs::default(),
             messages: Messages::default(),
+            waited: Duration::ZERO,
         };
         Ok(Group {
             lane,

@@ -192,6 +192,8 @@ pub(crate) struct Lane {
     pub carried: VecDeque<(usize, StreamId, Batch)>,
     pub outputs: Outputs,
     pub messages: Messages,
+    /// Time since the last input in which only windows were waited for.
+    pub waited: Duration,
 }
 
 /// What the lane knows of its cuts.
@@ -215,6 +217,8 @@ pub(crate) struct Cutter {
 pub(crate) struct LaneEnd {
     /// App and rows its windows still hold.
     pub held: Vec<(String, u64)>,
+    /// Time at the end in which only windows were waited for.
+    pub waited: Duration,
 }
 
 impl Lane {
@@ -248,6 +252,7 @@ impl Lane {
         });
         LaneEnd {
             held: held.collect(),
+            waited: self.waited,
         }
     }
 
@@ -264,20 +269,29 @@ impl Lane {
             }
             let letter = match self.inbox.take_now() {
                 Some(letter) => letter,
-                None => {
-                    self.lines.flush();
-                    match self.inbox.take(self.next_deadline()) {
-                        Taken::Item(letter) => letter,
-                        Taken::Late => continue,
-                        Taken::Closed => return Ok(()),
-                    }
-                }
+                None => match self.park() {
+                    Taken::Item(letter) => letter,
+                    Taken::Late => continue,
+                    Taken::Closed => return Ok(()),
+                },
             };
             if matches!(letter, Letter::Finish) {
                 return self.finish();
             }
             self.handle(letter)?;
         }
+    }
+
+    /// Waits for a letter or the next deadline. Time in which windows held rows, and nothing else was
+    /// left to do, is noted.
+    fn park(&mut self) -> Taken<Letter> {
+        self.lines.flush();
+        let begun = self.holds_rows().then(Instant::now);
+        let taken = self.inbox.take(self.next_deadline());
+        if let Some(begun) = begun {
+            self.waited += begun.elapsed();
+        }
+        taken
     }
 
     fn handle(&mut self, letter: Letter) -> Result<(), String> {
@@ -318,6 +332,8 @@ impl Lane {
             self.reject_at_source(post.source, rejected);
         }
         self.cutter.is_dirty = true;
+        // What was waited before more input came was no waiting for windows alone.
+        self.waited = Duration::ZERO;
         if let Some(batch) = post.batch {
             self.step(app, Input::Batch(stream, batch))?;
         }
@@ -412,11 +428,17 @@ impl Lane {
 
     /// Nothing is on its way, everything is acknowledged, and no timer holds an event.
     fn is_quiet(&self) -> bool {
-        let holds = self
-            .apps
+        !self.holds_rows()
+            && !self.cutter.in_flight
+            && !self.cutter.is_dirty
+            && self.cutter.effects.is_empty()
+    }
+
+    /// A timer that is due later would emit rows.
+    fn holds_rows(&self) -> bool {
+        self.apps
             .iter()
-            .any(|app| app.engine.next_alarm().is_some() && app.engine.held_in_windows() > 0);
-        !holds && !self.cutter.in_flight && !self.cutter.is_dirty && self.cutter.effects.is_empty()
+            .any(|app| app.engine.next_alarm().is_some() && app.engine.held_in_windows() > 0)
     }
 
     fn reject_at_source(&mut self, source: usize, placed: PlacedRejected) {

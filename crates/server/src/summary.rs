@@ -10,6 +10,8 @@ use crate::process::{self, Process};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
     pub seconds: f64,
+    /// At the end, when all input was read: time in which only windows were waited for.
+    pub waited_seconds: f64,
     /// `None`: there was no event.
     pub first_event_ms: Option<u64>,
     pub apps: Vec<AppSummary>,
@@ -58,6 +60,7 @@ pub struct TableSummary {
 impl Summary {
     pub(crate) fn new(metrics: &Metrics, process: Process, ends: Vec<LaneEnd>) -> Summary {
         let mut apps: Vec<AppSummary> = listed(&metrics.apps).iter().map(|a| app(a)).collect();
+        let waited = ends.iter().map(|e| e.waited).max().unwrap_or_default();
         for (name, rows) in ends.into_iter().flat_map(|e| e.held) {
             if let Some(app) = apps.iter_mut().find(|a| a.name == name) {
                 app.held_in_windows = rows;
@@ -65,6 +68,7 @@ impl Summary {
         }
         Summary {
             seconds: process.seconds(),
+            waited_seconds: waited.as_secs_f64(),
             first_event_ms: metrics.first_event_ms(),
             apps,
             peak_rss_bytes: process::peak_rss_bytes(),
@@ -80,6 +84,7 @@ impl Summary {
             "type": "summary",
             "version": 1,
             "seconds": rounded(self.seconds),
+            "waited_seconds": rounded(self.waited_seconds),
             "first_event_ms": self.first_event_ms,
             "apps": apps,
             "rejected": self.rejected,
