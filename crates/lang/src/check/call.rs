@@ -218,9 +218,7 @@ impl Checker<'_> {
                 })
                 .collect(),
             Args::All(span) => scope
-                .inputs
-                .iter()
-                .enumerate()
+                .all()
                 .flat_map(|(input, i)| {
                     i.shape
                         .fields

@@ -88,10 +88,13 @@ impl Checker<'_> {
                 within: pattern.within.map(|w| w.millis),
             }))
         });
-        CheckedInput {
-            plan,
-            scope: Scope::many(inputs, "the select clause"),
-        }
+        let mut order = Vec::new();
+        state_order(&pattern.root, &mut 0, &mut order, 0);
+        let scope = Scope {
+            order: Some(order),
+            ..Scope::many(inputs, "the select clause")
+        };
+        CheckedInput { plan, scope }
     }
 
     fn distinct_references(&mut self, elements: &[Element]) {
@@ -244,6 +247,34 @@ impl Checker<'_> {
                 wait: wait.map(|w| w.millis),
             },
         })
+    }
+}
+
+/// The streams of an element in the order in which Siddhi numbers its states, which is the one of
+/// `select *`: of two sides of `and` or `or` the right one comes first (`StateInputStreamParser`).
+fn state_order(element: &PatternElement, next: &mut usize, order: &mut Vec<usize>, depth: usize) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    match element {
+        PatternElement::Every(inner, _) => state_order(inner, next, order, depth + 1),
+        PatternElement::Chain(chain, _) => {
+            chain
+                .iter()
+                .for_each(|e| state_order(e, next, order, depth + 1));
+        }
+        PatternElement::Stream(_)
+        | PatternElement::Count { .. }
+        | PatternElement::Absent { .. } => {
+            order.push(*next);
+            *next += 1;
+        }
+        PatternElement::Logical { left, right, .. } => {
+            let mut first = Vec::new();
+            state_order(left, next, &mut first, depth + 1);
+            state_order(right, next, order, depth + 1);
+            order.extend(first);
+        }
     }
 }
 

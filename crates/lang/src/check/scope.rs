@@ -52,6 +52,8 @@ impl Input {
 pub(super) struct Scope {
     /// Numbered by position.
     pub inputs: Vec<Input>,
+    /// The inputs in the order in which `*` names them, where that is not the order of the text.
+    pub order: Option<Vec<usize>>,
     /// Unqualified names mean this input alone: a pattern element's own event, the row that a
     /// table's condition is matched with.
     pub own: Option<usize>,
@@ -79,6 +81,7 @@ impl Scope {
     pub fn many(inputs: Vec<Input>, place: &'static str) -> Scope {
         Scope {
             inputs,
+            order: None,
             own: None,
             output: None,
             is_output_only: false,
@@ -100,6 +103,17 @@ impl Scope {
             place,
             ..self.clone()
         }
+    }
+
+    /// The inputs as `*` names them, with their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &Input)> {
+        let order = match &self.order {
+            Some(order) => order.clone(),
+            None => (0..self.inputs.len()).collect(),
+        };
+        order
+            .into_iter()
+            .filter_map(|i| Some((i, self.inputs.get(i)?)))
     }
 
     pub fn is_single(&self) -> bool {

@@ -82,12 +82,13 @@ impl Checker<'_> {
         items: &mut Vec<(Expr, String)>,
         row: &mut Shape,
     ) {
-        for (number, input) in scope.inputs.iter().enumerate() {
+        for (number, input) in scope.all() {
             row.is_open |= input.shape.is_open;
             for (attribute, field) in input.shape.fields.iter().enumerate() {
                 if row.index_of(&field.name).is_some() {
-                    let first = scope.inputs[..number]
-                        .iter()
+                    let first = scope
+                        .all()
+                        .map(|(_, i)| i)
                         .find(|i| i.shape.index_of(&field.name).is_some())
                         .map_or("", |i| i.name.as_str());
                     let d = error(

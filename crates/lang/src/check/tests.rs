@@ -393,6 +393,14 @@ fn patterns() {
 }
 
 #[test]
+fn all_of_a_pattern_in_the_order_of_states() {
+    let text = "define stream A (a int); define stream B (b int); define stream C (c int); \
+        from e1=A and e2=B -> e3=C select * insert into Out;";
+    let plan = checked(text).plan.expect("it is right");
+    assert_eq!(selected(&plan), "b int, a int, c int");
+}
+
+#[test]
 fn names_are_shared() {
     let both = |second: &str| findings(&format!("define stream S (a int); {second}"));
     assert_eq!(both("define table S (a int);"), ["E0401 S"]);
