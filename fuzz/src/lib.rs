@@ -1,5 +1,7 @@
 //! What several targets share.
 
+pub mod map;
+
 use std::sync::LazyLock;
 
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};

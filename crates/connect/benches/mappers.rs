@@ -144,6 +144,7 @@ fn xml_nodes(bencher: Bencher<'_, '_>) {
             100_000 + i, i % 90, i, i % 180, i, i % 9, i % 10, 1_000_000 + i, i % 5000, i % 5000
         ));
     }
+    text.push_str("</osm>\n");
     let schema = schema(
         "id string, lat string, lon string, version string, timestamp string, changeset string",
     );

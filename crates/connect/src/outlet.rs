@@ -3,6 +3,8 @@
 //! A chunk is cut into groups of equal option values, in first-seen order, and each group is
 //! encoded by itself (`connectors.md` 2.3; Siddhi's `SinkMapper.mapAndSend`).
 
+use std::collections::HashMap;
+
 use event::{Batch, Schema};
 use lang::plan::Transport;
 use lang::spec::ConnectorSpec;
@@ -29,7 +31,12 @@ struct Groups {
     keys: Vec<String>,
     rows: Vec<Vec<u32>>,
     used: usize,
+    /// Groups by key, once there are many; never iterated.
+    index: HashMap<String, usize>,
 }
+
+/// Groups that are looked through without an index.
+const SEARCHED_MAX: usize = 8;
 
 impl Outlet {
     /// `spec` is that of the sink, `takes` what it takes.
@@ -122,6 +129,7 @@ fn dynamic_options(
 impl Groups {
     fn cut(&mut self, templates: &[Template], batch: &Batch, chunk: usize) {
         self.used = 0;
+        self.index.clear();
         for row in batch.chunk(chunk) {
             self.key.clear();
             for template in templates {
@@ -134,11 +142,16 @@ impl Groups {
         }
     }
 
-    /// The group of `key`. Groups of a chunk are few; the last one is the likeliest.
+    /// The group of `key`, made where there is none. Most chunks have few groups, which are looked
+    /// through from the last; the others have an index.
     fn group(&mut self) -> usize {
-        let found = self.keys[..self.used]
-            .iter()
-            .rposition(|key| *key == self.key);
+        let found = if self.used <= SEARCHED_MAX {
+            self.keys[..self.used]
+                .iter()
+                .rposition(|key| *key == self.key)
+        } else {
+            self.index.get(&self.key).copied()
+        };
         if let Some(group) = found {
             return group;
         }
@@ -149,6 +162,111 @@ impl Groups {
         self.keys[self.used].clone_from(&self.key);
         self.rows[self.used].clear();
         self.used += 1;
+        if self.used > SEARCHED_MAX {
+            let indexed = self.index.len();
+            for group in indexed..self.used {
+                self.index.insert(self.keys[group].clone(), group);
+            }
+        }
         self.used - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapper::testing::{batch, mapping, schema};
+    use event::Value;
+    use lang::catalog::connectors::in_memory;
+    use lang::span::Span;
+
+    fn transport(options: &[(&str, &str)]) -> Transport {
+        Transport {
+            ty: "inMemory".into(),
+            options: options
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            map: mapping("csv", &[("event.grouping.enabled", "true")]),
+            distribution: None,
+            span: Span::default(),
+        }
+    }
+
+    const ATTRIBUTES: &str = "topic string, value int";
+
+    fn outlet(options: &[(&str, &str)]) -> Result<Outlet, Error> {
+        let schema = schema(ATTRIBUTES);
+        Outlet::new(
+            &transport(options),
+            &schema,
+            &in_memory::SINK,
+            &[PayloadKind::Any],
+        )
+    }
+
+    fn check(options: &[(&str, &str)], topics: &[&str], expect: &[(&str, &str)]) {
+        let rows: Vec<[Value; 2]> = topics
+            .iter()
+            .zip(0..)
+            .map(|(topic, i)| [Value::str(topic), Value::Int(i)])
+            .collect();
+        let rows: Vec<&[Value]> = rows.iter().map(<[Value; 2]>::as_slice).collect();
+        let mut outlet = outlet(options).expect("it can be made");
+        let mut messages = Messages::default();
+        let batch = batch(ATTRIBUTES, &rows);
+        // Twice: what is reused must be clean.
+        for _ in 0..2 {
+            outlet.encode(&batch, &mut messages);
+            let found: Vec<(String, String)> = messages
+                .iter()
+                .map(|message| {
+                    let crate::component::Payload::Text(text) = message.payload else {
+                        unreachable!("csv gives text");
+                    };
+                    let option = match outlet.dynamic() {
+                        [] => "",
+                        _ => message.option(0),
+                    };
+                    (option.to_owned(), text.replace('\n', ";"))
+                })
+                .collect();
+            let expect: Vec<(String, String)> = expect
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect();
+            assert_eq!(found, expect);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_cut_by_the_values_of_its_options() {
+        check(&[("topic", "x")], &["a", "b"], &[("", "a,0;b,1;")]);
+        check(
+            &[("topic", "t-{{topic}}")],
+            &["a", "b", "a"],
+            &[("t-a", "a,0;a,2;"), ("t-b", "b,1;")],
+        );
+    }
+
+    #[test]
+    fn many_groups_keep_the_order_in_which_they_came() {
+        let topics: Vec<String> = (0..40).map(|i| format!("g{}", i % 20)).collect();
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let expect: Vec<(String, String)> = (0..20)
+            .map(|i| (format!("g{i}"), format!("g{i},{i};g{i},{};", i + 20)))
+            .collect();
+        let expect: Vec<(&str, &str)> = expect
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        check(&[("topic", "{{topic}}")], &topics, &expect);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(outlet(&[("topic", "{{nope}}")]).is_err());
+        assert!(outlet(&[("topic", "{{ topic }}")]).is_err());
+        assert!(outlet(&[("on.error", "{{topic}}"), ("topic", "x")]).is_err());
     }
 }

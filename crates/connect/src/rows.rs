@@ -624,3 +624,136 @@ pub(crate) fn check_mapping(schema: &Schema, mapping: &Mapping) -> Result<(), Er
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapper::testing::{mapping, schema, show, with_attributes};
+
+    fn rows(attributes: &str, from: &[&str], allows_null: bool) -> Rows {
+        let map = with_attributes(mapping("csv", &[]), from);
+        Rows::new(&schema(attributes), &map, allows_null)
+    }
+
+    fn push(rows: &mut Rows, values: &[i32]) {
+        rows.begin_message(1);
+        for &value in values {
+            rows.columns()[0].push_int(value);
+            if value < 0 {
+                rows.reject_row("negative", "too small", "send more");
+            } else {
+                rows.commit_row();
+            }
+        }
+        rows.end_message();
+    }
+
+    #[test]
+    fn a_message_is_a_chunk() {
+        let mut rows = rows("a int", &[], false);
+        push(&mut rows, &[1]);
+        push(&mut rows, &[2]);
+        assert_eq!(rows.take().map(|b| b.chunks), Some(Chunks::EachRow));
+        for values in [&[1][..], &[2, -1, 3], &[], &[4]] {
+            push(&mut rows, values);
+        }
+        assert_eq!(show(rows.take()), "1\n2; 3\n4");
+        push(&mut rows, &[5, 6]);
+        assert_eq!(rows.take().map(|b| b.chunks), Some(Chunks::One));
+        assert_eq!(rows.take_rejected().len(), 1);
+        assert!(rows.take().is_none());
+    }
+
+    #[test]
+    fn a_message_can_be_taken_back_and_split() {
+        let mut rows = rows("a int", &[], false);
+        push(&mut rows, &[1, 2]);
+        rows.begin_message(1);
+        rows.columns()[0].push_int(3);
+        rows.commit_row();
+        rows.columns()[0].push_int(4);
+        rows.reject_message(Payload::Text("x"), "no", "yes");
+        rows.end_message();
+        rows.begin_message(1);
+        for value in [5, 6] {
+            rows.columns()[0].push_int(value);
+            rows.commit_row();
+        }
+        rows.split();
+        rows.end_message();
+        assert_eq!(show(rows.take()), "1; 2\n5\n6");
+    }
+
+    #[test]
+    fn a_long_chunk_stays_whole_and_fills_the_batch() {
+        let mut rows = rows("a int", &[], false);
+        let values: Vec<i32> = (0..3000).collect();
+        push(&mut rows, &values);
+        assert!(rows.is_full());
+        let batch = rows.take().expect("there are rows");
+        assert_eq!((batch.len, batch.chunk_count()), (3000, 1));
+        assert!(!rows.is_full());
+    }
+
+    #[test]
+    fn properties_are_converted_once_for_a_run() {
+        let from = ["x", "trp:n", "trp:f"];
+        let mut rows = rows("a int, n long, f double", &from, true);
+        let mut properties = Properties::new(&["f", "n"]);
+        for (f, n) in [
+            (Value::Null, Value::Int(1)),
+            (Value::str("1.5"), Value::Int(1)),
+            (Value::Float(2.5), Value::str("7")),
+        ] {
+            properties.set(0, f);
+            properties.set(1, n);
+            rows.set_properties(&properties);
+            assert_eq!(rows.missing_property(), None);
+            push(&mut rows, &[0]);
+            push(&mut rows, &[1]);
+        }
+        assert_eq!(
+            show(rows.take()),
+            "0 1 null\n1 1 null\n0 1 1.5\n1 1 1.5\n0 7 2.5\n1 7 2.5"
+        );
+        push(&mut rows, &[2]);
+        assert_eq!(show(rows.take()), "2 7 2.5");
+        // Other names, as of another file or request.
+        rows.set_properties(&Properties::from_pairs([
+            ("n", Value::str("9")),
+            ("f", Value::str("x")),
+        ]));
+        assert!(
+            rows.missing_property()
+                .is_some_and(|cause| cause.contains("'x'"))
+        );
+    }
+
+    #[test]
+    fn lines_as_the_file_source_of_siddhi_sees_them() {
+        fn check(text: &str, expect: &[(&str, u64, u64)]) {
+            let mut lines = Lines::new(text, 10, 100);
+            let mut found = Vec::new();
+            while let Some(line) = lines.next_line() {
+                found.push((line, lines.line() - 10, lines.start() - 100));
+            }
+            assert_eq!(found, expect, "{text:?}");
+            assert_eq!(lines.position(), 100 + text.len() as u64);
+        }
+        check(
+            "a\n b \r\n\r\n\rc",
+            &[("a", 1, 0), ("b", 2, 2), ("c", 5, 9)],
+        );
+        check("a\n \n\n", &[("a", 1, 0), ("", 2, 2)]);
+        check("", &[]);
+        check("\n\n", &[]);
+        check("é\u{a0}\t\n", &[("é\u{a0}", 1, 0)]);
+    }
+
+    #[test]
+    fn long_payloads_are_cut_in_reports() {
+        let text = "é".repeat(EXCERPT_MAX);
+        let rejected = Rejected::new(&text, "too long", "cut it");
+        assert!(rejected.payload.len() <= EXCERPT_MAX && rejected.payload.ends_with('é'));
+    }
+}

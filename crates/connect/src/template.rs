@@ -144,3 +144,49 @@ pub(crate) fn names(schema: &Schema) -> String {
         .collect();
     quoted.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapper::testing::{batch, schema};
+    use event::Value;
+
+    const ATTRIBUTES: &str = "symbol string, price double, data string";
+
+    fn check(text: &str, expect: &str) {
+        let template = Template::new(text, &schema(ATTRIBUTES), "a test").expect(text);
+        let row: &[Value] = &["W".into(), Value::Double(20.0), Value::Null];
+        let mut out = String::new();
+        template.write(&mut out, &batch(ATTRIBUTES, &[row]), 0, "null");
+        assert_eq!(out, expect, "{text}");
+    }
+
+    #[test]
+    fn values_take_the_place_of_their_names() {
+        check("{\"data\":{{data}} }", "{\"data\":null }");
+        check("{{symbol}}{{price}}", "W20.0");
+        check("{{{symbol}}}", "{W}");
+        check("a {{ b", "a {{ b");
+        check("{{}} {x}", "{{}} {x}");
+        check("", "");
+    }
+
+    #[test]
+    fn back_ticks_protect_what_has_no_white_space() {
+        check("`{x}` and `a b` `", "{x} and `a b` `");
+        check("``", "``");
+    }
+
+    #[test]
+    fn names_are_matched_as_they_are_written() {
+        for bad in ["{{nope}}", "{{ symbol}}", "{{Symbol}}"] {
+            assert!(
+                Template::new(bad, &schema(ATTRIBUTES), "a test").is_err(),
+                "{bad}"
+            );
+        }
+        let constant = Template::new("`x`", &schema(ATTRIBUTES), "a test").expect("no names");
+        assert_eq!(constant.constant(), Some("x"));
+        assert!(Template::is_template("a{{b}}") && !Template::is_template("a{{b"));
+    }
+}

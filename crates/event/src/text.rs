@@ -7,6 +7,13 @@ use crate::value::{Object, Value};
 /// Appends `Double.toString(value)`: shortest round-trip digits, a decimal point always, and
 /// `d.dddE±n` below 1.0E-3 and from 1.0E7 on.
 pub fn write_double(out: &mut String, value: f64) {
+    if let Some((digits, places)) = short_decimal(value) {
+        return write_short(out, value < 0.0, digits, places);
+    }
+    write_double_slow(out, value);
+}
+
+fn write_double_slow(out: &mut String, value: f64) {
     write_java(
         out,
         value,
@@ -15,6 +22,51 @@ pub fn write_double(out: &mut String, value: f64) {
         format_args!("{:e}", value.abs()),
         format_args!("{:.1e}", value.abs()),
     )
+}
+
+const POWERS: [f64; 5] = [1.0, 10.0, 100.0, 1000.0, 10000.0];
+
+/// The digits of a number in the plain range that needs at most four decimal places, and how many
+/// it needs. The quotient is rounded once, so where it gives the number back, these are digits that
+/// read back as it; the fewest places are tried first, so there are no shorter ones.
+fn short_decimal(value: f64) -> Option<(u64, usize)> {
+    let size = value.abs();
+    if !(1e-3..1e7).contains(&size) {
+        return None;
+    }
+    POWERS.iter().enumerate().find_map(|(places, power)| {
+        let scaled = size * power;
+        let digits = scaled as u64;
+        (digits as f64 == scaled && scaled / power == size).then_some((digits, places))
+    })
+}
+
+fn write_short(out: &mut String, is_negative: bool, digits: u64, places: usize) {
+    // There is always one place behind the point.
+    let (mut rest, places) = match places {
+        0 => (digits * 10, 1),
+        places => (digits, places),
+    };
+    let mut text = [0; 24];
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        let written = text.len() - at;
+        if written == places {
+            at -= 1;
+            text[at] = b'.';
+        }
+        // A digit must stand before the point.
+        if rest == 0 && written > places + 1 {
+            break;
+        }
+    }
+    if is_negative {
+        out.push('-');
+    }
+    out.extend(text[at..].iter().map(|&byte| char::from(byte)));
 }
 
 /// Appends `Float.toString(value)`.
@@ -199,6 +251,30 @@ mod tests {
         check(f64::NEG_INFINITY, "-Infinity");
         assert_eq!(to_text(&Value::Float(55.6)), "55.6");
         assert_eq!(to_text(&Value::Float(1.0e10)), "1.0E10");
+    }
+
+    #[test]
+    fn the_short_way_writes_what_the_long_way_writes() {
+        // A walk over sizes, places and neighbours of short decimals.
+        let mut seed = 1u64;
+        for _ in 0..200_000 {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let digits = (seed >> 20) % 10u64.pow((seed >> 8) as u32 % 13);
+            let value = digits as f64 / 10f64.powi((seed >> 4) as i32 % 8);
+            for value in [
+                value,
+                -value,
+                f64::from_bits(value.to_bits() + 1),
+                f64::from_bits(seed),
+            ] {
+                let (mut short, mut long) = (String::new(), String::new());
+                write_double(&mut short, value);
+                write_double_slow(&mut long, value);
+                assert_eq!(short, long, "{value:e}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `keyvalue`: maps of keys and values, in both directions.
 
+mod java;
+
 use event::{Batch, Column, ColumnBuilder, Object, Schema, Type, Value};
 use lang::catalog::connectors::keyvalue::CONNECTORS as SPECS;
 use lang::spec::ConnectorSpec;
@@ -54,6 +56,17 @@ struct Source {
 }
 
 impl Source {
+    fn push_serialized(&self, bytes: &[u8], rows: &mut Rows) {
+        match java::read_map(bytes) {
+            Some(entries) => self.push(Payload::Map(&entries), &entries, rows),
+            None => rows.reject_message(
+                Payload::Bytes(bytes),
+                "the bytes are no serialized map of text to plain values",
+                "use the mapper of the message's format",
+            ),
+        }
+    }
+
     fn push(&self, payload: Payload<'_>, entries: &[(Value, Value)], rows: &mut Rows) {
         for field in &self.fields {
             let value = entries
@@ -118,6 +131,10 @@ impl SourceMapper for Source {
                 let entries = map.lock().clone();
                 self.push(payload, &entries, rows);
             }
+            Payload::Object(Value::Object(Object::Bytes(bytes))) => {
+                self.push_serialized(bytes, rows)
+            }
+            Payload::Bytes(bytes) => self.push_serialized(bytes, rows),
             _ => rows.reject_message(
                 payload,
                 "the message is no map",

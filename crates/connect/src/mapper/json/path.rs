@@ -189,10 +189,8 @@ impl Step {
                     }
                 }
             }
-            (Step::Filter(filter), node @ Node::Map(_)) => {
-                if filter.holds(node, root, visits)? {
-                    out.push(node);
-                }
+            (Step::Filter(filter), Node::Map(_)) if filter.holds(node, root, visits)? => {
+                out.push(node);
             }
             _ => {}
         }

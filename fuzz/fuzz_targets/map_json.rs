@@ -1,0 +1,30 @@
+//! Any text as JSON: no panic, in default and custom mapping; and the short way for flat objects
+//! gives the rows and refusals of the tree (to which a name behind the event leads).
+
+#![no_main]
+
+use headwater_connect::component::Payload;
+use headwater_connect::rows::Properties;
+use headwater_fuzz::map::{inlet, outcome};
+use libfuzzer_sys::fuzz_target;
+
+const ATTRIBUTES: [&str; 4] = ["a string", "b double", "c long", "d bool"];
+
+fuzz_target!(|input: (bool, &str)| {
+    let (lenient, text) = input;
+    let options = [("fail.on.missing.attribute", if lenient { "false" } else { "true" })];
+    let run = |from: &[&str], text: &str| {
+        let mut inlet = inlet("json", &options, &ATTRIBUTES, from);
+        inlet.map(Payload::Text(text), &Properties::none());
+        let mut all = (String::new(), 0);
+        outcome(&mut inlet, &mut all);
+        all
+    };
+    run(&[], text);
+    run(&["$..a", "b[-1]", "$.c[?(@.x > 1)].y", "d.length()"], text);
+    if text.trim_start().starts_with('{') {
+        let short = run(&[], &format!("{{\"event\":{text}}}"));
+        let tree = run(&[], &format!("{{\"event\":{text},\"z\":0}}"));
+        assert_eq!(short, tree);
+    }
+});
