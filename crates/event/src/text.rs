@@ -28,7 +28,7 @@ const POWERS: [f64; 5] = [1.0, 10.0, 100.0, 1000.0, 10000.0];
 
 /// The digits of a number in the plain range that needs at most four decimal places, and how many
 /// it needs. The quotient is rounded once, so where it gives the number back, these are digits that
-/// read back as it; the fewest places are tried first, so there are no shorter ones.
+/// read back as it, and without zeros at the end there are none that are shorter.
 fn short_decimal(value: f64) -> Option<(u64, usize)> {
     let size = value.abs();
     if !(1e-3..1e7).contains(&size) {
@@ -43,10 +43,14 @@ fn short_decimal(value: f64) -> Option<(u64, usize)> {
 
 fn write_short(out: &mut String, is_negative: bool, digits: u64, places: usize) {
     // There is always one place behind the point.
-    let (mut rest, places) = match places {
+    let (mut rest, mut places) = match places {
         0 => (digits * 10, 1),
         places => (digits, places),
     };
+    while places > 1 && rest.is_multiple_of(10) {
+        rest /= 10;
+        places -= 1;
+    }
     let mut text = [0; 24];
     let mut at = text.len();
     loop {

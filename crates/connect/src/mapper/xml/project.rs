@@ -1,12 +1,12 @@
 //! The short way for plain events: attributes of the event's element and texts of its children,
 //! read without a tree.
 //!
-//! The stream has checked that the event is plain ([`super::stream::Found::Event`]); its first tag is
-//! checked here. Whatever is not taken goes to the tree, which gives the same rows.
+//! The stream has checked that the event is plain ([`super::stream::Found::Event`]) and has found the
+//! attributes of its first tag. Whatever is not taken goes to the tree, which gives the same rows.
 
 use event::ColumnBuilder;
 
-use super::stream::{Names, Next, is_plain_name, name_end, next_attribute};
+use super::stream::{Tag, is_plain_name, name_end};
 use super::xpath::Path;
 use crate::mapper::{Field, scalar};
 use crate::rows::Rows;
@@ -18,6 +18,9 @@ pub(super) struct Projector {
     attributes: Vec<Part>,
     children: Vec<Part>,
     allows_null: bool,
+    /// For each name of the shape: the index of the attribute that it fills.
+    indexes: Vec<Option<usize>>,
+    shape: Option<u64>,
 }
 
 struct Part {
@@ -32,6 +35,8 @@ impl Projector {
             attributes: Vec::new(),
             children: Vec::new(),
             allows_null,
+            indexes: Vec::new(),
+            shape: None,
         };
         if !is_plain_name(root.as_bytes()) || fields.len() > FIELDS_MAX {
             return None;
@@ -58,58 +63,47 @@ impl Projector {
         Some(projector)
     }
 
-    /// Pushes and commits the row of a plain event; false: not taken, the row must be aborted.
-    pub fn push(&self, event: &str, rows: &mut Rows) -> bool {
-        let is_taken = self.event(event, rows.columns()).is_some();
+    /// Pushes and commits the row of a plain event with this first tag; false: not taken, the row must
+    /// be aborted.
+    #[inline]
+    pub fn push(&mut self, event: &str, tag: &Tag, rows: &mut Rows) -> bool {
+        if self.shape != Some(tag.shape()) {
+            self.learn(tag);
+        }
+        let is_taken = self.event(event, tag, rows.columns()).is_some();
         if is_taken {
             rows.commit_row();
         }
         is_taken
     }
 
-    fn event(&self, event: &str, columns: &mut [ColumnBuilder]) -> Option<()> {
-        let bytes = event.as_bytes();
-        let tag = &bytes[..tag_end(bytes)?];
-        self.root_tag(event, tag, columns)?;
-        if self.children.is_empty() {
-            return Some(());
-        }
-        self.content(event, tag.len(), columns)
+    #[cold]
+    fn learn(&mut self, tag: &Tag) {
+        self.shape = Some(tag.shape());
+        self.indexes.clear();
+        self.indexes.extend(
+            tag.names()
+                .map(|name| self.attributes.iter().position(|part| part.name == name)),
+        );
     }
 
-    fn root_tag(&self, event: &str, tag: &[u8], columns: &mut [ColumnBuilder]) -> Option<()> {
-        let mut at = name_end(tag, 1);
-        if !is_plain_name(&tag[1..at]) {
-            return None;
-        }
-        let mut names = Names::new();
-        let (mut seen, mut next) = (0u64, 0);
-        loop {
-            let attribute = match next_attribute(tag, at) {
-                Next::Done => break,
-                Next::Odd => return None,
-                Next::Attribute(attribute) => attribute,
-            };
-            let name = &tag[attribute.name.clone()];
-            if name == b"xmlns" || !names.insert(tag, &attribute.name) {
-                return None;
-            }
-            at = attribute.value.end + 1;
-            let is_named = |part: &Part| part.name.as_bytes() == name;
-            let index = match self.attributes.get(next) {
-                Some(part) if is_named(part) => Some(next),
-                _ => self.attributes.iter().position(is_named),
-            };
-            let Some(index) = index else { continue };
-            next = index + 1;
+    #[inline]
+    fn event(&self, event: &str, tag: &Tag, columns: &mut [ColumnBuilder]) -> Option<()> {
+        let mut seen = 0u64;
+        for (value, index) in tag.values().iter().zip(&self.indexes) {
+            let Some(index) = *index else { continue };
             seen |= 1 << index;
             let field = &self.attributes[index].field;
-            let value = &event[attribute.value];
+            let value = &event[value.clone()];
             if !scalar::push_text(&mut columns[field.column], field.ty, value) {
                 return None;
             }
         }
-        self.fill(&self.attributes, seen, columns)
+        self.fill(&self.attributes, seen, columns)?;
+        if self.children.is_empty() {
+            return Some(());
+        }
+        self.content(event, tag_end(event.as_bytes())?, columns)
     }
 
     /// The texts of the children: of each name the first.

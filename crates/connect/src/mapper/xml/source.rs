@@ -103,7 +103,7 @@ impl Source {
             stream.push(text);
         }
         while let Some(found) = stream.next_found() {
-            take(stream, found, &self.reader, self.projector.as_ref(), rows);
+            take(stream, found, &self.reader, self.projector.as_mut(), rows);
         }
         if is_last {
             self.finish(rows);
@@ -173,7 +173,7 @@ fn take(
     stream: &Stream,
     found: Found,
     reader: &Reader,
-    projector: Option<&Projector>,
+    projector: Option<&mut Projector>,
     rows: &mut Rows,
 ) {
     match found {
@@ -181,7 +181,7 @@ fn take(
         Found::Event { range, is_plain } => {
             let text = stream.text(range);
             if let (true, Some(projector)) = (is_plain, projector) {
-                if projector.push(text, rows) {
+                if projector.push(text, stream.tag(), rows) {
                     return;
                 }
                 rows.abort_row();

@@ -12,6 +12,9 @@ use memchr::{memchr, memchr2, memchr3, memmem};
 /// Bytes that may wait for the end of an event, comment or tag.
 pub(super) const WAITING_MAX: usize = 16 << 20;
 
+/// Bytes of a tag that is read from its begin again when more of it comes.
+const PLAIN_WAITING_MAX: usize = 4096;
+
 /// Nesting of open elements.
 const DEPTH_MAX: usize = 1024;
 
@@ -31,7 +34,86 @@ pub(super) struct Stream {
     /// How many of the open elements are the begin of `segments`.
     matched: usize,
     event: Option<Event>,
+    tag: Tag,
 }
+
+/// The attributes of the first tag of an event. Events of one stream mostly have the same, in the
+/// same order: those of the tag before are tried first.
+#[derive(Debug, Default)]
+pub(super) struct Tag {
+    known: Vec<Known>,
+    /// Counts the changes of `known`.
+    shape: u64,
+    /// Values of the first attributes of `known`, from the begin of the event.
+    values: Vec<Range<usize>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Blanks, name, `=` and quote, as they were written.
+    pattern: Vec<u8>,
+    name: String,
+}
+
+impl Tag {
+    /// Changes with the names.
+    pub fn shape(&self) -> u64 {
+        self.shape
+    }
+
+    /// Names that an event of this shape may have, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(|known| known.name.as_str())
+    }
+
+    /// Values of the event last found, for the first of the names.
+    pub fn values(&self) -> &[Range<usize>] {
+        &self.values
+    }
+
+    /// Reads the attributes of a plain tag from behind its name; gives its end and whether it is
+    /// empty. `None` for a tag that is not plain or not all there.
+    #[inline]
+    fn read(&mut self, tag: &[u8], mut at: usize) -> Option<(usize, bool)> {
+        self.values.clear();
+        loop {
+            let index = self.values.len();
+            let start = match self.known.get(index) {
+                Some(known) if tag[at..].starts_with(&known.pattern) => at + known.pattern.len(),
+                _ => match tag_close(tag, at) {
+                    Some(close) => return Some(close),
+                    None => self.learn(tag, at)?,
+                },
+            };
+            let end = value_end(tag, start, tag[start - 1])?;
+            self.values.push(start..end);
+            at = end + 1;
+        }
+    }
+
+    /// Takes the attribute at `at` for the next one known; gives where its value begins.
+    #[cold]
+    fn learn(&mut self, tag: &[u8], at: usize) -> Option<usize> {
+        self.known.truncate(self.values.len());
+        self.shape += 1;
+        let Next::Attribute(attribute) = next_attribute(tag, at) else {
+            return None;
+        };
+        let name = std::str::from_utf8(&tag[attribute.name]).ok()?;
+        let is_new = name != "xmlns" && self.known.iter().all(|known| known.name != name);
+        if !is_new || self.known.len() >= ATTRIBUTES_MAX {
+            return None;
+        }
+        self.known.push(Known {
+            pattern: tag[at..attribute.value.start].to_vec(),
+            name: name.to_owned(),
+        });
+        Some(attribute.value.start)
+    }
+}
+
+/// Attributes of a tag that is read the short way.
+const ATTRIBUTES_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 struct Event {
@@ -44,8 +126,8 @@ struct Event {
 /// Something found in the buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// A whole event. `is_plain`: its tags are balanced and well-formed (the first one is not looked
-    /// at), and it has no reference, comment, CDATA, instruction or `\r`.
+    /// A whole event. `is_plain`: its tags are balanced and well-formed, it has no reference, comment,
+    /// CDATA, instruction or `\r`, and [`Stream::tag`] has the attributes of its first tag.
     Event { range: Range<usize>, is_plain: bool },
     Fault {
         range: Range<usize>,
@@ -59,6 +141,7 @@ enum Markup {
         name: Range<usize>,
         end: usize,
         is_empty: bool,
+        is_plain: bool,
     },
     End {
         name: Range<usize>,
@@ -85,7 +168,13 @@ impl Stream {
             ends: Vec::new(),
             matched: 0,
             event: None,
+            tag: Tag::default(),
         }
+    }
+
+    /// The first tag of the event last found.
+    pub fn tag(&self) -> &Tag {
+        &self.tag
     }
 
     /// Takes a piece. A line break stands between two pieces.
@@ -248,6 +337,11 @@ impl Stream {
     }
 
     fn start_tag(&mut self) -> Option<Markup> {
+        if self.resume.saturating_sub(self.at) < PLAIN_WAITING_MAX
+            && let Some(markup) = self.plain_start_tag()
+        {
+            return Some(markup);
+        }
         let bytes = self.buffer.as_bytes();
         let mut from = self.resume.max(self.at + 1);
         let end = loop {
@@ -272,6 +366,34 @@ impl Stream {
             name: self.at + 1..name,
             end,
             is_empty: bytes[end - 2] == b'/',
+            is_plain: false,
+        })
+    }
+
+    /// A plain tag of an event, read in one go.
+    #[inline]
+    fn plain_start_tag(&mut self) -> Option<Markup> {
+        let depth = self.ends.len();
+        let is_first =
+            self.event.is_none() && self.matched == depth && self.segments.len() == depth + 1;
+        if !is_first && self.event.is_none() {
+            return None;
+        }
+        let tag = &self.buffer.as_bytes()[self.at..];
+        let name = plain_name_end(tag, 1);
+        if name == 1 {
+            return None;
+        }
+        let (end, is_empty) = if is_first {
+            self.tag.read(tag, name)?
+        } else {
+            plain_tag_end(tag, name)?
+        };
+        Some(Markup::Start {
+            name: self.at + 1..self.at + name,
+            end: self.at + end,
+            is_empty,
+            is_plain: true,
         })
     }
 
@@ -284,9 +406,10 @@ impl Stream {
                 name,
                 end,
                 is_empty,
+                is_plain,
             } => {
                 self.at = end;
-                self.start(start, name, end, is_empty)
+                self.start(start..end, name, is_empty, is_plain)
             }
             Markup::End { name, end } => {
                 self.at = end;
@@ -315,25 +438,22 @@ impl Stream {
 
     fn start(
         &mut self,
-        start: usize,
+        tag: Range<usize>,
         name: Range<usize>,
-        end: usize,
         is_empty: bool,
+        is_plain: bool,
     ) -> Option<Found> {
         let depth = self.ends.len();
         if depth >= DEPTH_MAX {
-            let from = self.event.map_or(start, |event| event.start);
+            let from = self.event.map_or(tag.start, |event| event.start);
             self.forget();
             return Some(Found::Fault {
-                range: from..end,
+                range: from..tag.end,
                 what: "elements nest too deep",
             });
         }
         match &mut self.event {
-            Some(event) => {
-                event.is_plain =
-                    event.is_plain && is_plain_tag(&self.buffer.as_bytes()[start..end]);
-            }
+            Some(event) => event.is_plain &= is_plain,
             None => {
                 let is_next = self.matched == depth
                     && self
@@ -344,9 +464,9 @@ impl Stream {
                     self.matched += 1;
                     if self.matched == self.segments.len() {
                         self.event = Some(Event {
-                            start,
+                            start: tag.start,
                             depth: depth + 1,
-                            is_plain: true,
+                            is_plain,
                         });
                     }
                 }
@@ -354,7 +474,7 @@ impl Stream {
         }
         if is_empty {
             self.matched = self.matched.min(depth);
-            return self.closed(depth, end);
+            return self.closed(depth, tag.end);
         }
         self.open.push_str(&self.buffer[name]);
         self.ends.push(self.open.len());
@@ -477,46 +597,79 @@ pub(super) fn name_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Is the name of plain ASCII, without a prefix?
+/// Bytes of plain names: ASCII, without a prefix. 1: only behind the first byte, 2: anywhere.
+const NAME_BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => 2,
+            b'0'..=b'9' | b'-' | b'.' => 1,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Where the plain name that begins at `at` ends; `at` where there is none.
 #[inline]
+fn plain_name_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at;
+    while let Some(&byte) = bytes.get(end) {
+        if NAME_BYTES[usize::from(byte)] < if end == at { 2 } else { 1 } {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+/// Is the name of plain ASCII, without a prefix?
 pub(super) fn is_plain_name(name: &[u8]) -> bool {
-    name.first()
-        .is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && name
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+    !name.is_empty() && plain_name_end(name, 0) == name.len()
 }
 
 /// One attribute of a plain tag.
-pub(super) struct Attribute {
-    pub name: Range<usize>,
-    pub value: Range<usize>,
+struct Attribute {
+    name: Range<usize>,
+    value: Range<usize>,
 }
 
 /// What follows in a tag.
-pub(super) enum Next {
+enum Next {
     Attribute(Attribute),
-    /// The tag is over.
-    Done,
-    /// Something that is not plain.
+    /// The tag ends here, and whether it is empty.
+    Done(usize, bool),
+    /// Something that is not plain, or not there yet.
     Odd,
 }
 
-/// The attribute at or behind `at`, in a tag that ends with the bytes.
+/// The end of a tag that is closed at or behind `at`, and whether it is empty.
 #[inline]
-pub(super) fn next_attribute(tag: &[u8], at: usize) -> Next {
+fn tag_close(tag: &[u8], mut at: usize) -> Option<(usize, bool)> {
+    while matches!(tag.get(at), Some(b' ' | b'\t' | b'\n')) {
+        at += 1;
+    }
+    match (tag.get(at), tag.get(at + 1)) {
+        (Some(b'>'), _) => Some((at + 1, false)),
+        (Some(b'/'), Some(b'>')) => Some((at + 2, true)),
+        _ => None,
+    }
+}
+
+/// The attribute behind `at`, where a name or the value of another one has ended.
+#[inline]
+fn next_attribute(tag: &[u8], at: usize) -> Next {
+    if let Some((end, is_empty)) = tag_close(tag, at) {
+        return Next::Done(end, is_empty);
+    }
     let mut start = at;
     while matches!(tag.get(start), Some(b' ' | b'\t' | b'\n')) {
         start += 1;
     }
-    match tag.get(start) {
-        Some(b'>') if start + 1 == tag.len() => return Next::Done,
-        Some(b'/') if start + 2 == tag.len() => return Next::Done,
-        _ if start == at => return Next::Odd,
-        _ => {}
-    }
-    let name = start..name_end(tag, start);
-    if tag.get(name.end) != Some(&b'=') || !is_plain_name(&tag[name.clone()]) {
+    let name = start..plain_name_end(tag, start);
+    if start == at || name.is_empty() || tag.get(name.end) != Some(&b'=') {
         return Next::Odd;
     }
     let quote = match tag.get(name.end + 1) {
@@ -524,72 +677,67 @@ pub(super) fn next_attribute(tag: &[u8], at: usize) -> Next {
         _ => return Next::Odd,
     };
     let start = name.end + 2;
-    let Some(rest) = tag.get(start..) else {
-        return Next::Odd;
-    };
-    for (i, &byte) in rest.iter().enumerate() {
-        if byte == quote {
-            let value = start..start + i;
-            return Next::Attribute(Attribute { name, value });
-        }
-        if byte < b' ' || matches!(byte, b'<' | b'&') {
-            return Next::Odd;
-        }
-    }
-    Next::Odd
-}
-
-/// Names that the attributes of a tag have had, for the check that none comes twice.
-pub(super) struct Names {
-    seen: [(u32, u32); Names::MAX],
-    len: usize,
-}
-
-impl Names {
-    const MAX: usize = 32;
-
-    pub fn new() -> Names {
-        Names {
-            seen: [(0, 0); Names::MAX],
-            len: 0,
-        }
-    }
-
-    /// False where the name was seen, or too many were.
-    #[inline]
-    pub fn insert(&mut self, tag: &[u8], name: &Range<usize>) -> bool {
-        let text = &tag[name.clone()];
-        let is_new = self.len < Names::MAX
-            && self.seen[..self.len]
-                .iter()
-                .all(|&(start, end)| tag[start as usize..end as usize] != *text);
-        if is_new {
-            self.seen[self.len] = (name.start as u32, name.end as u32);
-            self.len += 1;
-        }
-        is_new
+    match value_end(tag, start, quote) {
+        Some(end) => Next::Attribute(Attribute {
+            name,
+            value: start..end,
+        }),
+        None => Next::Odd,
     }
 }
 
-/// Is the start tag well-formed, of plain names, and without references?
-fn is_plain_tag(tag: &[u8]) -> bool {
-    let mut at = name_end(tag, 1);
-    if !is_plain_name(&tag[1..at]) {
-        return false;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = 0x8080_8080_8080_8080;
+
+/// Marks the first byte that is zero (marks above it may be wrong).
+#[inline]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & TOPS
+}
+
+/// Where the quote stands that ends a value; `None` for a value with `<`, `&` or a control character,
+/// and for one that does not end. Eight bytes at a time.
+#[inline]
+fn value_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+    let quotes = ONES * u64::from(quote);
+    while let Some(word) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(word.try_into().expect("the slice has eight bytes"));
+        let stops = zeros(word ^ quotes)
+            | zeros(word ^ (ONES * b'<' as u64))
+            | zeros(word ^ (ONES * b'&' as u64))
+            | (word.wrapping_sub(ONES * b' ' as u64) & !word & TOPS);
+        if stops != 0 {
+            at += stops.trailing_zeros() as usize / 8;
+            return (bytes[at] == quote).then_some(at);
+        }
+        at += 8;
     }
-    let mut names = Names::new();
+    let rest = bytes.get(at..)?;
+    let len = rest
+        .iter()
+        .position(|&byte| byte == quote || byte < b' ' || matches!(byte, b'<' | b'&'))?;
+    (rest[len] == quote).then_some(at + len)
+}
+
+/// The end of a plain tag from behind its name, and whether it is empty; `None` where it is not plain
+/// or not all there.
+fn plain_tag_end(tag: &[u8], mut at: usize) -> Option<(usize, bool)> {
+    let mut names = [(0usize, 0usize); ATTRIBUTES_MAX];
+    let mut count = 0;
     loop {
-        match next_attribute(tag, at) {
-            Next::Done => return true,
-            Next::Odd => return false,
-            Next::Attribute(attribute) => {
-                let name = &tag[attribute.name.clone()];
-                if name == b"xmlns" || !names.insert(tag, &attribute.name) {
-                    return false;
-                }
-                at = attribute.value.end + 1;
-            }
+        let attribute = match next_attribute(tag, at) {
+            Next::Done(end, is_empty) => return Some((end, is_empty)),
+            Next::Odd => return None,
+            Next::Attribute(attribute) => attribute,
+        };
+        let name = &tag[attribute.name.clone()];
+        let is_known = names[..count].iter().any(|&(s, e)| tag[s..e] == *name);
+        if is_known || name == b"xmlns" || count == ATTRIBUTES_MAX {
+            return None;
         }
+        names[count] = (attribute.name.start, attribute.name.end);
+        count += 1;
+        at = attribute.value.end + 1;
     }
 }
 
