@@ -58,6 +58,11 @@ pub(crate) use row;
 
 /// The row and its surroundings.
 pub struct Row<'a, 'b> {
+    /// The declared types of the arguments: they, not the classes of the values, choose between
+    /// the forms of a function.
+    pub types: &'a [Type],
+    /// The declared type of the result.
+    pub returns: Type,
     pub context: &'a mut EvalContext<'b>,
     pub memo: &'a mut Memo,
 }
@@ -74,6 +79,7 @@ impl Function for RowFunction {
         Ok(Box::new(CallSite {
             name: self.spec.full_name(),
             call: self.call,
+            types: args.iter().map(|a| a.ty).collect(),
             returns: result_type(self.spec, args),
             is_fallible: self.is_fallible,
             memo: Memo::default(),
@@ -109,6 +115,7 @@ pub fn result_type(spec: &FunctionSpec, args: &[Argument]) -> Type {
 struct CallSite {
     name: String,
     call: Call,
+    types: Vec<Type>,
     returns: Type,
     is_fallible: bool,
     memo: Memo,
@@ -122,6 +129,8 @@ impl Evaluate for CallSite {
             self.values.clear();
             self.values.extend(args.iter().map(|a| a.value(number)));
             let mut row = Row {
+                types: &self.types,
+                returns: self.returns,
                 context,
                 memo: &mut self.memo,
             };

@@ -173,12 +173,16 @@ fn log(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     Ok(Value::Double(x.ln() / base.ln()))
 }
 
+/// Null is not infinite.
 fn is_infinite(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    computed(args, |x| Value::Bool(x.is_infinite()))
+    Ok(Value::Bool(
+        args[0].to_double().is_some_and(f64::is_infinite),
+    ))
 }
 
+/// Null is a number, as far as this goes.
 fn is_nan(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    computed(args, |x| Value::Bool(x.is_nan()))
+    Ok(Value::Bool(args[0].to_double().is_some_and(f64::is_nan)))
 }
 
 fn signum(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -255,6 +259,7 @@ mod tests {
         check("math:pi", &[], "3.141592653589793");
         check("math:abs", &[NULL], "null");
         check("math:isNan", &[d(f64::NAN)], "true");
+        check("math:isNan", &[NULL], "false");
         check("math:isInfinite", &[f(1.0)], "false");
         check("math:toDegrees", &[d(std::f64::consts::PI)], "180.0");
     }

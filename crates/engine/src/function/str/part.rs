@@ -80,7 +80,7 @@ pub fn strcmp(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 /// where there is none.
 pub fn substr(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     let s = text(args, 0)?;
-    if args[1].ty() == Some(Type::String) {
+    if row.types[1] == Type::String {
         let group = if args.len() > 2 { int(args, 2)? } else { 0 };
         return substr_by_pattern(s, text(args, 1)?, group, row);
     }

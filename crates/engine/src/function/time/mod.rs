@@ -8,7 +8,7 @@ mod pattern;
 
 pub use pattern::DatePattern;
 
-use event::Value;
+use event::{Type, Value};
 use jiff::tz::TimeZone;
 use lang::catalog::functions::time::FUNCTIONS as KNOWN;
 
@@ -186,7 +186,8 @@ fn shifted(
     }
     let (count, unit) = (sign * i64::from(int(args, 1)?), text(args, 2)?);
     let zone = own_zone(row)?;
-    if let Value::Long(time) = args[0] {
+    if row.types[0] == Type::Long {
+        let time = long(args, 0)?;
         let unit = if any_case {
             unit.to_uppercase()
         } else {
@@ -210,7 +211,7 @@ fn date_diff(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if null_in_null_out(args) {
         return Ok(Value::Null);
     }
-    let (a, b) = if args[0].ty() == Some(event::Type::Long) {
+    let (a, b) = if row.types[0] == Type::Long {
         (long(args, 0)?, long(args, 1)?)
     } else {
         let format = |index: usize| {
@@ -233,16 +234,15 @@ fn date_format(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if null_in_null_out(args) {
         return Ok(Value::Null);
     }
-    let time = match args[0] {
-        Value::Long(time) => time,
-        _ => {
-            let source = if args.len() > 2 {
-                text(args, 2)?
-            } else {
-                DEFAULT
-            };
-            read(text(args, 0)?, source, row)?
-        }
+    let time = if row.types[0] == Type::Long {
+        long(args, 0)?
+    } else {
+        let source = if args.len() > 2 {
+            text(args, 2)?
+        } else {
+            DEFAULT
+        };
+        read(text(args, 0)?, source, row)?
     };
     written(time, text(args, 1)?, &own_zone(row)?, row)
 }
@@ -266,20 +266,19 @@ fn extract(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if null_in_null_out(args) {
         return Ok(Value::Null);
     }
-    let (time, unit, locale) = match args[0] {
-        Value::Long(time) => (time, text(args, 1)?, args.get(2)),
-        _ => {
-            let format = if args.len() > 2 {
-                text(args, 2)?
-            } else {
-                DEFAULT
-            };
-            (
-                read(text(args, 1)?, format, row)?,
-                text(args, 0)?,
-                args.get(3),
-            )
-        }
+    let (time, unit, locale) = if row.types[0] == Type::Long {
+        (long(args, 0)?, text(args, 1)?, args.get(2))
+    } else {
+        let format = if args.len() > 2 {
+            text(args, 2)?
+        } else {
+            DEFAULT
+        };
+        (
+            read(text(args, 1)?, format, row)?,
+            text(args, 0)?,
+            args.get(3),
+        )
     };
     let weeks = locale
         .and_then(Value::as_str)
