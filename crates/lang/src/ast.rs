@@ -28,9 +28,6 @@ pub struct App {
     pub annotations: Vec<Annotation>,
     /// Definitions, queries and partitions in the order of the text.
     pub elements: Vec<Element>,
-    /// Names that faulty elements define or insert into. What is known of them is incomplete or
-    /// nothing: a checker says nothing about their absence or their attributes.
-    pub incomplete: Vec<Name>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -85,7 +85,7 @@ spans! {
     Name: span;
     Text: span;
     TimeSpan: span;
-    App: annotations, elements, incomplete;
+    App: annotations, elements;
     Annotation: name, elements, annotations, span;
     AnnotationElement: key, value;
     Attribute: name, ty_span;

@@ -242,8 +242,8 @@ fn comments(text: &str) -> Vec<String> {
             let len = rest.find("*/").map_or(rest.len(), |i| i + 2);
             found.push(rest[..len].trim_end().to_owned());
             len
-        } else if rest.starts_with("\"\"\"") {
-            rest[3..].find("\"\"\"").map_or(rest.len(), |i| i + 6)
+        } else if let Some(inner) = rest.strip_prefix("\"\"\"") {
+            inner.find("\"\"\"").map_or(rest.len(), |i| i + 6)
         } else if c == '\'' || c == '"' || c == '`' {
             rest[1..].find(c).map_or(rest.len(), |i| i + 2)
         } else if c == '{' {

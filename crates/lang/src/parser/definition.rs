@@ -49,7 +49,7 @@ impl Parser<'_> {
                 continue;
             }
             let before = self.at;
-            let element = self.element(&mut app.incomplete);
+            let element = self.element();
             let complete = element.is_some();
             if let Some(element) = element {
                 match element_span(&element) {
@@ -186,19 +186,10 @@ impl Parser<'_> {
     }
 
     /// One definition, query or partition with its annotations.
-    fn element(&mut self, incomplete: &mut Vec<Name>) -> Option<Element> {
+    fn element(&mut self) -> Option<Element> {
         self.mark(self.element_mark());
         let annotations = self.annotations();
-        let start = self.at;
-        let before = self.diagnostics.len();
-        let element = self.element_body(annotations);
-        let failed = self.diagnostics[before.min(self.diagnostics.len())..]
-            .iter()
-            .any(|d| d.severity == crate::diagnostic::Severity::Error);
-        if failed {
-            self.note_incomplete(start, incomplete);
-        }
-        element
+        self.element_body(annotations)
     }
 
     fn element_body(&mut self, mut annotations: Vec<Annotation>) -> Option<Element> {
@@ -245,32 +236,6 @@ impl Parser<'_> {
             .and_then(|name| self.annotation_body(start, name));
         if parsed.is_err() {
             self.skip_until(|p| p.starts_clause(0));
-        }
-    }
-
-    /// Names that the faulty element between `start` and here defines or feeds.
-    fn note_incomplete(&self, start: usize, incomplete: &mut Vec<Name>) {
-        let tokens = &self.tokens[start..self.at];
-        let is_query = matches!(
-            tokens.first().map(|t| t.kind),
-            Some(TokenKind::Keyword(
-                Keyword::From | Keyword::For | Keyword::Partition
-            ))
-        );
-        for (index, pair) in tokens.windows(2).enumerate() {
-            let names = match pair[0].kind {
-                TokenKind::Keyword(Keyword::Into) => true,
-                // The kind of a definition, perhaps misspelt.
-                TokenKind::Keyword(_) | TokenKind::Name => index == 1 && !is_query,
-                _ => false,
-            };
-            let name = match pair[1].kind {
-                TokenKind::Sign(_) => tokens.get(index + 2),
-                _ => Some(&pair[1]),
-            };
-            if let Some(name) = name.filter(|t| names && t.kind.is_name()) {
-                incomplete.push(self.read_name(*name));
-            }
         }
     }
 

@@ -446,10 +446,6 @@ impl<'t> Parser<'t> {
         if let Some(layout) = &mut self.layout {
             layout.names.insert(token.span.start);
         }
-        self.read_name(token)
-    }
-
-    fn read_name(&self, token: Token) -> Name {
         let text = self.token_text(token);
         let text = match token.kind {
             TokenKind::QuotedName => &text[1..text.len() - 1],
