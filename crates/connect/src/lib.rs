@@ -24,15 +24,18 @@ pub mod template;
 pub use component::Connector;
 pub use error::Error;
 
+use lang::spec::{ConnectorKind, Status};
+
 /// All technologies that run.
 pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE, &log::LOG, &rdbms::RDBMS];
 
-/// The technology that makes a component, as in `@source(type='…')`.
-pub fn find(kind: lang::spec::ConnectorKind, name: &str) -> Option<&'static dyn Connector> {
+/// The technology that makes a component that runs, as in `@source(type='…')`.
+pub fn find(kind: ConnectorKind, name: &str) -> Option<&'static dyn Connector> {
     CONNECTORS.iter().copied().find(|connector| {
-        connector
-            .specs()
-            .iter()
-            .any(|spec| spec.kind == kind && (spec.name == name || spec.aliases.contains(&name)))
+        connector.specs().iter().any(|spec| {
+            spec.kind == kind
+                && spec.status == Status::Runs
+                && (spec.name == name || spec.aliases.contains(&name))
+        })
     })
 }

@@ -152,6 +152,38 @@ fn rejected_events_are_kept_with_their_place() {
 }
 
 #[test]
+fn what_a_sink_cannot_deliver_goes_where_it_is_told() {
+    let place = Place::new();
+    place.write("in.csv", "a,1.5\nb,2.5\n");
+    place.write("file", "");
+    let with_policy = |policy: &str| {
+        let sinks = "@OnError(action='STREAM')
+@sink(type='file', file.uri='{dir}/file/below', on.error='POLICY', @map(type='csv'))
+define stream Out (id string, amount double);
+@sink(type='log', prefix='fault')
+define stream Faults (id string, amount double);
+from Lines select id, amount insert into Out;
+from !Out select id, amount insert into Faults;
+";
+        let text = format!("{READER}{}", sinks.replace("POLICY", policy));
+        // Definitions stand before queries.
+        let (queries, rest) = ("from Lines select id, amount insert into Seen;\n", text);
+        let app = place.write("app.siddhi", &rest.replacen(queries, "", 1));
+        let state = place.path(policy).display().to_string();
+        let output = run(&app, &["--until-done", "--state", &state]);
+        let errors = headwater(&["errors", "list", &state, "--json"])
+            .output()
+            .expect("it runs");
+        let errors: Json = serde_json::from_slice(&errors.stdout).expect("JSON");
+        let kept = errors["events"].as_array().map_or(0, Vec::len);
+        (stdout(&output).matches("fault : Event").count(), kept)
+    };
+    assert_eq!(with_policy("STREAM"), (2, 0));
+    assert_eq!(with_policy("STORE"), (0, 2));
+    assert_eq!(with_policy("LOG").0, 0);
+}
+
+#[test]
 fn faults_of_use_are_told_from_faults_of_apps() {
     let place = Place::new();
     let app = place.write("app.siddhi", READER);

@@ -583,7 +583,8 @@ pub const SINK_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
     "What happens to an event while the other side is not reachable: log and drop it, wait for the \
      connection, send it to the fault stream, or keep it in the error store.",
 )
-.default("LOG")];
+.default("LOG")
+.test("headwater::run::what_a_sink_cannot_deliver_goes_where_it_is_told")];
 
 /// Options that every store has beside its own.
 pub const STORE_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
@@ -592,4 +593,5 @@ pub const STORE_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
     "What happens to a write while the store is not reachable: try again until it is, log and drop \
      it, or keep it in the error store.",
 )
-.default("RETRY")];
+.default("RETRY")
+.test("xtask::faults::locked_database")];

@@ -563,6 +563,37 @@ fn a_missing_file_or_directory_is_unavailable_until_it_is_there() {
 }
 
 #[test]
+fn intervals_between_two_looks() {
+    let files = Files::new(&[("a", b"1\n")]);
+    let (directory, file) = (files.uri("in"), files.uri("in/a"));
+    let check = |options: &[(&str, &str)], waits: u32, pause: i64| {
+        let mut link = Recorder::new();
+        link.waits_max = waits;
+        let begin = link.now;
+        source(options).run(&mut link).unwrap();
+        let waited = link.now - begin;
+        assert!(waited >= pause, "{options:?}: {waited}");
+    };
+    check(
+        &[
+            ("dir.uri", directory.as_str()),
+            ("tailing", "false"),
+            ("dir.polling.interval", "70000"),
+        ],
+        10,
+        70_000,
+    );
+    check(
+        &[
+            ("file.uri", file.as_str()),
+            ("file.polling.interval", "90000"),
+        ],
+        50,
+        90_000,
+    );
+}
+
+#[test]
 fn a_fresh_file_is_waited_for() {
     let files = Files::new(&[]);
     fs::write(files.path("in/a"), "1\n").unwrap();

@@ -116,6 +116,21 @@ mod tests {
     }
 
     #[test]
+    fn the_line_break_can_be_chosen() {
+        let options = [
+            ("new.line.character", "|"),
+            ("event.grouping.enabled", "true"),
+            ("delimiter", "#"),
+        ];
+        let row: &[Value] = &["A".into(), Value::Double(1.5), Value::Long(2)];
+        let one = "symbol:\"A\",|price:1.5,|volume:2";
+        assert_eq!(
+            write(&text(&options), STOCK, &batch(STOCK, &[row, row])),
+            [format!("{one}|#|{one}")]
+        );
+    }
+
+    #[test]
     fn lines_templates_and_groups_are_written() {
         let rows: &[&[Value]] = &[
             &["WSO2".into(), Value::Double(55.6), Value::Long(100)],

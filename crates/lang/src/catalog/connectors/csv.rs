@@ -13,18 +13,23 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
             "delimiter",
             "One or more characters between values; `\\t` is a tab.",
         )
+        .test("connect::mapper::csv::tests::header_and_delimiters")
         .default(","),
-        bool("header", "false", "Leaves out the first message.").alias(&["header.present"]),
+        bool("header", "false", "Leaves out the first message.")
+            .test("connect::mapper::csv::tests::header_and_delimiters")
+            .alias(&["header.present"]),
         bool(
             "fail.on.unknown.attribute",
             "true",
             "Drops an event with a bad value; false: the value is null.",
-        ),
+        )
+        .test("connect::mapper::csv::tests::bad_values_are_null_when_unknown_is_allowed"),
         bool(
             "event.grouping.enabled",
             "false",
             "Without effect: the lines of one message are always one chunk.",
         )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
     ],
     mapping: Mapping::Columns,
@@ -44,18 +49,22 @@ pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
     payloads: &[Payload::Text],
     status: Status::Runs,
     options: &[
-        text("delimiter", "One or more characters between values.").default(","),
+        text("delimiter", "One or more characters between values.")
+            .test("connect::mapper::csv::tests::records_are_written_with_the_quotes_they_need")
+            .default(","),
         bool(
             "header",
             "false",
             "Writes the names of the attributes first.",
         )
+        .test("connect::mapper::csv::tests::records_are_written_with_the_quotes_they_need")
         .alias(&["header.present"]),
         bool(
             "event.grouping.enabled",
             "false",
             "One message for a chunk; false: one each.",
-        ),
+        )
+        .test("connect::mapper::csv::tests::records_are_written_with_the_quotes_they_need"),
     ],
     mapping: Mapping::ColumnEntries,
     example: "@sink(type='log', @map(type='csv', header='true'))

@@ -9,6 +9,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         "topic",
         "Topic to subscribe to; its name is shared by all apps.",
     )
+    .test("headwater::run::apps_are_chained_by_topics")
     .default("input inMemory source")],
     example: "@source(type='inMemory', topic='trades', @map(type='passThrough'))
 define stream Trades (symbol string, price double);
@@ -23,7 +24,10 @@ from Trades select symbol insert into Out;",
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
-    options: &[text("topic", "Topic to publish to.").required().dynamic()],
+    options: &[text("topic", "Topic to publish to.")
+        .test("headwater::run::apps_are_chained_by_topics")
+        .required()
+        .dynamic()],
     example: "@sink(type='inMemory', topic='trades', @map(type='passThrough'))
 define stream Trades (symbol string, price double);",
     ..ConnectorSpec::new(

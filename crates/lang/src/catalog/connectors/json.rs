@@ -11,17 +11,20 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
             "enclosing.element",
             "JSONPath of the part to map; only used with `@attributes`.",
         )
+        .test("connect::mapper::json::tests::paths_find_values_of_any_token")
         .default("$"),
         bool(
             "fail.on.missing.attribute",
             "true",
             "Drops an event that lacks an attribute; false: the attribute is null.",
-        ),
+        )
+        .test("connect::mapper::json::tests::the_missing_test_counts_names"),
         bool(
             "event.grouping.enabled",
             "true",
             "All events of a document are one chunk; false: each is its own.",
-        ),
+        )
+        .test("connect::mapper::json::tests::elements_of_a_list_are_typed_by_their_text"),
     ],
     mapping: Mapping::Paths,
     example: "@source(type='inMemory', topic='in',
@@ -44,21 +47,21 @@ pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
             "validate.json",
             "false",
             "Parses the result and drops it when it is not JSON.",
-        ),
+        ).test("connect::mapper::json::tests::templates_are_filled_without_quoting_and_checked_on_demand"),
         text(
             "enclosing.element",
             "Dotted path that is put around the result.",
-        ),
+        ).test("connect::mapper::json::tests::events_are_written"),
         bool(
             "event.grouping.enabled",
             "true",
             "A chunk of several events is one array; false: one document each.",
-        ),
+        ).test("connect::mapper::json::tests::events_are_written"),
         bool(
             "enable.null.attribute.value",
             "false",
             "Null is written as `null`; false: as the text \"undefined\".",
-        ),
+        ).test("connect::mapper::json::tests::events_are_written"),
     ],
     mapping: Mapping::Template,
     example: "@sink(type='log', @map(type='json', @payload('{\"s\":\"{{symbol}}\"}')))

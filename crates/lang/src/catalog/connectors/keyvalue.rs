@@ -11,12 +11,14 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
             "fail.on.missing.attribute",
             "true",
             "Drops an event that lacks a value; false: the attribute is null.",
-        ),
+        )
+        .test("connect::mapper::keyvalue::tests::values_must_have_the_type_of_the_attribute"),
         bool(
             "implicit.cast.enable",
             "false",
             "Reads values of another type through their text.",
-        ),
+        )
+        .test("connect::mapper::keyvalue::tests::values_must_have_the_type_of_the_attribute"),
     ],
     mapping: Mapping::Paths,
     example: "@source(type='inMemory', topic='in',

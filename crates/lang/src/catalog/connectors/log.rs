@@ -15,11 +15,13 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             PRIORITIES,
             "INFO",
             "Level of the line; OFF writes nothing.",
-        ),
+        )
+        .test("connect::log::tests::prefixes_and_priorities"),
         text(
             "prefix",
             "Text before each payload; '<app> : <stream>' where it is not given.",
         )
+        .test("connect::log::tests::prefixes_and_priorities")
         .dynamic(),
     ],
     example: "@sink(type='log', prefix='trade')

@@ -40,55 +40,72 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             "jdbc.url",
             "The database: `jdbc:sqlite:FILE` and the URLs of H2 run inside Headwater.",
         )
+        .test("connect::rdbms::url::tests::urls_of_the_embedded_database")
         .not_yet(SERVERS),
         text(
             "username",
             "User of the database; the embedded one has none.",
-        ),
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
         text(
             "password",
             "Password of the user; the embedded one has none.",
-        ),
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
         text(
             "jdbc.driver.name",
             "Driver class; the database follows from the URL.",
-        ),
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
         pairs(
             "pool.properties",
             "Settings of the connection pool; the embedded one has none.",
         )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
-        text("jndi.resource", "Named data source of a Java server.").status(OptionStatus::Refused),
+        text("jndi.resource", "Named data source of a Java server.")
+            .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+            .status(OptionStatus::Refused),
         text(
             "datasource",
             "Data source of the server configuration; it wins over jdbc.url.",
-        ),
+        )
+        .test("connect::rdbms::tests::options_of_a_table"),
         text(
             "table.name",
             "Name of the table in the database; that of the table by default.",
-        ),
-        pairs("field.length", "Lengths of text columns, `column:length`."),
+        )
+        .test("connect::rdbms::tests::an_existing_table_is_used_as_it_is"),
+        pairs("field.length", "Lengths of text columns, `column:length`.")
+            .test("connect::rdbms::tests::options_of_a_table"),
         text(
             "table.check.query",
             "Statement that shows whether the table exists.",
         )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
         bool(
             "use.collation",
             "false",
             "Adds a collation to text columns (MySQL, SQL Server).",
         )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
         bool(
             "allow.null.values",
             "false",
             "Writes and reads null in columns that are not text.",
-        ),
+        )
+        .test("connect::rdbms::tests::null_in_conditions_is_as_in_memory"),
         OptionSpec::new(
             "isAutoCommit",
             crate::spec::OptionType::Bool,
             "No option of a store: it belongs to a data source. Each chunk is one transaction.",
         )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
     ],
     rules: &[

@@ -9,10 +9,14 @@ const GROUPING: OptionSpec = bool(
     "event.grouping.enabled",
     "false",
     "Several events in one message, with delimiters.",
-);
-const DELIMITER: OptionSpec =
-    text("delimiter", "Line between two events of a message.").default("~~~~~~~~~~");
-const NEW_LINE: OptionSpec = text("new.line.character", "What ends a line.").default("\\n");
+)
+.test("connect::mapper::text::tests::lines_of_names_and_values");
+const DELIMITER: OptionSpec = text("delimiter", "Line between two events of a message.")
+    .test("connect::mapper::text::tests::lines_templates_and_groups_are_written")
+    .default("~~~~~~~~~~");
+const NEW_LINE: OptionSpec = text("new.line.character", "What ends a line.")
+    .test("connect::mapper::text::tests::the_line_break_can_be_chosen")
+    .default("\\n");
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
     payloads: TEXT_OR_BYTES,
@@ -22,12 +26,14 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
             "regex.*",
             OptionType::Regex,
             "A pattern by its id: `regex.A` is used by `@attributes(x='A[1]')`.",
-        ),
+        )
+        .test("connect::mapper::text::tests::patterns_pick_their_groups"),
         bool(
             "fail.on.missing.attribute",
             "true",
             "Drops an event that lacks an attribute; false: the attribute is null.",
-        ),
+        )
+        .test("connect::mapper::text::tests::patterns_pick_their_groups"),
         GROUPING,
         DELIMITER,
         NEW_LINE,
@@ -56,7 +62,8 @@ pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
             "mustache.enabled",
             "false",
             "The payload is a Mustache template.",
-        ),
+        )
+        .test("connect::mapper::text::tests::lines_templates_and_groups_are_written"),
     ],
     mapping: Mapping::Template,
     example: "@sink(type='log', @map(type='text', @payload('{{symbol}} costs {{price}}')))

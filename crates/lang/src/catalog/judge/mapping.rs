@@ -272,9 +272,11 @@ fn unknown_property(source: &ConnectorSpec, property: &str, span: Span) -> Diagn
     unknown
 }
 
-/// Judges `@payload` and gives its entries; the key is empty for one without a name.
+/// Judges `@payload` and gives its entries; the key is empty for one without a name. `options` are
+/// those of the mapper.
 pub fn payload(
     mapper: &ConnectorSpec,
+    options: &[Given],
     annotation: &Annotation,
     view: &View,
 ) -> (Vec<(String, String)>, Vec<Diagnostic>) {
@@ -302,13 +304,19 @@ pub fn payload(
         ),
         _ => {}
     }
+    // Mustache has sections, and a name it does not know is empty text.
+    let is_mustache = options
+        .iter()
+        .any(|o| o.name == "mustache.enabled" && o.value.trim().eq_ignore_ascii_case("true"));
     for element in &annotation.elements {
         let value = &element.value;
         let text = value.text.trim();
-        found.extend(unknown_attributes(
-            &templates(&value.text, value.span),
-            view,
-        ));
+        if !is_mustache {
+            found.extend(unknown_attributes(
+                &templates(&value.text, value.span),
+                view,
+            ));
+        }
         if mapper.mapping == Mapping::Template && view.attributes.contains(&text) {
             found.push(
                 finding(

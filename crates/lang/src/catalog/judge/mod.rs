@@ -66,12 +66,19 @@ pub fn options(
         .filter(|o| o.required && !given.iter().any(|g| o.matches(g.name)))
         .collect();
     let mut explained = Vec::new();
+    let runs = not_runnable(spec, given, annotation).is_none();
     for (i, option) in given.iter().enumerate() {
         if let Some(again) = given[i + 1..].iter().find(|g| g.name == option.name) {
             found.push(written_twice(option, again));
         }
         match spec.option(option.name) {
-            Some(known) => one(spec, known, option, view, &mut found),
+            Some(known) => {
+                one(spec, known, option, view, &mut found);
+                // What does not run has no effects to speak of.
+                if runs {
+                    found.extend(without_effect(spec, known, option));
+                }
+            }
             None if option.name.starts_with("dep:") => {
                 if !spec.exposes_service {
                     found.push(deployment_property(spec, option));
@@ -171,12 +178,12 @@ fn one(
     } else {
         found.extend(value::judge(known, given));
     }
-    if spec.status == Status::Known {
-        return;
-    }
+}
+
+fn without_effect(spec: &ConnectorSpec, known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
     match known.status {
-        OptionStatus::Honoured => {}
-        OptionStatus::Ignored => found.push(
+        OptionStatus::Honoured => None,
+        OptionStatus::Ignored => Some(
             finding(
                 code::IGNORED,
                 Severity::Warning,
@@ -190,7 +197,7 @@ fn one(
             )
             .with_help(first_sentence(known.doc)),
         ),
-        OptionStatus::Refused => found.push(
+        OptionStatus::Refused => Some(
             finding(
                 code::REFUSED,
                 Severity::Error,

@@ -1,9 +1,11 @@
 use event::Type;
 
-use super::{Judged, Refs, View, sink, source, store};
+use super::{Given, Judged, Refs, View, options, sink, source, store};
 use crate::ast::{Annotation, Element};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, connectors};
 use crate::parse;
+use crate::span::Span;
+use crate::spec::{OptionStatus, Status};
 
 /// The findings for the annotations of one definition: code and text under the span, then help.
 fn judge(text: &str, refs: &Refs) -> Vec<String> {
@@ -114,8 +116,8 @@ fn right_annotations_are_quiet() {
         &[],
     );
     check(
-        "@store(type='rdbms', jdbc.url='jdbc:h2:./x', username='sa', password='')",
-        &[],
+        "@store(type='rdbms', jdbc.url='jdbc:h2:./x', username='sa')",
+        &["W0502 username"],
     );
 }
 
@@ -156,7 +158,7 @@ fn options_that_are_missing_or_unknown() {
     check("@sink(type='log', dep:x='t')", &["E0509 dep:x"]);
     check(
         "@store(type='rdbms', username='u')",
-        &["E0504 @store", "E0506 username"],
+        &["W0502 username", "E0504 @store", "E0506 username"],
     );
     check(
         "@store(type='rdbms', jdbc.url='jdbc:sqlite:x', isAutoCommit='true')",
@@ -175,6 +177,37 @@ fn options_that_are_missing_or_unknown() {
         &["E0504 @cache"],
     );
     check("@sink(type='log', @mapp(type='json'))", &["W0505 mapp"]);
+}
+
+/// Every option that is ignored or refused is said to be, at its place.
+#[test]
+fn options_without_effect_and_refused_ones_are_said() {
+    let running = connectors::all().filter(|c| c.status == Status::Runs);
+    let mut count = 0;
+    for spec in running {
+        for option in spec
+            .options
+            .iter()
+            .filter(|o| o.status != OptionStatus::Honoured)
+        {
+            let span = Span::new(3, 9);
+            let given = Given {
+                name: option.name,
+                name_span: span,
+                value: "1",
+                value_span: span,
+            };
+            let code = match option.status {
+                OptionStatus::Refused => "E0508",
+                _ => "W0502",
+            };
+            let found = options(spec, &[given], Span::default(), None);
+            let is_said = found.iter().any(|d| d.code == code && d.span == span);
+            assert!(is_said, "{} {}", spec.name, option.name);
+            count += 1;
+        }
+    }
+    assert!(count > 5, "there are such options");
 }
 
 #[test]
@@ -291,6 +324,10 @@ fn mappings() {
         &["E0514 '{{b}}'"],
     );
     sink("type='text', @payload('{{c}}')", &["E0510 c"]);
+    sink(
+        "type='text', mustache.enabled='true', @payload('{{#a}}{{.}}{{/a}}')",
+        &[],
+    );
     sink("type='csv', @payload(c='0')", &["E0510 c"]);
     sink("type='csv', @payload(a='x')", &["E0513 'x'"]);
 }

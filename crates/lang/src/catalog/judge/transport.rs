@@ -140,7 +140,7 @@ pub fn sink(
     let map = map.map(|(mapper, map_annotation)| {
         let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
         if let Some(a) = map_annotation.and_then(|a| a.nested("payload")) {
-            let (entries, diagnostics) = mapping::payload(mapper.spec, a, view);
+            let (entries, diagnostics) = mapping::payload(mapper.spec, &mapper.given, a, view);
             judged.diagnostics.extend(diagnostics);
             mapping.payload = entries;
         }
