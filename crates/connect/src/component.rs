@@ -374,6 +374,12 @@ pub trait Store: Send {
 
     fn abort(&mut self) -> Result<(), Error>;
 
+    /// Has the store undone by itself what was written since `begin` (its disk is full)? Then
+    /// nothing works before `abort`, and all writes must be done again.
+    fn has_lost(&self) -> bool {
+        false
+    }
+
     /// The last epoch committed by this app, with its positions.
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error>;
 

@@ -3,19 +3,31 @@
 use std::time::Duration;
 
 /// Siddhi's `BackoffRetryCounter`: 5 s at first, 5 min at most, back to 5 s after a success.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     tries: usize,
+    second: Duration,
 }
 
-const SECONDS: [u64; 8] = [5, 10, 15, 30, 60, 60, 120, 300];
+const SECONDS: [u32; 8] = [5, 10, 15, 30, 60, 60, 120, 300];
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff::with_second(Duration::from_secs(1))
+    }
+}
 
 impl Backoff {
+    /// In tests a second is as short as they like.
+    pub fn with_second(second: Duration) -> Backoff {
+        Backoff { tries: 0, second }
+    }
+
     /// The pause before the next try.
     pub fn next_pause(&mut self) -> Duration {
         let seconds = SECONDS[self.tries.min(SECONDS.len() - 1)];
         self.tries += 1;
-        Duration::from_secs(seconds)
+        self.second * seconds
     }
 
     pub fn succeeded(&mut self) {

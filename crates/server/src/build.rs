@@ -154,6 +154,7 @@ impl<'a> Builder<'a> {
                 .state
                 .as_ref()
                 .map_or_else(String::new, |s| s.store_key.clone()),
+            second: Duration::from_secs(1),
         };
         for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
             seat.open(&store_context)
@@ -661,6 +662,7 @@ impl<'a> Builder<'a> {
                     metrics,
                     has_epochs: self.state.is_some(),
                     in_transaction: false,
+                    counts_at_begin: [0; 4],
                     said: Sparse::default(),
                 };
                 stores.add(database(store), app, table, is_read, seat);
@@ -736,6 +738,7 @@ impl Stores {
                 seats: database.seats,
                 outbox,
                 context: context.clone(),
+                redo: store::Redo::default(),
             });
         }
         let operations = engines

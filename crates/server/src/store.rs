@@ -14,12 +14,12 @@ use lang::store::{Operation, OperationId, OperationKind};
 use crate::backoff::{Backoff, Sparse};
 use crate::cut::{Cut, Phase};
 use crate::health::Health;
-use crate::metrics::TableMetrics;
+use crate::metrics::{Counter, TableMetrics};
 use crate::pulse::Pulse;
 use crate::queue::Taken;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
-use crate::sink::{Outbox, Parcel, payload_text};
+use crate::sink::{Outbox, Parcel, payload_text, weight_of};
 
 /// Slice in which a store that waits looks whether the server stops.
 const STOP_LOOK: Duration = Duration::from_millis(100);
@@ -54,7 +54,26 @@ pub(crate) struct StoreSeat {
     /// Notes epochs: the server keeps state.
     pub has_epochs: bool,
     pub in_transaction: bool,
+    /// Inserted, updated, deleted and failed when the open transaction began.
+    pub counts_at_begin: [u64; 4],
     pub said: Sparse,
+}
+
+/// Why a write or commit did not happen.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The store has undone the whole transaction.
+    Lost(String),
+    /// The apps cannot go on.
+    Fatal(String),
+}
+
+impl From<Trouble> for String {
+    fn from(trouble: Trouble) -> String {
+        match trouble {
+            Trouble::Lost(message) | Trouble::Fatal(message) => message,
+        }
+    }
 }
 
 /// A write on its way to a store.
@@ -72,13 +91,15 @@ pub(crate) struct StoreContext {
     pub rejected: SharedLog,
     /// Kept beside the epoch in the store, so that another state directory is recognised.
     pub store_key: String,
+    /// How long a second of the back-off is.
+    pub second: Duration,
 }
 
 impl StoreSeat {
     /// Connects and compiles the operations; tries again while the database cannot be reached.
     pub fn open(&mut self, context: &StoreContext) -> Result<(), String> {
         let name = self.name();
-        retry(&name, &context.pulse, || self.store.connect())?;
+        retry(&name, context, || self.store.connect())?;
         for (id, operation) in &self.operations {
             self.store
                 .prepare(*id, operation)
@@ -98,46 +119,56 @@ impl StoreSeat {
             .map(|(_, operation)| operation)
     }
 
-    pub fn begin(&mut self, context: &StoreContext) -> Result<(), String> {
+    pub fn begin(&mut self, context: &StoreContext) -> Result<(), Trouble> {
         if self.in_transaction {
             return Ok(());
         }
         let name = self.name();
-        retry(&name, &context.pulse, || self.store.begin())?;
+        retry(&name, context, || self.store.begin()).map_err(Trouble::Fatal)?;
         self.in_transaction = true;
+        self.counts_at_begin = self.counts();
         Ok(())
     }
 
     /// Does a write. What the store refuses is rejected chunk by chunk, as Siddhi's own chunks
-    /// would be; an error is returned only when the server cannot go on.
+    /// would be.
     pub fn write(
         &mut self,
         id: OperationId,
         batch: &Batch,
         context: &StoreContext,
-    ) -> Result<(), String> {
+    ) -> Result<(), Trouble> {
         self.begin(context)?;
         match self.apply(id, batch) {
             Ok(()) => Ok(()),
+            Err(error) if self.store.has_lost() => Err(Trouble::Lost(chain(&error))),
             Err(error) if error.is_unavailable() => self.unreachable(id, batch, &error, context),
             Err(error) if batch.chunk_count() <= 1 => {
                 self.reject(batch, &chain(&error), context);
                 Ok(())
             }
-            Err(_) => {
-                for chunk in 0..batch.chunk_count() {
-                    let one = batch.slice_chunks(chunk..chunk + 1);
-                    match self.apply(id, &one) {
-                        Ok(()) => {}
-                        Err(error) if error.is_unavailable() => {
-                            self.unreachable(id, &one, &error, context)?;
-                        }
-                        Err(error) => self.reject(&one, &chain(&error), context),
-                    }
+            Err(_) => self.write_chunks(id, batch, context),
+        }
+    }
+
+    fn write_chunks(
+        &mut self,
+        id: OperationId,
+        batch: &Batch,
+        context: &StoreContext,
+    ) -> Result<(), Trouble> {
+        for chunk in 0..batch.chunk_count() {
+            let one = batch.slice_chunks(chunk..chunk + 1);
+            match self.apply(id, &one) {
+                Ok(()) => {}
+                Err(error) if self.store.has_lost() => return Err(Trouble::Lost(chain(&error))),
+                Err(error) if error.is_unavailable() => {
+                    self.unreachable(id, &one, &error, context)?;
                 }
-                Ok(())
+                Err(error) => self.reject(&one, &chain(&error), context),
             }
         }
+        Ok(())
     }
 
     fn unreachable(
@@ -146,21 +177,28 @@ impl StoreSeat {
         batch: &Batch,
         error: &connect::Error,
         context: &StoreContext,
-    ) -> Result<(), String> {
-        if self.on_unreachable == OnUnreachable::Retry {
-            let name = self.name();
-            tracing::error!(
-                store = name,
-                cause = chain(error),
-                "store cannot be reached"
-            );
-            return retry(&name, &context.pulse, || {
-                self.store.connect()?;
-                self.apply(id, batch)
-            });
+    ) -> Result<(), Trouble> {
+        if self.on_unreachable != OnUnreachable::Retry {
+            self.reject(batch, &chain(error), context);
+            return Ok(());
         }
-        self.reject(batch, &chain(error), context);
-        Ok(())
+        let name = self.name();
+        tracing::error!(
+            store = name,
+            cause = chain(error),
+            "store cannot be reached"
+        );
+        retry(&name, context, || {
+            self.store.connect()?;
+            self.apply(id, batch)
+        })
+        .map_err(|message| {
+            if self.store.has_lost() {
+                Trouble::Lost(message)
+            } else {
+                Trouble::Fatal(message)
+            }
+        })
     }
 
     fn apply(&mut self, id: OperationId, batch: &Batch) -> Result<(), connect::Error> {
@@ -199,7 +237,7 @@ impl StoreSeat {
     }
 
     /// Ends the transaction; without epochs the number is not noted.
-    pub fn commit(&mut self, epoch: u64, context: &StoreContext) -> Result<(), String> {
+    pub fn commit(&mut self, epoch: u64, context: &StoreContext) -> Result<(), Trouble> {
         if !self.in_transaction && !self.has_epochs {
             return Ok(());
         }
@@ -207,9 +245,42 @@ impl StoreSeat {
         let name = self.name();
         let key = context.store_key.as_bytes();
         let epoch = if self.has_epochs { epoch } else { 0 };
-        retry(&name, &context.pulse, || self.store.commit(epoch, key))?;
-        self.in_transaction = false;
-        Ok(())
+        let mut is_lost = false;
+        let committed = retry(&name, context, || {
+            let result = self.store.commit(epoch, key);
+            is_lost = result.is_err() && self.store.has_lost();
+            match result {
+                // Trying again would only be told the same.
+                Err(error) if is_lost => Err(connect::Error::failed("committing", error)),
+                result => result,
+            }
+        });
+        match committed {
+            Ok(()) => {
+                self.in_transaction = false;
+                Ok(())
+            }
+            Err(message) if is_lost => Err(Trouble::Lost(message)),
+            Err(message) => Err(Trouble::Fatal(message)),
+        }
+    }
+
+    fn counts(&self) -> [u64; 4] {
+        let m = &self.metrics;
+        [&m.inserted, &m.updated, &m.deleted, &m.failed].map(Counter::get)
+    }
+
+    /// Back to before the transaction, which the store has undone.
+    fn forget(&mut self) {
+        if !self.in_transaction {
+            return;
+        }
+        self.abort();
+        let [inserted, updated, deleted, failed] = self.counts_at_begin;
+        self.metrics.inserted.set(inserted);
+        self.metrics.updated.set(updated);
+        self.metrics.deleted.set(deleted);
+        self.metrics.failed.set(failed);
     }
 
     /// Gives up what has not been committed.
@@ -224,7 +295,7 @@ impl StoreSeat {
     /// The epoch committed under this state directory; 0 for none.
     pub fn last_epoch(&mut self, context: &StoreContext) -> Result<u64, String> {
         let name = self.name();
-        let found = retry(&name, &context.pulse, || self.store.last_epoch())?;
+        let found = retry(&name, context, || self.store.last_epoch())?;
         Ok(match found {
             Some((epoch, key)) if key == context.store_key.as_bytes() => epoch,
             _ => 0,
@@ -235,10 +306,10 @@ impl StoreSeat {
 /// Tries until it works, the server stops, or the fault is one that trying does not mend.
 pub(crate) fn retry<T>(
     name: &str,
-    pulse: &Pulse,
+    context: &StoreContext,
     mut work: impl FnMut() -> Result<T, connect::Error>,
 ) -> Result<T, String> {
-    let mut backoff = Backoff::default();
+    let mut backoff = Backoff::with_second(context.second);
     loop {
         match work() {
             Ok(done) => return Ok(done),
@@ -251,11 +322,8 @@ pub(crate) fn retry<T>(
                     again_in_seconds = pause.as_secs(),
                     "store cannot be reached"
                 );
-                let until = Instant::now() + pause;
-                while !pulse.is_stopping() && Instant::now() < until {
-                    pulse.wait_change(STOP_LOOK);
-                }
-                if pulse.is_stopping() {
+                pause_for(pause, &context.pulse);
+                if context.pulse.is_stopping() {
                     return Err(format!("{name}: {cause}"));
                 }
             }
@@ -269,6 +337,33 @@ pub(crate) struct StoreThread {
     pub seats: Vec<StoreSeat>,
     pub outbox: Arc<Outbox<StoreRows>>,
     pub context: StoreContext,
+    pub redo: Redo,
+}
+
+/// The writes of the open transaction, to do them again when the store has undone it. They are
+/// shared with nobody, so there is a bound; beyond it a restart goes on from the last snapshot.
+#[derive(Default)]
+pub(crate) struct Redo {
+    rows: Vec<StoreRows>,
+    bytes: usize,
+    is_too_long: bool,
+}
+
+/// Bytes of writes that are kept to be done again.
+const REDO_BYTES_MAX: usize = 64 << 20;
+
+impl Redo {
+    fn keep(&mut self, rows: StoreRows) {
+        if self.is_too_long {
+            return;
+        }
+        self.bytes += weight_of(&rows.batch).bytes;
+        self.rows.push(rows);
+        if self.bytes > REDO_BYTES_MAX {
+            self.rows = Vec::new();
+            self.is_too_long = true;
+        }
+    }
 }
 
 impl StoreThread {
@@ -296,8 +391,7 @@ impl StoreThread {
         loop {
             match self.outbox.take(None) {
                 Taken::Item(Parcel::Rows(rows)) => {
-                    let seat = &mut self.seats[rows.slot];
-                    seat.write(rows.operation, &rows.batch, &self.context)?;
+                    self.write(rows)?;
                     self.context.pulse.nudge();
                 }
                 Taken::Item(Parcel::Mark(cut)) => self.commit(&cut)?,
@@ -318,13 +412,62 @@ impl StoreThread {
         Ok(())
     }
 
+    fn write(&mut self, rows: StoreRows) -> Result<(), String> {
+        let seat = &mut self.seats[rows.slot];
+        let written = seat.write(rows.operation, &rows.batch, &self.context);
+        self.redo.keep(rows);
+        match written {
+            Ok(()) => Ok(()),
+            Err(Trouble::Fatal(message)) => Err(message),
+            Err(Trouble::Lost(cause)) => self.do_again(cause),
+        }
+    }
+
+    /// The store has undone the transaction: waits, and does its writes again from the first.
+    fn do_again(&mut self, mut cause: String) -> Result<(), String> {
+        let mut backoff = Backoff::with_second(self.context.second);
+        loop {
+            if self.redo.is_too_long {
+                return Err(format!(
+                    "{cause}; everything since the last checkpoint was undone and is too long to \
+                     be done again here: mend the database, then start again with the same --state"
+                ));
+            }
+            self.seats.iter_mut().for_each(StoreSeat::forget);
+            let pause = backoff.next_pause();
+            tracing::error!(
+                cause,
+                again_in_seconds = pause.as_secs(),
+                "store has undone its writes; they will be done again"
+            );
+            pause_for(pause, &self.context.pulse);
+            if self.context.pulse.is_stopping() {
+                return Err(cause);
+            }
+            match self.write_all_again() {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Fatal(message)) => return Err(message),
+                Err(Trouble::Lost(again)) => cause = again,
+            }
+        }
+    }
+
+    fn write_all_again(&mut self) -> Result<(), Trouble> {
+        for rows in &self.redo.rows {
+            // What was rejected the first time is kept already.
+            let context = StoreContext {
+                rejected: SharedLog::default(),
+                ..self.context.clone()
+            };
+            self.seats[rows.slot].write(rows.operation, &rows.batch, &context)?;
+        }
+        Ok(())
+    }
+
     fn commit(&mut self, cut: &Cut) -> Result<(), String> {
         cut.flushed();
         let result = match cut.wait_durable() {
-            Phase::Durable => self
-                .seats
-                .iter_mut()
-                .try_for_each(|seat| seat.commit(cut.epoch, &self.context)),
+            Phase::Durable => self.commit_seats(cut.epoch),
             _ => Err("its snapshot could not be written".to_owned()),
         };
         match &result {
@@ -335,6 +478,30 @@ impl StoreThread {
             }
         }
         result
+    }
+
+    fn commit_seats(&mut self, epoch: u64) -> Result<(), String> {
+        loop {
+            let committed = self
+                .seats
+                .iter_mut()
+                .try_for_each(|seat| seat.commit(epoch, &self.context));
+            match committed {
+                Ok(()) => {
+                    self.redo = Redo::default();
+                    return Ok(());
+                }
+                Err(Trouble::Fatal(message)) => return Err(message),
+                Err(Trouble::Lost(cause)) => self.do_again(cause)?,
+            }
+        }
+    }
+}
+
+fn pause_for(pause: Duration, pulse: &Pulse) {
+    let until = Instant::now() + pause;
+    while !pulse.is_stopping() && Instant::now() < until {
+        pulse.wait_change(STOP_LOOK);
     }
 }
 
@@ -347,4 +514,177 @@ pub(crate) fn parameters(columns: &[event::Column], rows: usize) -> Batch {
         Chunks::One,
         0,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Weight;
+    use connect::Error;
+    use event::{Column, Times};
+    use std::sync::Mutex;
+
+    /// A store that undoes its transaction at given calls, and refuses the row 13.
+    #[derive(Default)]
+    struct Forgetful {
+        calls: usize,
+        loses_at: Vec<usize>,
+        is_lost: bool,
+        open: Vec<i64>,
+        kept: Arc<Mutex<Vec<(u64, Vec<i64>)>>>,
+    }
+
+    impl Forgetful {
+        fn call(&mut self) -> Result<(), Error> {
+            self.calls += 1;
+            if self.loses_at.contains(&self.calls) {
+                self.is_lost = true;
+                self.open.clear();
+            }
+            if self.is_lost {
+                return Err(Error::unavailable("the disk", "it is full"));
+            }
+            Ok(())
+        }
+    }
+
+    impl Store for Forgetful {
+        fn connect(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn prepare(&mut self, _: OperationId, _: &Operation) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn insert(&mut self, batch: &Batch) -> Result<(), Error> {
+            self.call()?;
+            let rows: Vec<i64> = (0..batch.len)
+                .filter_map(|row| batch.columns[0].value(row).to_long())
+                .collect();
+            if rows.contains(&13) {
+                return Err(Error::failed("inserting", "13 is refused"));
+            }
+            self.open.extend(rows);
+            Ok(())
+        }
+
+        fn execute(&mut self, _: OperationId, _: &Batch) -> Result<Answer, Error> {
+            Ok(Answer::Written(Written::default()))
+        }
+
+        fn begin(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn commit(&mut self, epoch: u64, _: &[u8]) -> Result<(), Error> {
+            self.call()?;
+            let rows = std::mem::take(&mut self.open);
+            self.kept.lock().expect("one thread").push((epoch, rows));
+            Ok(())
+        }
+
+        fn abort(&mut self) -> Result<(), Error> {
+            self.is_lost = false;
+            self.open.clear();
+            Ok(())
+        }
+
+        fn has_lost(&self) -> bool {
+            self.is_lost
+        }
+
+        fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+            Ok(None)
+        }
+
+        fn close(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    /// Each inner list is a batch of rows that are a chunk each.
+    #[track_caller]
+    fn check(loses_at: &[usize], batches: &[&[i64]], expect: &[i64], refused: u64) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let metrics = Arc::new(TableMetrics::default());
+        let pulse = Arc::new(Pulse::default());
+        let health = Arc::new(Health::new("A".into(), Arc::clone(&pulse)));
+        let seat = StoreSeat {
+            app: "A".into(),
+            table: "T".into(),
+            store: Box::new(Forgetful {
+                loses_at: loses_at.to_vec(),
+                kept: Arc::clone(&kept),
+                ..Forgetful::default()
+            }),
+            operations: vec![(
+                0,
+                Operation {
+                    table: 0,
+                    kind: OperationKind::Insert,
+                    parameters: vec![event::Type::Long],
+                },
+            )],
+            on_unreachable: OnUnreachable::Retry,
+            metrics: Arc::clone(&metrics),
+            has_epochs: true,
+            in_transaction: false,
+            counts_at_begin: [0; 4],
+            said: Sparse::default(),
+        };
+        let outbox = Arc::new(Outbox::new(Weight {
+            rows: 1000,
+            bytes: 1 << 20,
+        }));
+        for rows in batches {
+            let column = Column::longs_from(rows.to_vec());
+            let batch = Batch::new(vec![column], rows.len(), Times::Same(0), Chunks::EachRow, 0);
+            let rows = StoreRows {
+                slot: 0,
+                operation: 0,
+                batch,
+            };
+            outbox.push_always(Parcel::Rows(rows)).expect("open");
+        }
+        let cut = Arc::new(Cut::new(7, 0, 1));
+        cut.set_phase(Phase::Durable);
+        outbox
+            .push_always(Parcel::Mark(Arc::clone(&cut)))
+            .expect("open");
+        outbox.close();
+        StoreThread {
+            seats: vec![seat],
+            outbox,
+            context: StoreContext {
+                pulse,
+                health: Arc::clone(&health),
+                rejected: SharedLog::default(),
+                store_key: "key".into(),
+                second: Duration::ZERO,
+            },
+            redo: Redo::default(),
+        }
+        .run();
+        assert_eq!(health.failure(), None);
+        assert_eq!(cut.wait_committed(), Phase::Durable);
+        assert_eq!(*kept.lock().expect("one thread"), [(7, expect.to_vec())]);
+        let counts = (metrics.inserted.get(), metrics.failed.get());
+        assert_eq!(counts, (expect.len() as u64, refused));
+    }
+
+    #[test]
+    fn what_the_store_has_undone_is_done_again() {
+        check(&[], &[&[1, 2], &[3]], &[1, 2, 3], 0);
+        check(&[1], &[&[1, 2], &[3]], &[1, 2, 3], 0);
+        check(&[2], &[&[1, 2], &[3]], &[1, 2, 3], 0);
+        // At the commit, and once more while it is done again.
+        check(&[3, 5], &[&[1, 2], &[3]], &[1, 2, 3], 0);
+    }
+
+    #[test]
+    fn a_chunk_that_is_refused_goes_alone() {
+        check(&[], &[&[1, 13, 2], &[3]], &[1, 2, 3], 1);
+        check(&[3], &[&[1, 13, 2], &[3]], &[1, 2, 3], 1);
+    }
 }

@@ -198,6 +198,11 @@ impl Database {
             .map_err(|error| self.error(sql, error))
     }
 
+    /// The writes since `begin` have been undone by SQLite itself.
+    pub fn has_lost(&self) -> bool {
+        self.is_lost || self.is_open && self.connection.is_autocommit()
+    }
+
     fn check_lost(&self) -> Result<(), Error> {
         if !self.is_lost {
             return Ok(());

@@ -723,6 +723,10 @@ impl Store for TableStore {
         self.database()?.abort()
     }
 
+    fn has_lost(&self) -> bool {
+        self.database().is_ok_and(|database| database.has_lost())
+    }
+
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         self.database()?.last_epoch(&self.app)
     }

@@ -11,7 +11,7 @@ use server::config::Config;
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
 use server::{Error, RunOptions, Server, Status, StopHandle, deployment};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::cli::RunArgs;
@@ -90,14 +90,19 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     Ok(if end.summary.rejected > 0 { 4 } else { 0 })
 }
 
-/// The first signal stops the run in order; the second ends the process at once.
+/// The first signal stops the run in order; the second ends the process at once. SIGXFSZ would kill
+/// the process at the limit of a file's size; watched, it is an error of the write.
 fn watch_signals(stop: StopHandle) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot watch for signals")?;
     let is_second = AtomicBool::new(false);
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            for _ in signals.forever() {
+            for signal in signals.forever() {
+                if signal == SIGXFSZ {
+                    continue;
+                }
                 if is_second.swap(true, Ordering::Relaxed) {
                     std::process::exit(1);
                 }

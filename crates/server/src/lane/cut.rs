@@ -104,9 +104,9 @@ impl Lane {
             return Err("its snapshot could not be written".to_owned());
         }
         for seat in &mut self.inline_stores {
-            if let Err(message) = seat.commit(cut.epoch, &self.store_context) {
+            if let Err(trouble) = seat.commit(cut.epoch, &self.store_context) {
                 cut.set_phase(Phase::GivenUp);
-                return Err(message);
+                return Err(trouble.into());
             }
         }
         cut.committed();

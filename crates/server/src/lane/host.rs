@@ -58,13 +58,26 @@ impl LaneHost<'_> {
     ) -> Result<Answer, HostError> {
         let context = self.context;
         let seat = self.store(operation)?;
-        if let Err(failure) = seat.begin(context) {
+        if let Err(trouble) = seat.begin(context) {
+            let failure = String::from(trouble);
             self.failure = Some(failure.clone());
             return Err(refused(failure));
         }
-        seat.store
-            .execute(operation, &parameters(columns, rows))
-            .map_err(|error| refused(chain(&error)))
+        let answer = seat.store.execute(operation, &parameters(columns, rows));
+        answer.map_err(|error| self.failed(operation, &error))
+    }
+
+    /// What failed for good ends the apps: an error of one event would hide that all writes since
+    /// the last checkpoint are gone.
+    fn failed(&mut self, operation: OperationId, error: &connect::Error) -> HostError {
+        let cause = chain(error);
+        if self
+            .store(operation)
+            .is_ok_and(|seat| seat.store.has_lost())
+        {
+            self.failure = Some(cause.clone());
+        }
+        refused(cause)
     }
 
     /// Keeps a call that takes files away for after the checkpoint; `None` if it is none.
@@ -150,14 +163,16 @@ impl Host for LaneHost<'_> {
                 deleted: written.deleted,
             });
         }
-        if let Err(failure) = seat.begin(context) {
+        if let Err(trouble) = seat.begin(context) {
+            let failure = String::from(trouble);
             self.failure = Some(failure.clone());
             return Err(refused(failure));
         }
-        seat.store
-            .insert(&parameters(columns, rows))
-            .map_err(|error| refused(chain(&error)))?;
-        seat.metrics.inserted.add(rows as u64);
+        let inserted = seat.store.insert(&parameters(columns, rows));
+        if let Err(error) = inserted {
+            return Err(self.failed(operation, &error));
+        }
+        self.store(operation)?.metrics.inserted.add(rows as u64);
         Ok(Written {
             inserted: rows as u64,
             ..Written::default()

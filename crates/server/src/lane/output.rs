@@ -15,10 +15,10 @@ impl Lane {
     pub(super) fn post_outputs(&mut self, app: usize, outputs: &mut Outputs) -> Result<(), String> {
         for output in outputs.items.drain(..) {
             match output {
-                Output::Sink { stream, batch } => self.to_sinks(app, stream, &batch)?,
+                Output::Sink { stream, batch } => self.hand_to_sinks(app, stream, &batch)?,
                 Output::Write {
                     operation, batch, ..
-                } => self.to_store(app, operation, batch)?,
+                } => self.hand_to_store(app, operation, batch)?,
                 Output::Log { level, text } => {
                     if level != LogLevel::Off {
                         self.lines.put(&text);
@@ -32,11 +32,11 @@ impl Lane {
         Ok(())
     }
 
-    fn to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
+    fn hand_to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
         match &self.apps[app].operations[operation] {
-            OperationSeat::Inline(seat) => {
-                self.inline_stores[*seat].write(operation, &batch, &self.store_context)
-            }
+            OperationSeat::Inline(seat) => self.inline_stores[*seat]
+                .write(operation, &batch, &self.store_context)
+                .map_err(String::from),
             OperationSeat::Thread { outbox, slot } => {
                 let weight = weight_of(&batch);
                 let rows = StoreRows {
@@ -51,7 +51,7 @@ impl Lane {
         }
     }
 
-    fn to_sinks(&mut self, app: usize, stream: StreamId, batch: &Batch) -> Result<(), String> {
+    fn hand_to_sinks(&mut self, app: usize, stream: StreamId, batch: &Batch) -> Result<(), String> {
         for sink in 0..self.apps[app].sinks[stream].len() {
             match &mut self.apps[app].sinks[stream][sink] {
                 SinkSeat::Inline {
@@ -84,7 +84,7 @@ impl Lane {
                         .map_err(|_| "a sink has stopped".to_owned())?;
                     metrics.queued.set(outbox.held().rows as u64);
                 }
-                SinkSeat::Topic { .. } => self.to_topic(app, stream, sink, batch),
+                SinkSeat::Topic { .. } => self.publish(app, stream, sink, batch),
             }
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Lane {
 
     /// Siddhi's `InMemoryBroker`: every subscriber in the order of subscription. Without one the
     /// event is dropped with a log line, of which few are written.
-    fn to_topic(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch) {
+    fn publish(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch) {
         let SinkSeat::Topic {
             outlet,
             topic,
