@@ -4,6 +4,8 @@
 //! no aggregator has moved yet, and the chunk is gone through row by row up to the failing one, as
 //! Siddhi's `QuerySelector` would have.
 
+use std::borrow::Cow;
+
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Type};
 use lang::ast::EventType;
 use lang::plan;
@@ -406,8 +408,40 @@ impl Selector {
             }
             keep.iter_mut().zip(passes).for_each(|(k, p)| *k &= p);
         }
+        if batch.chunks == Chunks::EachRow && batch.inner.is_none() && batch.resets.is_none() {
+            return Ok(self.each_row(batch, columns, groups, &keep));
+        }
         let keys = self.order_keys(batch, columns, step);
         Ok(self.reduce(batch, columns, groups, &keep, &keys))
+    }
+
+    /// Where every row is a chunk there is nothing to reduce or to sort.
+    fn each_row(
+        &self,
+        batch: &Batch,
+        columns: &[Column],
+        groups: Option<&[Group]>,
+        keep: &[bool],
+    ) -> Option<Selected> {
+        if self.offset.unwrap_or(0) > 0 {
+            return None;
+        }
+        let is_limited = self.limit == Some(0);
+        let keep: Cow<'_, [bool]> = if is_limited {
+            (0..batch.len).map(|r| keep[r] && batch.is_expired(r)).collect()
+        } else {
+            Cow::Borrowed(keep)
+        };
+        let whole = Batch {
+            columns: columns.to_vec(),
+            ..batch.clone()
+        };
+        let groups = groups.map(|groups| {
+            let kept = groups.iter().zip(keep.iter()).filter(|(_, k)| **k);
+            kept.map(|(&g, _)| g).collect()
+        });
+        let batch = whole.filter(&keep)?;
+        Some(Selected { batch, groups })
     }
 
     fn order_keys(
