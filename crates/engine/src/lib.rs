@@ -6,6 +6,47 @@
 //!
 //! Never: I/O, clocks, threads, randomness, environment. Time arrives as an argument of
 //! [`App::step`]; what lies outside (stores, file functions) is asked of a [`Host`].
+//!
+//! # An app from text to output
+//!
+//! ```
+//! use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, specs};
+//! use event::{Batch, Chunks, Value};
+//! use lang::{catalog::Catalog, check::CheckConfig};
+//!
+//! let text = "define stream Trades (symbol string, price double);
+//!     from Trades#window.timeBatch(1 sec)
+//!     select symbol, sum(price) as total group by symbol
+//!     insert into Totals;";
+//! let app = lang::parse(text).app;
+//! let checked = lang::check::check(&app, &Catalog::new(specs()), &CheckConfig::default());
+//! let plan = checked.plan.expect("the app has no errors");
+//! let (trades, totals) = (0, 1);
+//!
+//! let mut app = App::new(&plan, Setup {
+//!     observed_streams: vec![totals],
+//!     ..Setup::default()
+//! })?;
+//! let (mut host, mut out) = (NoHost, Outputs::default());
+//! app.step(0, 0, Input::Start, &mut host, &mut out);
+//!
+//! // Three messages that arrived one by one at 100 ms: three chunks in one batch.
+//! let rows: Vec<(i64, Vec<Value>)> = [("a", 1.0), ("b", 5.0), ("a", 2.0)]
+//!     .map(|(symbol, price)| (100, vec![Value::str(symbol), Value::Double(price)]))
+//!     .to_vec();
+//! let batch = Batch::from_rows(&plan.streams[trades].schema, &rows, Chunks::EachRow, 100);
+//! app.step(100, 100, Input::Batch(trades, batch), &mut host, &mut out);
+//! assert!(out.items.is_empty() && app.next_alarm() == Some(1100));
+//!
+//! // The clock reaches the end of the window: its flush is one chunk, one row per group.
+//! app.step(1100, 1100, Input::Tick, &mut host, &mut out);
+//! let Some(Output::Tap { batch, .. }) = out.items.first() else {
+//!     panic!("the window was flushed");
+//! };
+//! assert_eq!(batch.row(0), [Value::str("a"), Value::Double(3.0)]);
+//! assert_eq!((batch.len, batch.chunk_count()), (2, 1));
+//! # Ok::<(), headwater_engine::Error>(())
+//! ```
 
 pub mod aggregator;
 mod alarm;
