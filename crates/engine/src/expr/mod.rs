@@ -17,6 +17,8 @@ mod arithmetic;
 mod compare;
 mod compile;
 mod row;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use compile::{Compiler, Layout, Site, argument, attributes_of, width};
 

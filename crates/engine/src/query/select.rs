@@ -428,7 +428,9 @@ impl Selector {
         }
         let is_limited = self.limit == Some(0);
         let keep: Cow<'_, [bool]> = if is_limited {
-            (0..batch.len).map(|r| keep[r] && batch.is_expired(r)).collect()
+            (0..batch.len)
+                .map(|r| keep[r] && batch.is_expired(r))
+                .collect()
         } else {
             Cow::Borrowed(keep)
         };
