@@ -68,9 +68,11 @@ fn exists(test: &str) -> bool {
         return false;
     };
     let module = parts.next().unwrap_or_default();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(package);
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = match package {
+        "xtask" => crates.join("../xtask"),
+        _ => crates.join(package),
+    };
     let mut files = Vec::new();
     sources(&root, &mut files);
     files.iter().any(|path| {
