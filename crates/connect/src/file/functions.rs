@@ -15,6 +15,7 @@ use event::value::Shared;
 use event::{Object, Type, Value};
 use regex::Regex;
 
+use super::archive;
 use super::uri::local_path;
 
 /// Depth of directories that is walked; links to directories are not followed.
@@ -48,7 +49,20 @@ pub const FUNCTIONS: &[Function] = &[
     entry("file:rename", Effect::Moves, &[Type::Bool], rename),
     entry("file:create", Effect::Repeatable, &[], create),
     entry("file:delete", Effect::Repeatable, &[], delete),
+    entry("file:archive", Effect::Repeatable, &[], archive::archive),
+    entry(
+        "file:unarchive",
+        Effect::Repeatable,
+        &[],
+        archive::unarchive,
+    ),
     entry("file:search", Effect::None, &[Type::Object], search),
+    entry(
+        "file:searchInArchive",
+        Effect::None,
+        &[Type::Object],
+        archive::search,
+    ),
     entry("file:isExist", Effect::None, &[Type::Bool], is_exist),
     entry("file:isFile", Effect::None, &[Type::Bool], is_file),
     entry(
@@ -184,7 +198,7 @@ impl Arguments<'_> {
     }
 }
 
-fn includes(pattern: Option<&Regex>, path: &Path) -> bool {
+pub(super) fn includes(pattern: Option<&Regex>, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     pattern.is_none_or(|pattern| pattern.is_match(&name))
 }
@@ -305,6 +319,12 @@ pub fn rename_or_copy(from: &Path, to: &Path) -> io::Result<()> {
 const PART_PREFIX: &str = ".";
 const PART_SUFFIX: &str = ".part";
 
+/// Under which name a file is made before it is whole.
+pub(super) fn part_of(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{PART_PREFIX}{name}{PART_SUFFIX}"))
+}
+
 /// Is this the name of a copy that is being made?
 pub fn is_part(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -312,8 +332,7 @@ pub fn is_part(path: &Path) -> bool {
 }
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let part = to.with_file_name(format!("{PART_PREFIX}{name}{PART_SUFFIX}"));
+    let part = part_of(to);
     let copied = fs::copy(from, &part)
         .and_then(|_| fs::File::open(&part)?.sync_all())
         .and_then(|()| fs::rename(&part, to));

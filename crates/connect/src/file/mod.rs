@@ -5,6 +5,7 @@
 //! refused with the way out.
 
 mod action;
+mod archive;
 mod cron;
 pub mod effects;
 pub mod functions;
