@@ -163,7 +163,7 @@ pub const UNARCHIVE: FunctionSpec = FunctionSpec {
     ],
     ..stream(
         "unarchive",
-        "Unpacks an archive (zip, tar, gz, bz2) into a directory.",
+        "Unpacks an archive (zip, tar, tar.gz, gz) into a directory.",
     )
 };
 
