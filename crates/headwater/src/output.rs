@@ -1,13 +1,51 @@
 //! Standard output, standard error, colours and logs.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use indicatif::ProgressBar;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Color, OutputArgs};
 
+/// A terminal with a progress bar on its last line: whoever writes to it takes the bar away first.
+#[derive(Clone, Default)]
+pub struct Console(Arc<Mutex<Option<ProgressBar>>>);
+
+impl Console {
+    pub fn set_bar(&self, bar: Option<ProgressBar>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+    }
+
+    fn without_bar<T>(&self, write: impl FnOnce() -> T) -> T {
+        let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match bar.as_ref() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+/// Standard output or standard error beside a progress bar.
+pub struct BesideBar<W> {
+    console: Console,
+    out: W,
+}
+
+impl<W: Write> Write for BesideBar<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let out = &mut self.out;
+        self.console.without_bar(|| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// How this run of the binary talks.
 pub struct Output {
+    pub console: Console,
     /// Colours on standard error.
     pub colour: bool,
     pub is_quiet: bool,
@@ -33,19 +71,34 @@ impl Output {
         };
         let filter =
             EnvFilter::try_from_env("HEADWATER_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+        let console = Console::default();
+        let beside = console.clone();
+        let errors = move || BesideBar {
+            console: beside.clone(),
+            out: io::stderr(),
+        };
         // A subscriber is set once per process; tests of the binary may have set theirs.
         tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(io::stderr)
+            .with_writer(errors)
             .with_ansi(colour)
             .with_target(false)
             .without_time()
             .try_init()
             .ok();
         Output {
+            console,
             colour,
             is_quiet: args.quiet,
         }
+    }
+
+    /// Standard output for many lines.
+    pub fn lines(&self) -> impl Write + Send + use<> {
+        io::BufWriter::new(BesideBar {
+            console: self.console.clone(),
+            out: io::stdout(),
+        })
     }
 
     /// What was asked for. A reader that has gone (`| head`) is no fault.
@@ -64,7 +117,8 @@ impl Output {
     /// One line of standard error.
     pub fn say(&self, text: &str) {
         // Nobody is left to tell when standard error cannot be written.
-        writeln!(io::stderr().lock(), "{text}").ok();
+        self.console
+            .without_bar(|| writeln!(io::stderr().lock(), "{text}").ok());
     }
 
     pub fn error(&self, text: &str) {

@@ -44,6 +44,7 @@ impl<'a> Progress<'a> {
             bar.set_style(spinner());
             bar
         });
+        output.console.set_bar(bar.clone());
         Progress {
             output,
             bar,
@@ -77,6 +78,7 @@ impl<'a> Progress<'a> {
     }
 
     pub fn clear(&self) {
+        self.output.console.set_bar(None);
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -20,6 +20,7 @@ use connect::component::{Environment, Sequence, Sink};
 use connect::inlet::Inlet;
 use connect::message::Messages;
 use connect::outlet::Outlet;
+use connect::rows::Rejected;
 use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
 use lang::plan::{Plan, StreamId, StreamKind, TableId};
@@ -460,10 +461,32 @@ impl Lane {
                 "event rejected"
             );
         }
-        let rejected = placed.rejected;
+        let app = seat.app;
+        self.keep_rejected(app, stream, place, placed.rejected);
+    }
+
+    /// What a sink's mapper could not write, or a reader of a topic could not take.
+    fn reject_message(&mut self, app: usize, stream: StreamId, place: &str, rejected: Rejected) {
+        let seat = &mut self.apps[app];
+        let stream = seat.plan.streams[stream].display_name();
+        if let Some(count) = seat.said.say() {
+            tracing::warn!(
+                app = seat.name,
+                stream,
+                place,
+                cause = rejected.cause,
+                remedy = rejected.remedy,
+                count,
+                "event rejected"
+            );
+        }
+        self.keep_rejected(app, stream, place.to_owned(), rejected);
+    }
+
+    fn keep_rejected(&self, app: usize, stream: String, place: String, rejected: Rejected) {
         self.rejected.keep(Rejection {
             time: self.clock.now(),
-            app: self.apps[seat.app].name.clone(),
+            app: self.apps[app].name.clone(),
             stream,
             place,
             cause: rejected.cause,

@@ -1,6 +1,5 @@
 //! `headwater run`.
 
-use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +40,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     } else {
         LineFormat::Text
     };
-    let lines = Lines::new(Box::new(BufWriter::new(io::stdout())), format);
+    let lines = Lines::new(Box::new(output.lines()), format);
     let server = Server::start(
         plans,
         RunOptions {

@@ -60,6 +60,8 @@ impl Lane {
                     metrics,
                 } => {
                     outlet.encode(batch, &mut self.messages);
+                    let rejected = self.messages.take_rejected();
+                    metrics.failed.add(rejected.len() as u64);
                     for message in self.messages.iter() {
                         match sink.publish(&message) {
                             Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
@@ -68,6 +70,9 @@ impl Lane {
                                 tracing::error!(cause = chain(&error), "a line is lost");
                             }
                         }
+                    }
+                    for one in rejected {
+                        self.reject_message(app, stream, "sink 'log'", one);
                     }
                 }
                 SinkSeat::Thread {
@@ -103,6 +108,8 @@ impl Lane {
             return;
         };
         outlet.encode(batch, &mut self.messages);
+        let unwritten = self.messages.take_rejected();
+        metrics.failed.add(unwritten.len() as u64);
         let properties = Properties::none();
         for message in self.messages.iter() {
             let name = match topic {
@@ -127,19 +134,25 @@ impl Lane {
                 }
             }
         }
-        for subscriber in &mut self.subscribers {
-            for rejected in subscriber.inlet.take_rejected() {
-                subscriber.metrics.rejected.add(1);
-                tracing::warn!(
-                    topic = subscriber.topic,
-                    cause = rejected.cause,
-                    "event rejected"
-                );
-            }
+        for one in unwritten {
+            self.reject_message(app, stream, "sink 'inMemory'", one);
+        }
+        self.carry();
+    }
+
+    /// What the readers of topics made of the messages waits for their steps.
+    fn carry(&mut self) {
+        for reader in 0..self.subscribers.len() {
+            let subscriber = &mut self.subscribers[reader];
+            let (app, stream) = (subscriber.app, subscriber.stream);
             if let Some(batch) = subscriber.inlet.take() {
                 subscriber.metrics.events.add(batch.len as u64);
-                self.carried
-                    .push_back((subscriber.app, subscriber.stream, batch));
+                self.carried.push_back((app, stream, batch));
+            }
+            let rejected = subscriber.inlet.take_rejected();
+            subscriber.metrics.rejected.add(rejected.len() as u64);
+            for one in rejected {
+                self.reject_message(app, stream, "source 'inMemory'", one);
             }
         }
     }
