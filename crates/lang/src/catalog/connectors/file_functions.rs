@@ -3,8 +3,7 @@
 use event::Type;
 
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec, Overload, Param, Returns, Status,
-    Types,
+    ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec, Overload, Param, Returns, Types,
 };
 
 const URI: Param = Param::new(
@@ -133,7 +132,7 @@ pub const DELETE: FunctionSpec = FunctionSpec {
 };
 
 pub const ARCHIVE: FunctionSpec = FunctionSpec {
-    status: Status::Known,
+    example: "from Done#file:archive(path, 'archive', 'zip') select path insert into Out;",
     overloads: &[
         Overload::new(&[URI, DESTINATION]),
         Overload::new(&[URI, DESTINATION, ARCHIVE_TYPE]),
@@ -155,7 +154,7 @@ pub const ARCHIVE: FunctionSpec = FunctionSpec {
 };
 
 pub const UNARCHIVE: FunctionSpec = FunctionSpec {
-    status: Status::Known,
+    example: "from Done#file:unarchive(path, 'unpacked') select path insert into Out;",
     overloads: &[
         Overload::new(&[URI, DESTINATION]),
         Overload::new(&[URI, DESTINATION, EXCLUDE_ROOT]),
@@ -180,7 +179,7 @@ pub const SEARCH: FunctionSpec = FunctionSpec {
 };
 
 pub const SEARCH_IN_ARCHIVE: FunctionSpec = FunctionSpec {
-    status: Status::Known,
+    example: "from Done#file:searchInArchive(path) select path, fileNameList insert into Out;",
     overloads: &[
         Overload::new(&[URI]),
         Overload::new(&[URI, INCLUDE]),
