@@ -5,20 +5,9 @@ use event::Type;
 use super::{bool, pairs, text};
 use crate::ast::Literal;
 use crate::spec::{
-    Argument, ConnectorKind, ConnectorSpec, Fact, FunctionKind, FunctionSpec, OptionSpec,
-    OptionStatus, Overload, Param, Rule, Status, Types,
+    Argument, ConnectorKind, ConnectorSpec, FunctionKind, FunctionSpec, OptionSpec, OptionStatus,
+    Overload, Param, Rule, Status, Types,
 };
-
-const NO_LOCAL_SETTINGS: Fact = Fact::All(&[
-    Fact::Absent("datasource"),
-    Fact::Absent("jndi.resource"),
-    Fact::Any(&[
-        Fact::Given("username"),
-        Fact::Given("password"),
-        Fact::Given("jdbc.driver.name"),
-    ]),
-    Fact::Absent("jdbc.url"),
-]);
 
 /// Databases that run as servers of their own.
 const SERVERS: &[&str] = &[
@@ -108,15 +97,7 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
         .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
     ],
-    rules: &[
-        Rule::AnyOf(&["jdbc.url", "datasource", "jndi.resource"]),
-        Rule::Never {
-            when: NO_LOCAL_SETTINGS,
-            at: &["username", "jdbc.driver.name", "password"],
-            message: "store 'rdbms' has a user or driver but no option 'jdbc.url'",
-            help: "add jdbc.url, for instance 'jdbc:sqlite:data.db'",
-        },
-    ],
+    rules: &[Rule::AnyOf(&["jdbc.url", "datasource", "jndi.resource"])],
     example: "@store(type='rdbms', jdbc.url='jdbc:sqlite:trades.db')
 @PrimaryKey('symbol')
 define table Latest (symbol string, price double);

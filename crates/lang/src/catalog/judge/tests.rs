@@ -158,7 +158,7 @@ fn options_that_are_missing_or_unknown() {
     check("@sink(type='log', dep:x='t')", &["E0509 dep:x"]);
     check(
         "@store(type='rdbms', username='u')",
-        &["W0502 username", "E0504 @store", "E0506 username"],
+        &["W0502 username", "E0504 @store"],
     );
     check(
         "@store(type='rdbms', jdbc.url='jdbc:sqlite:x', isAutoCommit='true')",
