@@ -49,8 +49,8 @@ impl Run {
         }
     }
 
-    /// The exit code; `None` if it was killed because it took longer than `at_most`.
-    fn end(mut self, at_most: Duration) -> (Option<i32>, Duration) {
+    /// The exit code, after a signal if it took longer than `at_most`; `None` if it was killed.
+    fn end(mut self, at_most: Duration, signal: &str) -> (Option<i32>, Duration) {
         let id = self.child.id();
         let (sender, ended) = mpsc::sync_channel(1);
         let waiter = std::thread::spawn(move || {
@@ -62,10 +62,10 @@ impl Run {
             Ok(code) => code,
             Err(_) => {
                 Command::new("kill")
-                    .args(["-KILL", &id.to_string()])
+                    .args([signal, &id.to_string()])
                     .status()
                     .expect("kill runs");
-                None
+                ended.recv_timeout(RUN_MAX).expect("a signal ends it")
             }
         };
         waiter.join().expect("the waiter does not panic");
@@ -95,7 +95,11 @@ impl Case {
     }
 
     fn run(&self, at_most: Duration) -> (Option<i32>, Duration) {
-        Run::start(&self.args(), &self.path("log")).end(at_most)
+        self.run_until(at_most, "-KILL")
+    }
+
+    fn run_until(&self, at_most: Duration, signal: &str) -> (Option<i32>, Duration) {
+        Run::start(&self.args(), &self.path("log")).end(at_most, signal)
     }
 
     fn log(&self) -> String {
@@ -149,6 +153,7 @@ fn verdicts(log: &str) -> Vec<String> {
 /// a few at a time.
 fn at_every_point(
     points: u32,
+    signal: &str,
     make: &(dyn Fn() -> Case + Sync),
     check: &(dyn Fn(&Case, &str) + Sync),
 ) {
@@ -167,8 +172,8 @@ fn at_every_point(
                     }
                     let case = make();
                     let moment = took * point / (points + 1);
-                    let (first, _) = case.run(moment);
-                    let name = format!("killed after {moment:?} ({first:?})");
+                    let (first, _) = case.run_until(moment, signal);
+                    let name = format!("{signal} after {moment:?} ({first:?})");
                     let (code, _) = case.run(RUN_MAX);
                     assert_eq!(code, Some(0), "{name}: {}", case.log());
                     check(&case, &name);
@@ -214,7 +219,7 @@ fn copier() -> Case {
 
 #[test]
 fn every_row_is_there_once_and_every_file_is_moved() {
-    at_every_point(20, &copier, &check_copied);
+    at_every_point(20, "-KILL", &copier, &check_copied);
 }
 
 fn check_copied(case: &Case, name: &str) {
@@ -226,6 +231,11 @@ fn check_copied(case: &Case, name: &str) {
     );
     let all = 3 * LINES;
     assert_eq!(counts, [format!("{all} {all} {all} {all}")], "{name}");
+}
+
+#[test]
+fn a_run_that_is_asked_to_stop_goes_on_where_it_was() {
+    at_every_point(8, "-TERM", &copier, &check_copied);
 }
 
 #[test]
@@ -285,7 +295,7 @@ fn the_published_file_apps_end_as_if_undisturbed() {
         println!("skipped: the published apps are not here (HEADWATER_SHARED names their folder)");
         return;
     };
-    at_every_point(20, &|| published(&shared), &|case, name| {
+    at_every_point(20, "-KILL", &|| published(&shared), &|case, name| {
         assert_eq!(
             case.files("moved"),
             ["a.txt", "c.txt"],
