@@ -52,6 +52,14 @@ impl<T> Shared<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A copy of what it holds; nothing is locked afterwards.
+    pub fn copied(&self) -> T
+    where
+        T: Clone,
+    {
+        self.lock().clone()
+    }
+
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -163,12 +171,13 @@ impl Hash for Value {
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {
         match (self, other) {
-            (Object::List(a), Object::List(b)) => a.is_same(b) || *a.lock() == *b.lock(),
+            // Values may hold one another, so nothing stays locked while they are compared.
+            (Object::List(a), Object::List(b)) => a.is_same(b) || a.copied() == b.copied(),
             (Object::Map(a), Object::Map(b)) => {
-                a.is_same(b) || same_entries(&a.lock(), &b.lock(), |x, y| x == y)
+                a.is_same(b) || same_entries(&a.copied(), &b.copied(), |x, y| x == y)
             }
             (Object::Set(a), Object::Set(b)) => {
-                a.is_same(b) || same_entries(&a.lock(), &b.lock(), |x, y| x == y)
+                a.is_same(b) || same_entries(&a.copied(), &b.copied(), |x, y| x == y)
             }
             (Object::Array(a), Object::Array(b)) => Arc::ptr_eq(a, b),
             (Object::Bytes(a), Object::Bytes(b)) => Arc::ptr_eq(a, b),
@@ -185,5 +194,19 @@ fn same_entries<T>(a: &[T], b: &[T], equal: impl Fn(&T, &T) -> bool) -> bool {
 impl From<&str> for Value {
     fn from(text: &str) -> Value {
         Value::str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_hold_one_another_can_be_compared() {
+        let list = |values: &[Value]| Value::Object(Object::List(Shared::new(values.to_vec())));
+        let inner = list(&[]);
+        let middle = list(std::slice::from_ref(&inner));
+        let outer = list(std::slice::from_ref(&middle));
+        assert!(middle != outer && outer == list(&[list(&[list(&[])])]));
     }
 }

@@ -13,6 +13,7 @@ mod map;
 mod math;
 mod memo;
 mod number;
+mod object;
 mod regex;
 mod row;
 mod str;

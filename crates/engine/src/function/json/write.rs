@@ -44,16 +44,16 @@ fn write_json(out: &mut String, value: &Value, style: Style, depth: usize) -> Re
         }
         Value::Str(text) => write_text(out, text, style),
         Value::Object(Object::List(list)) => {
-            let values = list.lock().clone();
+            let values = list.copied();
             write_array(out, &values, style, depth)?;
         }
         Value::Object(Object::Set(set)) => {
-            let values = set.lock().clone();
+            let values = set.copied();
             write_array(out, &values, style, depth)?;
         }
         Value::Object(Object::Array(values)) => write_array(out, values, style, depth)?,
         Value::Object(Object::Map(map)) => {
-            let entries = map.lock().clone();
+            let entries = map.copied();
             out.push('{');
             for (i, (key, value)) in entries.iter().enumerate() {
                 if i > 0 {

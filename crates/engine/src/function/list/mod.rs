@@ -9,6 +9,7 @@ use event::value::Shared;
 use event::{Object, Value};
 use lang::catalog::functions::list::FUNCTIONS as KNOWN;
 
+use super::object::check_holds;
 use super::row::{Row, RowFunction, bool, int, row, wrong};
 
 /// Sorted by name.
@@ -108,6 +109,22 @@ fn list(args: &[Value], index: usize) -> Result<&Shared<Vec<Value>>, String> {
     }
 }
 
+/// The values of the list of an argument.
+fn values(args: &[Value], index: usize) -> Result<Vec<Value>, String> {
+    Ok(list(args, index)?.copied())
+}
+
+/// Changes the list of the first argument in place and returns it.
+fn change(
+    args: &[Value],
+    change: impl FnOnce(&mut Vec<Value>) -> Result<(), String>,
+) -> Result<Value, String> {
+    let mut changed = values(args, 0)?;
+    change(&mut changed)?;
+    *list(args, 0)?.lock() = changed;
+    Ok(args[0].clone())
+}
+
 fn made(values: Vec<Value>) -> Value {
     Value::Object(Object::List(Shared::new(values)))
 }
@@ -127,51 +144,55 @@ fn create(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 }
 
 fn add(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut list = list(args, 0)?.lock();
-    let at = if args.len() > 2 {
-        place(int(args, 2)?, list.len() + 1)?
-    } else {
-        list.len()
-    };
-    list.insert(at, args[1].clone());
-    drop(list);
-    Ok(args[0].clone())
+    check_holds(&args[0], [&args[1]])?;
+    change(args, |list| {
+        let at = if args.len() > 2 {
+            place(int(args, 2)?, list.len() + 1)?
+        } else {
+            list.len()
+        };
+        list.insert(at, args[1].clone());
+        Ok(())
+    })
 }
 
 /// `addAll(to, from [, distinct])`: distinct adds only what is missing.
 fn add_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let (to, from) = (list(args, 0)?, list(args, 1)?.lock().clone());
+    let from = values(args, 1)?;
     let is_distinct = args.len() > 2 && bool(args, 2)?;
-    let mut to = to.lock();
-    for value in from {
-        if !is_distinct || !to.contains(&value) {
-            to.push(value);
+    check_holds(&args[0], &from)?;
+    change(args, |to| {
+        for value in from {
+            if !is_distinct || !to.contains(&value) {
+                to.push(value);
+            }
         }
-    }
-    drop(to);
-    Ok(args[0].clone())
+        Ok(())
+    })
 }
 
 fn clear(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    list(args, 0)?.lock().clear();
-    Ok(args[0].clone())
+    change(args, |list| {
+        list.clear();
+        Ok(())
+    })
 }
 
 fn clone(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    Ok(made(list(args, 0)?.lock().clone()))
+    values(args, 0).map(made)
 }
 
 fn contains(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    Ok(Value::Bool(list(args, 0)?.lock().contains(&args[1])))
+    Ok(Value::Bool(values(args, 0)?.contains(&args[1])))
 }
 
 fn contains_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let (all, given) = (list(args, 0)?.lock().clone(), list(args, 1)?.lock().clone());
+    let (all, given) = (values(args, 0)?, values(args, 1)?);
     Ok(Value::Bool(given.iter().all(|v| all.contains(v))))
 }
 
 fn contains_any(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let (all, given) = (list(args, 0)?.lock().clone(), list(args, 1)?.lock().clone());
+    let (all, given) = (values(args, 0)?, values(args, 1)?);
     Ok(Value::Bool(given.iter().any(|v| all.contains(v))))
 }
 
@@ -182,12 +203,12 @@ fn get(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 }
 
 fn index_of(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let at = list(args, 0)?.lock().iter().position(|v| *v == args[1]);
+    let at = values(args, 0)?.iter().position(|v| *v == args[1]);
     Ok(Value::Int(at.map_or(-1, |i| i as i32)))
 }
 
 fn last_index_of(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let at = list(args, 0)?.lock().iter().rposition(|v| *v == args[1]);
+    let at = values(args, 0)?.iter().rposition(|v| *v == args[1]);
     Ok(Value::Int(at.map_or(-1, |i| i as i32)))
 }
 
@@ -201,40 +222,44 @@ fn is_list(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 
 /// The first equal value leaves.
 fn remove(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut list = list(args, 0)?.lock();
-    if let Some(at) = list.iter().position(|v| *v == args[1]) {
-        list.remove(at);
-    }
-    drop(list);
-    Ok(args[0].clone())
+    change(args, |list| {
+        if let Some(at) = list.iter().position(|v| *v == args[1]) {
+            list.remove(at);
+        }
+        Ok(())
+    })
 }
 
 fn remove_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let given = list(args, 1)?.lock().clone();
-    list(args, 0)?.lock().retain(|v| !given.contains(v));
-    Ok(args[0].clone())
+    let given = values(args, 1)?;
+    change(args, |list| {
+        list.retain(|v| !given.contains(v));
+        Ok(())
+    })
 }
 
 fn retain_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let given = list(args, 1)?.lock().clone();
-    list(args, 0)?.lock().retain(|v| given.contains(v));
-    Ok(args[0].clone())
+    let given = values(args, 1)?;
+    change(args, |list| {
+        list.retain(|v| given.contains(v));
+        Ok(())
+    })
 }
 
 fn remove_by_index(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut list = list(args, 0)?.lock();
-    let at = place(int(args, 1)?, list.len())?;
-    list.remove(at);
-    drop(list);
-    Ok(args[0].clone())
+    change(args, |list| {
+        list.remove(place(int(args, 1)?, list.len())?);
+        Ok(())
+    })
 }
 
 fn set_value(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut list = list(args, 0)?.lock();
-    let at = place(int(args, 1)?, list.len())?;
-    list[at] = args[2].clone();
-    drop(list);
-    Ok(args[0].clone())
+    check_holds(&args[0], [&args[2]])?;
+    change(args, |list| {
+        let at = place(int(args, 1)?, list.len())?;
+        list[at] = args[2].clone();
+        Ok(())
+    })
 }
 
 fn size(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -312,5 +337,23 @@ mod tests {
         // Reversed twice: once for each of the two rows.
         check("list:sort", &[list(&[i(3), i(1), i(2)])], "[3, 1, 2]");
         check("list:sort", &[list(&[i(3), l(1)]), s("ASC")], "!one class");
+    }
+
+    #[test]
+    fn one_list_may_be_both_arguments_but_never_hold_itself() {
+        let own = list(&[s("a"), list(&[s("b")])]);
+        check("list:containsAny", &[own.clone(), own.clone()], "true");
+        check("list:contains", &[own.clone(), own.clone()], "false");
+        check("list:retainAll", &[own.clone(), own.clone()], "[a, [b]]");
+        check(
+            "list:add",
+            &[own.clone(), own.clone()],
+            "!cannot hold itself",
+        );
+        check(
+            "list:add",
+            &[own.clone(), map(&[("k", own)])],
+            "!cannot hold itself",
+        );
     }
 }

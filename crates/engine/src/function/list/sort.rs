@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use event::Value;
 
-use super::list;
+use super::change;
 use crate::function::row::{Row, text};
 
 /// `sort(list [, order])`: `ASC`, `DESC`, or `REV`, which turns the list round without sorting it
@@ -15,23 +15,23 @@ pub fn sort(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     } else {
         "REV".into()
     };
-    let mut values = list(args, 0)?.lock();
-    match order.as_str() {
-        "REV" => values.reverse(),
-        "ASC" | "DESC" => {
-            let class = values.first().and_then(Value::ty);
-            if values.iter().any(|v| v.ty() != class || v.is_null()) {
-                return Err("only values of one class can be sorted".into());
+    change(args, |values| {
+        match order.as_str() {
+            "REV" => values.reverse(),
+            "ASC" | "DESC" => {
+                let class = values.first().and_then(Value::ty);
+                if values.iter().any(|v| v.ty() != class || v.is_null()) {
+                    return Err("only values of one class can be sorted".into());
+                }
+                values.sort_by(compare);
+                if order == "DESC" {
+                    values.reverse();
+                }
             }
-            values.sort_by(compare);
-            if order == "DESC" {
-                values.reverse();
-            }
+            other => return Err(format!("'{other}' is no order: ASC, DESC or REV")),
         }
-        other => return Err(format!("'{other}' is no order: ASC, DESC or REV")),
-    }
-    drop(values);
-    Ok(args[0].clone())
+        Ok(())
+    })
 }
 
 fn compare(a: &Value, b: &Value) -> Ordering {

@@ -11,6 +11,7 @@ use lang::catalog::functions::map::FUNCTIONS as KNOWN;
 
 use super::java_map::{self, Entries};
 use super::json::{ReadStyle, WriteStyle, parse, to_json};
+use super::object::check_holds;
 use super::row::{Row, RowFunction, row, text, wrong};
 use crate::component::{Argument, Refused};
 
@@ -119,6 +120,19 @@ fn map(args: &[Value], index: usize) -> Result<&Shared<Entries>, String> {
     }
 }
 
+/// The entries of the map of an argument.
+fn entries(args: &[Value], index: usize) -> Result<Entries, String> {
+    Ok(map(args, index)?.copied())
+}
+
+/// Changes the map of the first argument in place and returns it.
+fn change(args: &[Value], change: impl FnOnce(&mut Entries)) -> Result<Value, String> {
+    let mut changed = entries(args, 0)?;
+    change(&mut changed);
+    *map(args, 0)?.lock() = changed;
+    Ok(args[0].clone())
+}
+
 fn made(entries: Entries) -> Value {
     Value::Object(Object::Map(Shared::new(entries)))
 }
@@ -157,47 +171,45 @@ fn create_from_xml(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String>
 }
 
 fn clear(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    map(args, 0)?.lock().clear();
-    Ok(args[0].clone())
+    change(args, Entries::clear)
 }
 
 fn clone(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    Ok(made(map(args, 0)?.lock().clone()))
+    entries(args, 0).map(made)
 }
 
 /// Key → list of the values of each map, null where it is missing.
 fn combine_by_key(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     let maps = (0..args.len())
-        .map(|i| map(args, i).map(|m| m.lock().clone()))
+        .map(|i| entries(args, i))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut entries = Entries::new();
+    let mut combined = Entries::new();
     for (key, _) in maps.iter().flatten() {
-        if java_map::get(&entries, key).is_none() {
-            let all = maps
-                .iter()
-                .map(|m| java_map::get(m, key).cloned().unwrap_or_default());
-            java_map::put(&mut entries, key.clone(), list(all.collect()));
+        if java_map::get(&combined, key).is_none() {
+            let value = |m: &Entries| java_map::get(m, key).cloned().unwrap_or_default();
+            let all = maps.iter().map(value).collect();
+            java_map::put(&mut combined, key.clone(), list(all));
         }
     }
-    Ok(made(entries))
+    Ok(made(combined))
 }
 
 fn contains_key(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     Ok(Value::Bool(
-        java_map::get(&map(args, 0)?.lock(), &args[1]).is_some(),
+        java_map::get(&entries(args, 0)?, &args[1]).is_some(),
     ))
 }
 
 fn contains_value(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     Ok(Value::Bool(
-        map(args, 0)?.lock().iter().any(|(_, v)| *v == args[1]),
+        entries(args, 0)?.iter().any(|(_, v)| *v == args[1]),
     ))
 }
 
 /// The default counts only where the key is missing, not where its value is null.
 fn get(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let map = map(args, 0)?.lock();
-    let found = java_map::get(&map, &args[1]).or(args.get(2));
+    let entries = entries(args, 0)?;
+    let found = java_map::get(&entries, &args[1]).or(args.get(2));
     Ok(found.cloned().unwrap_or_default())
 }
 
@@ -230,52 +242,57 @@ fn values(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 }
 
 fn put(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    java_map::put(&mut map(args, 0)?.lock(), args[1].clone(), args[2].clone());
-    Ok(args[0].clone())
+    check_holds(&args[0], &args[1..3])?;
+    change(args, |map| {
+        java_map::put(map, args[1].clone(), args[2].clone());
+    })
 }
 
 fn put_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let (to, from) = (map(args, 0)?, map(args, 1)?.lock().clone());
-    for (key, value) in from {
-        java_map::put(&mut to.lock(), key, value);
-    }
-    Ok(args[0].clone())
+    let from = entries(args, 1)?;
+    check_holds(&args[0], from.iter().flat_map(|(k, v)| [k, v]))?;
+    change(args, |to| {
+        for (key, value) in from {
+            java_map::put(to, key, value);
+        }
+    })
 }
 
 /// A key whose value is null counts as absent, as in Java.
 fn put_if_absent(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut map = map(args, 0)?.lock();
-    if java_map::get(&map, &args[1]).is_none_or(Value::is_null) {
-        java_map::put(&mut map, args[1].clone(), args[2].clone());
-    }
-    drop(map);
-    Ok(args[0].clone())
+    check_holds(&args[0], &args[1..3])?;
+    change(args, |map| {
+        if java_map::get(map, &args[1]).is_none_or(Value::is_null) {
+            java_map::put(map, args[1].clone(), args[2].clone());
+        }
+    })
 }
 
 fn remove(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    java_map::remove(&mut map(args, 0)?.lock(), &args[1]);
-    Ok(args[0].clone())
+    change(args, |map| {
+        java_map::remove(map, &args[1]);
+    })
 }
 
 fn replace(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let mut map = map(args, 0)?.lock();
-    if java_map::get(&map, &args[1]).is_some() {
-        java_map::put(&mut map, args[1].clone(), args[2].clone());
-    }
-    drop(map);
-    Ok(args[0].clone())
+    check_holds(&args[0], [&args[2]])?;
+    change(args, |map| {
+        if java_map::get(map, &args[1]).is_some() {
+            java_map::put(map, args[1].clone(), args[2].clone());
+        }
+    })
 }
 
 fn replace_all(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let (to, from) = (map(args, 0)?, map(args, 1)?.lock().clone());
-    let mut to = to.lock();
-    for (key, value) in from {
-        if java_map::get(&to, &key).is_some() {
-            java_map::put(&mut to, key, value);
+    let from = entries(args, 1)?;
+    check_holds(&args[0], from.iter().map(|(_, v)| v))?;
+    change(args, |to| {
+        for (key, value) in from {
+            if java_map::get(to, &key).is_some() {
+                java_map::put(to, key, value);
+            }
         }
-    }
-    drop(to);
-    Ok(args[0].clone())
+    })
 }
 
 fn size(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -289,7 +306,7 @@ fn to_json_text(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 
 /// `toXML(map [, root])`.
 fn to_xml(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    let inner = xml::write(&map(args, 0)?.lock())?;
+    let inner = xml::write(&entries(args, 0)?)?;
     if args.len() < 2 {
         return Ok(Value::str(&inner));
     }
