@@ -556,6 +556,8 @@ impl<'a> Builder<'a> {
                 rejected: self.undelivered.clone(),
                 pulse: Arc::clone(&self.common.pulse),
                 health: Arc::clone(&self.health),
+                has_state: self.state.is_some(),
+                is_cut_off: false,
                 messages: Messages::default(),
             });
         }

@@ -14,7 +14,7 @@ use event::Batch;
 use lang::plan::StreamId;
 
 use crate::backoff::{Backoff, Sparse};
-use crate::cut::Cut;
+use crate::cut::{Cut, Phase};
 use crate::health::Health;
 use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
@@ -106,6 +106,11 @@ pub(crate) struct SinkThread {
     pub rejected: SharedLog,
     pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
+    /// With state, what could not be delivered is read again after the next start.
+    pub has_state: bool,
+    /// The server stops while a sink waits for its destination: nothing more is delivered, and no
+    /// cut may say that it was.
+    pub is_cut_off: bool,
     /// Reused from batch to batch.
     pub messages: Messages,
 }
@@ -131,12 +136,18 @@ impl SinkThread {
             let next_try = self.slots.iter().filter_map(|s| s.next_try).min();
             match self.outbox.take(next_try) {
                 Taken::Item(Parcel::Rows(rows)) => {
-                    self.publish(rows.slot, &rows.batch);
+                    if !self.is_cut_off {
+                        self.publish(rows.slot, &rows.batch);
+                    }
                     self.pulse.nudge();
                 }
                 Taken::Item(Parcel::Mark(cut)) => {
                     self.flush();
-                    cut.flushed();
+                    if self.is_cut_off {
+                        cut.set_phase(Phase::GivenUp);
+                    } else {
+                        cut.flushed();
+                    }
                 }
                 Taken::Late => self.retry_due(),
                 Taken::Closed => break,
@@ -197,6 +208,9 @@ impl SinkThread {
             self.give_up(slot, &rejected.cause, payload.as_bytes(), 1);
         }
         for message in messages.iter() {
+            if self.is_cut_off {
+                break;
+            }
             self.publish_one(slot, batch, &message);
         }
         self.messages = messages;
@@ -232,6 +246,7 @@ impl SinkThread {
             };
             match self.slots[slot].on_unreachable {
                 OnUnreachable::Wait if !self.pulse.is_stopping() => self.wait_for(slot),
+                OnUnreachable::Wait if self.has_state => return self.cut_off(),
                 OnUnreachable::Stream { app, fault } => {
                     let letter = Letter::Fault {
                         app,
@@ -262,6 +277,14 @@ impl SinkThread {
         }
     }
 
+    fn cut_off(&mut self) {
+        self.is_cut_off = true;
+        self.health.fail(format!(
+            "sink '{}' cannot be reached; what waits for it is read again after the next start",
+            self.name
+        ));
+    }
+
     fn give_up(&mut self, slot: usize, cause: &str, payload: &[u8], rows: u64) {
         let slot = &mut self.slots[slot];
         slot.metrics.failed.add(rows);
@@ -286,13 +309,18 @@ impl SinkThread {
             while let Err(error) = self.slots[slot].sink.flush() {
                 tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
                 self.slots[slot].is_connected = false;
-                if self.slots[slot].on_unreachable != OnUnreachable::Wait
-                    || self.pulse.is_stopping()
-                {
-                    self.slots[slot].metrics.failed.add(1);
-                    break;
+                let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
+                match (waits, self.pulse.is_stopping()) {
+                    (true, false) => self.wait_for(slot),
+                    (true, true) if self.has_state => {
+                        self.cut_off();
+                        break;
+                    }
+                    _ => {
+                        self.slots[slot].metrics.failed.add(1);
+                        break;
+                    }
                 }
-                self.wait_for(slot);
             }
         }
     }

@@ -218,6 +218,7 @@ impl SourceThread {
             sequence: 0,
             asked_for: 0,
             bytes_counted: 0,
+            bytes_between: 0,
             input: String::new(),
             rejected: Vec::new(),
             was_busy: false,
@@ -318,6 +319,8 @@ struct Link<'a> {
     /// The lane was asked to acknowledge up to here.
     asked_for: Sequence,
     bytes_counted: u64,
+    /// Line ends and empty lines since the last post: read, but part of no message.
+    bytes_between: u64,
     /// File that is being read, for the place of what is rejected.
     input: String,
     rejected: Vec<PlacedRejected>,
@@ -368,7 +371,10 @@ impl SourceLink for Link<'_> {
 
     fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room {
         self.note_input(properties);
+        let (start, mapped) = (lines.position(), self.inlet.bytes_total());
         let room = self.inlet.map_lines(lines, properties);
+        let mapped = self.inlet.bytes_total() - mapped;
+        self.bytes_between += (lines.position() - start).saturating_sub(mapped);
         self.keep_rejected();
         room
     }
@@ -381,7 +387,8 @@ impl SourceLink for Link<'_> {
     fn post(&mut self, position: &[u8]) -> Result<Sequence, connect::Error> {
         let batch = self.inlet.take();
         let bytes_total = self.inlet.bytes_total();
-        let bytes = bytes_total - self.bytes_counted;
+        let between = std::mem::take(&mut self.bytes_between);
+        let bytes = bytes_total - self.bytes_counted + between;
         self.bytes_counted = bytes_total;
         self.metrics.bytes.add(bytes);
         let rows = batch.as_ref().map_or(0, |b| b.len);
