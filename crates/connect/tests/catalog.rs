@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use headwater_connect as connect;
 use lang::catalog::connectors;
-use lang::spec::{ConnectorKind, ConnectorSpec, OptionStatus, Status};
+use lang::spec::{ConnectorKind, ConnectorSpec, Status};
 
 /// Topics inside the server are made by the server itself, `#log` is an output of the engine.
 fn is_made_elsewhere(spec: &ConnectorSpec) -> bool {
@@ -104,10 +104,6 @@ fn every_option_of_what_runs_names_a_test() {
         }
     }
     println!("{count} options of what runs");
-    let honoured = |spec: &&ConnectorSpec| {
-        spec.all_options()
-            .any(|o| o.status == OptionStatus::Honoured)
-    };
-    assert!(connectors::all().any(|s| honoured(&&s)));
+    assert!(count > 50, "there are such options");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
