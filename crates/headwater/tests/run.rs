@@ -367,6 +367,59 @@ fn what_a_query_cannot_process_is_kept() {
 }
 
 #[test]
+fn a_deployment_file_gives_refs_data_sources_and_persistence() {
+    let place = Place::new();
+    let app = place.write(
+        "app.siddhi",
+        "@app:name('Configured')
+         @source(ref='input', @map(type='csv'))
+         define stream Lines (id string, amount double);
+         @store(type='rdbms', datasource='SHOP')
+         define table T (id string, amount double);
+         from Lines select id, amount insert into T;",
+    );
+    let config = place.write(
+        "deployment.yaml",
+        "wso2.carbon: {id: si}
+siddhi:
+  refs:
+    - ref:
+        name: input
+        type: file
+        properties:
+          mode: line
+          file.uri: 'file:${env:INPUT}'
+          tailing: 'false'
+          file.read.wait.timeout: 1
+          action.after.process: keep
+state.persistence:
+  enabled: true
+  config: {location: '{dir}/kept'}
+wso2.datasources:
+  dataSources:
+    - name: SHOP
+      definition:
+        type: RDBMS
+        configuration: {jdbcUrl: 'jdbc:sqlite:{dir}/shop.db', username: x, password: y}
+",
+    );
+    let input = place.write("in.csv", "a,1.5\nb,2.5\n");
+    let output = headwater(&["run", "--until-done", "--json", "--config"])
+        .args([&config, &app])
+        .env("INPUT", &input)
+        .output()
+        .expect("the binary starts");
+    ended(&output, 0);
+    assert_eq!(summary(&output)["apps"][0]["tables"][0]["inserted"], 2);
+    assert!(place.path("kept/Configured/current").exists());
+    let said = stderr(&output);
+    assert!(
+        said.contains("wso2.carbon") && !said.contains("dataSources"),
+        "{said}"
+    );
+}
+
+#[test]
 fn check_prints_its_document() {
     let place = Place::new();
     let app = place.write("app.siddhi", "define stream S (a strin);\n");

@@ -139,7 +139,6 @@ impl SinkThread {
                     if !self.is_cut_off {
                         self.publish(rows.slot, &rows.batch);
                     }
-                    self.pulse.nudge();
                 }
                 Taken::Item(Parcel::Mark(cut)) => {
                     self.flush();

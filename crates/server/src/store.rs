@@ -392,7 +392,6 @@ impl StoreThread {
             match self.outbox.take(None) {
                 Taken::Item(Parcel::Rows(rows)) => {
                     self.write(rows)?;
-                    self.context.pulse.nudge();
                 }
                 Taken::Item(Parcel::Mark(cut)) => self.commit(&cut)?,
                 Taken::Late => {}
