@@ -1,5 +1,7 @@
 //! Definitions of streams, tables, named windows, triggers and script functions.
 
+use std::collections::HashSet;
+
 use event::Type;
 
 use crate::ast::{self, Element, EventType, StreamKind};
@@ -37,13 +39,11 @@ impl Checker<'_> {
         let mut shape = Shape::from(name);
         shape.is_partial = self.has_syntax_fault(span);
         shape.is_open = shape.is_partial;
+        let mut seen = HashSet::new();
         for attribute in attributes {
-            if shape.index_of(&attribute.name.text).is_none() {
-                shape.push(
-                    &attribute.name.text,
-                    Some(attribute.ty),
-                    attribute.name.span,
-                );
+            let name = attribute.name.text.as_str();
+            if seen.insert(name) {
+                shape.push(name, Some(attribute.ty), attribute.name.span);
             }
         }
         shape

@@ -4,6 +4,7 @@
 //! events of earlier elements, and of the other side of its `and` or `or`, by their references.
 
 use crate::ast::{self, PatternElement, PatternKind, StreamKind};
+use crate::check::names::Shape;
 use crate::check::query::{CheckedInput, Reads};
 use crate::check::report::{error, warning};
 use crate::check::runnable::Feature;
@@ -14,6 +15,9 @@ use crate::plan::{self, From};
 
 /// Elements deeper than this are refused by the parser already.
 const DEPTH_MAX: usize = 256;
+
+/// A longer pattern is refused: each filter sees all elements before it.
+const ELEMENTS_MAX: usize = 1_000;
 
 /// One stream of the chain, before its handlers are checked.
 struct Element<'q> {
@@ -33,6 +37,26 @@ impl Checker<'_> {
         self.note_feature(feature, pattern.span);
         let mut elements = Vec::new();
         collect(&pattern.root, &mut elements, 0);
+        if elements.len() > ELEMENTS_MAX {
+            self.report(
+                error(
+                    code::TOO_DEEP,
+                    Kind::Type,
+                    pattern.span,
+                    format!(
+                        "the pattern has {} elements, {ELEMENTS_MAX} is the most",
+                        elements.len()
+                    ),
+                    "too long",
+                )
+                .help("split it into several queries"),
+            );
+            let row = Input::new("", StreamKind::Plain, Shape::open(""));
+            return CheckedInput {
+                plan: None,
+                scope: Scope::many(vec![row], "the select clause"),
+            };
+        }
         let mut inputs = Vec::new();
         let mut streams = Vec::new();
         for element in &elements {

@@ -82,30 +82,16 @@ impl Checker<'_> {
         items: &mut Vec<(Expr, String)>,
         row: &mut Shape,
     ) {
+        let mut owners: HashMap<&str, &str> = HashMap::new();
+        let mut clash = None;
         for (number, input) in scope.all() {
             row.is_open |= input.shape.is_open;
             for (attribute, field) in input.shape.fields.iter().enumerate() {
-                if row.index_of(&field.name).is_some() {
-                    let first = scope
-                        .all()
-                        .map(|(_, i)| i)
-                        .find(|i| i.shape.index_of(&field.name).is_some())
-                        .map_or("", |i| i.name.as_str());
-                    let d = error(
-                        code::SELECT_ALL_CLASH,
-                        Kind::Name,
-                        selector.span,
-                        format!("'select *' would select '{}' twice", field.name),
-                        format!("both '{first}' and '{}' have it", input.name),
-                    )
-                    .help(format!(
-                        "name the attributes, as in 'select {first}.{0} as {0}, …'",
-                        field.name
-                    ));
-                    self.report(d);
-                    row.hide();
+                if let Some(first) = owners.get(field.name.as_str()) {
+                    clash.get_or_insert((*first, input.name.as_str(), field.name.as_str()));
                     continue;
                 }
+                owners.insert(&field.name, &input.name);
                 row.push(&field.name, field.ty, selector.span);
                 let Some(ty) = field.ty else { continue };
                 let index = input.is_counted.then_some(ast::Index::At(0));
@@ -124,6 +110,22 @@ impl Checker<'_> {
                 ));
             }
         }
+        let Some((first, second, name)) = clash else {
+            return;
+        };
+        self.report(
+            error(
+                code::SELECT_ALL_CLASH,
+                Kind::Name,
+                selector.span,
+                format!("'select *' would select '{name}' twice"),
+                format!("both '{first}' and '{second}' have it"),
+            )
+            .help(format!(
+                "name the attributes, as in 'select {first}.{name} as {name}, …'"
+            )),
+        );
+        row.hide();
     }
 
     fn select_items(

@@ -170,7 +170,7 @@ fn scopes() {
     );
     query(
         "from S join T on S.a == T.a select * insert into Out",
-        &["E0802 select *", "E0802 select *"],
+        &["E0802 select *"],
     );
     query(
         "from S#window.length(5) as l join R as r on l.a == r.a select l.a, x insert into Out",
