@@ -1,8 +1,8 @@
 //! Templates of `@payload` and of options that depend on the event: text with `{{attribute}}`.
 //!
 //! Values are written in Java's text forms without any escaping; white space inside the braces is
-//! part of the name; back-ticks around text without white space are removed (`connectors.md` 1.4;
-//! Siddhi's `TemplateBuilder`).
+//! part of the name; the back-ticks around a template without any white space are removed
+//! (`connectors.md` 1.4; Siddhi's `TemplateBuilder`).
 
 use event::{Batch, Schema};
 
@@ -25,10 +25,10 @@ impl Template {
     /// `component` is named in the error for an unknown attribute.
     pub fn new(text: &str, schema: &Schema, component: &str) -> Result<Template, Error> {
         let mut parts = Vec::new();
-        let mut rest = text;
+        let mut rest = unquote(text);
         while let Some((before, name, after)) = next_placeholder(rest) {
             if !before.is_empty() {
-                parts.push(Part::Text(unquote(before)));
+                parts.push(Part::Text(before.to_owned()));
             }
             let index = schema.index_of(name).ok_or_else(|| {
                 Error::refused(
@@ -44,7 +44,7 @@ impl Template {
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(unquote(rest)));
+            parts.push(Part::Text(rest.to_owned()));
         }
         let literal = parts
             .iter()
@@ -112,27 +112,12 @@ fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
-/// Removes the back-ticks around text without white space.
-fn unquote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('`') {
-        out.push_str(before);
-        match after.split_once('`') {
-            Some((quoted, behind))
-                if !quoted.is_empty() && !quoted.contains(char::is_whitespace) =>
-            {
-                out.push_str(quoted);
-                rest = behind;
-            }
-            _ => {
-                out.push('`');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+/// Without the back-ticks around it, where it has no white space.
+fn unquote(text: &str) -> &str {
+    text.strip_prefix('`')
+        .and_then(|text| text.strip_suffix('`'))
+        .filter(|inner| !inner.contains(char::is_whitespace))
+        .unwrap_or(text)
 }
 
 /// `'a', 'b'`, for messages.
@@ -172,9 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn back_ticks_protect_what_has_no_white_space() {
-        check("`{x}` and `a b` `", "{x} and `a b` `");
-        check("``", "``");
+    fn back_ticks_around_a_template_without_white_space_are_removed() {
+        check("`{{symbol}}`", "W");
+        check("`{`{{symbol}}`}`", "{`W`}");
+        check("`a`b`", "a`b");
+        check("``", "");
+        check("`a b`", "`a b`");
+        check("`{{symbol}}` ", "`W` ");
+        check("x`{{symbol}}`", "x`W`");
     }
 
     #[test]

@@ -93,7 +93,7 @@ mod tests {
     fn a_single_object_is_typed_by_its_tokens() {
         let good = [
             r#" {"event" : {"symbol":"W","price":55.6,"volume":100}} "#,
-            r#"{"EVENT":{"volume":1,"price":5,"symbol":5}, "other": [1]}"#,
+            r#"{"EVENT":{"volume":1,"price":5,"symbol":5}}"#,
             r#"{"symbol":null,"price":null,"volume":null}"#,
             r#"{"symbol":"a\"b","price":1e2,"volume":-7}"#,
         ];
@@ -112,6 +112,8 @@ mod tests {
             r#"{"symbol":"W","price":55.6,"volume":""}"#,
             r#"{"symbol":"W","price":5,"volume":9223372036854775808}"#,
             r#"{"symbol":"W","price":5,"volume":1"#,
+            r#"{"event":{"symbol":"W","price":5,"volume":1},"other":[1]}"#,
+            r#"{"event":{"symbol":"W","price":5,"volume":1},"symbol":"V"}"#,
             r#"{"event1":{"symbol":"W","price":5,"volume":1}}"#,
             "12",
             "",
@@ -158,7 +160,7 @@ mod tests {
             json(&[]),
             attributes,
             &texts,
-            "{x=[1.0, y, null]} {\"p\":25,\"q\":[1.50,\"€\"]}\n1 [25,25]\n1.5 true",
+            "{x=[1, y, null]} {\"p\":25,\"q\":[1.5,\"€\"]}\n1 [25,25]\n1.5 true",
             1,
         );
     }
@@ -236,6 +238,26 @@ mod tests {
             &texts,
             "w 55.0 100; {\"a\":1} 5.5 null; w null 1\n1.1 1000.0 7",
             2,
+        );
+    }
+
+    #[test]
+    fn values_become_text_as_the_libraries_of_java_write_them() {
+        let map = with_attributes(json(LENIENT), &["s"]);
+        let texts = [
+            r#"{"s":{"a":"<&='/>","n":1.50}}"#,
+            r#"{"s":["a/b\u007f<",1.50,{"k":null}]}"#,
+            r#"{"s":1.123456789012345678901}"#,
+            r#"{"s":1e3}"#,
+            r#"{"s":-0}"#,
+        ];
+        check(
+            map,
+            "s string",
+            &texts,
+            "{\"a\":\"\\u003c\\u0026\\u003d\\u0027/\\u003e\",\"n\":1.5}\n\
+             [\"a\\/b\\u007F<\",1.5,{\"k\":null}]\n1.123456789012345678901\n1000.0\n0",
+            0,
         );
     }
 

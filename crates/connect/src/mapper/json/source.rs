@@ -6,7 +6,7 @@ use event::{ColumnBuilder, Type, Value};
 
 use super::flat::Flat;
 use super::path::{Found, Path};
-use super::tree::{self, Elements, Node};
+use super::tree::{self, Elements, Node, Style, number_text};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
 use crate::mapper::{Field, Fields, Options, scalar};
@@ -168,10 +168,12 @@ fn push_single(
             "send an object",
         ));
     };
-    let entries = match entries.first() {
-        Some((name, Node::Map(inner))) if name.eq_ignore_ascii_case(EVENT) => inner,
-        _ => entries,
+    // What stands behind the wrapped event counts as part of it.
+    let (inner, rest) = match entries.split_first() {
+        Some(((name, Node::Map(inner)), rest)) if name.eq_ignore_ascii_case(EVENT) => (inner, rest),
+        _ => (entries, &[][..]),
     };
+    let entries: Vec<_> = inner.iter().chain(rest).collect();
     if let Some((name, _)) = entries
         .iter()
         .find(|(name, _)| fields.iter().all(|f| f.name != *name))
@@ -216,9 +218,10 @@ fn push_token(column: &mut ColumnBuilder, field: &Field, node: &Node<'_>) -> Res
             scalar::push_text(column, field.ty, text);
         }
         (Type::String, Node::Text(text)) => column.push_str(text),
+        (Type::String, Node::Number(text)) => column.push_str(text),
         (Type::String, node) => {
             let mut text = String::new();
-            node.write(&mut text);
+            node.write_as(&mut text, Style::Java);
             column.push_str(&text);
         }
         (Type::Object, node) => column.push(&object(node).ok_or_else(|| wrong(field, node))?),
@@ -361,7 +364,8 @@ fn push_custom(
             Found::One(node) => java_text(node),
             Found::Many(nodes) => {
                 let mut text = String::new();
-                Node::List(nodes.iter().map(|node| (*node).clone()).collect()).write(&mut text);
+                let list = Node::List(nodes.iter().map(|node| (*node).clone()).collect());
+                list.write_as(&mut text, Style::Smart);
                 Cow::Owned(text)
             }
             Found::Number(number) => Cow::Owned(event::text::to_text(&Value::Double(*number))),
@@ -380,16 +384,17 @@ fn push_custom(
     Ok(())
 }
 
-/// A value as Java prints it once it is parsed: reals in Java's form, lists and objects as JSON.
+/// A value as Java prints it once it is read: an object by Gson, a list by json-smart.
 fn java_text<'n>(node: &'n Node<'_>) -> Cow<'n, str> {
-    match node {
-        Node::Number(text) if Node::is_real(text) => {
-            let number = fast_float2::parse(text).unwrap_or(f64::NAN);
-            Cow::Owned(event::text::to_text(&Value::Double(number)))
-        }
-        Node::Number("-0") => Cow::Borrowed("0"),
-        node => plain_text(node),
-    }
+    let style = match node {
+        Node::Number(text) => return number_text(text),
+        Node::Map(_) => Style::Gson,
+        Node::List(_) => Style::Smart,
+        node => return plain_text(node),
+    };
+    let mut text = String::new();
+    node.write_as(&mut text, style);
+    Cow::Owned(text)
 }
 
 impl SourceMapper for Source {

@@ -50,20 +50,26 @@ impl<'a> Node<'a> {
         number.contains(['.', 'e', 'E'])
     }
 
-    /// Appends compact JSON.
+    /// Appends compact JSON, numbers as they are written.
     pub fn write(&self, out: &mut String) {
+        self.write_as(out, Style::Written);
+    }
+
+    /// Appends compact JSON in one of the styles of the libraries that Siddhi uses.
+    pub fn write_as(&self, out: &mut String, style: Style) {
         match self {
             Node::Null => out.push_str("null"),
             Node::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Node::Number(text) => out.push_str(text),
-            Node::Text(text) => write_string(out, text),
+            Node::Number(text) if style == Style::Written => out.push_str(text),
+            Node::Number(text) => out.push_str(&number_text(text)),
+            Node::Text(text) => style.write_string(out, text),
             Node::List(list) => {
                 out.push('[');
                 for (i, node) in list.iter().enumerate() {
                     if i > 0 {
                         out.push(',');
                     }
-                    node.write(out);
+                    node.write_as(out, style);
                 }
                 out.push(']');
             }
@@ -73,21 +79,21 @@ impl<'a> Node<'a> {
                     if i > 0 {
                         out.push(',');
                     }
-                    write_string(out, key);
+                    style.write_string(out, key);
                     out.push(':');
-                    node.write(out);
+                    node.write_as(out, style);
                 }
                 out.push('}');
             }
         }
     }
 
-    /// As the value of an OBJECT attribute, nested: numbers are doubles, as Gson makes them.
+    /// As the value of an OBJECT attribute: numbers are int, long or double, by their text.
     pub fn to_value(&self) -> Value {
         match self {
             Node::Null => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
-            Node::Number(text) => Value::Double(fast_float2::parse(text).unwrap_or(f64::NAN)),
+            Node::Number(text) => number_value(text),
             Node::Text(text) => Value::str(text),
             Node::List(list) => Value::Object(Object::List(Shared::new(
                 list.iter().map(Node::to_value).collect(),
@@ -104,6 +110,75 @@ impl<'a> Node<'a> {
                 Value::Object(Object::Map(Shared::new(map)))
             }
         }
+    }
+}
+
+/// How values are written as JSON text again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Style {
+    /// Numbers keep the text they had.
+    Written,
+    /// Numbers in Java's form.
+    Java,
+    /// The same, and `<`, `>`, `&`, `=` and `'` escaped, as Gson does by default.
+    Gson,
+    /// The same as `Java`, and `/` and rare blanks escaped, as json-smart does.
+    Smart,
+}
+
+impl Style {
+    fn write_string(self, out: &mut String, text: &str) {
+        use std::fmt::Write;
+
+        let escapes = |c: char| match self {
+            Style::Written | Style::Java => false,
+            Style::Gson => matches!(c, '<' | '>' | '&' | '=' | '\''),
+            Style::Smart => matches!(c, '/' | '\u{7f}'..='\u{9f}' | '\u{2000}'..='\u{20ff}'),
+        };
+        if !text.contains(escapes) {
+            return write_string(out, text);
+        }
+        let mut quoted = String::with_capacity(text.len() + 2);
+        write_string(&mut quoted, text);
+        for c in quoted.chars() {
+            match c {
+                '/' if self == Style::Smart => out.push_str("\\/"),
+                c if escapes(c) && self == Style::Smart => {
+                    write!(out, "\\u{:04X}", c as u32).expect("writing to a string cannot fail");
+                }
+                c if escapes(c) => {
+                    write!(out, "\\u{:04x}", c as u32).expect("writing to a string cannot fail");
+                }
+                c => out.push(c),
+            }
+        }
+    }
+}
+
+/// Longest real number that Java reads as a double; longer ones keep all their digits.
+const DOUBLE_LEN_MAX: usize = 18;
+
+/// A number as Java prints it once it is read.
+pub(super) fn number_text(text: &str) -> Cow<'_, str> {
+    let keeps_digits = text.len() > DOUBLE_LEN_MAX && !text.contains(['e', 'E']);
+    match text {
+        "-0" => Cow::Borrowed("0"),
+        _ if !Node::is_real(text) || keeps_digits => Cow::Borrowed(text),
+        _ => {
+            let number = fast_float2::parse(text).unwrap_or(f64::NAN);
+            Cow::Owned(event::text::to_text(&Value::Double(number)))
+        }
+    }
+}
+
+fn number_value(text: &str) -> Value {
+    let real = || Value::Double(fast_float2::parse(text).unwrap_or(f64::NAN));
+    if Node::is_real(text) {
+        return real();
+    }
+    match text.parse::<i64>() {
+        Ok(long) => i32::try_from(long).map_or(Value::Long(long), Value::Int),
+        Err(_) => real(),
     }
 }
 

@@ -100,6 +100,15 @@ mod tests {
     fn lines_of_names_and_values() {
         let one = "symbol:\"WSO2\",\nprice:55.6,\nvolume:1,000";
         check(text(&[]), STOCK, &[one], "WSO2 55.6 1000", 0);
+        // Of a name given twice the first counts; a text has its two quotes.
+        let twice = "price:1,\nprice:2,\nsymbol:\"W\",\nvolume:1";
+        check(
+            text(&[]),
+            STOCK,
+            &[twice, "symbol:W,\nprice:1,\nvolume:1"],
+            "W 1.0 1",
+            1,
+        );
         let two = format!("{one}\n~~~~~~~~~~\nvolume:7,\nother:1,\nsymbol:\"I:M\"");
         let grouped = [
             ("event.grouping.enabled", "true"),
@@ -144,7 +153,7 @@ mod tests {
                 "symbol:\"<I>\",\nprice:null,\nvolume:1"
             ]
         );
-        let payload = [("", "{{symbol}} costs {{price}} `{x}`")];
+        let payload = [("", "{{symbol}} costs {{price}} {x}")];
         let grouped = text(&[("event.grouping.enabled", "true"), ("delimiter", "#")]);
         assert_eq!(
             write(&with_payload(grouped, &payload), STOCK, &all),

@@ -1,6 +1,8 @@
 //! Mustache templates over the attributes of an event: `{{x}}` escaped for HTML, `{{{x}}}` and
 //! `{{&x}}` raw, sections `{{#x}}…{{/x}}`, inverted ones `{{^x}}…{{/x}}`, comments `{{! }}`.
 
+use std::fmt::Write;
+
 use event::{Batch, Object, Schema, Value};
 
 /// Nesting of sections.
@@ -168,7 +170,9 @@ fn escape(out: &mut String, text: &str) {
             '\'' => out.push_str("&#39;"),
             '`' => out.push_str("&#96;"),
             '=' => out.push_str("&#61;"),
-            '\n' => out.push_str("&#10;"),
+            '\0'..='\u{1f}' => {
+                write!(out, "&#{};", c as u32).expect("writing to a string cannot fail");
+            }
             _ => out.push(c),
         }
     }

@@ -194,7 +194,6 @@ fn by_lines(
     for field in fields {
         let value = entries
             .iter()
-            .rev()
             .find(|(name, _)| *name == field.name)
             .map(|(_, value)| *value);
         match value {
@@ -202,8 +201,10 @@ fn by_lines(
             Some(value) if field.ty == Type::String => {
                 // The first and the last character are taken for quotes, whatever they are.
                 let mut inner = value.chars();
-                inner.next();
-                inner.next_back();
+                if inner.next().is_none() || inner.next_back().is_none() {
+                    let cause = format!("attribute '{}': {value} has no quotes", field.name);
+                    return Err((cause, "put text in quotes"));
+                }
                 push_value(field, inner.as_str(), rows)?;
             }
             Some(value) => push_value(field, value, rows)?,

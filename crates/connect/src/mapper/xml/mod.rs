@@ -113,7 +113,7 @@ mod tests {
             ("enclosing.element", "/p/s[@k]"),
             ("enclosing.element.as.event", "true"),
         ];
-        let as_event = with_attributes(xml(&lenient), &["sym/text()", "price", "//s/@id"]);
+        let as_event = with_attributes(xml(&lenient), &["sym/text()", "count(s)", "//s/@id"]);
         check(as_event, STOCK, &[text], "null null 1", 0);
         let whole = with_attributes(xml(&[]), &["//sym[i]", "//x"]);
         check(

@@ -30,7 +30,11 @@ struct Part {
 
 impl Projector {
     /// `None` where a path is more than an attribute or a child of the element `root`.
-    pub fn new(fields: &[(Field, Path)], root: &str, allows_null: bool) -> Option<Projector> {
+    pub fn new(
+        fields: &[(Field, Option<Path>)],
+        root: &str,
+        allows_null: bool,
+    ) -> Option<Projector> {
         let mut projector = Projector {
             attributes: Vec::new(),
             children: Vec::new(),
@@ -42,7 +46,7 @@ impl Projector {
             return None;
         }
         for (field, path) in fields {
-            let (name, is_attribute) = path.plain_part(root)?;
+            let (name, is_attribute) = path.as_ref()?.plain_part(root)?;
             let part = Part {
                 name: name.to_owned(),
                 field: field.clone(),

@@ -126,7 +126,7 @@ impl SinkMapper for Sink {
         }
         out.text().push_str(&self.suffix);
         if self.is_validated
-            && let Err(cause) = Tree::new(&out.text()[start..])
+            && let Err(cause) = Tree::fragment(&out.text()[start..])
         {
             let rejected = Rejected::new(
                 &out.text()[start..],

@@ -38,7 +38,9 @@ struct Reader {
 
 enum Way {
     Default(Vec<Field>),
-    Custom(Vec<(Field, Path)>),
+    /// A path that gives no elements or attributes (`count(a)`) leaves its attribute null, as in
+    /// Siddhi's mapper.
+    Custom(Vec<(Field, Option<Path>)>),
     /// Keys are absolute paths, compared as text.
     Leaf(Vec<Field>),
 }
@@ -65,7 +67,8 @@ impl Source {
                     .list
                     .into_iter()
                     .map(|field| {
-                        let path = path(&field.from)?;
+                        let path = Path::of_expression(&field.from, &prefixes)
+                            .map_err(|cause| options.refused(cause))?;
                         Ok((field, path))
                     })
                     .collect::<Result<_, Error>>()?,
@@ -194,7 +197,7 @@ fn take(
 impl Reader {
     /// One event of a stream: a document of its own.
     fn map_event(&self, text: &str, rows: &mut Rows) {
-        match Tree::new(text) {
+        match Tree::fragment(text) {
             Ok(tree) if self.is_leaf => self.map_leaves(&tree, vec![0], rows),
             Ok(tree) => self.push_element(&tree, 0, rows),
             Err(cause) => rows.reject_row(text, cause, NO_XML),
@@ -307,10 +310,14 @@ impl Reader {
         &self,
         tree: &Tree<'_>,
         element: usize,
-        fields: &[(Field, Path)],
+        fields: &[(Field, Option<Path>)],
         rows: &mut Rows,
     ) -> Result<(), Refusal> {
         for (field, path) in fields {
+            let Some(path) = path else {
+                rows.columns()[field.column].push_null();
+                continue;
+            };
             let found = path.find(tree, Item::Element(element)).map_err(|_| {
                 (
                     Cow::from("the event is too large for a path"),

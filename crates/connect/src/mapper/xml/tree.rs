@@ -57,10 +57,20 @@ pub(super) struct Attribute<'a> {
 impl<'a> Tree<'a> {
     /// Reads a document with exactly one root element.
     pub fn new(text: &'a str) -> Result<Tree<'a>, String> {
+        Tree::read(text, false)
+    }
+
+    /// Reads an element that was cut out of a document: prefixes may have been declared around it,
+    /// and those that are not declared in it count as part of no namespace.
+    pub fn fragment(text: &'a str) -> Result<Tree<'a>, String> {
+        Tree::read(text, true)
+    }
+
+    fn read(text: &'a str, is_fragment: bool) -> Result<Tree<'a>, String> {
         let mut reader = quick_xml::Reader::from_str(text);
         let config = reader.config_mut();
         config.check_comments = true;
-        let mut builder = Builder::new(text);
+        let mut builder = Builder::new(text, is_fragment);
         loop {
             let start = reader.buffer_position() as usize;
             let event = reader.read_event().map_err(|error| {
@@ -94,14 +104,16 @@ struct Builder<'a> {
     open: Vec<usize>,
     /// Prefixes in scope, innermost last, with the depth at which they were declared.
     prefixes: Vec<(&'a str, Namespace, usize)>,
+    is_fragment: bool,
     is_done: bool,
 }
 
 type Outcome = Result<(), Cow<'static, str>>;
 
 impl<'a> Builder<'a> {
-    fn new(text: &'a str) -> Builder<'a> {
+    fn new(text: &'a str, is_fragment: bool) -> Builder<'a> {
         Builder {
+            is_fragment,
             tree: Tree {
                 text,
                 elements: Vec::new(),
@@ -176,7 +188,7 @@ impl<'a> Builder<'a> {
         let (prefix, name) = split(qualified);
         let element = Element {
             name,
-            namespace: self.resolve(prefix, true),
+            namespace: self.resolve(prefix, true)?,
             attributes,
             parent: self.open.last().copied(),
             children: Vec::new(),
@@ -230,18 +242,17 @@ impl<'a> Builder<'a> {
             let namespace = self.intern(value);
             self.prefixes.push((prefix, namespace, depth));
         }
-        Ok(list
-            .into_iter()
+        list.into_iter()
             .filter(|(name, _)| *name != "xmlns" && !name.starts_with("xmlns:"))
             .map(|(qualified, value)| {
                 let (prefix, name) = split(qualified);
-                Attribute {
+                Ok(Attribute {
                     name,
-                    namespace: self.resolve(prefix, false),
+                    namespace: self.resolve(prefix, false)?,
                     value,
-                }
+                })
             })
-            .collect())
+            .collect()
     }
 
     fn intern(&mut self, uri: &str) -> Namespace {
@@ -251,16 +262,21 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// A prefix that is not declared counts as part of no namespace.
-    fn resolve(&self, prefix: &str, is_element: bool) -> Namespace {
+    fn resolve(&self, prefix: &str, is_element: bool) -> Result<Namespace, Cow<'static, str>> {
         if prefix.is_empty() && !is_element {
-            return 0;
+            return Ok(0);
         }
-        self.prefixes
+        let declared = self
+            .prefixes
             .iter()
             .rev()
             .find(|(known, _, _)| *known == prefix)
-            .map_or(0, |(_, namespace, _)| *namespace)
+            .map(|(_, namespace, _)| *namespace);
+        match declared {
+            Some(namespace) => Ok(namespace),
+            None if prefix.is_empty() || self.is_fragment => Ok(0),
+            None => Err(format!("prefix '{prefix}' is not declared").into()),
+        }
     }
 
     fn end(&mut self, end: usize) {
@@ -411,6 +427,9 @@ mod tests {
         check("<a x=1/>", Err("byte"));
         check("<a x='1' x='2'/>", Err("byte"));
         check("<a x='1'y='2'/>", Err("blank"));
+        check("<p:a/>", Err("prefix 'p'"));
+        check("<a p:x='1'/>", Err("prefix 'p'"));
+        assert!(Tree::fragment("<p:a q:x='1'/>").is_ok());
         check("<a x='<'/>", Err("'<'"));
         check("<1/>", Err("no name"));
         check("<a>&e;</a>", Err("entity"));

@@ -473,17 +473,28 @@ fn number(text: &str) -> f64 {
 
 impl Path {
     pub fn new(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
+        match Path::of_expression(text, prefixes)? {
+            Some(path) => Ok(path),
+            None => Err(format!("'{text}' finds no elements; write a path")),
+        }
+    }
+
+    /// Reads any expression; `None` for one that gives a number, text or truth value.
+    pub fn of_expression(text: &str, prefixes: &Prefixes) -> Result<Option<Path>, String> {
         let mut reader = Reader {
             text: text.trim(),
             at: 0,
             prefixes,
         };
-        let path = reader.path(0)?;
+        let expression = reader.or(0)?;
         reader.skip_blanks();
         if reader.at < reader.text.len() {
             return Err(reader.fault("it is not understood from there"));
         }
-        Ok(path)
+        Ok(match expression {
+            Expr::Path(path) => Some(path),
+            _ => None,
+        })
     }
 }
 
