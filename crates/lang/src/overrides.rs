@@ -190,7 +190,7 @@ fn annotations_of<'a>(element: &'a mut Element, name: &str) -> Option<&'a mut Ve
     }
 }
 
-/// Annotations that stand inside others; the first part of a path that names one is never an option.
+/// Annotations that stand inside others; a part of a path that names one is never an option.
 const NESTED: &[&str] = &[
     "map",
     "attributes",

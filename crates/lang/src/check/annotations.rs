@@ -279,7 +279,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Siddhi ignores annotations it does not know; one that nearly has a known name is likely a slip.
+    /// Siddhi ignores annotations it does not know; one that nearly has a known name is likely
+    /// a slip.
     pub(super) fn unknown_annotation(&mut self, annotation: &Annotation, known: &[&str]) {
         let name = &annotation.name.text;
         if name.contains(':') || known.iter().any(|k| annotation.is(k)) {

@@ -203,7 +203,10 @@ impl Checker<'_> {
                 "'eventTimestamp' takes nothing, or the name of one input of the query",
                 "not an event of this query",
             )
-            .help("write eventTimestamp(), or eventTimestamp(e) for an event 'e' of a pattern or join"),
+            .help(
+                "write eventTimestamp(), or eventTimestamp(e) for an event 'e' of a pattern or \
+             join",
+            ),
         );
     }
 

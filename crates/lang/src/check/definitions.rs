@@ -91,11 +91,18 @@ impl Checker<'_> {
                     code::NAME_TAKEN,
                     Kind::Name,
                     name.span,
-                    format!("'{}' is already defined as {}", name.text, first.named.with_article()),
+                    format!(
+                        "'{}' is already defined as {}",
+                        name.text,
+                        first.named.with_article()
+                    ),
                     "this name is taken",
                 )
                 .related(first.span, "first defined here")
-                .help("streams, tables, windows, triggers and aggregations share one set of names: give one of them another"),
+                .help(
+                    "streams, tables, windows, triggers and aggregations share one set of \
+                 names: give one of them another",
+                ),
             );
         }
         false
@@ -118,10 +125,16 @@ impl Checker<'_> {
                     code::MARKED_DEFINITION,
                     Kind::Name,
                     def.name.span,
-                    format!("stream '{}' cannot be defined with a mark before its name", shape.name),
+                    format!(
+                        "stream '{}' cannot be defined with a mark before its name",
+                        shape.name
+                    ),
                     "made by itself, never defined",
                 )
-                .help("'#' streams come into being by an insert inside a partition, '!' streams by @OnError(action='STREAM')"),
+                .help(
+                    "'#' streams come into being by an insert inside a partition, '!' streams \
+                 by @OnError(action='STREAM')",
+                ),
             );
             return;
         }

@@ -197,7 +197,10 @@ impl Checker<'_> {
                         format!("aggregation '{name}' is read without a range of time"),
                         "'within … per …' is missing",
                     )
-                    .help("say which time and which steps, as in: within '2024-**-** **:**:**' per 'days'"),
+                    .help(
+                        "say which time and which steps, as in: within '2024-**-** **:**:**' \
+                     per 'days'",
+                    ),
                 );
                 return None;
             }

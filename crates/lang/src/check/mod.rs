@@ -1,9 +1,10 @@
 //! The checker: resolves every name and type of an app and makes the [`Plan`] the engine runs.
 //!
-//! Promises: all faults of an app in one go (the first two hundred), each at its place with its cause and remedy; a fault
-//! hides what depends on it (poisoned types, open shapes) but nothing else; an app that Siddhi 5.1
-//! creates is accepted, one that it refuses for a reason that makes sense is refused. What is known
-//! but does not run yet is a warning at its place and an entry in [`Plan::not_runnable`].
+//! Promises: all faults of an app in one go (the first two hundred), each at its place with its
+//! cause and remedy; a fault hides what depends on it (poisoned types, open shapes) but nothing
+//! else; an app that Siddhi 5.1 creates is accepted, one that it refuses for a reason that makes
+//! sense is refused. What is known but does not run yet is a warning at its place and an entry in
+//! [`Plan::not_runnable`].
 //!
 //! Never: a panic on any tree, I/O, or a plan for an app with an error.
 
@@ -154,7 +155,7 @@ impl<'a> Checker<'a> {
         self.errors >= FINDINGS_MAX
     }
 
-    /// Definitions first, whatever the order of the text: a query may read what is defined after it.
+    /// Definitions first, whatever the order of the text: queries may read what stands after them.
     fn app(&mut self, app: &ast::App) {
         self.lost_text = self.has_lost_text(app);
         self.app_annotations(&app.annotations);

@@ -95,11 +95,18 @@ impl Checker<'_> {
                         code::NOT_A_STREAM,
                         Kind::Name,
                         name.span,
-                        format!("{} '{}' cannot be partitioned", other.kind(), name.name.text),
+                        format!(
+                            "{} '{}' cannot be partitioned",
+                            other.kind(),
+                            name.name.text
+                        ),
                         "not a stream",
                     )
                     .related(entry.span, "defined here")
-                    .help("tables, windows and aggregations are the same for all keys: read them inside"),
+                    .help(
+                        "tables, windows and aggregations are the same for all keys: read them \
+                     inside",
+                    ),
                 );
                 None
             }

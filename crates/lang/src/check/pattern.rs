@@ -197,7 +197,10 @@ impl Checker<'_> {
                             "a stream of a pattern takes no window",
                             "no window can stand here",
                         )
-                        .help("say how long a match may take with 'within', at the end of the pattern"),
+                        .help(
+                            "say how long a match may take with 'within', at the end of the \
+                         pattern",
+                        ),
                     );
                 }
             }

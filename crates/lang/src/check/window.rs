@@ -101,7 +101,10 @@ impl Checker<'_> {
                 code::WRONG_ARGUMENTS,
                 Kind::Type,
                 last.span,
-                format!("window 'session' cannot wait {latency} ms for late events with a gap of {gap} ms"),
+                format!(
+                    "window 'session' cannot wait {latency} ms for late events with a gap of \
+                 {gap} ms"
+                ),
                 "longer than the gap",
             )
             .related(first.span, "the gap")
