@@ -8,6 +8,15 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
 /// The `kind` of `check --json`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {

@@ -1,5 +1,4 @@
-//! Diagnostics as text for a terminal, in the manner of rustc, and as plain fields for JSON,
-//! editors and the console.
+//! Diagnostics as text for a terminal, in the manner of rustc.
 //!
 //! Promises: marks stand under what they mean, tabs and wide characters included; control
 //! characters of the text never reach the terminal; lines of any length stay readable.
@@ -8,57 +7,9 @@
 
 use std::fmt::Write;
 
-use crate::diagnostic::{Diagnostic, Fix, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::LineIndex;
 use crate::span::Span;
-
-/// A diagnostic with its place in lines and columns: counted from 1, columns in characters, the
-/// end behind the last character.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct View<'d> {
-    pub code: &'static str,
-    /// `error` or `warning`.
-    pub severity: &'static str,
-    /// `syntax`, `name`, `type`, `option` or `unsupported`.
-    pub kind: &'static str,
-    pub message: &'d str,
-    pub line: u32,
-    pub column: u32,
-    pub end_line: u32,
-    pub end_column: u32,
-    pub label: &'d str,
-    pub help: Option<&'d str>,
-    pub fix: Option<&'d Fix>,
-}
-
-impl Severity {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        }
-    }
-}
-
-impl<'d> View<'d> {
-    pub fn new(diagnostic: &'d Diagnostic, text: &str, lines: &LineIndex) -> View<'d> {
-        let start = lines.position(text, diagnostic.span.start);
-        let end = lines.position(text, diagnostic.span.end.max(diagnostic.span.start));
-        View {
-            code: diagnostic.code,
-            severity: diagnostic.severity.name(),
-            kind: diagnostic.kind.name(),
-            message: &diagnostic.message,
-            line: start.line,
-            column: start.column,
-            end_line: end.line,
-            end_column: end.column,
-            label: &diagnostic.label,
-            help: diagnostic.help.as_deref(),
-            fix: diagnostic.fix.as_ref(),
-        }
-    }
-}
 
 /// How many columns of a line are shown; longer ones are cut around the mark.
 const LINE_COLUMNS_MAX: usize = 140;
@@ -423,17 +374,5 @@ error[E0312]: stream 'TempStream' has no attribute 'avTemp'
         let text = "a \u{1b}[31m b";
         let found = render(&[diagnostic(text, "b", "\u{7}")], "f", text, false);
         assert!(!found.contains(['\u{1b}', '\u{7}']), "{found:?}");
-    }
-
-    #[test]
-    fn a_view_counts_from_one_in_characters() {
-        let text = "ä\nöx y";
-        let lines = LineIndex::new(text);
-        let report = diagnostic(text, "x y", "");
-        let view = View::new(&report, text, &lines);
-        assert_eq!(
-            (view.line, view.column, view.end_line, view.end_column),
-            (2, 2, 2, 5)
-        );
     }
 }

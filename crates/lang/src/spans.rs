@@ -1,24 +1,12 @@
-//! All spans of a syntax tree, to compare trees without them or to move them to another text.
+//! All spans of a syntax tree, to compare trees without them.
 
 use crate::ast::*;
 use crate::span::Span;
 
 impl App {
-    /// Changes every span of the tree.
-    pub fn map_spans(&mut self, mut map: impl FnMut(Span) -> Span) {
-        self.each(&mut |span| *span = map(*span));
-    }
-
     /// Sets every span to the empty one: two trees are then equal if they mean the same.
     pub fn strip_spans(&mut self) {
-        self.map_spans(|_| Span::default());
-    }
-}
-
-impl OnDemandQuery {
-    /// Changes every span of the tree.
-    pub fn map_spans(&mut self, mut map: impl FnMut(Span) -> Span) {
-        self.each(&mut |span| *span = map(*span));
+        self.each(&mut |span| *span = Span::default());
     }
 }
 
@@ -109,8 +97,6 @@ spans! {
     OrderItem: attribute;
     OutputRate: every, span;
     SetItem: target, value;
-    OnDemandQuery: from, selector, output, span;
-    OnDemandSource: name, alias, on, within, per;
     Expr: kind, span;
     StreamRef: stream, span;
     AttributeRef: stream, inner, name, span;

@@ -106,10 +106,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, app: &LoadedApp, lines: &LineIndex) 
         .collect();
     json!({
         "code": diagnostic.code,
-        "severity": match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        },
+        "severity": diagnostic.severity.name(),
         "kind": diagnostic.kind.name(),
         "message": diagnostic.message,
         "file": app.file,

@@ -84,7 +84,7 @@ pub fn parse_on_demand(text: &str) -> (Option<OnDemandQuery>, Vec<Diagnostic>) {
 }
 
 /// Parses one query on its own, with or without a last `;`.
-pub fn parse_query(text: &str) -> (Option<Query>, Vec<Diagnostic>) {
+fn parse_query(text: &str) -> (Option<Query>, Vec<Diagnostic>) {
     Parser::new(text).alone(|p| {
         let annotations = p.annotations();
         p.query(annotations)
