@@ -146,6 +146,12 @@ impl Pulse {
             .collect()
     }
 
+    /// Is a source reading, or waiting for something to read?
+    pub fn is_any_source_running(&self) -> bool {
+        let state = self.lock();
+        state.sources.contains(&SourceState::Running)
+    }
+
     /// Have all sources read all there is?
     pub fn have_sources_settled(&self) -> bool {
         let state = self.lock();

@@ -25,6 +25,9 @@ use crate::report::{chain, panic_text};
 /// server stops, so that it can still move or delete its file.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
+/// Between two looks with `--until-done` while no source reads anything.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+
 /// How often a source that waits to try again looks whether something has happened.
 const RETRY_LOOK: Duration = Duration::from_millis(500);
 
@@ -215,6 +218,7 @@ impl SourceThread {
             server_metrics: &server_metrics,
             process,
             clock,
+            until_done,
             sequence: 0,
             asked_for: 0,
             bytes_counted: 0,
@@ -315,6 +319,7 @@ struct Link<'a> {
     server_metrics: &'a Metrics,
     process: Process,
     clock: Clock,
+    until_done: bool,
     sequence: Sequence,
     /// The lane was asked to acknowledge up to here.
     asked_for: Sequence,
@@ -439,6 +444,12 @@ impl SourceLink for Link<'_> {
         }
         self.ask_for_acknowledgement();
         self.pulse.found_nothing(self.seat, self.look_since);
+        // When all have read what there is, the second look need not be a whole pause later.
+        let pause = if self.until_done && !self.pulse.is_any_source_running() {
+            pause.min(LAST_LOOK)
+        } else {
+            pause
+        };
         let signal = self.mailbox.idle(self.sequence, pause);
         self.look_since = self.pulse.count();
         if matches!(signal, Signal::Acked(_)) {
