@@ -66,19 +66,42 @@ pub fn resolve_overload(
     })
 }
 
-/// `(<STRING> input.string, <INT> index)` for each overload, joined by `, `.
+/// The argument lists, as `(string input.string, int index)`. Those that differ in types alone are
+/// one list.
 pub fn signatures(spec: &FunctionSpec) -> String {
-    let lists: Vec<String> = spec.overloads.iter().map(signature).collect();
-    lists.join(", ")
+    let mut lists: Vec<(Vec<Param>, bool)> = Vec::new();
+    for overload in spec.overloads {
+        let repeats = overload.repeats > 0;
+        let same_names = |(params, r): &&mut (Vec<Param>, bool)| {
+            *r == repeats
+                && params.len() == overload.params.len()
+                && params
+                    .iter()
+                    .zip(overload.params)
+                    .all(|(a, b)| a.name == b.name)
+        };
+        match lists.iter_mut().find(same_names) {
+            Some((params, _)) => {
+                for (all, more) in params.iter_mut().zip(overload.params) {
+                    all.types = Types(all.types.0 | more.types.0);
+                }
+            }
+            None => lists.push((overload.params.to_vec(), repeats)),
+        }
+    }
+    let texts: Vec<String> = lists
+        .iter()
+        .map(|(p, repeats)| signature(p, *repeats))
+        .collect();
+    texts.join(", ")
 }
 
-fn signature(overload: &Overload) -> String {
-    let mut parts: Vec<String> = overload
-        .params
+fn signature(params: &[Param], repeats: bool) -> String {
+    let mut parts: Vec<String> = params
         .iter()
         .map(|p| format!("{} {}", type_names(p.types), p.name))
         .collect();
-    if overload.repeats > 0 {
+    if repeats {
         parts.push("…".to_owned());
     }
     format!("({})", parts.join(", "))

@@ -275,9 +275,15 @@ impl Parser<'_> {
                     self.bump();
                     handlers.push(self.filter()?);
                 }
-                TokenKind::Sign(Sign::Hash) if self.is_window(1) => {
+                TokenKind::Sign(Sign::Hash)
+                    if self.is_window(1)
+                        || (self.is_misspelt(1, Keyword::Window)
+                            && self.peek_at(2).is(Sign::Dot)) =>
+                {
                     let start = self.bump().span;
-                    self.bump();
+                    if !self.eat_misspelt(Keyword::Window) {
+                        self.bump();
+                    }
                     self.bump();
                     let call = self.call("the name of a window, such as length(5)")?;
                     let span = self.since(start);

@@ -178,7 +178,7 @@ impl Parser<'_> {
                 continue;
             }
             // Where the element ends the list ends as well: what was read of it counts.
-            let boundary = self.at_boundary();
+            let boundary = self.at_boundary() || self.is_keyword(Keyword::As);
             let reported = self.not_closed(list, open);
             return if boundary && !items.is_empty() {
                 Ok(items)
@@ -195,6 +195,8 @@ impl Parser<'_> {
         }
         match self.peek() {
             TokenKind::Name | TokenKind::QuotedName => true,
+            // Behind `as` goes on what the list stands in.
+            TokenKind::Keyword(Keyword::As) => false,
             TokenKind::Keyword(_) => !self.starts_clause(0) && !self.starts_element(0),
             TokenKind::Int | TokenKind::Long | TokenKind::Float | TokenKind::Double => true,
             TokenKind::String(quotes) => quotes > 0,
