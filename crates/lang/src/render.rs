@@ -5,8 +5,6 @@
 //!
 //! Never: decides whether there is a terminal or where the text goes.
 
-use std::fmt::Write;
-
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::LineIndex;
 use crate::span::Span;
@@ -134,57 +132,55 @@ impl Renderer<'_> {
         marks
     }
 
-    /// The columns of a line to show: all, or a window around its first mark.
-    fn window(&self, line: u32, marks: &[Mark]) -> (usize, usize) {
-        let span = self.lines.line_span(self.text, line);
+    /// The part of a line to show: all, or a stretch around its first mark. A line of any length
+    /// costs no more than what is shown of it.
+    fn shown(&self, line: u32, marks: &[Mark]) -> Span {
+        let whole = self.lines.line_span(self.text, line);
+        let is_short = (whole.end - whole.start) as usize <= 4 * LINE_COLUMNS_MAX;
+        if is_short && columns(whole.text(self.text)) <= LINE_COLUMNS_MAX {
+            return whole;
+        }
         let first = marks
             .iter()
             .filter(|m| m.line == line)
             .map(|m| m.span.start)
             .min();
-        let first = first.unwrap_or(span.start);
-        let before = columns(Span::new(span.start, first).text(self.text));
-        // Only as much of a huge line is measured as can be shown.
-        let rest: String = Span::new(first, span.end)
-            .text(self.text)
-            .chars()
-            .take(LINE_COLUMNS_MAX + 1)
-            .collect();
-        let total = before + columns(&rest);
-        if total <= LINE_COLUMNS_MAX {
-            return (0, total);
-        }
-        let start = before.saturating_sub(LINE_COLUMNS_MAX / 3);
-        (start, start + LINE_COLUMNS_MAX)
+        let first = first.unwrap_or(whole.start);
+        let before = Span::new(whole.start, first).text(self.text);
+        let start = before
+            .char_indices()
+            .rev()
+            .take(LINE_COLUMNS_MAX / 3)
+            .last()
+            .map_or(first, |(at, _)| whole.start + at as u32);
+        let mut room = LINE_COLUMNS_MAX;
+        let rest = Span::new(start, whole.end).text(self.text);
+        let len = rest
+            .char_indices()
+            .find(|(_, c)| {
+                let fits = width(*c) <= room;
+                room = room.saturating_sub(width(*c));
+                !fits
+            })
+            .map_or(rest.len(), |(at, _)| at);
+        Span::new(start, start + len as u32)
     }
 
     fn source_line(&self, out: &mut String, line: u32, gutter: usize, marks: &[Mark]) {
-        let (start, end) = self.window(line, marks);
-        let text = self.lines.line_span(self.text, line).text(self.text);
+        let whole = self.lines.line_span(self.text, line);
+        let part = self.shown(line, marks);
         let mut shown = String::new();
-        let mut column = 0;
-        let mut cut = false;
-        for c in text.chars() {
-            let width = width(c);
-            if column + width > end {
-                cut = true;
-                break;
-            }
-            if column >= start {
-                match c {
-                    '\t' => shown.extend(std::iter::repeat_n(' ', TAB_COLUMNS)),
-                    c if is_hidden(c) => shown.push('\u{fffd}'),
-                    c => shown.push(c),
-                }
-            } else if column + width > start {
-                shown.extend(std::iter::repeat_n(' ', column + width - start));
-            }
-            column += width;
+        if part.start > whole.start {
+            shown.push('…');
         }
-        if start > 0 {
-            shown.insert(0, '…');
+        for c in part.text(self.text).chars() {
+            match c {
+                '\t' => shown.extend(std::iter::repeat_n(' ', TAB_COLUMNS)),
+                c if is_hidden(c) => shown.push('\u{fffd}'),
+                c => shown.push(c),
+            }
         }
-        if cut {
+        if part.end < whole.end {
             shown.push('…');
         }
         let number = self.paint(BLUE, &format!("{line:gutter$} |"));
@@ -193,24 +189,21 @@ impl Renderer<'_> {
     }
 
     fn mark(&self, out: &mut String, mark: &Mark, gutter: usize, colour: &str, marks: &[Mark]) {
-        let (start, end) = self.window(mark.line, marks);
-        let line = self.lines.line_span(self.text, mark.line);
-        let before = columns(Span::new(line.start, mark.span.start).text(self.text));
-        let shift = usize::from(start > 0);
-        let indent = before.saturating_sub(start) + shift;
-        let room = end.saturating_sub(before).max(1);
-        let marked: String = mark.span.text(self.text).chars().take(room).collect();
-        let len = columns(&marked).clamp(1, room);
+        let whole = self.lines.line_span(self.text, mark.line);
+        let part = self.shown(mark.line, marks);
+        // A mark behind the part that is shown stands at its end.
+        let start = mark.span.start.min(part.end);
+        let end = mark.span.end.clamp(start, part.end.max(start));
+        let shift = usize::from(part.start > whole.start);
+        let indent = shift + columns(Span::new(part.start, start).text(self.text));
+        let len = columns(Span::new(start, end).text(self.text)).max(1);
         let sign = if mark.primary { "^" } else { "-" };
         let colour = if mark.primary { colour } else { BLUE };
         let label = printable(mark.label);
         let marks = format!("{} {label}", sign.repeat(len));
         let marks = self.paint(colour, marks.trim_end());
         let bar = self.paint(BLUE, &format!("{:gutter$} |", ""));
-        // Writing to a String cannot fail.
-        if writeln!(out, "{bar} {:indent$}{marks}", "").is_err() {
-            out.push('\n');
-        }
+        self.put(out, &format!("{bar} {:indent$}{marks}\n", ""));
     }
 }
 
