@@ -517,9 +517,9 @@ impl Selector {
         keep: &[bool],
         rows: &mut Vec<u32>,
     ) {
-        let passed = range.filter(|&r| keep[r]).map(|r| r as u32);
+        let mut passed = range.filter(|&r| keep[r]).map(|r| r as u32);
         match groups {
-            None if self.has_aggregator => rows.extend(passed.last()),
+            None if self.has_aggregator => rows.extend(passed.next_back()),
             None => rows.extend(passed),
             Some(groups) => {
                 self.seen.begin(self.groups.width());

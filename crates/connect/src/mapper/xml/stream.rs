@@ -703,9 +703,9 @@ fn value_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     while let Some(word) = bytes.get(at..at + 8) {
         let word = u64::from_le_bytes(word.try_into().expect("the slice has eight bytes"));
         let stops = zeros(word ^ quotes)
-            | zeros(word ^ (ONES * b'<' as u64))
-            | zeros(word ^ (ONES * b'&' as u64))
-            | (word.wrapping_sub(ONES * b' ' as u64) & !word & TOPS);
+            | zeros(word ^ (ONES * u64::from(b'<')))
+            | zeros(word ^ (ONES * u64::from(b'&')))
+            | (word.wrapping_sub(ONES * u64::from(b' ')) & !word & TOPS);
         if stops != 0 {
             at += stops.trailing_zeros() as usize / 8;
             return (bytes[at] == quote).then_some(at);
