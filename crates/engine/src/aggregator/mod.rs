@@ -3,7 +3,7 @@
 //! A CURRENT row adds, an EXPIRED row removes, and each row gets the value of its group behind it.
 //! The order of float operations is the order of the rows, as in Siddhi. An aggregator whose values
 //! are numbers is a [`running::Running`] value: what one group holds, and how a number enters and
-//! leaves it.
+//! leaves it. Those that hold texts, lists or maps are [`folded::Folded`] values.
 //!
 //! A new aggregator is one file here and one line in [`AGGREGATORS`].
 
@@ -11,11 +11,17 @@ mod average;
 mod count;
 mod distinct_count;
 mod extreme;
+mod folded;
 mod forever;
+mod json_group;
+mod list_collect;
 mod logical;
+mod map_collect;
+mod math_percentile;
 mod running;
 mod standard_deviation;
 mod states;
+mod str_group_concat;
 mod sum;
 #[cfg(test)]
 mod testing;
@@ -29,12 +35,20 @@ pub const AGGREGATORS: &[&dyn Aggregator] = &[
     &average::Average,
     &count::Count,
     &distinct_count::DistinctCount,
+    &json_group::GROUP,
+    &json_group::GROUP_AS_OBJECT,
+    &list_collect::COLLECT,
+    &list_collect::MERGE,
+    &map_collect::COLLECT,
+    &map_collect::MERGE,
+    &math_percentile::Percentile,
     &extreme::MAX,
     &forever::MAX_FOREVER,
     &extreme::MIN,
     &forever::MIN_FOREVER,
     &logical::OR,
     &standard_deviation::StandardDeviation,
+    &str_group_concat::GroupConcat,
     &sum::Sum,
     &union_set::UnionSet,
 ];

@@ -28,7 +28,12 @@ fn parse(ty: Type, input: &str) -> Vec<Row> {
             continue;
         }
         let (word, expired) = word.strip_prefix('-').map_or((word, false), |w| (w, true));
-        let (group, word) = word.split_once(':').unwrap_or(("", word));
+        let is_group = word.as_bytes().get(1) == Some(&b':');
+        let (group, word) = if is_group {
+            (&word[..1], &word[2..])
+        } else {
+            ("", word)
+        };
         rows.push(Row {
             group: group
                 .bytes()
@@ -63,16 +68,22 @@ fn parse_value(ty: Type, word: &str) -> Value {
     parsed.unwrap_or_else(|| Value::str(word))
 }
 
-fn bind(name: &str, ty: Type, removes: bool) -> Box<dyn Aggregate> {
-    let found = AGGREGATORS.iter().find(|a| a.spec().name == name);
+fn bind(name: &str, ty: Type, removes: bool, more: &[Value]) -> Box<dyn Aggregate> {
+    let found = AGGREGATORS.iter().find(|a| a.spec().full_name() == name);
     let argument = Argument {
         ty,
         constant: None,
         attribute: Some(0),
     };
+    let constants = more.iter().map(|value| Argument {
+        ty: value.ty().unwrap_or(Type::String),
+        constant: Some(value.clone()),
+        attribute: None,
+    });
+    let arguments: Vec<Argument> = std::iter::once(argument).chain(constants).collect();
     let bound = found
         .expect("the aggregator is in the slice")
-        .bind(&[argument], removes);
+        .bind(&arguments, removes);
     bound.unwrap_or_else(|refused| panic!("{refused}"))
 }
 
@@ -82,12 +93,23 @@ struct Outcome {
     is_empty: bool,
 }
 
-fn run(name: &str, ty: Type, removes: bool, input: &str, rows_each: usize, saves: bool) -> Outcome {
+fn run(
+    name: &str,
+    ty: Type,
+    removes: bool,
+    more: &[Value],
+    input: &str,
+    rows_each: usize,
+    saves: bool,
+) -> Outcome {
     let rows = parse(ty, input);
-    let mut operator = bind(name, ty, removes);
+    let mut operator = bind(name, ty, removes, more);
     let mut builder = ColumnBuilder::new(ty);
     rows.iter().for_each(|r| builder.push(&r.value));
-    let args = [builder.finish()];
+    let constants = more
+        .iter()
+        .map(|value| Column::constant(value.ty().unwrap_or(Type::String), value, rows.len()));
+    let args: Vec<Column> = std::iter::once(builder.finish()).chain(constants).collect();
     let groups: Vec<Group> = rows.iter().map(|r| r.group).collect();
     let marks: Vec<bool> = rows.iter().map(|r| r.expired).collect();
     let (times, environment) = (Times::Same(0), Environment::default());
@@ -125,7 +147,7 @@ fn run(name: &str, ty: Type, removes: bool, input: &str, rows_each: usize, saves
         at = end;
         if saves {
             let before = operator;
-            operator = bind(name, ty, removes);
+            operator = bind(name, ty, removes, more);
             for &group in &groups {
                 let mut writer = Writer::default();
                 before.save(group, &mut writer);
@@ -158,9 +180,17 @@ fn shown(value: &Value) -> String {
     text
 }
 
-fn check_all(name: &str, ty: Type, removes: bool, input: &str, failed: &[u32], expect: &str) {
+fn check_all(
+    name: &str,
+    ty: Type,
+    removes: bool,
+    more: &[Value],
+    input: &str,
+    failed: &[u32],
+    expect: &str,
+) {
     for (rows_each, saves) in [(usize::MAX, false), (1, false), (1, true), (3, true)] {
-        let outcome = run(name, ty, removes, input, rows_each, saves);
+        let outcome = run(name, ty, removes, more, input, rows_each, saves);
         assert_eq!(
             outcome.shown, expect,
             "scans of {rows_each}, saving: {saves}"
@@ -171,21 +201,26 @@ fn check_all(name: &str, ty: Type, removes: bool, input: &str, failed: &[u32], e
 
 /// Running values where rows expire.
 pub fn check(name: &str, ty: Type, input: &str, expect: &str) {
-    check_all(name, ty, true, input, &[], expect);
+    check_all(name, ty, true, &[], input, &[], expect);
+}
+
+/// As [`check`], with constants behind the first argument.
+pub fn check_with(name: &str, ty: Type, more: &[Value], input: &str, expect: &str) {
+    check_all(name, ty, true, more, input, &[], expect);
 }
 
 /// Running values where no removal was announced, as in a batch window.
 pub fn check_without_removal(name: &str, ty: Type, input: &str, expect: &str) {
-    check_all(name, ty, false, input, &[], expect);
+    check_all(name, ty, false, &[], input, &[], expect);
 }
 
 /// Running values and the rows that fail.
 pub fn check_failure(name: &str, ty: Type, input: &str, failed: &[u32], expect: &str) {
-    check_all(name, ty, true, input, failed, expect);
+    check_all(name, ty, true, &[], input, failed, expect);
 }
 
 pub fn is_empty_after(name: &str, ty: Type, input: &str) -> bool {
-    run(name, ty, true, input, 1, false).is_empty
+    run(name, ty, true, &[], input, 1, false).is_empty
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! count UTF-16 units, patterns are those of `java.util.regex` and `SimpleDateFormat`.
 
 mod core;
-mod java_map;
+pub(crate) mod java_map;
 mod java_regex;
-mod json;
+pub(crate) mod json;
 mod list;
 mod map;
 mod math;

@@ -19,6 +19,8 @@ pub enum Style {
     Linked,
     /// Members in the order of a hash map.
     Hashed,
+    /// The same, with every whole number a LONG.
+    HashedLongs,
     /// Gson's: every number is a DOUBLE.
     Doubles,
 }
@@ -96,7 +98,7 @@ impl Parser<'_> {
                 Some(_) => return Err(format!("the JSON text needs a ',' at byte {}", self.at)),
             }
         }
-        if self.style == Style::Hashed {
+        if matches!(self.style, Style::Hashed | Style::HashedLongs) {
             into_hash_order(&mut entries);
         }
         Ok(Value::Object(Object::Map(Shared::new(entries))))
@@ -205,7 +207,8 @@ impl Parser<'_> {
             return Value::str(word);
         }
         if style != Style::Doubles {
-            if let Some(v) = parse_integer(word) {
+            let int = parse_integer(word).filter(|_| style != Style::HashedLongs);
+            if let Some(v) = int {
                 return Value::Int(v);
             }
             if let Some(v) = parse_integer(word) {

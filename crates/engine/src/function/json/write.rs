@@ -15,6 +15,8 @@ pub enum Style {
     Gson,
     /// `org.json`: `</` is escaped, numbers without zeros at the end.
     Plain,
+    /// json-smart: every `/` is escaped.
+    Smart,
 }
 
 pub fn to_json(value: &Value, style: Style) -> Result<String, String> {
@@ -111,6 +113,7 @@ fn write_text(out: &mut String, text: &str, style: Style) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             '/' if style == Style::Plain && before == '<' => out.push_str("\\/"),
+            '/' if style == Style::Smart => out.push_str("\\/"),
             '<' | '>' | '&' | '=' | '\'' if style == Style::Gson => escape(out, c),
             '\u{2028}' | '\u{2029}' => escape(out, c),
             c if c < ' ' => escape(out, c),

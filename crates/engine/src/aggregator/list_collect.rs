@@ -1,0 +1,128 @@
+//! `list:collect(v [, distinct])` and `list:merge(l [, distinct])`.
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::value::Shared;
+use event::{Object, Value};
+use lang::catalog::functions::list::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::folded::{Folded, Values};
+use crate::component::{Aggregate, Aggregator, Argument, Refused};
+use crate::spec::runs;
+
+pub struct Collect {
+    merges: bool,
+    spec: &'static FunctionSpec,
+}
+
+static COLLECT_SPEC: FunctionSpec = runs(KNOWN, "collect", "list:collect(symbol) as symbols");
+static MERGE_SPEC: FunctionSpec =
+    runs(KNOWN, "merge", "list:merge(list:create(symbol)) as symbols");
+
+pub static COLLECT: Collect = Collect {
+    merges: false,
+    spec: &COLLECT_SPEC,
+};
+
+pub static MERGE: Collect = Collect {
+    merges: true,
+    spec: &MERGE_SPEC,
+};
+
+impl Aggregator for Collect {
+    fn spec(&self) -> &'static FunctionSpec {
+        self.spec
+    }
+
+    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+        Ok(Box::new(Values::<Collected>::new(self.merges)))
+    }
+}
+
+/// With `distinct` there is one copy, which the first of its rows to leave takes along; a merged list
+/// that leaves takes all values equal to its own.
+#[derive(Default)]
+struct Collected(Vec<Value>);
+
+fn merged(args: &[Value]) -> Result<Vec<Value>, String> {
+    match &args[0] {
+        Value::Object(Object::List(list)) => Ok(list.copied()),
+        _ => Err("only lists can be merged".into()),
+    }
+}
+
+impl Folded for Collected {
+    /// The rows are lists.
+    type Settings = bool;
+
+    fn add(&mut self, args: &[Value], merges: &bool) -> Result<(), String> {
+        let distinct = args.get(1).and_then(Value::as_bool).unwrap_or(false);
+        let values = if *merges {
+            merged(args)?
+        } else {
+            vec![args[0].clone()]
+        };
+        for value in values {
+            if !distinct || !self.0.contains(&value) {
+                self.0.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, args: &[Value], merges: &bool) -> Result<(), String> {
+        if *merges {
+            let values = merged(args)?;
+            self.0.retain(|v| !values.contains(v));
+        } else if let Some(at) = self.0.iter().position(|v| *v == args[0]) {
+            self.0.remove(at);
+        }
+        Ok(())
+    }
+
+    fn value(&self, _: &[Value], _: &bool) -> Result<Value, String> {
+        Ok(Value::Object(Object::List(Shared::new(self.0.clone()))))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn save(&self, writer: &mut Writer) {
+        writer.count(self.0.len());
+        self.0.iter().for_each(|v| writer.value(v));
+    }
+
+    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError> {
+        let count = reader.count()?;
+        Ok(Collected(
+            (0..count)
+                .map(|_| reader.value())
+                .collect::<Result<_, _>>()?,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::aggregator::testing::*;
+    use event::{Type, Value};
+
+    #[test]
+    fn values_are_collected() {
+        check(
+            "list:collect",
+            Type::String,
+            "x y x -x",
+            "[x] [x,y] [x,y,x] [y,x]",
+        );
+        check_with(
+            "list:collect",
+            Type::String,
+            &[Value::Bool(true)],
+            "x y x -x",
+            "[x] [x,y] [x,y] [y]",
+        );
+        check_failure("list:merge", Type::String, "x", &[0], "null");
+    }
+}
