@@ -260,8 +260,11 @@ pub(crate) fn streams_of(query: &Query) -> Vec<(StreamId, u8)> {
         Input::Pattern(pattern) => {
             let mut streams: Vec<(StreamId, u8)> = Vec::new();
             for reference in &pattern.references {
-                if !streams.iter().any(|(s, _)| *s == reference.stream) {
-                    streams.push((reference.stream, 0));
+                let From::Stream(stream) = reference.from else {
+                    continue;
+                };
+                if !streams.iter().any(|(s, _)| *s == stream) {
+                    streams.push((stream, 0));
                 }
             }
             streams

@@ -227,7 +227,10 @@ fn reads(query: &Query, id: StreamId) -> bool {
     match &query.input {
         Input::Single(single) => single.from == From::Stream(id),
         Input::Join(join) => [join.left.from, join.right.from].contains(&From::Stream(id)),
-        Input::Pattern(pattern) => pattern.references.iter().any(|r| r.stream == id),
+        Input::Pattern(pattern) => pattern
+            .references
+            .iter()
+            .any(|r| r.from == From::Stream(id)),
     }
 }
 
@@ -451,7 +454,7 @@ fn element(pattern: &Pattern, element: &PatternElement, inputs: &Names, depth: u
     let inner = |e: &PatternElement| self::element(pattern, e, inputs, depth + 1);
     let reference = |id: usize| {
         let reference = &pattern.references[id];
-        let stream = inputs.plan.streams[reference.stream].display_name();
+        let stream = source(inputs.plan, reference.from);
         let mut text = match reference.name == stream {
             true => stream,
             false => format!("{}={stream}", reference.name),

@@ -366,7 +366,8 @@ pub struct Pattern {
 pub struct PatternReference {
     /// `e1`, or the stream's name.
     pub name: String,
-    pub stream: StreamId,
+    /// A stream, or a named window.
+    pub from: From,
     /// Filters and stream functions; expressions in them see all references, the own one included.
     pub handlers: Vec<Handler>,
     pub schema: Schema,

@@ -14,12 +14,17 @@ use crate::spec::FunctionKind;
 
 impl Checker<'_> {
     pub(super) fn join(&mut self, join: &ast::JoinInput) -> CheckedInput {
-        let (left, left_row) = self.single(&join.left, Reads::Join);
-        let (right, right_row) = self.single(&join.right, Reads::Join);
+        let (mut left, left_row) = self.single(&join.left, Reads::Join);
+        let (mut right, right_row) = self.single(&join.right, Reads::Join);
         self.same_alias(join);
         let scope = Scope::many(vec![left_row, right_row], "the select clause");
         if let (Some(left), Some(right)) = (&left, &right) {
             self.sides(join, left, right);
+        }
+        for single in [&mut left, &mut right].into_iter().flatten() {
+            if matches!(single.from, From::Table(_) | From::Aggregation(_)) {
+                single.handlers.clear();
+            }
         }
         let is_table =
             |s: &Option<Single>| s.as_ref().is_some_and(|s| matches!(s.from, From::Table(_)));
@@ -104,7 +109,7 @@ impl Checker<'_> {
             }
             if is_trigger {
                 self.report(
-                    error(
+                    warning(
                         code::STATIC_TRIGGER,
                         Kind::Type,
                         written.stream.span,
@@ -117,20 +122,8 @@ impl Checker<'_> {
                     .help("put 'unidirectional' behind the other side, or leave it out"),
                 );
             }
-            if let Some(handler) = written.handlers.first() {
-                self.report(
-                    error(
-                        code::HANDLER_ON_TABLE,
-                        Kind::Type,
-                        handler_span(handler),
-                        format!(
-                            "'{}' takes no filter, function or window in a join",
-                            written.stream.name.text
-                        ),
-                        "cannot stand here",
-                    )
-                    .help("put the condition into 'on'"),
-                );
+            for handler in &written.handlers {
+                self.handler_on_table(handler, &written.stream.name.text);
             }
         }
         if join.trigger != JoinTrigger::Left {
@@ -139,6 +132,31 @@ impl Checker<'_> {
         if join.trigger != JoinTrigger::Right {
             self.must_be_findable(right, &join.right);
         }
+    }
+
+    /// Siddhi passes over a filter there; a function would add attributes that no row has.
+    fn handler_on_table(&mut self, handler: &ast::Handler, table: &str) {
+        let span = handler_span(handler);
+        self.report(match handler {
+            ast::Handler::Filter(_) => warning(
+                code::FILTER_IGNORED,
+                Kind::Type,
+                span,
+                format!("the filter of '{table}' has no effect in a join"),
+                "passed over",
+            )
+            .help("put the condition into 'on'"),
+            // Reported where the side itself was checked.
+            ast::Handler::Window(_) => return,
+            ast::Handler::Function(_) => error(
+                code::HANDLER_ON_TABLE,
+                Kind::Type,
+                span,
+                format!("'{table}' takes no function in a join"),
+                "cannot stand here",
+            )
+            .help("the rows of a table are looked up, they do not pass by"),
+        });
     }
 
     /// The other side looks rows up here.

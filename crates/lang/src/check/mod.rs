@@ -2,9 +2,9 @@
 //!
 //! Promises: all faults of an app in one go (the first two hundred), each at its place with its
 //! cause and remedy; a fault hides what depends on it (poisoned types, open shapes) but nothing
-//! else; an app that Siddhi 5.1 creates is accepted, one that it refuses for a reason that makes
-//! sense is refused. What is known but does not run yet is a warning at its place and an entry in
-//! [`Plan::not_runnable`].
+//! else; an app that Siddhi 5.1 creates is accepted, unless some part of it could only fail; one
+//! that it refuses for a reason that makes sense is refused. What is known but does not run yet is
+//! a warning at its place and an entry in [`Plan::not_runnable`].
 //!
 //! Never: a panic on any tree, I/O, or a plan for an app with an error.
 

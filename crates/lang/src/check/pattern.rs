@@ -58,17 +58,14 @@ impl Checker<'_> {
             };
         }
         let mut inputs = Vec::new();
-        let mut streams = Vec::new();
+        let mut froms = Vec::new();
         for element in &elements {
             let bare = ast::SingleInput {
                 handlers: Vec::new(),
                 ..element.input.clone()
             };
             let (single, mut row) = self.single(&bare, Reads::Pattern);
-            streams.push(single.and_then(|s| match s.from {
-                From::Stream(id) => Some(id),
-                _ => None,
-            }));
+            froms.push(single.map(|s| s.from));
             if let Some(reference) = element.reference {
                 row.name.clone_from(&reference.text);
                 row.kind = StreamKind::Plain;
@@ -77,13 +74,13 @@ impl Checker<'_> {
             inputs.push(row);
         }
         self.distinct_references(&elements);
-        let mut is_faulty = streams.contains(&None);
+        let mut is_faulty = froms.contains(&None);
         let mut references = Vec::new();
         for (i, element) in elements.iter().enumerate() {
             match self.element_handlers(&elements, i, &mut inputs) {
                 Some(handlers) => references.push(plan::PatternReference {
                     name: inputs[i].name.clone(),
-                    stream: streams[i].unwrap_or_default(),
+                    from: froms[i].unwrap_or(From::Stream(0)),
                     handlers,
                     schema: inputs[i].shape.schema(),
                     is_counted: element.is_counted,
@@ -238,7 +235,7 @@ impl Checker<'_> {
                 let reference = take();
                 if max.is_some_and(|max| max < *min || max == 0) {
                     self.report(
-                        error(
+                        warning(
                             code::BAD_COUNT,
                             Kind::Type,
                             *span,
@@ -250,7 +247,6 @@ impl Checker<'_> {
                         )
                         .help("write the smaller number first, as in '<2:5>'"),
                     );
-                    return None;
                 }
                 plan::PatternElement::Count {
                     reference,

@@ -211,7 +211,7 @@ impl Checker<'_> {
             Named::Aggregation(id) => From::Aggregation(id),
         };
         match (reads, from) {
-            (Reads::Join, _) | (Reads::Query, From::Window(_)) => Some(from),
+            (Reads::Join, _) | (Reads::Query | Reads::Pattern, From::Window(_)) => Some(from),
             _ => {
                 self.not_a_stream(name, entry, reads);
                 None

@@ -223,10 +223,7 @@ impl Checker<'_> {
                     read(join.right.from);
                 }
                 plan::Input::Pattern(pattern) => {
-                    pattern
-                        .references
-                        .iter()
-                        .for_each(|r| read(plan::From::Stream(r.stream)));
+                    pattern.references.iter().for_each(|r| read(r.from));
                 }
             }
         }

@@ -388,7 +388,7 @@ fn patterns() {
     );
     query(
         "from every e1=S<5:2> select e1[0].a as p insert into Out",
-        &["E0603 e1=S<5:2>"],
+        &["W0603 e1=S<5:2>"],
     );
 }
 

@@ -66,7 +66,7 @@ pub const APP_ANNOTATION_AGAIN: &str = "W0415";
 // Patterns and joins by reference.
 pub const REFERENCE_TAKEN: &str = "W0601";
 pub const LATER_EVENT: &str = "E0602";
-pub const BAD_COUNT: &str = "E0603";
+pub const BAD_COUNT: &str = "W0603";
 
 // Tables and aggregations.
 pub const NOT_IN_TABLE: &str = "E0701";
@@ -90,12 +90,13 @@ pub const SELECT_ALL_CLASH: &str = "E0802";
 pub const WINDOW_HERE: &str = "E0803";
 pub const SNAPSHOT_EVENTS: &str = "E0805";
 pub const STATIC_JOIN: &str = "E0806";
-pub const STATIC_TRIGGER: &str = "E0807";
+pub const STATIC_TRIGGER: &str = "W0807";
 pub const HANDLER_ON_TABLE: &str = "E0808";
 pub const RANGE_HERE: &str = "E0809";
 pub const RANGE_MISSING: &str = "E0810";
 pub const ANONYMOUS_INPUT: &str = "E0812";
 pub const NOT_SEARCHABLE: &str = "W0813";
+pub const FILTER_IGNORED: &str = "W0814";
 
 // What is not there, or does not run yet.
 pub const UNSUPPORTED_COMPONENT: &str = "E0901";

@@ -28,7 +28,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::BAD_COUNT,
         "a count that cannot be reached",
-        "The least number of events is above the most, or the most is none.",
+        "The least number of events is above the most, or the most is none. Siddhi accepts that, \
+         and the pattern never matches.",
         "Write the smaller number first.",
         "define stream S (a int);\n\
          from every e=S<5:2> select e[0].a as a insert into Out;",
@@ -94,7 +95,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::STATIC_TRIGGER,
         "'unidirectional' at a table",
-        "The side that is marked starts the join alone, and a table sends no events.",
+        "The side that is marked starts the join alone, and a table sends no events: nothing is \
+         ever joined, as in Siddhi.",
         "Mark the stream, or leave the mark out.",
         "define stream S (a int);\n\
          define table T (b int);\n\
@@ -105,15 +107,15 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::HANDLER_ON_TABLE,
-        "a filter or function on a table in a join",
+        "a function on a table in a join",
         "The rows of a table are looked up, they do not pass by.",
-        "Put the condition into 'on'.",
+        "Apply the function to the selected attributes, or put a condition into 'on'.",
+        "define stream S (a int);\n\
+         define table T (b int, line string);\n\
+         from S join T#str:tokenize(line, ',') on S.a == T.b select a, b insert into Out;",
         "define stream S (a int);\n\
          define table T (b int);\n\
-         from S join T[b > 5] on S.a == T.b select a, b insert into Out;",
-        "define stream S (a int);\n\
-         define table T (b int);\n\
-         from S join T on S.a == T.b and T.b > 5 select a, b insert into Out;",
+         from S join T on S.a == T.b select a, b insert into Out;",
     ),
     CodePage::new(
         super::RANGE_HERE,
@@ -165,5 +167,18 @@ pub(super) const CODES: &[CodePage] = &[
          define stream T (b int);\n\
          from S#window.timeBatch(1 min) join T#window.length(5) on S.a == T.b \
          select a, b insert into Out;",
+    ),
+    CodePage::new(
+        super::FILTER_IGNORED,
+        "a filter on a table in a join",
+        "Siddhi passes over a filter that stands behind a table, and so does Headwater: all rows \
+         that 'on' finds are joined.",
+        "Put the condition into 'on'.",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T[b > 5] on S.a == T.b select a, b insert into Out;",
+        "define stream S (a int);\n\
+         define table T (b int);\n\
+         from S join T on S.a == T.b and T.b > 5 select a, b insert into Out;",
     ),
 ];
