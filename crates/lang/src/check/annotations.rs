@@ -462,7 +462,23 @@ impl Checker<'_> {
                 continue;
             }
             let index = self.key_attributes(annotation, shape);
-            if !index.is_empty() && !indexes.contains(&index) {
+            if let Some(again) = indexes.iter().position(|i| *i == index) {
+                let first = def.annotations.iter().filter(|a| a.is("index")).nth(again);
+                self.report(
+                    error(
+                        code::ANNOTATION_AGAIN,
+                        Kind::Option,
+                        annotation.span,
+                        format!("table '{}' has this index twice", shape.name),
+                        "a second time",
+                    )
+                    .related(
+                        first.map_or(annotation.span, |a| a.span),
+                        "first given here",
+                    )
+                    .help("remove one of them"),
+                );
+            } else if !index.is_empty() {
                 indexes.push(index);
             }
         }

@@ -429,6 +429,7 @@ fn annotations() {
     let table = |a: &str| findings(&format!("{a} define table T (a int, b int);"));
     assert_eq!(table("@PrimaryKey('a', 'b') @Index('b')"), [""; 0]);
     assert_eq!(table("@PrimaryKey('z')"), ["E0405 'z'"]);
+    assert_eq!(table("@Index('a') @Index('a')"), ["E0408 @Index('a')"]);
     assert_eq!(table("@Index('a', 'b')"), ["E0407 @Index('a', 'b')"]);
 }
 
