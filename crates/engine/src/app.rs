@@ -528,7 +528,7 @@ impl App {
                         next: next + 1,
                     });
                 }
-                self.to_receivers(stream, key, one);
+                self.deliver(stream, key, one);
             }
             Task::Query { reader, batch } => self.run_query(reader, batch, outside),
             Task::QueryChunks {
@@ -585,11 +585,11 @@ impl App {
                 next: 0,
             });
         } else {
-            self.to_receivers(stream, key, batch);
+            self.deliver(stream, key, batch);
         }
     }
 
-    fn to_receivers(&mut self, stream: StreamId, key: Key, batch: Batch) {
+    fn deliver(&mut self, stream: StreamId, key: Key, batch: Batch) {
         self.delivery += 1;
         let delivery = self.delivery;
         let junction = &self.streams[stream];
