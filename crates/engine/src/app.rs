@@ -1,10 +1,9 @@
 //! An app: plan, state, clocks and armed alarms; nothing but [`App::step`] changes it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use event::{Batch, Chunks, Clock, Column, Object, Schema, Times, Value, Values};
-use lang::plan::{OnError, Output as PlanOutput, Plan, Playback, QueryId, StreamId, StreamKind};
+use event::{Batch, Chunks, Clock, Schema, Times};
+use lang::plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
 use lang::store::Operation;
 
 use crate::alarm::{Alarms, OperatorId, Owner};
@@ -12,9 +11,10 @@ use crate::component::{Environment, Key};
 use crate::error::Error;
 use crate::graph::{Graph, Receiver};
 use crate::host::{Host, Written};
-use crate::output::{Output, Outputs, Rejected};
-use crate::partition::{Partition, entrance_of};
-use crate::query::{Broken, Query, Step, Tables};
+use crate::junction::Task;
+use crate::output::Outputs;
+use crate::partition::Partition;
+use crate::query::{Query, Step, Tables};
 use crate::table::ConditionContext;
 
 /// Event timestamp of a row that has none: it takes the clock at which its step begins (Siddhi's
@@ -29,6 +29,10 @@ pub struct Setup {
     pub observed_streams: Vec<StreamId>,
     /// Queries whose callbacks are wanted as [`crate::Output::Callback`].
     pub observed_queries: Vec<QueryId>,
+    /// Streams of this app that are linked by an in-memory topic, as [`topic_links`] finds them:
+    /// from the stream with the sink to that with the source. The engine hands rows on itself,
+    /// depth first as in Siddhi; whoever delivers [`crate::Output::Sink`] leaves those sources out.
+    pub links: Vec<(StreamId, StreamId)>,
     /// Passes every batch chunk by chunk, to prove that it makes no difference.
     pub lockstep: bool,
     /// Start of the sequence behind `UUID()` and random numbers.
@@ -59,10 +63,10 @@ pub struct App {
     pub(crate) streams: Vec<Junction>,
     /// What waits at deferred streams until the root chunk is done.
     pub(crate) deferred: VecDeque<(StreamId, Batch)>,
-    stack: Vec<Task>,
+    pub(crate) stack: Vec<Task>,
     /// Number of the last chunk handed to the receivers of a stream.
-    delivery: u64,
-    forced_lockstep: bool,
+    pub(crate) delivery: u64,
+    pub(crate) forced_lockstep: bool,
     pub(crate) rows_in: Vec<u64>,
 }
 
@@ -81,107 +85,29 @@ pub(crate) struct Core {
 
 /// A stream and who reads it.
 pub(crate) struct Junction {
-    schema: Schema,
+    pub schema: Schema,
     name: String,
-    receivers: Vec<Receiver>,
-    lockstep: Option<String>,
+    pub receivers: Vec<Receiver>,
+    pub lockstep: Option<String>,
     feeds_deferred: bool,
-    has_sinks: bool,
-    is_observed: bool,
-    is_inner: bool,
-    on_error: OnError,
+    pub has_sinks: bool,
+    /// Streams that read an in-memory topic this one writes.
+    pub linked: Vec<StreamId>,
+    pub is_observed: bool,
+    pub is_inner: bool,
+    pub on_error: OnError,
     /// `@async`: rows at which a chunk is cut, if any.
-    deferred: Option<Option<u32>>,
-}
-
-/// Which delivery a task belongs to, so that a failure can stop what is left of it.
-#[derive(Clone)]
-struct Origin {
-    /// Number of the chunk, or chunks, handed to the receivers of a stream.
-    delivery: u64,
-    /// Inside a partition: the chunk as it stands outside, where it is known to be but one.
-    outer: Option<Arc<Batch>>,
-}
-
-/// What is still to be done, on an explicit stack: the last comes first, so that everything
-/// downstream of a chunk is done before the next receiver sees it.
-enum Task {
-    Stream {
-        stream: StreamId,
-        key: Key,
-        batch: Batch,
-    },
-    /// The same, chunk by chunk from `next` on.
-    StreamChunks {
-        stream: StreamId,
-        key: Key,
-        batch: Batch,
-        next: usize,
-    },
-    Query {
-        reader: Reader,
-        batch: Batch,
-    },
-    QueryChunks {
-        reader: Reader,
-        batch: Batch,
-        next: usize,
-    },
-    Partition {
-        partition: usize,
-        entrance: usize,
-        batch: Batch,
-        delivery: u64,
-    },
-    /// One run inside a partition.
-    Run {
-        partition: usize,
-        entrance: usize,
-        key: Key,
-        batch: Batch,
-        origin: Origin,
-    },
-    /// Sinks and taps come after all queries.
-    Leave {
-        stream: StreamId,
-        batch: Batch,
-        delivery: u64,
-    },
-}
-
-/// A query about to read.
-#[derive(Clone)]
-struct Reader {
-    query: QueryId,
-    /// 1 for the right side of a join.
-    side: u8,
-    /// The stream it reads, whose `@OnError` settles a failure.
-    stream: StreamId,
-    key: Key,
-    origin: Origin,
-}
-
-impl Task {
-    fn delivery(&self) -> Option<u64> {
-        match self {
-            Task::Stream { .. } | Task::StreamChunks { .. } => None,
-            Task::Query { reader, .. } | Task::QueryChunks { reader, .. } => {
-                Some(reader.origin.delivery)
-            }
-            Task::Run { origin, .. } => Some(origin.delivery),
-            Task::Partition { delivery, .. } | Task::Leave { delivery, .. } => Some(*delivery),
-        }
-    }
+    pub deferred: Option<Option<u32>>,
 }
 
 /// What a step was given to reach the outside.
-struct Outside<'a> {
-    host: &'a mut dyn Host,
-    out: &'a mut Outputs,
+pub(crate) struct Outside<'a> {
+    pub host: &'a mut dyn Host,
+    pub out: &'a mut Outputs,
 }
 
 impl Core {
-    fn step<'a>(&'a mut self, outside: &'a mut Outside<'_>) -> Step<'a> {
+    pub(crate) fn step<'a>(&'a mut self, outside: &'a mut Outside<'_>) -> Step<'a> {
         Step {
             now: self.clock,
             wall: self.wall,
@@ -199,7 +125,7 @@ impl App {
     /// Makes an app from a checked plan.
     pub fn new(plan: &Plan, setup: Setup) -> Result<App, Error> {
         refuse_missing(plan)?;
-        let graph = Graph::new(plan);
+        let graph = Graph::new(plan, &setup.links);
         let mut context = ConditionContext::new(&plan.tables);
         let mut alarms = Alarms::default();
         let mut environment = setup.environment;
@@ -241,6 +167,12 @@ impl App {
                 lockstep: readers.lockstep,
                 feeds_deferred: readers.feeds_deferred,
                 has_sinks: !stream.sinks.is_empty(),
+                linked: setup
+                    .links
+                    .iter()
+                    .filter(|link| link.0 == id)
+                    .map(|link| link.1)
+                    .collect(),
                 is_observed: setup.observed_streams.contains(&id),
                 is_inner: matches!(stream.kind, StreamKind::Inner(_)),
                 on_error: stream.on_error,
@@ -387,8 +319,8 @@ impl App {
                 }
             };
             match result {
-                Ok(rows) => self.route(query, key, rows),
-                Err(broken) => self.report(query, None, broken, None, outside),
+                Ok(rows) => self.route(query, key, rows, 0),
+                Err(broken) => self.report(query, None, broken, None, 0, outside),
             }
             self.drain(outside);
             self.drain_deferred(outside);
@@ -493,384 +425,7 @@ impl App {
             Some(Some(rows_max)) => cut_chunks(batch, rows_max as usize),
             _ => batch,
         };
-        self.hand_out(stream, 0, batch);
-    }
-
-    // ---- the work stack ----
-
-    fn drain(&mut self, outside: &mut Outside<'_>) {
-        while let Some(task) = self.stack.pop() {
-            self.run(task, outside);
-        }
-    }
-
-    fn run(&mut self, task: Task, outside: &mut Outside<'_>) {
-        match task {
-            Task::Stream { stream, key, batch } => {
-                if self.streams[stream].deferred.is_some() {
-                    self.deferred.push_back((stream, batch));
-                } else {
-                    self.hand_out(stream, key, batch);
-                }
-            }
-            Task::StreamChunks {
-                stream,
-                key,
-                batch,
-                next,
-            } => {
-                let one = batch.slice_chunks(next..next + 1);
-                if next + 1 < batch.chunk_count() {
-                    self.stack.push(Task::StreamChunks {
-                        stream,
-                        key,
-                        batch,
-                        next: next + 1,
-                    });
-                }
-                self.deliver(stream, key, one);
-            }
-            Task::Query { reader, batch } => self.run_query(reader, batch, outside),
-            Task::QueryChunks {
-                reader,
-                batch,
-                next,
-            } => {
-                let one = batch.slice_chunks(next..next + 1);
-                if next + 1 < batch.chunk_count() {
-                    self.stack.push(Task::QueryChunks {
-                        reader: reader.clone(),
-                        batch,
-                        next: next + 1,
-                    });
-                }
-                self.run_chunk(reader, one, outside);
-            }
-            Task::Partition {
-                partition,
-                entrance,
-                batch,
-                delivery,
-            } => self.run_partition(partition, entrance, batch, delivery, outside),
-            Task::Run {
-                partition,
-                entrance,
-                key,
-                batch,
-                origin,
-            } => self.run_inside(partition, entrance, key, batch, origin, outside),
-            Task::Leave { stream, batch, .. } => {
-                let junction = &self.streams[stream];
-                if junction.has_sinks {
-                    outside.out.items.push(Output::Sink {
-                        stream,
-                        batch: batch.clone(),
-                    });
-                }
-                if junction.is_observed {
-                    outside.out.items.push(Output::Tap { stream, batch });
-                }
-            }
-        }
-    }
-
-    fn hand_out(&mut self, stream: StreamId, key: Key, batch: Batch) {
-        self.rows_in[stream] += batch.len as u64;
-        let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
-        if is_lockstep && batch.chunk_count() > 1 {
-            self.stack.push(Task::StreamChunks {
-                stream,
-                key,
-                batch,
-                next: 0,
-            });
-        } else {
-            self.deliver(stream, key, batch);
-        }
-    }
-
-    fn deliver(&mut self, stream: StreamId, key: Key, batch: Batch) {
-        self.delivery += 1;
-        let delivery = self.delivery;
-        let junction = &self.streams[stream];
-        if junction.has_sinks || junction.is_observed {
-            self.stack.push(Task::Leave {
-                stream,
-                batch: batch.clone(),
-                delivery,
-            });
-        }
-        for &receiver in junction.receivers.iter().rev() {
-            let batch = batch.clone();
-            let task = match receiver {
-                Receiver::Query { query, side } => Task::Query {
-                    reader: Reader {
-                        query,
-                        side,
-                        stream,
-                        key,
-                        origin: Origin {
-                            delivery,
-                            outer: None,
-                        },
-                    },
-                    batch,
-                },
-                Receiver::Partition(partition) => Task::Partition {
-                    partition,
-                    entrance: entrance_of(&self.partitions[partition], stream)
-                        .expect("a partition that receives a stream has an entrance for it"),
-                    batch,
-                    delivery,
-                },
-            };
-            self.stack.push(task);
-        }
-    }
-
-    fn run_query(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
-        if batch.chunk_count() == 1 {
-            return self.run_chunk(reader, batch, outside);
-        }
-        let schema = &self.streams[reader.stream].schema;
-        let query = &mut self.queries[reader.query];
-        let wants_chunks =
-            query.is_self_join() || query.wants_chunks(&batch, schema, &self.core.tables);
-        if !wants_chunks {
-            let step = &mut self.core.step(outside);
-            let result = query.process(batch.clone(), reader.side, reader.key, step);
-            if let Ok(rows) = result {
-                return self.route(reader.query, reader.key, rows);
-            }
-        }
-        self.stack.push(Task::QueryChunks {
-            reader,
-            batch,
-            next: 0,
-        });
-    }
-
-    fn run_chunk(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
-        if self.queries[reader.query].is_self_join() {
-            return self.run_self_join(reader, batch, outside);
-        }
-        let schema = &self.streams[reader.stream].schema;
-        let query = &mut self.queries[reader.query];
-        // Only to notice values of other types than declared; one chunk needs no cutting.
-        query.wants_chunks(&batch, schema, &self.core.tables);
-        let step = &mut self.core.step(outside);
-        match query.process(batch.clone(), reader.side, reader.key, step) {
-            Ok(rows) => self.route(reader.query, reader.key, rows),
-            Err(broken) => self.chunk_failed(reader, broken, batch, outside),
-        }
-    }
-
-    /// Row by row, the left side first (Siddhi's `MultiProcessStreamReceiver`).
-    fn run_self_join(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
-        let clock = batch.clock_at(0);
-        let mut results = Vec::new();
-        let mut failed = None;
-        'rows: for row in 0..batch.len {
-            for side in 0..2 {
-                let one = Batch::new(
-                    batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
-                    1,
-                    Times::Same(batch.times.at(row)),
-                    Chunks::One,
-                    clock,
-                );
-                let step = &mut self.core.step(outside);
-                match self.queries[reader.query].process(one, side, reader.key, step) {
-                    Ok(rows) => results.push(rows),
-                    Err(broken) => {
-                        failed = Some(broken);
-                        break 'rows;
-                    }
-                }
-            }
-        }
-        let (query, key) = (reader.query, reader.key);
-        if let Some(broken) = failed {
-            self.chunk_failed(reader, broken, batch, outside);
-        }
-        // Pushed last to first, so that they are delivered in order.
-        for rows in results.into_iter().rev() {
-            self.route(query, key, rows);
-        }
-    }
-
-    /// Sends what a query emits on its way.
-    fn route(&mut self, query: QueryId, key: Key, rows: Option<Batch>) {
-        if let (Some(batch), &PlanOutput::Stream(stream)) = (rows, &self.queries[query].output) {
-            // Outside a partition there is but one key.
-            let key = if self.streams[stream].is_inner {
-                key
-            } else {
-                0
-            };
-            self.stack.push(Task::Stream { stream, key, batch });
-        }
-    }
-
-    fn run_partition(
-        &mut self,
-        partition: usize,
-        entrance: usize,
-        batch: Batch,
-        delivery: u64,
-        outside: &mut Outside<'_>,
-    ) {
-        let is_one = batch.chunk_count() == 1;
-        let this = &self.partitions[partition];
-        let stream = this.entrances[entrance].stream;
-        let schema = &self.streams[stream].schema;
-        let is_sure = this
-            .queries
-            .iter()
-            .all(|&q| self.queries[q].is_sure(&batch, schema));
-        let mut result = None;
-        if is_one || is_sure {
-            let whole = !self.forced_lockstep;
-            let step = &mut self.core.step(outside);
-            result = Some(self.partitions[partition].runs(entrance, &batch, whole, step));
-        }
-        match result {
-            Some(Ok(runs)) => {
-                let outer = is_one.then(|| Arc::new(batch));
-                for (key, batch) in runs.into_iter().rev() {
-                    let origin = Origin {
-                        delivery,
-                        outer: outer.clone(),
-                    };
-                    self.stack.push(Task::Run {
-                        partition,
-                        entrance,
-                        key,
-                        batch,
-                        origin,
-                    });
-                }
-            }
-            Some(Err(cause)) if is_one => {
-                let this = &self.partitions[partition];
-                let place = format!("key of partition '{}'", this.name);
-                if let Some(&query) = this.queries.first() {
-                    let broken = Broken::at(place, cause);
-                    self.report(query, Some(stream), broken, Some(batch), outside);
-                }
-            }
-            _ => {
-                for chunk in (0..batch.chunk_count()).rev() {
-                    self.stack.push(Task::Partition {
-                        partition,
-                        entrance,
-                        batch: batch.slice_chunks(chunk..chunk + 1),
-                        delivery,
-                    });
-                }
-            }
-        }
-    }
-
-    fn run_inside(
-        &mut self,
-        partition: usize,
-        entrance: usize,
-        key: Key,
-        batch: Batch,
-        origin: Origin,
-        outside: &mut Outside<'_>,
-    ) {
-        if self.partitions[partition].touch(key, self.core.clock) {
-            for query in self.partitions[partition].queries.clone() {
-                self.queries[query].start(key, &mut self.core.step(outside));
-            }
-        }
-        let entrance = &self.partitions[partition].entrances[entrance];
-        for &receiver in entrance.receivers.iter().rev() {
-            if let Receiver::Query { query, side } = receiver {
-                self.stack.push(Task::Query {
-                    reader: Reader {
-                        query,
-                        side,
-                        stream: entrance.stream,
-                        key,
-                        origin: origin.clone(),
-                    },
-                    batch: batch.clone(),
-                });
-            }
-        }
-    }
-
-    // ---- failures ----
-
-    /// A query failed on a chunk. Inside a partition the runs behind are not run and the outer
-    /// chunk is reported. The receivers behind get the chunk all the same, but with compat.
-    fn chunk_failed(
-        &mut self,
-        reader: Reader,
-        broken: Broken,
-        batch: Batch,
-        outside: &mut Outside<'_>,
-    ) {
-        let Origin { delivery, outer } = reader.origin;
-        if self.core.environment.compat {
-            self.stack.retain(|task| task.delivery() != Some(delivery));
-        } else if let Some(outer) = &outer {
-            self.stack.retain(|task| {
-                !matches!(task, Task::Run { origin, .. } if origin.delivery == delivery
-                    && origin.outer.as_ref().is_some_and(|o| Arc::ptr_eq(o, outer)))
-            });
-        }
-        let rows = outer.map_or(batch, Arc::unwrap_or_clone);
-        self.report(
-            reader.query,
-            Some(reader.stream),
-            broken,
-            Some(rows),
-            outside,
-        );
-    }
-
-    /// A chunk failed: to the log, the fault stream or the error store, as its stream says.
-    fn report(
-        &mut self,
-        query: QueryId,
-        stream: Option<StreamId>,
-        broken: Broken,
-        batch: Option<Batch>,
-        outside: &mut Outside<'_>,
-    ) {
-        let on_error = stream.map_or(OnError::Log, |s| self.streams[s].on_error);
-        let rows = batch.unwrap_or_else(|| {
-            Batch::new(
-                Vec::new(),
-                0,
-                Times::Same(self.core.clock),
-                Chunks::One,
-                self.core.clock,
-            )
-        });
-        if let OnError::Stream(fault) = on_error {
-            let error = Value::Object(Object::Error(java_text(&broken.cause).into()));
-            let mut batch = rows;
-            let errors = vec![error; batch.len];
-            batch.columns.push(Column::new(Values::Any(errors), None));
-            return self.stack.push(Task::Stream {
-                stream: fault,
-                key: 0,
-                batch,
-            });
-        }
-        outside.out.items.push(Output::Rejected(Rejected {
-            stream,
-            query,
-            place: format!("query '{}', {}", self.queries[query].name, broken.place),
-            cause: broken.cause,
-            rows,
-            is_kept: on_error == OnError::Store,
-        }));
+        self.hand_out(stream, 0, batch, 0);
     }
 
     // ---- questions ----
@@ -967,14 +522,35 @@ impl App {
     }
 }
 
-/// The text of the exception that Siddhi puts into `_error`.
-fn java_text(cause: &str) -> String {
-    let class = if cause.starts_with("class ") && cause.ends_with("'bootstrap')") {
-        "java.lang.ClassCastException"
-    } else {
-        "io.siddhi.core.exception.SiddhiAppRuntimeException"
+/// Streams of a plan that an in-memory topic links: a sink with a fixed topic and a source of the
+/// same, both without a mapping of their own.
+pub fn topic_links(plan: &Plan) -> Vec<(StreamId, StreamId)> {
+    let topics = |transports: &[Transport]| -> Vec<String> {
+        let plain = transports.iter().filter(|t| {
+            t.ty == "inMemory"
+                && t.map.ty.eq_ignore_ascii_case("passThrough")
+                && t.map.attributes.is_empty()
+                && t.map.payload.is_empty()
+        });
+        plain
+            .filter_map(|t| t.option("topic"))
+            .filter(|topic| !topic.contains("{{"))
+            .map(str::to_owned)
+            .collect()
     };
-    format!("{class}: {cause}")
+    let mut links = Vec::new();
+    for (from, writer) in plan.streams.iter().enumerate() {
+        for topic in topics(&writer.sinks) {
+            for (to, reader) in plan.streams.iter().enumerate() {
+                let fits = reader.schema.attributes.len() == writer.schema.attributes.len();
+                if fits && topics(&reader.sources).contains(&topic) && !links.contains(&(from, to))
+                {
+                    links.push((from, to));
+                }
+            }
+        }
+    }
+    links
 }
 
 /// What a plan may hold that does not run yet.

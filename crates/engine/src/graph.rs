@@ -82,7 +82,7 @@ impl Edges {
 }
 
 impl Graph {
-    pub fn new(plan: &Plan) -> Graph {
+    pub fn new(plan: &Plan, links: &[(StreamId, StreamId)]) -> Graph {
         let mut streams = vec![Readers::default(); plan.streams.len()];
         let mut inside: Vec<Vec<(StreamId, Readers)>> = vec![Vec::new(); plan.partitions.len()];
         for element in &plan.elements {
@@ -121,7 +121,10 @@ impl Graph {
             all.retain(|(s, _)| !is_inner(plan, *s));
         }
         let mut graph = Graph { streams, inside };
-        let edges = graph.edges(plan);
+        let mut edges = graph.edges(plan);
+        for &(from, to) in links {
+            edges.edge(Node::Stream(from), Node::Stream(to));
+        }
         graph.judge(plan, &edges);
         graph
     }

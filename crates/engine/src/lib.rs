@@ -59,6 +59,7 @@ pub mod function;
 mod graph;
 mod host;
 mod join;
+mod junction;
 pub mod keyed;
 mod output;
 mod partition;
@@ -69,7 +70,7 @@ mod spec;
 mod table;
 pub mod window;
 
-pub use app::{App, Input, Setup, UNSTAMPED};
+pub use app::{App, Input, Setup, UNSTAMPED, topic_links};
 pub use component::Environment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
