@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
                 observed_queries: self.observed.queries.clone(),
                 lockstep: self.mode == Mode::Lockstep,
                 seed: 1,
+                links: engine::topic_links(self.plan),
             },
         )
     }

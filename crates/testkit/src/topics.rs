@@ -25,6 +25,8 @@ pub struct Topics {
     inlets: Vec<In>,
     outlets: Vec<Out>,
     messages: Messages,
+    /// Streams that the engine links itself.
+    links: Vec<(StreamId, StreamId)>,
 }
 
 struct In {
@@ -58,7 +60,10 @@ pub struct Published {
 impl Topics {
     /// The topics of an app. An option that a source, sink or mapper refuses is a fault of the app.
     pub fn new(plan: &Plan, catalog: &Catalog) -> Result<Topics, Error> {
-        let mut topics = Topics::default();
+        let mut topics = Topics {
+            links: engine::topic_links(plan),
+            ..Topics::default()
+        };
         for (stream, definition) in plan.streams.iter().enumerate() {
             let is_topic = |ty: &str| ty.eq_ignore_ascii_case("inMemory");
             for source in definition.sources.iter().filter(|s| is_topic(&s.ty)) {
@@ -98,7 +103,13 @@ impl Topics {
                     Topic::Static(topic) => topic.as_str(),
                     Topic::Dynamic(index) => message.option(*index),
                 };
-                deliver(&mut self.inlets, topic, message.payload, at, published);
+                // The engine hands rows on to the streams it links itself.
+                let links = &self.links;
+                let inlets = self
+                    .inlets
+                    .iter_mut()
+                    .filter(|i| !links.contains(&(stream, i.stream)));
+                deliver(inlets, topic, message.payload, at, published);
             }
             let rejected = self.messages.take_rejected();
             published
@@ -111,11 +122,17 @@ impl Topics {
     pub fn publish(&mut self, topic: &str, payload: &Value, at: i64, published: &mut Published) {
         match payload {
             Value::Str(text) => {
-                deliver(&mut self.inlets, topic, Payload::Text(text), at, published);
+                deliver(
+                    self.inlets.iter_mut(),
+                    topic,
+                    Payload::Text(text),
+                    at,
+                    published,
+                );
             }
             Value::Object(Object::Bytes(bytes)) => {
                 deliver(
-                    &mut self.inlets,
+                    self.inlets.iter_mut(),
                     topic,
                     Payload::Bytes(bytes),
                     at,
@@ -125,7 +142,7 @@ impl Topics {
             Value::Object(Object::Map(map)) => {
                 let entries = map.lock().clone();
                 deliver(
-                    &mut self.inlets,
+                    self.inlets.iter_mut(),
                     topic,
                     Payload::Map(&entries),
                     at,
@@ -133,7 +150,7 @@ impl Topics {
                 );
             }
             other => deliver(
-                &mut self.inlets,
+                self.inlets.iter_mut(),
                 topic,
                 Payload::Object(other),
                 at,
@@ -151,7 +168,7 @@ impl Topics {
         published: &mut Published,
     ) {
         deliver(
-            &mut self.inlets,
+            self.inlets.iter_mut(),
             topic,
             Payload::Events(events),
             at,
@@ -168,8 +185,8 @@ impl Topics {
     }
 }
 
-fn deliver(
-    inlets: &mut [In],
+fn deliver<'a>(
+    inlets: impl Iterator<Item = &'a mut In>,
     topic: &str,
     payload: Payload<'_>,
     at: i64,
@@ -178,7 +195,7 @@ fn deliver(
     published
         .messages
         .push((topic.to_owned(), message(payload, at)));
-    for inlet in inlets.iter_mut().filter(|i| i.topic == topic) {
+    for inlet in inlets.filter(|i| i.topic == topic) {
         inlet.inlet.map(payload, &Properties::none());
         published
             .rejected
