@@ -246,6 +246,7 @@ impl<'a> Builder<'a> {
                 interval: self.common.state_interval,
                 epoch,
                 last: Instant::now(),
+                took: Duration::ZERO,
                 in_flight: false,
                 is_wanted: false,
                 is_dirty: false,

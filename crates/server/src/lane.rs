@@ -204,7 +204,10 @@ pub(crate) struct Cutter {
     pub interval: Duration,
     /// Of the last cut begun.
     pub epoch: u64,
+    /// When the last cut began, or was done if it is.
     pub last: Instant,
+    /// How long it took until it was durable.
+    pub took: Duration,
     pub in_flight: bool,
     /// Somebody waits for it.
     pub is_wanted: bool,
@@ -313,6 +316,8 @@ impl Lane {
             },
             Letter::CutDone => {
                 self.cutter.in_flight = false;
+                self.cutter.took = self.cutter.last.elapsed();
+                self.cutter.last = Instant::now();
                 self.pulse.nudge();
                 self.health.failure().map_or(Ok(()), Err)
             }
@@ -370,7 +375,9 @@ impl Lane {
     fn step_one(&mut self, app: usize, input: Input) -> Result<(), String> {
         let wall = self.clock.now();
         let begun = Instant::now();
-        self.cutter.is_dirty = true;
+        // A tick that gave nothing is no reason for a cut: its alarm is in the one before, and would
+        // fire again.
+        self.cutter.is_dirty |= !matches!(input, Input::Tick);
         let mut outputs = std::mem::take(&mut self.outputs);
         let seat = &mut self.apps[app];
         let now = if seat.plan.options.playback.is_some() {
@@ -400,6 +407,8 @@ impl Lane {
             metrics.updated.set(written.updated);
             metrics.deleted.set(written.deleted);
         }
+        self.cutter.is_dirty |= !outputs.items.is_empty()
+            || self.inline_stores.iter().any(|store| store.in_transaction);
         let posted = self.post_outputs(app, &mut outputs);
         outputs.clear();
         self.outputs = outputs;

@@ -35,7 +35,8 @@ impl Lane {
         } else {
             GATHER
         };
-        Some(cutter.last + pause.min(cutter.interval))
+        // A large state is not written without a pause: at most half of the time goes into it.
+        Some(cutter.last + pause.min(cutter.interval).max(cutter.took))
     }
 
     pub(super) fn is_cut_due(&self) -> bool {
