@@ -288,4 +288,28 @@ mod tests {
         let positional = with_payload(plain, &[("", "{{symbol}} is here")]);
         assert_eq!(write(&positional, STOCK, &all), ["{null=W is here}"]);
     }
+
+    #[test]
+    fn what_is_written_comes_back() {
+        let rows: &[&[Value]] = &[
+            &["W".into(), Value::Float(55.6), Value::Long(1)],
+            &[Value::Null, Value::Null, Value::Long(2)],
+        ];
+        let all = batch(STOCK, rows);
+        let map = mapping("keyvalue", &[("fail.on.missing.attribute", "false")]);
+        let schema = schema(STOCK);
+        let setup = crate::component::SinkMapperSetup {
+            mapping: &map,
+            schema: &schema,
+        };
+        let format = crate::mapper::find("keyvalue").expect("it is registered");
+        let mut sink = format.sink(&setup).expect("it can be made");
+        let mut messages = crate::message::Messages::default();
+        sink.encode_all(&all, &mut messages);
+        let mut inlet = inlet(map, &schema).expect("it can be made");
+        for message in messages.iter() {
+            inlet.map(message.payload, &Properties::none());
+        }
+        assert_eq!(show(inlet.take()), show(Some(all)).replace("; ", "\n"));
+    }
 }

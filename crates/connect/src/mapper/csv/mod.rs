@@ -62,6 +62,7 @@ fn header(options: &Options<'_>) -> bool {
 mod tests {
     use super::super::testing::*;
     use event::Value;
+    use proptest::prelude::*;
 
     const STOCK: &str = "symbol string, price float, volume int";
 
@@ -222,6 +223,36 @@ mod tests {
             [("z", "0"), ("b", "1")],
         ] {
             assert_ne!(refusal(&with_payload(csv(&[]), &bad), attributes), "");
+        }
+    }
+
+    proptest! {
+        /// A line break behind a message leads to the whole grammar.
+        #[test]
+        fn the_short_way_gives_the_rows_of_the_grammar(
+            lines in prop::collection::vec("[ab|\" 0-9.+-]{0,14}", 0..6), lenient: bool
+        ) {
+            let options = [("delimiter", "|"), ("fail.on.unknown.attribute", if lenient { "false" } else { "true" })];
+            let map = with_attributes(csv(&options), &["0", "2", "1"]);
+            let messages: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let with_break: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+            let with_break: Vec<&str> = with_break.iter().map(String::as_str).collect();
+            let short = read(map.clone(), STOCK, &messages);
+            prop_assert_eq!(short, read(map, STOCK, &with_break));
+        }
+
+        #[test]
+        fn what_is_written_comes_back(a in "[ -~é\n\r]{0,12}", b: f64, c: i64, d: bool, is_long: bool) {
+            let attributes = "a string, b double, c long, d bool";
+            let row: &[Value] = &[a.as_str().into(), Value::Double(b), Value::Long(c), Value::Bool(d)];
+            let all = batch(attributes, &[row, row]);
+            let mut options = vec![("event.grouping.enabled", "true")];
+            if is_long {
+                options.push(("delimiter", ";;"));
+            }
+            let text = write(&csv(&options), attributes, &all);
+            let (found, _) = read(csv(&options), attributes, &[&text[0]]);
+            prop_assert_eq!(found, show(Some(all)));
         }
     }
 }

@@ -177,4 +177,17 @@ mod tests {
             ""
         );
     }
+
+    proptest::proptest! {
+        /// A line break in a text would end its line.
+        #[test]
+        fn what_is_written_comes_back(a in "[ -~é\t]{0,12}", b: f64, c: i64, many: bool) {
+            let row: &[Value] = &[a.as_str().into(), Value::Double(b), Value::Long(c)];
+            let all = batch(STOCK, &[row, row][..1 + usize::from(many)]);
+            let grouped = text(&[("event.grouping.enabled", "true")]);
+            let written = write(&grouped, STOCK, &all);
+            let (found, _) = read(grouped, STOCK, &[&written[0]]);
+            proptest::prop_assert_eq!(found, show(Some(all)));
+        }
+    }
 }
