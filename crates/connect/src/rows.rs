@@ -22,6 +22,9 @@ pub const BATCH_BYTES: u64 = 4 << 20;
 /// Rejected messages at which the rows must be taken.
 const REJECTED_MAX: usize = 1024;
 
+/// Reports that one message can leave.
+const REJECTED_OF_MESSAGE_MAX: usize = 64 << 10;
+
 /// Longest part of a rejected payload that is kept, in bytes.
 pub const EXCERPT_MAX: usize = 64 << 10;
 
@@ -179,6 +182,8 @@ pub struct Rows {
     bytes_total: u64,
     place: Place,
     rejected: Vec<Rejected>,
+    /// Rejected events without a report.
+    unreported: u64,
 }
 
 impl Rows {
@@ -218,6 +223,7 @@ impl Rows {
             bytes_total: 0,
             place: Place::default(),
             rejected: Vec::new(),
+            unreported: 0,
         }
     }
 
@@ -357,6 +363,7 @@ impl Rows {
 
     /// What was rejected since the last call.
     pub fn take_rejected(&mut self) -> Vec<Rejected> {
+        self.unreported = 0;
         std::mem::take(&mut self.rejected)
     }
 
@@ -452,10 +459,16 @@ impl Rows {
 
     fn push_rejected(&mut self, mut rejected: Rejected) {
         rejected.place = self.place;
-        // The caller drains at REJECTED_MAX between messages; one message cannot grow the list
-        // without bound.
-        if self.rejected.len() < 2 * REJECTED_MAX {
+        // The caller drains at REJECTED_MAX between messages. One message can hold more; what is
+        // beyond the second bound is told by the last report.
+        if self.rejected.len() < REJECTED_OF_MESSAGE_MAX {
             self.rejected.push(rejected);
+        } else if let Some(last) = self.rejected.last_mut() {
+            self.unreported += 1;
+            last.cause = format!(
+                "{} more events of the message are rejected",
+                self.unreported
+            );
         }
     }
 }
@@ -693,6 +706,20 @@ mod tests {
         let batch = rows.take().expect("there are rows");
         assert_eq!((batch.len, batch.chunk_count()), (3000, 1));
         assert!(!rows.is_full());
+    }
+
+    #[test]
+    fn reports_of_one_message_are_bounded_and_the_rest_is_told() {
+        let mut rows = rows("a int", &[], false);
+        push(&mut rows, &vec![-1; REJECTED_OF_MESSAGE_MAX + 7]);
+        assert!(rows.is_full());
+        let rejected = rows.take_rejected();
+        assert_eq!(rejected.len(), REJECTED_OF_MESSAGE_MAX);
+        assert!(
+            rejected
+                .last()
+                .is_some_and(|last| last.cause.starts_with("7 more"))
+        );
     }
 
     #[test]

@@ -217,6 +217,13 @@ mod tests {
             write(&picked, attributes, &batch(attributes, &rows[..1])),
             ["p\"q-1.0E7\n".replace("p\"q", "\"p\"\"q\"")]
         );
+        // A field that ends like a long delimiter begins.
+        let long = csv(&[("delimiter", ";;")]);
+        let row: &[Value] = &["x;".into(), Value::Null, "y".into()];
+        assert_eq!(
+            write(&long, attributes, &batch(attributes, &[row])),
+            ["\"x;\";;null;;y\n"]
+        );
         for bad in [
             [("c", "2"), ("b", "1")],
             [("c", "1"), ("b", "1")],

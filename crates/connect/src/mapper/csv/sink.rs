@@ -112,6 +112,14 @@ fn columns(setup: &SinkMapperSetup<'_>, options: &Options<'_>) -> Result<Vec<usi
     Ok(columns.into_iter().flatten().collect())
 }
 
+/// Would the end of the text and the delimiter behind it be read as a delimiter too early?
+fn ends_with_a_part(text: &str, delimiter: &str) -> bool {
+    delimiter
+        .char_indices()
+        .skip(1)
+        .any(|(end, _)| text.ends_with(&delimiter[..end]))
+}
+
 /// `CSVPrinter.printAndQuote` with `QuoteMode.MINIMAL`.
 fn write_field(out: &mut String, text: &str, is_first: bool, delimiter: &str) {
     let (first, last) = (text.bytes().next(), text.bytes().last());
@@ -121,6 +129,7 @@ fn write_field(out: &mut String, text: &str, is_first: bool, delimiter: &str) {
                 || last <= b' '
                 || text.contains(['"', '\n', '\r'])
                 || text.contains(delimiter)
+                || ends_with_a_part(text, delimiter)
         }
         _ => is_first,
     };

@@ -1,6 +1,8 @@
 //! The strict parser: text to a tree that borrows from it. The reference for everything faster.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use event::value::Shared;
 use event::{Object, Value};
@@ -99,12 +101,17 @@ impl<'a> Node<'a> {
                 list.iter().map(Node::to_value).collect(),
             ))),
             Node::Map(entries) => {
+                // A key given twice keeps its first place and its last value.
+                let mut places: HashMap<&str, usize> = HashMap::with_capacity(entries.len());
                 let mut map: Vec<(Value, Value)> = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
                     let value = node.to_value();
-                    match map.iter_mut().find(|(k, _)| k.as_str() == Some(key)) {
-                        Some(entry) => entry.1 = value,
-                        None => map.push((Value::str(key), value)),
+                    match places.entry(key) {
+                        Entry::Occupied(place) => map[*place.get()].1 = value,
+                        Entry::Vacant(place) => {
+                            place.insert(map.len());
+                            map.push((Value::str(key), value));
+                        }
                     }
                 }
                 Value::Object(Object::Map(Shared::new(map)))

@@ -1,13 +1,14 @@
 //! XML to rows.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use event::{Object, Type, Value};
 
 use super::project::Projector;
 use super::stream::{Found, Stream};
 use super::tree::Tree;
-use super::xpath::{Item, Path, Prefixes};
+use super::xpath::{Item, Path, Prefixes, VISITS_MAX};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
 use crate::mapper::{Field, Fields, Options, scalar};
@@ -46,6 +47,49 @@ enum Way {
 }
 
 type Refusal = (Cow<'static, str>, &'static str);
+
+const TOO_LARGE: &str = "the paths look at too much of the document";
+const NARROWER: &str = "use narrower paths";
+
+/// What the search in one document has found and cost so far.
+struct Search {
+    visits: usize,
+    /// What absolute paths found, by index of the field: it is the same for all events.
+    absolute: HashMap<usize, Option<Item>>,
+}
+
+impl Default for Search {
+    fn default() -> Search {
+        Search {
+            visits: VISITS_MAX,
+            absolute: HashMap::new(),
+        }
+    }
+}
+
+impl Search {
+    /// The first item that the path of a field finds from an element.
+    fn first(
+        &mut self,
+        field: usize,
+        path: &Path,
+        tree: &Tree<'_>,
+        element: usize,
+    ) -> Result<Option<Item>, Refusal> {
+        if let Some(found) = self.absolute.get(&field) {
+            return Ok(*found);
+        }
+        let found = path
+            .find(tree, Item::Element(element), &mut self.visits)
+            .map_err(|_| (Cow::from(TOO_LARGE), NARROWER))?
+            .first()
+            .copied();
+        if path.is_absolute() {
+            self.absolute.insert(field, found);
+        }
+        Ok(found)
+    }
+}
 
 const MISSING: &str = "send all attributes, or allow null by fail.on.missing.attribute='false'";
 const NO_XML: &str = "send well-formed XML";
@@ -199,7 +243,7 @@ impl Reader {
     fn map_event(&self, text: &str, rows: &mut Rows) {
         match Tree::fragment(text) {
             Ok(tree) if self.is_leaf => self.map_leaves(&tree, vec![0], rows),
-            Ok(tree) => self.push_element(&tree, 0, rows),
+            Ok(tree) => self.push_element(&tree, 0, &mut Search::default(), rows),
             Err(cause) => rows.reject_row(text, cause, NO_XML),
         }
     }
@@ -209,11 +253,12 @@ impl Reader {
             Ok(tree) => tree,
             Err(cause) => return rows.reject_message(Payload::Text(text), cause, NO_XML),
         };
-        match self.events(&tree) {
+        let mut search = Search::default();
+        match self.events(&tree, &mut search) {
             Ok(elements) if self.is_leaf => self.map_leaves(&tree, elements, rows),
             Ok(elements) => {
                 for element in elements {
-                    self.push_element(&tree, element, rows);
+                    self.push_element(&tree, element, &mut search, rows);
                 }
             }
             Err((cause, remedy)) => rows.reject_message(Payload::Text(text), cause, remedy),
@@ -221,7 +266,7 @@ impl Reader {
     }
 
     /// The elements that are events.
-    fn events(&self, tree: &Tree<'_>) -> Result<Vec<usize>, Refusal> {
+    fn events(&self, tree: &Tree<'_>, search: &mut Search) -> Result<Vec<usize>, Refusal> {
         let root = &tree.elements[0];
         if let Way::Default(_) = self.way {
             if root.name != EVENTS {
@@ -237,12 +282,9 @@ impl Reader {
         let Some(enclosing) = &self.enclosing else {
             return Ok(vec![0]);
         };
-        let found = enclosing.find(tree, Item::Element(0)).map_err(|_| {
-            (
-                Cow::from("the document is too large for the path"),
-                "use a narrower path",
-            )
-        })?;
+        let found = enclosing
+            .find(tree, Item::Element(0), &mut search.visits)
+            .map_err(|_| (Cow::from(TOO_LARGE), NARROWER))?;
         let elements: Vec<usize> = found
             .into_iter()
             .filter_map(|item| match item {
@@ -263,10 +305,10 @@ impl Reader {
         Ok(children.collect())
     }
 
-    fn push_element(&self, tree: &Tree<'_>, element: usize, rows: &mut Rows) {
+    fn push_element(&self, tree: &Tree<'_>, element: usize, search: &mut Search, rows: &mut Rows) {
         let outcome = match &self.way {
             Way::Default(fields) => self.push_default(tree, element, fields, rows),
-            Way::Custom(fields) => self.push_custom(tree, element, fields, rows),
+            Way::Custom(fields) => self.push_custom(tree, element, fields, search, rows),
             Way::Leaf(_) => Ok(()),
         };
         match outcome {
@@ -311,25 +353,20 @@ impl Reader {
         tree: &Tree<'_>,
         element: usize,
         fields: &[(Field, Option<Path>)],
+        search: &mut Search,
         rows: &mut Rows,
     ) -> Result<(), Refusal> {
-        for (field, path) in fields {
+        for (i, (field, path)) in fields.iter().enumerate() {
             let Some(path) = path else {
                 rows.columns()[field.column].push_null();
                 continue;
             };
-            let found = path.find(tree, Item::Element(element)).map_err(|_| {
-                (
-                    Cow::from("the event is too large for a path"),
-                    "use a narrower path",
-                )
-            })?;
-            match found.first() {
+            match search.first(i, path, tree, element)? {
                 None => self.push_missing(field, rows)?,
-                Some(&Item::Attribute(index, i)) => {
+                Some(Item::Attribute(index, i)) => {
                     push_value(field, &tree.elements[index].attributes[i].value, rows)?;
                 }
-                Some(&Item::Element(index)) => {
+                Some(Item::Element(index)) => {
                     self.push_text_of(tree, index, field, rows)?;
                 }
                 // Siddhi's mapper takes elements and attributes only.

@@ -13,8 +13,8 @@ use super::tree::{Namespace, Tree};
 /// Steps of a path and nesting of predicates.
 const DEPTH_MAX: usize = 32;
 
-/// Nodes that one evaluation may look at.
-const VISITS_MAX: usize = 4 << 20;
+/// Nodes that the paths of one document may look at, all together.
+pub(super) const VISITS_MAX: usize = 64 << 20;
 
 /// Prefixes of a mapping with their namespaces.
 pub(super) type Prefixes = Vec<(String, String)>;
@@ -123,10 +123,20 @@ struct Here<'t, 'a> {
 // ---- evaluation ----
 
 impl Path {
-    /// Items found from an element (or the document), in document order.
-    pub fn find(&self, tree: &Tree<'_>, from: Item) -> Result<Vec<Item>, TooMuch> {
-        let mut visits = VISITS_MAX;
-        self.find_from(tree, from, &mut visits)
+    /// Does it begin at the document, so that it finds the same from everywhere?
+    pub fn is_absolute(&self) -> bool {
+        self.is_absolute
+    }
+
+    /// Items found from an element (or the document), in document order; `visits` is what is left of
+    /// [`VISITS_MAX`].
+    pub fn find(
+        &self,
+        tree: &Tree<'_>,
+        from: Item,
+        visits: &mut usize,
+    ) -> Result<Vec<Item>, TooMuch> {
+        self.find_from(tree, from, visits)
     }
 
     fn find_from(
@@ -779,7 +789,9 @@ mod tests {
         let tree = Tree::new(DOCUMENT).expect("it is well-formed");
         let prefixes = vec![("n".to_owned(), "u".to_owned())];
         let path = Path::new(path, &prefixes).unwrap_or_else(|error| panic!("{error}"));
-        let found = path.find(&tree, Item::Element(0)).expect("it is small");
+        let found = path
+            .find(&tree, Item::Element(0), &mut 1000)
+            .expect("it is small");
         let texts: Vec<_> = found.iter().map(|&item| text_of(&tree, item)).collect();
         assert_eq!(texts, expect, "{path:?}");
     }
