@@ -283,9 +283,13 @@ impl Parser<'_> {
     /// Whether the token behind `not` begins an operand; else `not` is an attribute's name.
     fn operand_follows(&self) -> bool {
         match self.peek_at(1) {
+            // Words that may follow an attribute's name, but for `not in.a` and `not of(x)`.
             TokenKind::Keyword(
                 Keyword::As | Keyword::Is | Keyword::And | Keyword::Or | Keyword::In | Keyword::Of,
-            ) => false,
+            ) => matches!(
+                self.peek_at(2),
+                TokenKind::Sign(Sign::Dot | Sign::OpenParen)
+            ),
             TokenKind::Keyword(_) => !self.starts_clause(1),
             TokenKind::Name | TokenKind::QuotedName => true,
             TokenKind::Int | TokenKind::Long | TokenKind::Float | TokenKind::Double => true,
@@ -588,7 +592,7 @@ impl Parser<'_> {
                 self.peek_at(2),
                 TokenKind::Sign(Sign::Dot | Sign::OpenBracket)
             );
-        if !follows || self.peek_at(1) == TokenKind::Keyword(Keyword::Window) {
+        if !follows {
             return Ok((stream, None));
         }
         self.mark(Mark::Tight);

@@ -39,7 +39,7 @@ struct Scan {
     /// The next word is a name, keyword or not.
     name_place: bool,
     forced: bool,
-    /// `e = S`, `A and B`: a pattern unless a comma or a join follows.
+    /// `e = S`, `A and B`, `S<2>`, `S within …`: a pattern unless a comma or a join follows.
     names_events: bool,
 }
 
@@ -156,6 +156,11 @@ impl Parser<'_> {
                 scan.names_events = true;
                 true
             }
+            // The start of a count.
+            TokenKind::Sign(Sign::Less) => {
+                scan.names_events = true;
+                false
+            }
             TokenKind::Sign(Sign::Hash | Sign::Bang | Sign::Dot | Sign::Colon) => true,
             TokenKind::Keyword(keyword) => return self.scan_keyword(scan, keyword, ahead),
             _ if self.starts_line(ahead) && self.starts_element(ahead) => {
@@ -192,6 +197,10 @@ impl Parser<'_> {
             Keyword::And | Keyword::Or => {
                 scan.names_events = true;
                 true
+            }
+            Keyword::Within => {
+                scan.names_events = true;
+                false
             }
             Keyword::As => true,
             Keyword::Select

@@ -266,7 +266,17 @@ impl Parser<'_> {
             });
         }
         let span = self.since(start);
+        // `(a)` is an expression, only `a` keeps its name.
+        let in_brackets = span.text(self.text).starts_with('(');
         match expr.kind {
+            ExprKind::Attribute(_) | ExprKind::Literal(_) if in_brackets => {
+                self.missing_as(span);
+                Ok(SelectItem {
+                    expr,
+                    alias: None,
+                    span,
+                })
+            }
             ExprKind::Attribute(_) | ExprKind::Error => Ok(SelectItem {
                 expr,
                 alias: None,

@@ -206,6 +206,10 @@ fn references_and_calls() {
     expr("e[last - 2].a", "e[last-2].a");
     expr("S#I.a", "S#I.a");
     expr("S[1]#I[2].a", "S[1]#I[2].a");
+    expr("S#window.a", "S#window.a");
+    expr("not in.a", "(not in.a)");
+    expr("not of (a)", "(not of(a))");
+    expr("not and b", "(not And b)");
     expr("f()", "f()");
     expr("f(*)", "f(*)");
     expr("f(a, 5 sec, 'x')", "f(a, 5000ms, 'x')");

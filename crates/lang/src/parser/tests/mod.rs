@@ -502,6 +502,8 @@ fn patterns() {
         "from e1=S or e2=T -> e3=U insert into V;",
         "from every (e1=S and e2=T) -> e3=U insert into V;",
         "from every #S -> #T insert into V;",
+        "from S<2:> select e.a insert into V;",
+        "from S within 5 sec insert into V;",
         "from every e1=#S#f(a)[a > 5] -> !T insert into V;",
         "from A and B insert into V;",
     ]);
@@ -602,6 +604,7 @@ fn sections() {
         "from S select a b, c insert into T;",
         "from S select 5 insert into T;",
         "from S select a + 1 insert into T;",
+        "from S select (a) insert into T;",
         "from S select count() insert into T;",
         "from S select f(a) x insert into T;",
         "from S select S.* insert into T;",
