@@ -202,8 +202,7 @@ impl Checker<'_> {
             let is_known = ["idle.time", "increment"]
                 .iter()
                 .any(|k| key.eq_ignore_ascii_case(k));
-            let is_plain = key.is_empty() && element.value.text.eq_ignore_ascii_case("true");
-            if !is_known && !is_plain {
+            if !is_known {
                 let span = element.key.as_ref().map_or(element.value.span, |k| k.span);
                 self.report(
                     error(

@@ -19,6 +19,7 @@ impl Checker<'_> {
             .iter()
             .filter_map(|k| self.partition_key(k))
             .collect();
+        self.partitioned_once(&partition.keys);
         self.plan.partitions.push(plan::Partition {
             name,
             keys,
@@ -36,6 +37,28 @@ impl Checker<'_> {
         self.partition = None;
         self.inner_streams = Names::default();
         id
+    }
+
+    /// Each stream has one key.
+    fn partitioned_once(&mut self, keys: &[ast::PartitionKey]) {
+        for (i, key) in keys.iter().enumerate() {
+            let is_same = |k: &&ast::PartitionKey| {
+                k.stream.name.text == key.stream.name.text && k.stream.kind == key.stream.kind
+            };
+            if let Some(first) = keys[..i].iter().find(is_same) {
+                self.report(
+                    error(
+                        code::PARTITIONED_TWICE,
+                        Kind::Name,
+                        key.span,
+                        format!("stream '{}' is partitioned twice", key.stream.name.text),
+                        "a second key",
+                    )
+                    .related(first.span, "the first key")
+                    .help("keep one of them"),
+                );
+            }
+        }
     }
 
     fn partition_key(&mut self, key: &ast::PartitionKey) -> Option<plan::PartitionKey> {

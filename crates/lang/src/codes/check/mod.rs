@@ -97,6 +97,7 @@ pub const RANGE_MISSING: &str = "E0810";
 pub const ANONYMOUS_INPUT: &str = "E0812";
 pub const NOT_SEARCHABLE: &str = "W0813";
 pub const FILTER_IGNORED: &str = "W0814";
+pub const PARTITIONED_TWICE: &str = "E0815";
 
 // What is not there, or does not run yet.
 pub const UNSUPPORTED_COMPONENT: &str = "E0901";

@@ -181,4 +181,18 @@ pub(super) const CODES: &[CodePage] = &[
          define table T (b int);\n\
          from S join T on S.a == T.b and T.b > 5 select a, b insert into Out;",
     ),
+    CodePage::new(
+        super::PARTITIONED_TWICE,
+        "a stream is partitioned twice",
+        "Each stream of a partition has one key.",
+        "Keep one of them; a key of several attributes is made with str:concat(…).",
+        "define stream S (a int, b string);\n\
+         partition with (a of S, b of S) begin\n\
+         \x20 from S select a insert into Out;\n\
+         end;",
+        "define stream S (a int, b string);\n\
+         partition with (str:concat(a, ':', b) of S) begin\n\
+         \x20 from S select a insert into Out;\n\
+         end;",
+    ),
 ];
