@@ -184,6 +184,28 @@ from !Out select id, amount insert into Faults;
 }
 
 #[test]
+fn events_that_nobody_reads_are_counted() {
+    let place = Place::new();
+    place.write("in.csv", "a,1.5\nb,2.5\n");
+    let with_sink = |sink: &str| {
+        let text = READER.replace("type='log', prefix='seen'", sink);
+        let app = place.write("app.siddhi", &text);
+        run(&app, &["--until-done", "--json"])
+    };
+    let output = with_sink("type='inMemory', topic='nobody'");
+    ended(&output, 4);
+    assert!(
+        stderr(&output).contains("nobody reads"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(summary(&output)["apps"][0]["sinks"][0]["failed"], 2);
+    let output = with_sink("type='inMemory', topic='nobody', on.error='WAIT'");
+    ended(&output, 1);
+    assert!(stderr(&output).contains("'WAIT'"), "{}", stderr(&output));
+}
+
+#[test]
 fn faults_of_use_are_told_from_faults_of_apps() {
     let place = Place::new();
     let app = place.write("app.siddhi", READER);

@@ -501,6 +501,7 @@ pub struct ConnectorSpec {
     pub status: Status,
     pub summary: &'static str,
     /// Its own options; see [`ConnectorSpec::all_options`] for those that every such component has.
+    /// An own option takes the place of a common one of its name.
     pub options: &'static [OptionSpec],
     pub rules: &'static [Rule],
     /// What it reads in `@attributes` or `@payload`.
@@ -567,7 +568,9 @@ impl ConnectorSpec {
             ConnectorKind::Store => STORE_OPTIONS,
             _ => &[],
         };
-        self.options.iter().chain(common)
+        let own = self.options;
+        let is_common = move |o: &&OptionSpec| own.iter().all(|mine| mine.name != o.name);
+        own.iter().chain(common.iter().filter(is_common))
     }
 
     /// The spec of an option by its name, an alias of it, or a `*` name that covers it.

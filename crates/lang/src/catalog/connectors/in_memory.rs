@@ -1,6 +1,6 @@
 //! `inMemory`: topics inside one server, across apps.
 
-use super::text;
+use super::{choice, text};
 use crate::spec::{ConnectorKind, ConnectorSpec, Status};
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
@@ -24,10 +24,21 @@ from Trades select symbol insert into Out;",
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
-    options: &[text("topic", "Topic to publish to.")
-        .test("headwater::run::apps_are_chained_by_topics")
-        .required()
-        .dynamic()],
+    options: &[
+        text("topic", "Topic to publish to.")
+            .test("headwater::run::apps_are_chained_by_topics")
+            .required()
+            .dynamic(),
+        // Takes the place of the option that all sinks have.
+        choice(
+            "on.error",
+            &["LOG", "WAIT", "STREAM", "STORE"],
+            "LOG",
+            "What happens to an event that nobody reads: it is counted, said and dropped.",
+        )
+        .not_yet(&["WAIT", "STREAM", "STORE"])
+        .test("headwater::run::events_that_nobody_reads_are_counted"),
+    ],
     example: "@sink(type='inMemory', topic='trades', @map(type='passThrough'))
 define stream Trades (symbol string, price double);",
     ..ConnectorSpec::new(

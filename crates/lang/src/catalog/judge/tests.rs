@@ -80,10 +80,7 @@ fn check(annotation: &str, expect: &[&str]) {
 #[test]
 fn right_annotations_are_quiet() {
     check("@source(type='inMemory', topic='t')", &[]);
-    check(
-        "@sink(type='inMemory', topic='{{b}}', on.error='wait')",
-        &[],
-    );
+    check("@sink(type='inMemory', topic='{{b}}', on.error='log')", &[]);
     check(
         "@sink(type='log', prefix='{{a}}/{{b}}', priority='info')",
         &[],
