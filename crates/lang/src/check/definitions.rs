@@ -117,25 +117,30 @@ impl Checker<'_> {
         }
     }
 
+    /// `#Name` and `!Name` are never defined.
+    fn is_marked(&mut self, kind: &str, name: &ast::StreamName) -> bool {
+        if name.kind == StreamKind::Plain {
+            return false;
+        }
+        let text = &name.name.text;
+        let report = error(
+            code::MARKED_DEFINITION,
+            Kind::Name,
+            name.span,
+            format!("{kind} '{text}' cannot be defined with a mark before its name"),
+            "made by itself, never defined",
+        )
+        .help(
+            "'#' streams come into being by an insert inside a partition, '!' streams \
+             by @OnError(action='STREAM')",
+        );
+        self.report(report);
+        true
+    }
+
     fn stream(&mut self, def: &ast::StreamDef) {
         let shape = self.shape_of(&def.name, &def.attributes, def.span);
-        if def.name.kind != StreamKind::Plain {
-            self.report(
-                error(
-                    code::MARKED_DEFINITION,
-                    Kind::Name,
-                    def.name.span,
-                    format!(
-                        "stream '{}' cannot be defined with a mark before its name",
-                        shape.name
-                    ),
-                    "made by itself, never defined",
-                )
-                .help(
-                    "'#' streams come into being by an insert inside a partition, '!' streams \
-                 by @OnError(action='STREAM')",
-                ),
-            );
+        if self.is_marked("stream", &def.name) {
             return;
         }
         let id = self.stream_shapes.len();
@@ -170,6 +175,9 @@ impl Checker<'_> {
     }
 
     fn table(&mut self, def: &ast::TableDef) {
+        if self.is_marked("table", &def.name) {
+            return;
+        }
         let shape = self.shape_of(&def.name, &def.attributes, def.span);
         let id = self.table_shapes.len();
         if !self.claim(&def.name.name, Named::Table(id), &shape) {
@@ -191,6 +199,9 @@ impl Checker<'_> {
     }
 
     fn named_window(&mut self, def: &ast::WindowDef) {
+        if self.is_marked("window", &def.name) {
+            return;
+        }
         let shape = self.shape_of(&def.name, &def.attributes, def.span);
         let id = self.window_shapes.len();
         if !self.claim(&def.name.name, Named::Window(id), &shape) {
