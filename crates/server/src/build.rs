@@ -247,6 +247,7 @@ impl<'a> Builder<'a> {
                 epoch,
                 last: Instant::now(),
                 took: Duration::ZERO,
+                counted: Instant::now(),
                 in_flight: false,
                 is_wanted: false,
                 is_dirty: false,

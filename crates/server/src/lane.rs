@@ -208,6 +208,8 @@ pub(crate) struct Cutter {
     pub last: Instant,
     /// How long it took until it was durable.
     pub took: Duration,
+    /// When the rows held by windows were counted last.
+    pub counted: Instant,
     pub in_flight: bool,
     /// Somebody waits for it.
     pub is_wanted: bool,

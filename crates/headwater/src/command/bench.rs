@@ -1,5 +1,7 @@
 //! `headwater bench`.
 
+use std::io::Write as _;
+
 use anyhow::Context as _;
 use bench::{Options, SCENARIOS};
 use lang::suggest::nearest;
@@ -24,7 +26,10 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         runs: args.runs as usize,
         events: args.events,
         dir: args.dir.clone(),
-        progress: |line| tracing::info!("{line}"),
+        progress: |line| {
+            // Nobody is left to tell when standard error cannot be written.
+            writeln!(std::io::stderr().lock(), "{line}").ok();
+        },
     };
     let report = bench::run::run(*scenario, &options)?;
     if args.json {

@@ -18,6 +18,9 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Shortest time between two cuts that somebody waits for.
 const GAP: Duration = Duration::from_millis(20);
 
+/// How often the rows held by windows are counted for the metrics.
+const COUNT_EVERY: Duration = Duration::from_secs(5);
+
 /// The first byte of what a snapshot holds.
 const VERSION: u8 = 1;
 
@@ -57,12 +60,14 @@ impl Lane {
                 (Arc::clone(&s.mailbox), s.sequence)
             })
             .collect();
-        for app in &self.apps {
-            let held = app.engine.held_in_windows() as u64;
-            app.metrics.held_in_windows.set(held);
-            if let Some(snapshot) = &snapshot {
-                app.metrics.state_bytes.set(snapshot.len() as u64);
-            }
+        if let Some(snapshot) = &snapshot {
+            let bytes = snapshot.len() as u64;
+            self.apps
+                .iter()
+                .for_each(|app| app.metrics.state_bytes.set(bytes));
+        }
+        if self.cutter.counted.elapsed() >= COUNT_EVERY {
+            self.count_held();
         }
         self.effects_barrier(epoch);
         self.lines.flush();
@@ -114,6 +119,15 @@ impl Lane {
         Ok(())
     }
 
+    /// Looks at every partition key, so it is not done at every cut.
+    fn count_held(&mut self) {
+        self.cutter.counted = Instant::now();
+        for app in &self.apps {
+            let held = app.engine.held_in_windows() as u64;
+            app.metrics.held_in_windows.set(held);
+        }
+    }
+
     fn effects_barrier(&self, epoch: u64) {
         if let Some(app) = self.apps.first() {
             app.environment.effects.barrier(epoch);
@@ -127,10 +141,7 @@ impl Lane {
             self.cut()?;
             self.wait_for_cut()?;
         }
-        for app in &self.apps {
-            let held = app.engine.held_in_windows() as u64;
-            app.metrics.held_in_windows.set(held);
-        }
+        self.count_held();
         for seat in &mut self.inline_stores {
             seat.abort();
             if let Err(error) = seat.store.close() {
