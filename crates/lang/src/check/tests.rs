@@ -420,7 +420,7 @@ fn annotations() {
     assert_eq!(stream("@sinc(type='log')"), ["W0412 sinc"]);
     assert_eq!(
         stream("@sink(type='log', on.error='stream')"),
-        ["E0211 'stream'"]
+        ["W0416 'stream'"]
     );
     assert_eq!(
         stream("@app:playback(idle.time='1 sec')"),

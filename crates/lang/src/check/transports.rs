@@ -4,7 +4,7 @@ use crate::ast::Annotation;
 use crate::catalog::judge::{self, Judged, View};
 use crate::check::annotations::find;
 use crate::check::names::Shape;
-use crate::check::report::{error, warning};
+use crate::check::report::warning;
 use crate::check::runnable::Feature;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -51,12 +51,12 @@ impl Checker<'_> {
         {
             let span = text.span;
             self.report(
-                error(
-                    code::NO_FAULT_STREAM,
-                    Kind::Name,
+                warning(
+                    code::FAULT_STREAM_MISSING,
+                    Kind::Option,
                     span,
                     format!("stream '{}' has no fault stream", shape.name),
-                    "nowhere to send the event",
+                    "nowhere to go: the event is dropped, with a log line",
                 )
                 .help("put @OnError(action='STREAM') before the definition of the stream"),
             );

@@ -41,7 +41,9 @@ pub fn written(annotation: &Annotation) -> Vec<Given<'_>> {
         .iter()
         .filter_map(|e| {
             let key = e.key.as_ref()?;
-            let is_option = !["type", "ref"].contains(&key.text.as_str());
+            let is_option = !["type", "ref"]
+                .iter()
+                .any(|n| key.text.eq_ignore_ascii_case(n));
             is_option.then_some(Given {
                 name: &key.text,
                 name_span: key.span,

@@ -228,6 +228,16 @@ fn component<'a, T>(
     })
 }
 
+/// `type` and `ref` match in any case, as in Siddhi; options do not.
+fn in_any_case<'a>(annotation: &'a Annotation, key: &str) -> Option<&'a Text> {
+    let has_key = |k: &crate::ast::Name| k.text.eq_ignore_ascii_case(key);
+    annotation
+        .elements
+        .iter()
+        .find(|e| e.key.as_ref().is_some_and(has_key))
+        .map(|e| &e.value)
+}
+
 /// A text with the place to blame for it.
 struct Placed<'a> {
     text: &'a str,
@@ -240,12 +250,12 @@ fn merged<'a>(
     refs: &'a Refs,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(Option<Placed<'a>>, Vec<Given<'a>>)> {
-    let mut ty = annotation.value("type").map(|t| Placed {
+    let mut ty = in_any_case(annotation, "type").map(|t| Placed {
         text: t.text.as_str(),
         span: t.span,
     });
     let mut given = written(annotation);
-    let Some(name) = annotation.value("ref") else {
+    let Some(name) = in_any_case(annotation, "ref") else {
         return Some((ty, given));
     };
     let Some(block) = refs.get(&name.text) else {

@@ -161,4 +161,16 @@ pub(super) const CODES: &[CodePage] = &[
         "@app:name('A')\n\
          define stream S (a int);",
     ),
+    CodePage::new(
+        super::FAULT_STREAM_MISSING,
+        "on.error='STREAM' without a fault stream",
+        "The sink sends events that it cannot deliver to the fault stream, and the stream has none: \
+         they are dropped with a log line.",
+        "Put @OnError(action='STREAM') before the definition.",
+        "@sink(type='inMemory', topic='t', on.error='STREAM')\n\
+         define stream S (a int);",
+        "@sink(type='inMemory', topic='t', on.error='STREAM')\n\
+         @OnError(action='STREAM')\n\
+         define stream S (a int);",
+    ),
 ];

@@ -62,6 +62,7 @@ pub const UNKNOWN_ANNOTATION: &str = "W0412";
 pub const BAD_CRON: &str = "W0413";
 pub const ANNOTATION_WITHOUT_EFFECT: &str = "W0414";
 pub const APP_ANNOTATION_AGAIN: &str = "W0415";
+pub const FAULT_STREAM_MISSING: &str = "W0416";
 
 // Patterns and joins by reference.
 pub const REFERENCE_TAKEN: &str = "W0601";
