@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::batch::{Batch, Chunks};
-use crate::column::{Column, ColumnBuilder};
-use crate::times::Times;
+use crate::column::{Column, ColumnBuilder, StrView, Values, View};
+use crate::strings::{StrBuilder, Strings};
+use crate::times::TimesBuilder;
 use crate::types::Type;
 use crate::value::{Object, Shared, Value};
 
@@ -141,20 +142,97 @@ impl Writer {
         values.iter().for_each(|v| self.value(v));
     }
 
+    /// Typed vectors go as they lie; only what is of mixed types goes value by value.
     pub fn column(&mut self, column: &Column) {
         self.count(column.len());
-        (0..column.len()).for_each(|row| self.value(&column.value(row)));
+        match column.view() {
+            View::Any(values) => {
+                self.u8(Shape::Any as u8);
+                return values.iter().for_each(|v| self.value(v));
+            }
+            View::Bool(values) => {
+                self.u8(Shape::Bool as u8);
+                self.bools(values);
+            }
+            View::Int(values) => self.numbers(Shape::Int, values, |v| v.to_le_bytes()),
+            View::Long(values) => self.numbers(Shape::Long, values, |v| v.to_le_bytes()),
+            View::Float(values) => self.numbers(Shape::Float, values, |v| v.to_le_bytes()),
+            View::Double(values) => self.numbers(Shape::Double, values, |v| v.to_le_bytes()),
+            View::Str(texts) => {
+                self.u8(Shape::Str as u8);
+                self.texts(&texts);
+            }
+        }
+        self.bool(column.nulls().is_some());
+        if let Some(nulls) = column.nulls() {
+            self.bools(nulls);
+        }
+    }
+
+    fn bools(&mut self, values: &[bool]) {
+        self.bytes.extend(values.iter().map(|&v| u8::from(v)));
+    }
+
+    fn numbers<T: Copy, const N: usize>(
+        &mut self,
+        shape: Shape,
+        values: &[T],
+        bytes: impl Fn(T) -> [u8; N],
+    ) {
+        self.u8(shape as u8);
+        self.bytes.reserve(N * values.len());
+        for &value in values {
+            self.bytes.extend_from_slice(&bytes(value));
+        }
+    }
+
+    /// Lengths, then the texts; one that repeats the one before has no bytes of its own.
+    fn texts(&mut self, texts: &StrView<'_>) {
+        let repeats = |row: usize| row > 0 && texts.rows_equal(row, texts, row - 1);
+        for row in 0..texts.len() {
+            let length = texts.get(row).len() as u32;
+            self.u32(if repeats(row) { REPEATED } else { length });
+        }
+        for row in (0..texts.len()).filter(|&row| !repeats(row)) {
+            self.bytes.extend_from_slice(texts.get(row).as_bytes());
+        }
     }
 
     /// Rows, timestamps and kinds; chunk bounds and clocks are not kept by anything that is saved.
     pub fn rows(&mut self, batch: &Batch) {
         self.count(batch.len);
-        (0..batch.len).for_each(|row| self.i64(batch.times.at(row)));
-        (0..batch.len).for_each(|row| self.bool(batch.is_expired(row)));
+        let mut runs = TimesBuilder::default();
+        runs.extend(&batch.times, 0..batch.len);
+        let times = runs.finish(0);
+        let runs: Vec<_> = times.runs(0..batch.len).collect();
+        self.count(runs.len());
+        for (count, time) in runs {
+            self.u32(count as u32);
+            self.i64(time);
+        }
+        self.bool(batch.expired.is_some());
+        if let Some(expired) = &batch.expired {
+            self.bools(expired);
+        }
         self.count(batch.columns.len());
         batch.columns.iter().for_each(|c| self.column(c));
     }
 }
+
+/// How the rows of a column are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    Any = 0,
+    Bool = 1,
+    Int = 2,
+    Long = 3,
+    Float = 4,
+    Double = 5,
+    Str = 6,
+}
+
+/// Stands for the length of a text that is the one of the row before.
+const REPEATED: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub struct Reader<'a> {
@@ -278,23 +356,97 @@ impl<'a> Reader<'a> {
     }
 
     pub fn column(&mut self, ty: Type) -> Result<Column, Error> {
-        let count = self.count()?;
-        let mut builder = ColumnBuilder::with_capacity(ty, count);
-        for _ in 0..count {
-            builder.push(&self.value()?);
+        let count = self.rows_count()?;
+        let at = self.at;
+        let shape = self.u8()?;
+        let values = match (shape, ty) {
+            (0, _) => {
+                let mut builder = ColumnBuilder::new(ty);
+                for _ in 0..count {
+                    builder.push(&self.value()?);
+                }
+                return Ok(builder.finish());
+            }
+            (1, Type::Bool) => Values::Bool(self.bools(count)?),
+            (2, Type::Int) => Values::Int(self.numbers(count, i32::from_le_bytes)?),
+            (3, Type::Long) => Values::Long(self.numbers(count, i64::from_le_bytes)?),
+            (4, Type::Float) => Values::Float(self.numbers(count, f32::from_le_bytes)?),
+            (5, Type::Double) => Values::Double(self.numbers(count, f64::from_le_bytes)?),
+            (6, Type::String) => Values::Str(self.texts(count)?),
+            (1..=6, _) => {
+                return Err(Error::Mismatch(format!(
+                    "a column is not of type {ty}, but of the kind {shape}"
+                )));
+            }
+            (mark, _) => return Err(Error::Mark { mark, at }),
+        };
+        let nulls = if self.bool()? {
+            Some(self.bools(count)?)
+        } else {
+            None
+        };
+        Ok(Column::new(values, nulls))
+    }
+
+    /// A number of rows, which need not take a byte each.
+    fn rows_count(&mut self) -> Result<usize, Error> {
+        let at = self.at;
+        u32::try_from(self.u64()?)
+            .map(|count| count as usize)
+            .map_err(|_| Error::Short { at })
+    }
+
+    fn bools(&mut self, count: usize) -> Result<Vec<bool>, Error> {
+        Ok(self.take(count)?.iter().map(|&b| b != 0).collect())
+    }
+
+    fn numbers<T, const N: usize>(
+        &mut self,
+        count: usize,
+        number: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Error> {
+        let bytes = self.take(count.saturating_mul(N))?;
+        let (chunks, _) = bytes.as_chunks::<N>();
+        Ok(chunks.iter().map(|&chunk| number(chunk)).collect())
+    }
+
+    fn texts(&mut self, count: usize) -> Result<Strings, Error> {
+        let lengths = self.numbers(count, u32::from_le_bytes)?;
+        let mut texts = StrBuilder::with_capacity(count);
+        for length in lengths {
+            if length == REPEATED {
+                texts.repeat_last(1);
+                continue;
+            }
+            let at = self.at;
+            let text = std::str::from_utf8(self.take(length as usize)?);
+            texts.push(text.map_err(|_| Error::Text { at })?);
         }
-        Ok(builder.finish())
+        if texts.len() != count {
+            return Err(Error::Mismatch("a column begins with a repetition".into()));
+        }
+        Ok(texts.finish())
     }
 
     /// What [`Writer::rows`] wrote, as one chunk.
     pub fn rows(&mut self, types: &[Type], now: i64) -> Result<Batch, Error> {
-        let count = self.count()?;
-        let times = (0..count)
-            .map(|_| self.i64())
-            .collect::<Result<Vec<_>, _>>()?;
-        let expired = (0..count)
-            .map(|_| self.bool())
-            .collect::<Result<Vec<_>, _>>()?;
+        let count = self.rows_count()?;
+        let mut times = TimesBuilder::default();
+        for _ in 0..self.count()? {
+            let (rows, time) = (self.u32()? as usize, self.i64()?);
+            if rows > count - times.len() {
+                return Err(Error::Mismatch("more timestamps than rows".into()));
+            }
+            times.push(rows, time);
+        }
+        if times.len() != count {
+            return Err(Error::Mismatch("fewer timestamps than rows".into()));
+        }
+        let expired = if self.bool()? {
+            self.bools(count)?
+        } else {
+            Vec::new()
+        };
         let columns = self.count()?;
         if columns != types.len() {
             return Err(Error::Mismatch(format!(
@@ -309,7 +461,7 @@ impl<'a> Reader<'a> {
         if columns.iter().any(|c| c.len() != count) {
             return Err(Error::Mismatch("columns of different lengths".into()));
         }
-        let mut batch = Batch::new(columns, count, Times::per_row(times), Chunks::One, now);
+        let mut batch = Batch::new(columns, count, times.finish(now), Chunks::One, now);
         batch.expired = expired.contains(&true).then(|| expired.into());
         Ok(batch)
     }
@@ -318,6 +470,8 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::times::Times;
+    use crate::types::{Attribute, Schema};
 
     #[test]
     fn every_kind_of_value_comes_back() {
@@ -345,5 +499,72 @@ mod tests {
             let mut reader = Reader::new(&writer.bytes[..cut]);
             while reader.value().is_ok() {}
         }
+    }
+
+    #[test]
+    fn rows_come_back_column_by_column() {
+        let types = [
+            Type::Bool,
+            Type::Int,
+            Type::Long,
+            Type::Float,
+            Type::Double,
+            Type::String,
+            Type::Object,
+        ];
+        let attributes = types.iter().map(|&ty| Attribute {
+            name: ty.name().into(),
+            ty,
+        });
+        let schema = Schema {
+            name: "S".into(),
+            attributes: attributes.collect(),
+        };
+        let long = "/a/path/that/is/longer/than/twelve/bytes";
+        let row = |t: i64, text: &str, number: Value| {
+            let values = [
+                Value::Bool(true),
+                number,
+                Value::Long(t),
+                Value::Float(0.5),
+                Value::Double(-0.0),
+            ];
+            let mut values = values.to_vec();
+            values.extend([Value::str(text), Value::str("any")]);
+            (t, values)
+        };
+        let rows = [
+            row(5, long, Value::Int(1)),
+            row(5, long, Value::Null),
+            row(6, "", Value::str("mixed")),
+            (7, vec![Value::Null; 7]),
+        ];
+        for count in 0..=rows.len() {
+            let mut batch = Batch::from_rows(&schema, &rows[..count], Chunks::One, 0);
+            batch.expired = (count == 3).then(|| [false, true, false].into());
+            let mut writer = Writer::default();
+            writer.rows(&batch);
+            let read = Reader::new(&writer.bytes).rows(&types, 0);
+            let read = read.expect("what was written is read");
+            for row in 0..count {
+                assert_eq!(read.row(row), batch.row(row));
+                assert_eq!(read.times.at(row), batch.times.at(row));
+                assert_eq!(read.is_expired(row), batch.is_expired(row));
+            }
+            for cut in 0..writer.bytes.len() {
+                assert!(Reader::new(&writer.bytes[..cut]).rows(&types, 0).is_err());
+            }
+        }
+        let mut writer = Writer::default();
+        writer.rows(&Batch::new(
+            Vec::new(),
+            1_000_000,
+            Times::Same(3),
+            Chunks::One,
+            0,
+        ));
+        assert!(writer.bytes.len() < 64);
+        let read = Reader::new(&writer.bytes).rows(&[], 0);
+        assert_eq!(read.map(|batch| batch.len), Ok(1_000_000));
     }
 }
