@@ -534,3 +534,142 @@ fn read_record(record: &[u8], entries: &mut Vec<Entry>) -> Result<(), event::cod
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Setup {
+        directory: tempfile::TempDir,
+    }
+
+    impl Setup {
+        fn new() -> Setup {
+            let setup = Setup {
+                directory: tempfile::tempdir().unwrap(),
+            };
+            fs::write(setup.path("a"), "1").unwrap();
+            setup
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        /// The journal as a server opens it that goes on from a checkpoint.
+        fn open(&self, epoch: u64) -> Effects {
+            let effects = Effects::open(&self.path("state")).unwrap();
+            effects.restored(epoch).unwrap();
+            effects
+        }
+
+        fn arguments(&self, from: &str, to: &str) -> [Value; 2] {
+            [from, to].map(|name| Value::str(&self.path(name).to_string_lossy()))
+        }
+
+        fn move_file(&self, effects: &Effects, from: &str, to: &str) -> bool {
+            let function = functions::find("file:move").unwrap();
+            let result = effects
+                .call("A", function, &self.arguments(from, to))
+                .unwrap();
+            result == [Value::Bool(true)]
+        }
+
+        fn journal(&self) -> PathBuf {
+            self.path("state/effects.journal")
+        }
+    }
+
+    #[test]
+    fn a_call_done_before_a_crash_is_answered_and_not_done_again() {
+        let s = Setup::new();
+        assert!(s.move_file(&s.open(0), "a", "to"));
+        // The same name appears again before the restart: it must not be moved by the repeat.
+        fs::write(s.path("a"), "another").unwrap();
+        let effects = s.open(0);
+        assert!(s.move_file(&effects, "a", "to"));
+        assert!(s.path("a").exists());
+        // A second call is a new one.
+        assert!(s.move_file(&effects, "a", "to"));
+        assert!(!s.path("a").exists());
+        assert!(!s.move_file(&effects, "a", "to"));
+    }
+
+    #[test]
+    fn an_intent_without_a_result_is_resolved_by_looking() {
+        for is_done in [false, true] {
+            let s = Setup::new();
+            let effects = s.open(0);
+            let before = fs::metadata(s.journal()).unwrap().len();
+            assert!(s.move_file(&effects, "a", "to"));
+            drop(effects);
+            // Keep the intent, cut the result off.
+            let bytes = fs::read(s.journal()).unwrap();
+            let record = record_at(&bytes, before as usize).unwrap().len() as u64;
+            let file = File::options().write(true).open(s.journal()).unwrap();
+            file.set_len(before + 12 + record + 3).unwrap();
+            if !is_done {
+                fs::rename(s.path("to/a"), s.path("a")).unwrap();
+            }
+            let effects = s.open(0);
+            assert_eq!(effects.moved_to(&s.path("a")).is_some(), is_done);
+            assert!(s.move_file(&effects, "a", "to"), "done before: {is_done}");
+            assert!(s.path("to/a").exists() && !s.path("a").exists());
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_ends_what_it_covers() {
+        let s = Setup::new();
+        fs::write(s.path("b"), "2").unwrap();
+        let effects = s.open(0);
+        assert!(s.move_file(&effects, "a", "to"));
+        effects.barrier(1);
+        assert!(s.move_file(&effects, "b", "to"));
+        effects.checkpoint(1).unwrap();
+        assert_eq!(effects.moves(), [(s.path("b"), s.path("to/b"))]);
+        drop(effects);
+        let effects = s.open(1);
+        assert_eq!(effects.moves(), [(s.path("b"), s.path("to/b"))]);
+        assert!(
+            !s.move_file(&effects, "a", "to"),
+            "it is a new call for a file that is gone"
+        );
+        assert!(s.move_file(&effects, "b", "to"));
+        effects.barrier(2);
+        effects.checkpoint(2).unwrap();
+        assert!(effects.moves().is_empty());
+        assert_eq!(fs::metadata(s.journal()).unwrap().len(), MAGIC.len() as u64);
+    }
+
+    #[test]
+    fn every_cut_of_the_journal_can_be_opened() {
+        let s = Setup::new();
+        let effects = s.open(0);
+        assert!(s.move_file(&effects, "a", "to"));
+        effects.note_move(&s.path("to/a"), &s.path("done/a"));
+        assert_eq!(effects.moved_to(&s.path("a")), Some(s.path("done/a")));
+        drop(effects);
+        let bytes = fs::read(s.journal()).unwrap();
+        for cut in 0..bytes.len() {
+            fs::write(s.journal(), &bytes[..cut]).unwrap();
+            match Effects::open(&s.path("state")) {
+                Ok(effects) => assert!(effects.moves().len() <= 2),
+                Err(error) => assert!(cut < MAGIC.len() && cut > 0, "{cut}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_journal_calls_act_at_once() {
+        let s = Setup::new();
+        let effects = Effects::none();
+        let columns = s
+            .arguments("a", "to")
+            .map(|value| Column::constant(event::Type::String, &value, 2));
+        let results = effects.call_rows("A", "file:move", &columns, 2).unwrap();
+        let moved: Vec<Value> = (0..2).map(|row| results[0].value(row)).collect();
+        assert_eq!(moved, [Value::Bool(true), Value::Bool(false)]);
+        assert!(effects.moves().is_empty());
+    }
+}

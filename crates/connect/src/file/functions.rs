@@ -577,3 +577,189 @@ fn strftime(format: &str) -> Result<String, String> {
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Setup {
+        directory: tempfile::TempDir,
+    }
+
+    impl Setup {
+        /// `in/a.csv`, `in/b.txt` and `in/sub/c.csv`.
+        fn new() -> Setup {
+            let setup = Setup {
+                directory: tempfile::tempdir().unwrap(),
+            };
+            fs::create_dir_all(setup.path("in/sub")).unwrap();
+            for (name, text) in [
+                ("in/a.csv", "1"),
+                ("in/b.txt", "22"),
+                ("in/sub/c.csv", "333"),
+            ] {
+                fs::write(setup.path(name), text).unwrap();
+            }
+            setup
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn uri(&self, name: &str) -> Value {
+            Value::str(&format!("file:{}", self.path(name).display()))
+        }
+
+        /// What lies below, without directories.
+        fn files(&self) -> Vec<String> {
+            let below = walk(self.directory.path(), usize::MAX).unwrap();
+            let relative = |path: &PathBuf| {
+                path.strip_prefix(self.directory.path())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned()
+            };
+            below.files.iter().map(relative).collect()
+        }
+    }
+
+    fn call(name: &str, arguments: &[Value]) -> Result<Vec<Value>, String> {
+        find(name).unwrap().call(arguments)
+    }
+
+    fn yes() -> Result<Vec<Value>, String> {
+        Ok(vec![Value::Bool(true)])
+    }
+
+    #[test]
+    fn files_and_directories_move() {
+        let s = Setup::new();
+        assert_eq!(
+            call("file:move", &[s.uri("in/a.csv"), s.uri("out/deep")]),
+            yes()
+        );
+        assert_eq!(s.files(), ["in/b.txt", "in/sub/c.csv", "out/deep/a.csv"]);
+        let gone = call("file:move", &[s.uri("in/a.csv"), s.uri("out")]);
+        assert_eq!(gone, Ok(vec![Value::Bool(false)]));
+        // An existing target is replaced, as the original does.
+        fs::write(s.path("in/a.csv"), "new").unwrap();
+        assert_eq!(
+            call("file:move", &[s.uri("in/a.csv"), s.uri("out/deep")]),
+            yes()
+        );
+        assert_eq!(fs::read_to_string(s.path("out/deep/a.csv")).unwrap(), "new");
+        assert_eq!(call("file:move", &[s.uri("in"), s.uri("all")]), yes());
+        assert_eq!(
+            s.files(),
+            ["all/in/b.txt", "all/in/sub/c.csv", "out/deep/a.csv"]
+        );
+        assert!(!s.path("in").exists());
+        let root = [
+            s.uri("all/in"),
+            s.uri("flat"),
+            Value::str(""),
+            Value::Bool(true),
+        ];
+        assert_eq!(call("file:move", &root), yes());
+        assert_eq!(
+            s.files(),
+            ["flat/b.txt", "flat/sub/c.csv", "out/deep/a.csv"]
+        );
+    }
+
+    #[test]
+    fn only_names_that_begin_with_a_match_move() {
+        let s = Setup::new();
+        assert_eq!(
+            call(
+                "file:copy",
+                &[s.uri("in"), s.uri("out"), Value::str("[ab]")]
+            ),
+            yes()
+        );
+        let arguments = [s.uri("in"), s.uri("out"), Value::str("c.*")];
+        assert_eq!(call("file:move", &arguments), yes());
+        assert_eq!(
+            s.files(),
+            [
+                "in/a.csv",
+                "in/b.txt",
+                "out/in/a.csv",
+                "out/in/b.txt",
+                "out/in/sub/c.csv"
+            ]
+        );
+        let bad = call("file:move", &[s.uri("in"), s.uri("out"), Value::str("(")]);
+        assert!(bad.unwrap_err().contains("pattern"));
+    }
+
+    #[test]
+    fn making_renaming_and_removing() {
+        let s = Setup::new();
+        assert_eq!(call("file:create", &[s.uri("new/x.csv")]), Ok(Vec::new()));
+        assert_eq!(
+            call("file:create", &[s.uri("new/dir"), Value::Bool(true)]),
+            Ok(Vec::new())
+        );
+        assert!(s.path("new/dir").is_dir());
+        assert_eq!(
+            call("file:rename", &[s.uri("new/x.csv"), Value::str("y.csv")]),
+            yes()
+        );
+        assert!(s.path("new/y.csv").is_file());
+        for name in ["new", "in/a.csv", "in/a.csv"] {
+            assert_eq!(
+                call("file:delete", &[s.uri(name)]),
+                Ok(Vec::new()),
+                "{name}"
+            );
+        }
+        assert_eq!(s.files(), ["in/b.txt", "in/sub/c.csv"]);
+    }
+
+    #[test]
+    fn looking_at_files() {
+        let s = Setup::new();
+        let one = |name: &str, path: &str| call(name, &[s.uri(path)]).unwrap().remove(0);
+        assert_eq!(one("file:isExist", "in/a.csv"), Value::Bool(true));
+        assert_eq!(one("file:isExist", "in/x.csv"), Value::Bool(false));
+        assert_eq!(one("file:isFile", "in"), Value::Bool(false));
+        assert_eq!(one("file:isDirectory", "in"), Value::Bool(true));
+        assert_eq!(one("file:size", "in/b.txt"), Value::Long(2));
+        assert_eq!(one("file:size", "in"), Value::Long(6));
+        let found = call("file:search", &[s.uri("in"), Value::str(".*csv")]).unwrap();
+        let names = event::text::to_text(&found[0]);
+        assert!(
+            names.contains("a.csv") && names.contains("sub/c.csv"),
+            "{names}"
+        );
+        let flat = [s.uri("in"), Value::str(".*csv"), Value::Bool(true)];
+        let names = event::text::to_text(&call("file:search", &flat).unwrap()[0]);
+        assert!(!names.contains("c.csv"), "{names}");
+        let time = call(
+            "file:lastModifiedTime",
+            &[s.uri("in/a.csv"), Value::str("yyyy-'x'-MM")],
+        );
+        let time = event::text::to_text(&time.unwrap()[0]);
+        assert!(time.len() == 9 && &time[4..7] == "-x-", "{time}");
+        let bad = call(
+            "file:lastModifiedTime",
+            &[s.uri("in/a.csv"), Value::str("QQ")],
+        );
+        assert!(bad.unwrap_err().contains("'Q'"));
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_used() {
+        let null = call("file:isExist", &[Value::Null]);
+        assert!(null.unwrap_err().contains("null"));
+        let remote = call("file:isExist", &[Value::str("sftp://h/x")]);
+        assert!(remote.unwrap_err().contains("does not run here"));
+        let options = call(
+            "file:isExist",
+            &[Value::str("/x"), Value::str("PASSIVE_MODE:true")],
+        );
+        assert!(options.unwrap_err().contains("leave them out"));
+    }
+}

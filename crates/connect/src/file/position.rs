@@ -1,7 +1,9 @@
 //! How far a file source has come, as bytes in a checkpoint.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -79,15 +81,15 @@ pub struct InputFile {
 
 impl InputFile {
     fn write(&self, writer: &mut Writer) {
-        writer.str(&self.path.to_string_lossy());
-        writer.str(&self.place.to_string_lossy());
+        writer.blob(self.path.as_os_str().as_bytes());
+        writer.blob(self.place.as_os_str().as_bytes());
         self.identity.write(writer);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<InputFile, Error> {
         Ok(InputFile {
-            path: reader.str()?.into(),
-            place: reader.str()?.into(),
+            path: OsStr::from_bytes(reader.blob()?).into(),
+            place: OsStr::from_bytes(reader.blob()?).into(),
             identity: Identity::read(reader)?,
         })
     }

@@ -198,12 +198,10 @@ impl FileSource {
         let mut files = Vec::new();
         for path in walk(root, usize::MAX)?.files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if self
-                .options
-                .pattern
-                .as_ref()
-                .is_some_and(|p| !p.is_match(&name))
+            let pattern = self.options.pattern.as_ref();
+            if pattern.is_some_and(|pattern| !pattern.is_match(&name))
                 || is_part(&path)
+                || self.is_moved_here(root, &path)
             {
                 continue;
             }
@@ -219,6 +217,15 @@ impl FileSource {
             }
         }
         Ok(files)
+    }
+
+    /// Is it below the target of our own moves, inside the directory that is read? Then it would be
+    /// read again and again.
+    fn is_moved_here(&self, root: &Path, path: &Path) -> bool {
+        match &self.options.after {
+            After::Move { to, .. } => to != root && to.starts_with(root) && path.starts_with(to),
+            After::Keep | After::Delete => false,
+        }
     }
 
     fn is_new(&self, path: &Path, found: &fs::Metadata) -> bool {

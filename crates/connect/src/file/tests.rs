@@ -672,6 +672,46 @@ fn cron_reads_at_its_times_only() {
 }
 
 #[test]
+fn a_target_inside_the_directory_is_not_read_again() {
+    let files = Files::new(&[("a", b"1\n"), ("sub/b", b"2\n")]);
+    let (uri, to) = (files.uri("in"), files.uri("in/done"));
+    let options = [
+        ("dir.uri", uri.as_str()),
+        ("tailing", "false"),
+        ("action.after.process", "move"),
+        ("move.after.process", to.as_str()),
+    ];
+    let mut link = Recorder::new();
+    assert_eq!(source(&options).run(&mut link).unwrap(), Finished::Ended);
+    assert_eq!(link.rows(), ["a:1!", "b:2!"]);
+    assert_eq!(files.names("in/done"), ["a", "b"]);
+}
+
+#[test]
+fn a_name_that_is_not_utf_8_comes_back_after_a_restart() {
+    use std::os::unix::ffi::OsStrExt;
+    let files = Files::new(&[]);
+    let path = files.path("in").join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    fs::write(&path, "1\n2\n3\n4\n5\n").unwrap();
+    let uri = files.uri("in");
+    let options = [
+        ("dir.uri", uri.as_str()),
+        ("tailing", "false"),
+        ("file.read.wait.timeout", "0"),
+    ];
+    let mut link = Recorder {
+        posts_max: 1,
+        ..Recorder::new()
+    };
+    source(&options).run(&mut link).unwrap();
+    let mut again = source(&options);
+    again.restore(&link.posts[0].1).unwrap();
+    let mut link = Recorder::new();
+    assert_eq!(again.run(&mut link).unwrap(), Finished::Ended);
+    assert_eq!(link.rows().len(), 2, "{:?}", link.rows());
+}
+
+#[test]
 fn options_that_cannot_be_used() {
     let refused = |options: &[(&str, &str)]| {
         let Err(error) = source_with(options, &Arc::new(Effects::none())) else {

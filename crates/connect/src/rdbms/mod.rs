@@ -24,7 +24,7 @@ use lang::spec::ConnectorSpec;
 
 use self::sqlite::Database;
 use self::url::Target;
-use crate::component::{Connector, Environment, Store, StoreSetup};
+use crate::component::{Connector, Store, StoreSetup};
 use crate::error::Error;
 
 /// `@store(type='rdbms')`.
@@ -59,36 +59,26 @@ impl Databases {
     }
 }
 
-/// The JDBC URL of a table: that of its data source, where it names one.
-fn jdbc_url(setup: &StoreSetup<'_>, annotation: &lang::plan::Store) -> Result<String, Error> {
-    let table = &setup.table.schema.name;
-    let Some(datasource) = annotation.option("datasource") else {
-        return annotation.option("jdbc.url").map(str::to_owned).ok_or_else(|| {
-            Error::refused(
-                format!("table '{table}'"),
-                "store 'rdbms' has no option 'jdbc.url': add one, for instance 'jdbc:sqlite:data.db'",
-            )
-        });
-    };
-    datasource_url(setup.environment, datasource).ok_or_else(|| {
-        Error::refused(
-            format!("table '{table}'"),
-            format!(
-                "data source '{datasource}' is not in the server's configuration: add it there, or \
-                 use option 'jdbc.url'"
-            ),
+/// The JDBC URL of a table. Names of data sources have been replaced by what the server's
+/// configuration says about them; one that is left is not there.
+fn jdbc_url<'a>(
+    setup: &StoreSetup<'_>,
+    annotation: &'a lang::plan::Store,
+) -> Result<&'a str, Error> {
+    let refused =
+        |message: String| Error::refused(format!("table '{}'", setup.table.schema.name), message);
+    if let Some(name) = annotation.option("datasource") {
+        return Err(refused(format!(
+            "data source '{name}' is not in the server's configuration: add it there, or use \
+             option 'jdbc.url'"
+        )));
+    }
+    annotation.option("jdbc.url").ok_or_else(|| {
+        refused(
+            "store 'rdbms' has no option 'jdbc.url': add one, for instance 'jdbc:sqlite:data.db'"
+                .into(),
         )
     })
-}
-
-/// Data sources of the deployment file are settings of namespace `datasource`, by name.
-fn datasource_url(environment: &Environment, name: &str) -> Option<String> {
-    let is_url = |key: &str| key.eq_ignore_ascii_case("jdbcUrl") || key == "jdbc.url";
-    environment
-        .settings
-        .iter()
-        .find(|s| s.namespace == "datasource" && s.name == name && is_url(&s.key))
-        .map(|setting| setting.value.clone())
 }
 
 impl Connector for RdbmsConnector {
@@ -105,7 +95,7 @@ impl Connector for RdbmsConnector {
             ));
         };
         let url = jdbc_url(setup, annotation)?;
-        let target = url::parse(&url, table)
+        let target = url::parse(url, table)
             .map_err(|error| Error::refused(format!("table '{table}'"), error.to_string()))?;
         Ok(Box::new(table::TableStore::new(
             setup,
