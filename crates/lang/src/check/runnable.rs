@@ -25,7 +25,6 @@ pub(super) enum Feature {
     PartitionedWindow,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
-    DistributedSink,
     StoreCache,
 }
 
@@ -45,7 +44,6 @@ const PENDING: &[(Feature, &str)] = &[
         Feature::Probe,
         "'in' and functions that reach outside, at this place,",
     ),
-    (Feature::DistributedSink, "distributed sinks"),
     (Feature::StoreCache, "caches of stores"),
 ];
 

@@ -41,9 +41,6 @@ impl Checker<'_> {
         };
         self.once_each(&annotation.annotations, &["map", "distribution"]);
         let judged = judge::sink(annotation, &view, self.catalog, &self.config.refs);
-        if let Some(distribution) = annotation.nested("distribution") {
-            self.note_feature(Feature::DistributedSink, distribution.span);
-        }
         let on_error = annotation.value("on.error");
         if let Some(text) = on_error
             && text.text.eq_ignore_ascii_case("stream")
