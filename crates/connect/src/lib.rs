@@ -6,7 +6,7 @@
 //!
 //! Promises: bad input is rejected with its place, cause and remedy, its neighbours go on; sizes,
 //! depths and queues are bounded. Never: threads (they belong to `server`), sleeps, knowledge of
-//! queries. `unsafe` is allowed in one scanning module only.
+//! queries, `unsafe`.
 
 pub mod component;
 pub mod error;

@@ -11,6 +11,7 @@ pub mod json;
 pub mod keyvalue;
 pub mod pass_through;
 pub mod scalar;
+pub(crate) mod scan;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;

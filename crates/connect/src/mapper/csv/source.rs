@@ -6,6 +6,7 @@ use super::parse::Records;
 use super::{delimiter, header};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
+use crate::mapper::scan::all_marks;
 use crate::mapper::{Fields, Options, scalar};
 use crate::rows::{Lines, Properties, Rows};
 
@@ -32,7 +33,6 @@ pub(super) struct Source {
     header_seen: bool,
     /// Ends of the fields of a line; reused.
     ends: Vec<u32>,
-    uses_short_way: bool,
 }
 
 impl Source {
@@ -67,7 +67,7 @@ impl Source {
             .collect::<Result<Vec<Wanted>, Error>>()?;
         Ok(Source {
             short: match delimiter.as_bytes() {
-                &[byte] if byte != b'\t' => Some(byte),
+                &[byte] if !matches!(byte, 0 | b'\t') => Some(byte),
                 _ => None,
             },
             delimiter,
@@ -77,7 +77,6 @@ impl Source {
             skips_header: header(&options),
             header_seen: false,
             ends: Vec::new(),
-            uses_short_way: true,
         })
     }
 
@@ -161,19 +160,13 @@ impl Source {
         true
     }
 
-    /// Finds the fields of a line; false where the whole grammar is needed.
+    /// Finds the fields of a text; false where the whole grammar is needed.
     #[inline]
-    fn split(line: &str, delimiter: u8, ends: &mut Vec<u32>) -> bool {
+    fn split(text: &str, delimiter: u8, ends: &mut Vec<u32>) -> bool {
         ends.clear();
-        for (i, &byte) in line.as_bytes().iter().enumerate() {
-            if byte == delimiter {
-                ends.push(i as u32);
-            } else if matches!(byte, b'"' | b'\n' | b'\r') {
-                return false;
-            }
-        }
-        ends.push(line.len() as u32);
-        true
+        let is_plain = all_marks(text.as_bytes(), delimiter, [b'"', b'\n', b'\r'], ends);
+        ends.push(text.len() as u32);
+        is_plain
     }
 
     fn is_header(&mut self) -> bool {
@@ -186,7 +179,7 @@ impl Source {
     fn map_line(&mut self, line: &str, rows: &mut Rows) {
         let mut ends = std::mem::take(&mut self.ends);
         let is_done = match self.short {
-            Some(delimiter) if self.uses_short_way && !line.is_empty() => {
+            Some(delimiter) if !line.is_empty() => {
                 Source::split(line, delimiter, &mut ends) && self.push_line(line, &ends, rows)
             }
             _ => false,

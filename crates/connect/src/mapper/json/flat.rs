@@ -7,6 +7,7 @@ use event::{ColumnBuilder, Type};
 
 use super::source::EVENT;
 use super::tree::number;
+use crate::mapper::scan::first_stop;
 use crate::mapper::{Field, scalar};
 use crate::rows::Rows;
 
@@ -145,7 +146,7 @@ fn value(text: &str, at: usize, ty: Type, column: &mut ColumnBuilder) -> Option<
         }
         (b'"', Type::String) => {
             let start = at + 1;
-            let end = start + string_len(&bytes[start..])?;
+            let end = string_end(bytes, start)?;
             column.push_str(&text[start..end]);
             Some(end + 1)
         }
@@ -174,16 +175,10 @@ fn value(text: &str, at: usize, ty: Type, column: &mut ColumnBuilder) -> Option<
     }
 }
 
-/// Length of a string up to its closing quote; `None` for one with an escape, a control character or
-/// no end.
+/// Where the string that begins at `at` ends; `None` for one with an escape, a control character or no
+/// end.
 #[inline]
-fn string_len(bytes: &[u8]) -> Option<usize> {
-    for (i, &byte) in bytes.iter().enumerate() {
-        match byte {
-            b'"' => return Some(i),
-            b'\\' | 0..=0x1f => return None,
-            _ => {}
-        }
-    }
-    None
+fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let end = first_stop(bytes, at, [b'"', b'\\'])?;
+    (bytes[end] == b'"').then_some(end)
 }

@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3, memmem};
 
+use crate::mapper::scan::first_stop;
+
 /// Bytes that may wait for the end of an event, comment or tag.
 pub(super) const WAITING_MAX: usize = 16 << 20;
 
@@ -686,37 +688,12 @@ fn next_attribute(tag: &[u8], at: usize) -> Next {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const TOPS: u64 = 0x8080_8080_8080_8080;
-
-/// Marks the first byte that is zero (marks above it may be wrong).
-#[inline]
-fn zeros(word: u64) -> u64 {
-    word.wrapping_sub(ONES) & !word & TOPS
-}
-
 /// Where the quote stands that ends a value; `None` for a value with `<`, `&` or a control character,
-/// and for one that does not end. Eight bytes at a time.
+/// and for one that does not end.
 #[inline]
-fn value_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
-    let quotes = ONES * u64::from(quote);
-    while let Some(word) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes(word.try_into().expect("the slice has eight bytes"));
-        let stops = zeros(word ^ quotes)
-            | zeros(word ^ (ONES * u64::from(b'<')))
-            | zeros(word ^ (ONES * u64::from(b'&')))
-            | (word.wrapping_sub(ONES * u64::from(b' ')) & !word & TOPS);
-        if stops != 0 {
-            at += stops.trailing_zeros() as usize / 8;
-            return (bytes[at] == quote).then_some(at);
-        }
-        at += 8;
-    }
-    let rest = bytes.get(at..)?;
-    let len = rest
-        .iter()
-        .position(|&byte| byte == quote || byte < b' ' || matches!(byte, b'<' | b'&'))?;
-    (rest[len] == quote).then_some(at + len)
+fn value_end(bytes: &[u8], at: usize, quote: u8) -> Option<usize> {
+    let end = first_stop(bytes, at, [quote, b'<', b'&'])?;
+    (bytes[end] == quote).then_some(end)
 }
 
 /// The end of a plain tag from behind its name, and whether it is empty; `None` where it is not plain
