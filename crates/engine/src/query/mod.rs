@@ -326,17 +326,14 @@ impl Query {
         let Some(rows) = rows else {
             return Ok(None);
         };
-        let Some(selected) = self.selector.select(&rows, key, step)? else {
+        let wants_names = self.limiter.is_some();
+        let selected = self.selector.select(&rows, key, wants_names, step)?;
+        let Some(Selected { batch, names, .. }) = selected else {
             return Ok(None);
         };
         let Some(limiter) = &mut self.limiter else {
-            return self.emit(selected.batch, step);
+            return self.emit(batch, step);
         };
-        let Selected { batch, groups } = selected;
-        let names = groups.map(|groups| {
-            let name = |g: u32| self.selector.groups.name(g).map_or("", |(_, text)| text);
-            groups.into_iter().map(|g| Box::from(name(g))).collect()
-        });
         match limiter.process(batch, names, key, step.now) {
             Some(batch) => self.emit(batch, step),
             None => Ok(None),

@@ -48,7 +48,9 @@ pub(crate) struct Selected {
     /// Chunks are those of delivery; RESETs remain in chunks whose rows left.
     pub batch: Batch,
     /// For each row its group, where the query has groups.
-    pub groups: Option<Vec<Group>>,
+    groups: Option<Vec<Group>>,
+    /// Texts of those groups, where the rate limiter asks for them.
+    pub names: Option<Vec<Box<str>>>,
 }
 
 impl Selector {
@@ -196,6 +198,7 @@ impl Selector {
         &mut self,
         batch: &Batch,
         key: Key,
+        wants_names: bool,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
         let groups = self.group_numbers(batch, key, step);
@@ -213,7 +216,13 @@ impl Selector {
             reset_groups: &reset_groups,
         };
         let columns = self.attributes(&rows, step)?;
-        let result = self.finish(batch, &columns, groups.as_deref(), &rows, step);
+        let mut result = self.finish(batch, &columns, groups.as_deref(), &rows, step);
+        if let (true, Ok(Some(selected))) = (wants_names, &mut result) {
+            // Before the numbers of empty groups are given back.
+            let name = |&g: &Group| self.groups.name(g).map_or("", |(_, text)| text).into();
+            let groups = selected.groups.as_deref();
+            selected.names = groups.map(|groups| groups.iter().map(name).collect());
+        }
         self.give_back(batch, groups.as_deref(), key);
         result
     }
@@ -388,6 +397,7 @@ impl Selector {
                     ..batch.clone()
                 },
                 groups: None,
+                names: None,
             }));
         }
         let mut keep: Vec<bool> = match self.events {
@@ -443,7 +453,11 @@ impl Selector {
             kept.map(|(&g, _)| g).collect()
         });
         let batch = whole.filter(&keep)?;
-        Some(Selected { batch, groups })
+        Some(Selected {
+            batch,
+            groups,
+            names: None,
+        })
     }
 
     fn order_keys(
@@ -505,7 +519,11 @@ impl Selector {
         }
         let batch = out.batch(batch, columns, &picked)?;
         let groups = groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect());
-        Some(Selected { batch, groups })
+        Some(Selected {
+            batch,
+            groups,
+            names: None,
+        })
     }
 
     /// All rows that passed; with an aggregator the last; with groups the last of each, in the

@@ -26,8 +26,7 @@ impl Checker<'_> {
         let input = self.input(&query.input);
         let (selector, selected) =
             self.selector(&query.selector, &input.scope, target(&query.output));
-        let has_groups = !query.selector.group_by.is_empty();
-        let rate = query.rate.as_ref().map(|r| self.rate(r, has_groups));
+        let rate = query.rate.as_ref().map(|r| self.rate(r));
         let is_snapshot = rate.is_some_and(|r| r.kind == ast::RateKind::Snapshot);
         let events = self.event_type(&query.output, is_snapshot);
         let output = self.output(&query.output, &selected, select_span(query));
@@ -312,13 +311,9 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    fn rate(&mut self, rate: &ast::OutputRate, has_groups: bool) -> plan::Rate {
-        match rate.kind {
-            ast::RateKind::Snapshot => self.note_feature(Feature::Snapshot, rate.span),
-            ast::RateKind::First | ast::RateKind::Last if has_groups => {
-                self.note_feature(Feature::GroupedRate, rate.span);
-            }
-            _ => {}
+    fn rate(&mut self, rate: &ast::OutputRate) -> plan::Rate {
+        if rate.kind == ast::RateKind::Snapshot {
+            self.note_feature(Feature::Snapshot, rate.span);
         }
         let every = match &rate.every {
             ast::RateEvery::Events(n) => plan::RateEvery::Events(*n),

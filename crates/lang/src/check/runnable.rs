@@ -19,8 +19,6 @@ pub(super) enum Feature {
     Trigger,
     Script,
     Snapshot,
-    /// `first` and `last` are per group there.
-    GroupedRate,
     PlaybackIdle,
     PartitionedWindow,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
@@ -37,7 +35,6 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),
     (Feature::Snapshot, "snapshots as output rate"),
-    (Feature::GroupedRate, "output rates with 'group by'"),
     (Feature::PlaybackIdle, "the idle time of playback"),
     (Feature::PartitionedWindow, "partitions of named windows"),
     (
