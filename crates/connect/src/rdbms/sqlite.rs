@@ -155,35 +155,42 @@ impl Database {
     // ---- transactions ----
 
     /// Runs work as a transaction of its own, or as a part of the epoch that can be undone alone.
+    /// `rows` of parameters: one needs no mark to go back to, since a statement that fails undoes
+    /// itself.
     pub fn write<T>(
         &mut self,
         action: &str,
+        rows: usize,
         work: impl FnOnce(&Connection) -> Result<T, WriteError>,
     ) -> Result<T, Error> {
         self.check_lost()?;
+        let (begin, keep, undo) = match (self.in_epoch, rows) {
+            (true, 0 | 1) => (None, None, None),
+            (true, _) => (
+                Some("SAVEPOINT part"),
+                Some("RELEASE part"),
+                Some("ROLLBACK TO part; RELEASE part"),
+            ),
+            (false, _) => (Some("BEGIN IMMEDIATE"), Some("COMMIT"), Some("ROLLBACK")),
+        };
         if self.in_epoch {
             self.begin_if_needed()?;
-            self.run("SAVEPOINT part")?;
-        } else {
-            self.patiently(action, |connection| {
-                connection.execute_batch("BEGIN IMMEDIATE")
-            })?;
         }
-        let done = work(&self.connection);
-        let (keep, undo) = if self.in_epoch {
-            ("RELEASE part", "ROLLBACK TO part; RELEASE part")
-        } else {
-            ("COMMIT", "ROLLBACK")
-        };
-        let result = match done {
-            Ok(done) => self.run(keep).map(|()| done),
+        if let Some(begin) = begin {
+            self.patiently(action, |connection| connection.execute_batch(begin))?;
+        }
+        let result = match work(&self.connection) {
+            Ok(done) => keep.map_or(Ok(()), |keep| self.run(keep)).map(|()| done),
             Err(WriteError::Sql(error)) => Err(self.error(action, error)),
             Err(WriteError::Refused(cause)) => Err(Error::failed(
                 format!("{action} in database '{}'", self.name),
                 cause,
             )),
         };
-        if result.is_err() && !self.connection.is_autocommit() {
+        if let Some(undo) = undo
+            && result.is_err()
+            && !self.connection.is_autocommit()
+        {
             self.run(undo)?;
         }
         if self.in_epoch && self.connection.is_autocommit() {

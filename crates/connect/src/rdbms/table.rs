@@ -441,7 +441,7 @@ impl TableStore {
         let (columns, rows) = (&batch.columns, batch.len);
         match prepared {
             Prepared::Insert => {
-                let inserted = database.write("inserting", |connection| {
+                let inserted = database.write("inserting", rows, |connection| {
                     self.insert_rows(connection, columns, rows)
                 })?;
                 Ok(Written {
@@ -454,7 +454,7 @@ impl TableStore {
                 parameters,
                 is_delete,
             } => {
-                let count = database.write("writing", |connection| {
+                let count = database.write("writing", rows, |connection| {
                     let mut statement = connection.prepare_cached(sql)?;
                     let binders = Self::parameters(&statement, parameters, columns);
                     let mut count = 0;
@@ -476,14 +476,14 @@ impl TableStore {
                     }
                 })
             }
-            Prepared::Upsert { sql, parameters } => database.write("writing", |connection| {
+            Prepared::Upsert { sql, parameters } => database.write("writing", rows, |connection| {
                 self.upsert(connection, sql, parameters, columns, rows)
             }),
             Prepared::UpdateOrInsert {
                 update,
                 insert,
                 parameters,
-            } => database.write("writing", |connection| {
+            } => database.write("writing", rows, |connection| {
                 self.update_or_insert(connection, update, insert, parameters, columns, rows)
             }),
             Prepared::Find { .. } | Prepared::Contains { .. } => Ok(Written::default()),
@@ -662,7 +662,7 @@ impl Store for TableStore {
         let exists = has_table(database.connection(), &self.name)
             .map_err(|error| database.error("looking for the table", error))?;
         if !exists {
-            database.write("creating the table", |connection| {
+            database.write("creating the table", 2, |connection| {
                 Ok(self.create(connection)?)
             })?;
         }

@@ -359,6 +359,7 @@ fn a_bad_row_takes_its_chunk_with_it_and_no_other() {
     store.begin().unwrap();
     store.insert(&batch(&["c 1 1.0"])).unwrap();
     store.insert(&batch(&["d 1 1.0", "a 2 2.0"])).unwrap_err();
+    store.insert(&batch(&["a 3 3.0"])).unwrap_err();
     store.insert(&batch(&["e 1 1.0"])).unwrap();
     store.commit(1, b"").unwrap();
     assert_eq!(setup.rows(), ["a 1 1.0", "c 1 1.0", "e 1 1.0"]);
