@@ -29,7 +29,7 @@ use crate::state::GroupState;
 pub(crate) struct Job {
     pub cut: Arc<Cut>,
     /// `None` without state.
-    pub snapshot: Option<Vec<u8>>,
+    pub snapshot: Option<Vec<Vec<u8>>>,
     /// Posts that the cut covers.
     pub acknowledged: Vec<(Arc<Mailbox>, Sequence)>,
     pub effects: Vec<PendingEffect>,
@@ -84,13 +84,13 @@ impl Keeper {
         }
     }
 
-    fn keep(&mut self, job: Job) -> Result<(), String> {
-        let cut = &job.cut;
+    fn keep(&mut self, mut job: Job) -> Result<(), String> {
+        let cut = Arc::clone(&job.cut);
         if cut.wait_flushed() == Phase::GivenUp {
             return Err(self.given_up());
         }
-        if let Some(snapshot) = &job.snapshot {
-            self.write(cut.epoch, snapshot)?;
+        if let Some(snapshot) = job.snapshot.take() {
+            self.write(cut.epoch, &snapshot)?;
         }
         cut.set_phase(Phase::Durable);
         if cut.wait_committed() == Phase::GivenUp {
@@ -117,7 +117,7 @@ impl Keeper {
     }
 
     /// Tries until the snapshot is on disk: until then the stores wait, and with them everything.
-    fn write(&mut self, epoch: u64, snapshot: &[u8]) -> Result<(), String> {
+    fn write(&mut self, epoch: u64, snapshot: &[Vec<u8>]) -> Result<(), String> {
         let mut backoff = Backoff::default();
         loop {
             let Err(error) = self.try_write(epoch, snapshot) else {
@@ -140,13 +140,16 @@ impl Keeper {
         }
     }
 
-    fn try_write(&mut self, epoch: u64, snapshot: &[u8]) -> Result<(), Error> {
+    fn try_write(&mut self, epoch: u64, snapshot: &[Vec<u8>]) -> Result<(), Error> {
         let Some(state) = &self.state else {
             return Ok(());
         };
         self.rejected.sync()?;
-        let undelivered = self.undelivered.sync()?;
-        state.write(epoch, &[&undelivered.to_le_bytes(), snapshot])
+        let undelivered = self.undelivered.sync()?.to_le_bytes();
+        let parts: Vec<&[u8]> = std::iter::once(&undelivered[..])
+            .chain(snapshot.iter().map(Vec::as_slice))
+            .collect();
+        state.write(epoch, &parts)
     }
 
     /// Does what apps have asked to be done to files. An effect that was done before a crash finds

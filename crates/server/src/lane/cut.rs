@@ -61,7 +61,7 @@ impl Lane {
             })
             .collect();
         if let Some(snapshot) = &snapshot {
-            let bytes = snapshot.len() as u64;
+            let bytes = snapshot.iter().map(|part| part.len() as u64).sum();
             self.apps
                 .iter()
                 .for_each(|app| app.metrics.state_bytes.set(bytes));
@@ -170,15 +170,21 @@ impl Lane {
         Ok(())
     }
 
-    /// Apps, positions and pending effects. Topics carry nothing between two steps.
-    fn snapshot(&self) -> Vec<u8> {
+    /// Apps, positions and pending effects, in parts that stand behind one another: states may be
+    /// large and are not copied. Topics carry nothing between two steps.
+    fn snapshot(&self) -> Vec<Vec<u8>> {
+        let mut parts = Vec::new();
         let mut writer = Writer::default();
         writer.u8(VERSION);
         writer.u64(self.rejected.len());
         writer.count(self.apps.len());
         for app in &self.apps {
             writer.str(&app.name);
-            writer.blob(&app.engine.snapshot());
+            let state = app.engine.snapshot();
+            // As `blob` would write it.
+            writer.count(state.len());
+            parts.push(std::mem::take(&mut writer.bytes));
+            parts.push(state);
         }
         writer.count(self.sources.len());
         for source in &self.sources {
@@ -197,7 +203,8 @@ impl Lane {
             writer.count(effect.arguments.len());
             effect.arguments.iter().for_each(|v| writer.value(v));
         }
-        writer.bytes
+        parts.push(writer.bytes);
+        parts
     }
 }
 
