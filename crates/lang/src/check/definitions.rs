@@ -37,7 +37,8 @@ impl Checker<'_> {
         span: Span,
     ) -> Shape {
         let mut shape = Shape::from(name);
-        shape.is_partial = self.has_syntax_fault(span);
+        // A fault in an annotation before it hides no attribute.
+        shape.is_partial = self.has_syntax_fault(Span::new(name.span.start, span.end));
         shape.is_open = shape.is_partial;
         let mut seen = HashSet::new();
         for attribute in attributes {

@@ -20,7 +20,7 @@ impl Checker<'_> {
         let view = View {
             name: &shape.name,
             attributes: &attributes,
-            is_open: shape.is_open,
+            is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map"]);
         let judged = judge::source(annotation, &view, self.catalog, &self.config.refs);
@@ -37,7 +37,7 @@ impl Checker<'_> {
         let view = View {
             name: &shape.name,
             attributes: &attributes,
-            is_open: shape.is_open,
+            is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map", "distribution"]);
         let judged = judge::sink(annotation, &view, self.catalog, &self.config.refs);
