@@ -4,6 +4,7 @@
 //! buffer number and an offset. It is the layout of Arrow's `Utf8View`, so equality seldom needs
 //! the buffer, a window pays 16 bytes for a short text, and export needs no copy.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Longest text that lies inside its view, in bytes.
@@ -211,14 +212,23 @@ impl StrBuilder {
 
     /// Appends rows of a finished column; their long texts are copied, so that what is kept never
     /// pins the buffer of a decoder.
-    pub fn extend_from(&mut self, from: &Strings, rows: impl Iterator<Item = usize>) {
-        for row in rows {
-            let view = from.views[row];
+    pub fn extend_from(&mut self, from: &Strings, rows: Range<usize>) {
+        let views = &from.views[rows.clone()];
+        if views.iter().all(View::is_inline) {
+            return self.views.extend_from_slice(views);
+        }
+        self.views.reserve(views.len());
+        let mut before = View::EMPTY;
+        for (row, &view) in rows.zip(views) {
             if view.is_inline() {
                 self.views.push(view);
+            } else if view == before {
+                // The same bytes as the row before, which is the last one here too.
+                self.repeat_last(1);
             } else {
                 self.push_outside(from.bytes(row));
             }
+            before = view;
         }
     }
 
@@ -358,6 +368,23 @@ mod tests {
         let column: Strings = std::iter::repeat_n(path, 1000).collect();
         assert!(column.heap_bytes() < 1000 * 16 + 200 + 16 * 24 + 24 * 16);
         assert_eq!(column.get(999), path);
+    }
+
+    #[test]
+    fn rows_are_appended_with_their_texts() {
+        let (path, other) = ("/a/rather/long/path", "/another/long/path");
+        let texts = ["short", path, path, "", path, other, other];
+        let column: Strings = texts.into_iter().collect();
+        for start in 0..texts.len() {
+            for end in start..=texts.len() {
+                let mut builder = StrBuilder::default();
+                builder.push(other);
+                builder.extend_from(&column, start..end);
+                let copy = builder.finish();
+                let back: Vec<&str> = (1..copy.len()).map(|row| copy.get(row)).collect();
+                assert_eq!(back, &texts[start..end]);
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::emission::Emission;
 use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::codec::{Error as StateError, Reader, Writer};
+use event::column::View;
 use event::{Batch, Column};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
@@ -186,13 +187,33 @@ fn scan(
     end: i64,
     latest: &mut i64,
 ) -> (usize, Option<i64>) {
-    for row in rows.clone() {
-        match super::stamp_of(column, row) {
-            Some(time) if time < end => *latest = time.max(*latest),
-            time => return (row, time),
+    let mut largest = *latest;
+    let mut stop = (rows.end, None);
+    match (column.view(), column.nulls()) {
+        // The common case: one comparison and one maximum per row.
+        (View::Long(times), None) => {
+            for (row, &time) in rows.clone().zip(&times[rows]) {
+                if time >= end {
+                    stop = (row, Some(time));
+                    break;
+                }
+                largest = largest.max(time);
+            }
+        }
+        _ => {
+            for row in rows {
+                match super::stamp_of(column, row) {
+                    Some(time) if time < end => largest = largest.max(time),
+                    time => {
+                        stop = (row, time);
+                        break;
+                    }
+                }
+            }
         }
     }
-    (rows.end, None)
+    *latest = largest;
+    stop
 }
 
 fn fail(row: usize, context: &mut WindowContext<'_>) {
