@@ -171,37 +171,31 @@ mod tests {
             {"symbol":true,"price":10,"volume":1,"more":2},
             {"symbol":"short","price":1},
             {"event":{"symbol":"short","price":1}},
-            {"symbol":"W","price":"x","volume":1}, 5,
             {"symbol":null,"price":2,"volume":3}]"#;
-        check(
-            json(&[]),
-            STOCK,
-            &[text],
-            "W 5.0 7; true 10.0 1; null 2.0 3",
-            4,
-        );
-        check(
-            json(LENIENT),
-            STOCK,
-            &[text],
-            "W 5.0 7; true 10.0 1; short 1.0 null; null 2.0 3",
-            3,
-        );
+        let rows = "W 5.0 7; true 10.0 1; null 2.0 3";
+        check(json(&[]), STOCK, &[text], rows, 2);
+        let short = "W 5.0 7; true 10.0 1; short 1.0 null; null 2.0 3";
+        check(json(LENIENT), STOCK, &[text], short, 1);
         let single = json(&[("event.grouping.enabled", "false")]);
-        check(
-            single,
-            STOCK,
-            &[text],
-            "W 5.0 7\ntrue 10.0 1\nnull 2.0 3",
-            4,
-        );
-        check(
-            json(&[]),
-            STOCK,
-            &[r#"[{"symbol":"W","price":1,"volume":1}"#, "[]"],
-            "",
-            1,
-        );
+        check(single, STOCK, &[text], &rows.replace("; ", "\n"), 2);
+        let broken = [r#"[{"symbol":"W","price":1,"volume":1}"#, "[]"];
+        check(json(&[]), STOCK, &broken, "", 1);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_converted_drops_the_whole_list() {
+        let good = r#"{"symbol":"W","price":1,"volume":1}"#;
+        for bad in [
+            r#"{"symbol":"W","price":"x","volume":1}"#,
+            r#"{"symbol":{},"price":1,"volume":1}"#,
+            "5",
+        ] {
+            let text = format!("[{good},{bad},{good}]");
+            check(json(LENIENT), STOCK, &[&text, good], "W 1.0 1", 1);
+        }
+        let custom = with_attributes(json(LENIENT), &["symbol", "price", "volume"]);
+        let text = format!(r#"[{good},{{"volume":1.0}},{good}]"#);
+        check(custom, STOCK, &[&text, good], "W 1.0 1", 1);
     }
 
     #[test]
@@ -220,8 +214,8 @@ mod tests {
         let texts = [
             r#"{"portfolio":[{"stock":{"volume":"100","company":{"symbol":"w"},"price":55}},
                {"stock":{"volume":null,"company":{"symbol":{"a": 1}},"price":"5.5"}},
-               {"stock":{"volume":1,"company":{"symbol":"w"}}},
-               {"stock":{"volume":1.0,"company":{"symbol":"w"},"price":1}}]}"#,
+               {"stock":{"volume":1,"company":{"symbol":"w"}}}]}"#,
+            r#"{"portfolio":{"stock":{"volume":1.0,"company":{"symbol":"w"},"price":1}}}"#,
             r#"{"portfolio":{"stock":{"volume":7,"company":{"symbol":1.10},"price":1e3}}}"#,
             r#"{"other":1}"#,
         ];

@@ -35,6 +35,13 @@ enum Way {
 /// Why an event is not taken, and what to do.
 type Refusal = (Cow<'static, str>, &'static str);
 
+/// What a refusal of one event of a list takes with it. In Siddhi a missing attribute drops the
+/// event, a value that cannot be converted is an exception that drops the message.
+enum Dropped {
+    Event(Refusal),
+    Message(Refusal),
+}
+
 const MISSING: &str = "send all attributes, or allow null by fail.on.missing.attribute='false'";
 const NO_JSON: &str = "send strict JSON";
 
@@ -117,7 +124,10 @@ impl Source {
             };
             match push_element(&node, fields, self.allows_null, rows) {
                 Ok(()) => rows.commit_row(),
-                Err((cause, remedy)) => rows.reject_row(part, cause, remedy),
+                Err(Dropped::Event((cause, remedy))) => rows.reject_row(part, cause, remedy),
+                Err(Dropped::Message((cause, remedy))) => {
+                    return rows.reject_message(Payload::Text(text), cause, remedy);
+                }
             }
         }
     }
@@ -144,10 +154,13 @@ impl Source {
         for element in elements {
             match push_custom(element, fields, self.allows_null, rows) {
                 Ok(()) => rows.commit_row(),
-                Err((cause, remedy)) => {
+                Err(Dropped::Event((cause, remedy))) => {
                     let mut part = String::new();
                     element.write(&mut part);
                     rows.reject_row(&part, cause, remedy);
+                }
+                Err(Dropped::Message((cause, remedy))) => {
+                    return rows.reject_message(Payload::Text(text), cause, remedy);
                 }
             }
         }
@@ -273,13 +286,16 @@ fn push_element(
     fields: &[Field],
     allows_null: bool,
     rows: &mut Rows,
-) -> Result<(), Refusal> {
+) -> Result<(), Dropped> {
     let (inner, is_wrapped) = match element.get(EVENT) {
         Some(inner @ Node::Map(_)) => (inner, true),
         _ => (element, false),
     };
     let Node::Map(entries) = inner else {
-        return Err(("an element of the list is no object".into(), "send objects"));
+        return Err(Dropped::Message((
+            "an element of the list is no object".into(),
+            "send objects",
+        )));
     };
     if entries.len() < fields.len() && (!is_wrapped || !allows_null) {
         let cause = format!(
@@ -287,33 +303,25 @@ fn push_element(
             entries.len(),
             fields.len()
         );
-        return Err((cause.into(), MISSING));
+        return Err(Dropped::Event((cause.into(), MISSING)));
     }
     for field in fields {
         let column = &mut rows.columns()[field.column];
         match inner.get(&field.name) {
             None if !allows_null => {
-                return Err((
-                    format!("attribute '{}' is missing", field.name).into(),
-                    MISSING,
-                ));
+                let cause = format!("attribute '{}' is missing", field.name);
+                return Err(Dropped::Event((cause.into(), MISSING)));
             }
             None | Some(Node::Null) => column.push_null(),
+            Some(node @ (Node::List(_) | Node::Map(_))) if field.ty == Type::Object => {
+                column.push(&node.to_value());
+            }
             Some(node @ (Node::List(_) | Node::Map(_))) => {
-                let node_is_text = match field.ty {
-                    Type::Object => {
-                        column.push(&node.to_value());
-                        true
-                    }
-                    _ => false,
-                };
-                if !node_is_text {
-                    return Err(wrong(field, node));
-                }
+                return Err(Dropped::Message(wrong(field, node)));
             }
             Some(node) => {
                 if !scalar::push_text(column, field.ty, &plain_text(node)) {
-                    return Err(wrong(field, node));
+                    return Err(Dropped::Message(wrong(field, node)));
                 }
             }
         }
@@ -339,14 +347,12 @@ fn push_custom(
     fields: &[(Field, Path)],
     allows_null: bool,
     rows: &mut Rows,
-) -> Result<(), Refusal> {
+) -> Result<(), Dropped> {
     for (field, path) in fields {
         let column = &mut rows.columns()[field.column];
         let found = path.find(element).map_err(|_| {
-            (
-                Cow::from(format!("path '{}' looks at too many values", field.from)),
-                "use a narrower path",
-            )
+            let cause = format!("path '{}' looks at too many values", field.from);
+            Dropped::Event((cause.into(), "use a narrower path"))
         })?;
         let text = match &found {
             Found::Missing if allows_null => {
@@ -355,7 +361,7 @@ fn push_custom(
             }
             Found::Missing => {
                 let cause = format!("attribute '{}': '{}' finds nothing", field.name, field.from);
-                return Err((cause.into(), MISSING));
+                return Err(Dropped::Event((cause.into(), MISSING)));
             }
             Found::One(Node::Null) => {
                 column.push_null();
@@ -378,7 +384,8 @@ fn push_custom(
                 cut(&text),
                 field.ty
             );
-            return Err((cause.into(), "send a value of the attribute's type"));
+            let refusal = (cause.into(), "send a value of the attribute's type");
+            return Err(Dropped::Message(refusal));
         }
     }
     Ok(())
