@@ -2,6 +2,9 @@
 //!
 //! CPU time of this process is printed beside the wall clock, since machines are shared.
 
+// What a bench has to say goes to standard output.
+#![allow(clippy::print_stdout)]
+
 use std::io::Write;
 use std::time::Instant;
 
@@ -85,7 +88,7 @@ fn insert(rows: usize, name: &str, types: &[Type], key: &[usize]) {
         .iter()
         .enumerate()
         .map(|(i, ty)| Attribute {
-            name: format!("c{i}").into(),
+            name: format!("c{i}"),
             ty: *ty,
         })
         .collect();
