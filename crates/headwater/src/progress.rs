@@ -86,8 +86,12 @@ impl<'a> Progress<'a> {
 
     fn measure(&mut self, events: u64) {
         let span = self.mark.0.elapsed();
+        let is_first = self.mark.1 == 0;
+        if span >= RATE_OVER || is_first {
+            let seconds = span.as_secs_f64().max(0.001);
+            self.rate = (events - self.mark.1.min(events)) as f64 / seconds;
+        }
         if span >= RATE_OVER {
-            self.rate = (events - self.mark.1.min(events)) as f64 / span.as_secs_f64();
             self.mark = (Instant::now(), events);
         }
     }
