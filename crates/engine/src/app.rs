@@ -17,9 +17,13 @@ use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
 use crate::table::ConditionContext;
 
-/// Event timestamp of a row that has none: it takes the clock at which its step begins (Siddhi's
-/// `Event` uses the same mark).
+/// Event timestamp of a row that has none: it takes the application clock at which its step begins
+/// (Siddhi's `Event` uses the same mark).
 pub const UNSTAMPED: i64 = -1;
+
+/// Event timestamp of a row that was sent by hand without one: it takes the wall clock, which in
+/// playback is another (Siddhi's `InputHandler.send(Object[])`).
+pub const UNSTAMPED_SENT: i64 = -2;
 
 /// What an app is told beside its plan.
 #[derive(Clone, Debug, Default)]
@@ -46,8 +50,8 @@ pub enum Input {
     Start,
     /// Rows arrive from outside. Live, a batch whose clock is [`event::Clock::Same`] is processed
     /// at the step's `now`; one with a clock per chunk at those, alarms due in between first. In
-    /// playback the timestamps move the clock. A row stamped [`UNSTAMPED`] takes the clock, in playback
-    /// the wall clock.
+    /// playback the timestamps move the clock. A row stamped [`UNSTAMPED`] or [`UNSTAMPED_SENT`]
+    /// takes a clock and moves none.
     Batch(StreamId, Batch),
     /// Time has passed and nothing else; in playback the clock moves to `now` if that is later.
     Tick,
@@ -347,39 +351,38 @@ impl App {
         let Clock::PerChunk(clocks) = batch.clock.clone() else {
             self.advance(now, outside);
             let clock = self.core.clock;
-            return self.root(stream, stamped(batch, clock), outside);
+            return self.root(stream, stamped(batch, clock, clock), outside);
         };
         let mut start = 0;
         while start < clocks.len() {
             let clock = clocks[start];
             let end = start + clocks[start..].iter().take_while(|&&c| c == clock).count();
             self.advance(clock, outside);
-            let part = stamped(batch.slice_chunks(start..end), self.core.clock);
+            let clock = self.core.clock;
+            let part = stamped(batch.slice_chunks(start..end), clock, clock);
             self.root(stream, part, outside);
             start = end;
         }
     }
 
     /// The clock of a chunk is the largest last timestamp so far; what it makes due is served first.
-    /// A row without a timestamp takes the wall clock and does not move that of the app (Siddhi's
-    /// `InputHandler.send(Object[])`).
     fn take_played(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         let last_time = |chunk: usize| {
             let rows = batch.chunk(chunk);
             (!rows.is_empty()).then(|| batch.times.at(rows.end - 1))
         };
-        if !self.core.alarms.has_operators() {
+        if !self.core.alarms.has_operators() && is_stamped(&batch) {
             let mut clock = self.core.clock;
             let clocks: Vec<i64> = (0..batch.chunk_count())
                 .map(|chunk| {
-                    clock = clock.max(last_time(chunk).unwrap_or(UNSTAMPED));
+                    clock = clock.max(last_time(chunk).unwrap_or(clock));
                     clock
                 })
                 .collect();
             let first = clocks.first().copied().unwrap_or(clock);
             let is_one = clocks.iter().all(|&c| c == first);
             self.core.clock = clock;
-            let mut part = stamped(batch, self.core.wall);
+            let mut part = batch;
             part.clock = if is_one {
                 Clock::Same(first)
             } else {
@@ -389,11 +392,11 @@ impl App {
         }
         for chunk in 0..batch.chunk_count() {
             match last_time(chunk) {
-                Some(time) if time != UNSTAMPED => self.advance_played(time, outside),
-                _ => {}
+                None | Some(UNSTAMPED | UNSTAMPED_SENT) => {}
+                Some(time) => self.advance_played(time, outside),
             }
-            let mut part = stamped(batch.slice_chunks(chunk..chunk + 1), self.core.wall);
-            part.clock = Clock::Same(self.core.clock);
+            let one = batch.slice_chunks(chunk..chunk + 1);
+            let part = stamped(one, self.core.clock, self.core.wall);
             self.root(stream, part, outside);
         }
     }
@@ -581,24 +584,27 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
     }
 }
 
-/// Rows without a timestamp take the clock; so does the batch.
-fn stamped(mut batch: Batch, clock: i64) -> Batch {
+/// Has every row a timestamp?
+fn is_stamped(batch: &Batch) -> bool {
+    let is_mark = |t: i64| t == UNSTAMPED || t == UNSTAMPED_SENT;
+    match &batch.times {
+        Times::Same(t) => !is_mark(*t),
+        times => times.runs(0..batch.len).all(|(_, t)| !is_mark(t)),
+    }
+}
+
+/// Rows without a timestamp take a clock; the batch takes that of the app.
+fn stamped(mut batch: Batch, clock: i64, wall: i64) -> Batch {
     batch.clock = Clock::Same(clock);
-    let is_stamped = match &batch.times {
-        Times::Same(t) => *t != UNSTAMPED,
-        times => times.runs(0..batch.len).all(|(_, t)| t != UNSTAMPED),
-    };
-    if !is_stamped {
+    if !is_stamped(&batch) {
+        let stamp = |time: i64| match time {
+            UNSTAMPED => clock,
+            UNSTAMPED_SENT => wall,
+            time => time,
+        };
         batch.times = match &batch.times {
-            Times::Same(_) => Times::Same(clock),
-            times => Times::per_row(
-                (0..batch.len)
-                    .map(|row| match times.at(row) {
-                        UNSTAMPED => clock,
-                        time => time,
-                    })
-                    .collect(),
-            ),
+            Times::Same(t) => Times::Same(stamp(*t)),
+            times => Times::per_row((0..batch.len).map(|row| stamp(times.at(row))).collect()),
         };
     }
     batch

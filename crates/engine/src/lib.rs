@@ -70,7 +70,7 @@ mod spec;
 mod table;
 pub mod window;
 
-pub use app::{App, Input, Setup, UNSTAMPED, topic_links};
+pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};
 pub use component::Environment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};

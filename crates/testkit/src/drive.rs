@@ -3,7 +3,7 @@
 //! The clock is set to the time of each step; timers due before it run first, each at its own
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
-use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup, UNSTAMPED};
+use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup, UNSTAMPED_SENT};
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use lang::plan::{Plan, QueryId, StreamId};
 
@@ -484,7 +484,7 @@ fn batch(schema: &Schema, chunks: &[(i64, Vec<Event>)], stamps: bool) -> Batch {
         })
         .collect();
     let times: Vec<i64> = events()
-        .map(|(at, event)| event.ts.unwrap_or(if stamps { at } else { UNSTAMPED }))
+        .map(|(at, event)| event.ts.unwrap_or(if stamps { at } else { UNSTAMPED_SENT }))
         .collect();
     let expired: Vec<bool> = events().map(|(_, event)| event.expired).collect();
     let len = times.len();
