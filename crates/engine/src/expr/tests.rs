@@ -89,7 +89,7 @@ fn check(
         let one = |value: &Value, ty| {
             (
                 Operand::Constant(value.clone()),
-                column(ty, &[value.clone()]),
+                column(ty, std::slice::from_ref(value)),
             )
         };
         let (a, a_column) = one(&left[row], types[0]);
