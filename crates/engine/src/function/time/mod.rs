@@ -161,7 +161,12 @@ fn date(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if null_in_null_out(args) {
         return Ok(Value::Null);
     }
-    let time = read(text(args, 0)?, text(args, 1)?, row)?;
+    let format = if args.len() > 1 {
+        text(args, 1)?
+    } else {
+        DEFAULT
+    };
+    let time = read(text(args, 0)?, format, row)?;
     written(time, "yyyy-MM-dd", &own_zone(row)?, row)
 }
 

@@ -63,7 +63,8 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
     scalar(
         "date",
         "The date of a time.",
-        &[Overload::new(&[DATE, FORMAT])],
+        // Siddhi declares the form with one argument and refuses it when the app is made.
+        &[Overload::new(&[DATE, FORMAT]), Overload::new(&[DATE])],
         STRING,
     ),
     scalar("dateAdd", "A time later by some units.", SHIFT, STRING),
