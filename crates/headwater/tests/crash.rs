@@ -251,6 +251,41 @@ fn a_run_that_is_killed_again_and_again_gets_there() {
     check_copied(&case, "killed again and again");
 }
 
+/// An app that reads back what it wrote: its store's transaction is the epoch.
+fn counter() -> Case {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let app = format!(
+        "@app:name('Counter')
+         @source(type='file', mode='line', file.uri='file:{0}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         define stream Lines (id string);
+         @store(type='rdbms', jdbc.url='jdbc:sqlite:{0}/out.db')
+         @PrimaryKey('id')
+         define table T (id string, n long);
+         from Lines left outer join T on Lines.id == T.id
+         select Lines.id as id, ifThenElse(T.n is null, 0L, T.n) + 1L as n
+         update or insert into T set T.n = n on T.id == id;",
+        dir.path().display()
+    );
+    let path = dir.path().join("counter.siddhi");
+    fs::write(&path, app).expect("the app is written");
+    let lines: String = (0..6_000).map(|line| format!("k{}\n", line % 60)).collect();
+    fs::write(dir.path().join("in.csv"), lines).expect("the input is written");
+    Case {
+        dir,
+        apps: vec![path],
+        changes: Vec::new(),
+    }
+}
+
+#[test]
+fn what_is_read_back_is_counted_once() {
+    at_every_point(10, "-KILL", &counter, &|case, name| {
+        let counts = case.rows("select count(*) || ' ' || min(n) || ' ' || max(n) from T");
+        assert_eq!(counts, ["60 100 100"], "{name}: {}", case.log());
+    });
+}
+
 /// A file cannot take part in an epoch: lines may stand in it twice, none is missing.
 fn writer() -> Case {
     let dir = tempfile::tempdir().expect("a temporary directory");
