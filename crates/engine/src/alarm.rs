@@ -57,11 +57,17 @@ struct Operator {
     keys: BTreeMap<Key, Deadlines>,
 }
 
+/// Time, number, operator, key; an entry whose alarm is not the armed one any more is stale.
+type Entry = (i64, u64, OperatorId, Key);
+
+/// Behind every alarm.
+const NEVER: Entry = (i64::MAX, u64::MAX, OperatorId::MAX, Key::MAX);
+
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
     operators: Vec<Operator>,
-    /// Time, number, operator, key; an entry whose alarm is not the armed one any more is stale.
-    heap: BinaryHeap<Reverse<(i64, u64, OperatorId, Key)>>,
+    /// Of the operators on the application clock and of those on the wall clock.
+    heaps: [BinaryHeap<Reverse<Entry>>; 2],
     /// Number of the next alarm to be armed.
     next: u64,
 }
@@ -104,45 +110,45 @@ impl Alarms {
         self.next += 1;
         let deadlines = self.operators[operator].keys.entry(key).or_default();
         deadlines.armed = Some((time, number));
-        self.heap.push(Reverse((time, number, operator, key)));
+        self.heap_of(operator)
+            .push(Reverse((time, number, operator, key)));
+    }
+
+    fn heap_of(&mut self, operator: OperatorId) -> &mut BinaryHeap<Reverse<Entry>> {
+        let is_wall = self.operators[operator].owner.is_wall();
+        &mut self.heaps[usize::from(is_wall)]
     }
 
     /// Live: takes the first alarm at or before `until`; its time is the clock at which it fires.
     /// The caller then asks [`Alarms::next_deadline`] until it gives none.
     pub fn fire(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
-        self.fire_if(until, |_| true)
+        let first = |at: usize, alarms: &mut Alarms| alarms.first(at).unwrap_or(NEVER);
+        let (app, wall) = (first(0, self), first(1, self));
+        self.fire_first(if wall < app { 1 } else { 0 }, until)
     }
 
     /// Playback: the same for operators on the wall clock.
     pub fn fire_wall(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
-        self.fire_if(until, Owner::is_wall)
+        self.fire_first(1, until)
     }
 
-    fn fire_if(
-        &mut self,
-        until: i64,
-        is_wanted: impl Fn(Owner) -> bool,
-    ) -> Option<(i64, OperatorId, Key)> {
-        let mut skipped = Vec::new();
-        let mut found = None;
-        while let Some(&Reverse((time, number, operator, key))) = self.heap.peek() {
-            if time > until {
-                break;
+    fn fire_first(&mut self, heap: usize, until: i64) -> Option<(i64, OperatorId, Key)> {
+        let (time, _, operator, key) = self.first(heap).filter(|e| e.0 <= until)?;
+        self.heaps[heap].pop();
+        self.start(operator, key);
+        Some((time, operator, key))
+    }
+
+    /// The first entry of a heap that is not stale; stale ones before it are dropped.
+    fn first(&mut self, heap: usize) -> Option<Entry> {
+        while let Some(&Reverse(entry)) = self.heaps[heap].peek() {
+            let (_, number, operator, key) = entry;
+            if self.is_armed(operator, key, number) {
+                return Some(entry);
             }
-            let entry = self.heap.pop().expect("it was just looked at");
-            if !self.is_armed(operator, key, number) {
-                continue;
-            }
-            if !is_wanted(self.operators[operator].owner) {
-                skipped.push(entry);
-                continue;
-            }
-            self.start(operator, key);
-            found = Some((time, operator, key));
-            break;
+            self.heaps[heap].pop();
         }
-        self.heap.extend(skipped);
-        found
+        None
     }
 
     fn is_armed(&self, operator: OperatorId, key: Key, number: u64) -> bool {
@@ -162,6 +168,8 @@ impl Alarms {
         if self.operators[operator].owner.is_wall() {
             return Vec::new();
         }
+        // Nothing else takes entries off this heap in playback.
+        self.first(0);
         let mut due: Vec<(u64, Key)> = self.operators[operator]
             .keys
             .iter()
@@ -206,26 +214,18 @@ impl Alarms {
 
     /// When the first alarm fires; with `wall_only` that of the operators on the wall clock.
     pub fn next(&self, wall_only: bool) -> Option<i64> {
-        let mut first: Option<i64> = None;
-        if !wall_only {
-            // The heap's first entry is nearly always armed; stale ones are few.
-            if let Some(&Reverse((time, number, operator, key))) = self.heap.peek()
-                && self.is_armed(operator, key, number)
-            {
-                return Some(time);
-            }
-        }
-        for operator in &self.operators {
-            if wall_only && !operator.owner.is_wall() {
-                continue;
-            }
-            for deadlines in operator.keys.values() {
-                if let Some((time, _)) = deadlines.armed {
-                    first = Some(first.map_or(time, |f| f.min(time)));
-                }
-            }
-        }
-        first
+        let heaps = &self.heaps[usize::from(wall_only)..];
+        heaps.iter().filter_map(|heap| self.next_of(heap)).min()
+    }
+
+    fn next_of(&self, heap: &BinaryHeap<Reverse<Entry>>) -> Option<i64> {
+        let is_armed = |&&Reverse((_, number, operator, key)): &&Reverse<Entry>| {
+            self.is_armed(operator, key, number)
+        };
+        // The first entry is nearly always armed; stale ones are few.
+        let armed = heap.peek().filter(is_armed);
+        let first = armed.or_else(|| heap.iter().filter(is_armed).max());
+        first.map(|Reverse((time, ..))| *time)
     }
 
     /// A partition key is gone.
@@ -258,9 +258,8 @@ impl Alarms {
         key_of: &dyn Fn(Owner, &str) -> Option<Key>,
     ) -> Result<Alarms, StateError> {
         let mut alarms = Alarms {
-            operators: Vec::new(),
-            heap: BinaryHeap::new(),
             next: reader.u64()?,
+            ..Alarms::default()
         };
         let count = reader.count()?;
         if count != self.operators.len() {
@@ -283,7 +282,9 @@ impl Alarms {
                 let (time, number) = (reader.i64()?, reader.u64()?);
                 if number != u64::MAX {
                     deadlines.armed = Some((time, number));
-                    alarms.heap.push(Reverse((time, number, operator, key)));
+                    alarms
+                        .heap_of(operator)
+                        .push(Reverse((time, number, operator, key)));
                 }
                 alarms.operators[operator].keys.insert(key, deadlines);
             }
