@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::batch::{Batch, Chunks};
 use crate::column::{Column, ColumnBuilder, StrView, Values, View};
 use crate::strings::{StrBuilder, Strings};
-use crate::times::TimesBuilder;
+use crate::times::{Times, TimesBuilder};
 use crate::types::Type;
 use crate::value::{Object, Shared, Value};
 
@@ -200,22 +200,35 @@ impl Writer {
 
     /// Rows, timestamps and kinds; chunk bounds and clocks are not kept by anything that is saved.
     pub fn rows(&mut self, batch: &Batch) {
-        self.count(batch.len);
+        let columns = batch.columns.iter().cloned();
+        self.rows_of(batch.len, &batch.times, batch.expired.as_deref(), columns);
+    }
+
+    /// As [`Writer::rows`], from columns that are made one by one, so that rows in another form never
+    /// lie in memory twice as a whole.
+    pub fn rows_of(
+        &mut self,
+        len: usize,
+        times: &Times,
+        expired: Option<&[bool]>,
+        columns: impl ExactSizeIterator<Item = Column>,
+    ) {
+        self.count(len);
         let mut runs = TimesBuilder::default();
-        runs.extend(&batch.times, 0..batch.len);
+        runs.extend(times, 0..len);
         let times = runs.finish(0);
-        let runs: Vec<_> = times.runs(0..batch.len).collect();
+        let runs: Vec<_> = times.runs(0..len).collect();
         self.count(runs.len());
         for (count, time) in runs {
             self.u32(count as u32);
             self.i64(time);
         }
-        self.bool(batch.expired.is_some());
-        if let Some(expired) = &batch.expired {
+        self.bool(expired.is_some());
+        if let Some(expired) = expired {
             self.bools(expired);
         }
-        self.count(batch.columns.len());
-        batch.columns.iter().for_each(|c| self.column(c));
+        self.count(columns.len());
+        columns.for_each(|c| self.column(&c));
     }
 }
 
@@ -470,7 +483,6 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::times::Times;
     use crate::types::{Attribute, Schema};
 
     #[test]

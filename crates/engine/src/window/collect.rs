@@ -100,7 +100,7 @@ impl Collect {
     }
 
     pub fn save(&self, types: &RowTypes, writer: &mut Writer) {
-        writer.rows(&self.current.copy());
+        self.current.save(writer);
         writer.rows(&self.content(types));
     }
 

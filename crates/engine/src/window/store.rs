@@ -87,6 +87,20 @@ impl Rows {
         finished(&self.types, self.columns.clone(), self.times.clone())
     }
 
+    /// One column as it is, copied.
+    fn copied_column(&self, index: usize) -> Column {
+        match self.columns.get(index) {
+            Some(builder) => builder.clone().finish(),
+            None => ColumnBuilder::new(self.types[index]).finish(),
+        }
+    }
+
+    pub fn save(&self, writer: &mut Writer) {
+        let times = self.times.clone().finish(0);
+        let columns = (0..self.types.len()).map(|i| self.copied_column(i));
+        writer.rows_of(self.len(), &times, None, columns);
+    }
+
     pub fn bytes(&self) -> usize {
         self.columns.iter().map(ColumnBuilder::bytes).sum::<usize>() + self.times.bytes()
     }
@@ -228,8 +242,28 @@ impl Queue {
         self.segments.iter().map(batch_bytes).sum::<usize>() + self.open.bytes()
     }
 
+    /// One column of all rows, oldest first.
+    fn column(&self, index: usize) -> Column {
+        let mut head = self.head;
+        let mut parts = Vec::with_capacity(self.segments.len() + 1);
+        for segment in &self.segments {
+            parts.push(segment.columns[index].slice(head, segment.len - head));
+            head = 0;
+        }
+        parts.push(self.open.copied_column(index));
+        Column::concat(&parts)
+    }
+
     pub fn save(&self, writer: &mut Writer) {
-        writer.rows(&self.content());
+        let mut times = TimesBuilder::default();
+        let mut head = self.head;
+        for segment in &self.segments {
+            times.extend(&segment.times, head..segment.len);
+            head = 0;
+        }
+        times.extend(&self.open.times.clone().finish(0), 0..self.open.len());
+        let columns = (0..self.open.types.len()).map(|i| self.column(i));
+        writer.rows_of(self.len, &times.finish(0), None, columns);
     }
 
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Queue, StateError> {
