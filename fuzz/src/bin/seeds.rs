@@ -27,6 +27,12 @@ fn main() -> std::io::Result<()> {
         texts.iter().map(String::as_bytes),
     )?;
     println!("parse: {count} seeds");
+    for (format, prefix) in [("csv", "0"), ("json", "0"), ("text", ""), ("xml", "0")] {
+        let texts = payloads(&shared, format, prefix)?;
+        let folder = fuzz.join(format!("corpus/map_{format}"));
+        let count = write(&folder, texts.iter().map(String::as_bytes))?;
+        println!("map_{format}: {count} seeds");
+    }
     Ok(())
 }
 
@@ -54,6 +60,25 @@ fn apps(shared: &Path) -> std::io::Result<HashSet<String>> {
                 );
             }
         }
+    }
+    Ok(texts)
+}
+
+/// Texts that the cases of a mapper publish, behind the byte that chooses an option.
+fn payloads(shared: &Path, format: &str, prefix: &str) -> std::io::Result<HashSet<String>> {
+    let path = shared.join(format!("conformance/ext_map_{format}.jsonl"));
+    let mut texts = HashSet::new();
+    for line in std::fs::read_to_string(path)?.lines() {
+        let case: Value = serde_json::from_str(line)?;
+        let steps = case["steps"].as_array().into_iter().flatten();
+        let topics = case["expected"]["topics"].as_object().into_iter().flatten();
+        let published = topics.flat_map(|(_, messages)| messages.as_array().into_iter().flatten());
+        texts.extend(
+            steps
+                .map(|step| &step["publish"]["payload"])
+                .chain(published.map(|message| &message["payload"]))
+                .filter_map(|payload| payload.as_str().map(|text| format!("{prefix}{text}"))),
+        );
     }
     Ok(texts)
 }
