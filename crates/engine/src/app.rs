@@ -395,6 +395,10 @@ impl App {
                 None | Some(UNSTAMPED | UNSTAMPED_SENT) => {}
                 Some(time) => self.advance_played(time, outside),
             }
+            // Several clocks in one batch are those of the wall at which its chunks arrived.
+            if let Clock::PerChunk(walls) = &batch.clock {
+                self.core.wall = self.core.wall.max(walls[chunk]);
+            }
             let one = batch.slice_chunks(chunk..chunk + 1);
             let part = stamped(one, self.core.clock, self.core.wall);
             self.root(stream, part, outside);
