@@ -510,3 +510,34 @@ impl SourceMapper for Source {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapper::testing::{mapping, schema, with_attributes};
+
+    #[test]
+    fn plain_events_of_the_published_apps_take_the_short_way() {
+        let schema = schema("id string, lat string");
+        let options = [
+            ("enclosing.element", "/osm/node"),
+            ("enable.streaming.xml.content", "true"),
+        ];
+        let map = with_attributes(mapping("xml", &options), &["/node/@id", "/node/@lat"]);
+        let setup = SourceMapperSetup {
+            mapping: &map,
+            schema: &schema,
+        };
+        let mut source = Source::new(&setup).expect("it can be made");
+        let mut rows = Rows::new(&schema, &map, false);
+        let (Some(stream), Some(projector)) = (&mut source.stream, &mut source.projector) else {
+            panic!("the paths are plain");
+        };
+        stream.push("<osm> <node id=\"1\" lat=\"2.5\" user=\"m e\"><tag k=\"a b\" v='c'/></node>");
+        let Some(Found::Event { range, is_plain }) = stream.next_found() else {
+            panic!("there is an event");
+        };
+        assert!(is_plain);
+        assert!(projector.push(stream.text(range), stream.tag(), &mut rows));
+    }
+}
