@@ -362,7 +362,7 @@ fn too_long(long: &TooLong) -> Rejected {
     let mut rejected = Rejected::of(
         Payload::Bytes(&long.head),
         format!(
-            "the line has {} bytes, more than {LINE_BYTES_MAX}",
+            "the line is too long: {} bytes, more than {LINE_BYTES_MAX}",
             long.bytes
         ),
         "split the line, or read the file by mode 'regex' or 'binary.chunked'",
