@@ -25,7 +25,8 @@ pub(crate) struct Readers {
     pub receivers: Vec<Receiver>,
     /// Why a batch goes through chunk by chunk; `None`: whole.
     pub lockstep: Option<String>,
-    /// A deferred stream lies behind this one: its queue is drained after every chunk.
+    /// A deferred stream lies behind this one, and something could see whether its queue is drained
+    /// after every chunk or after the batch: it is drained after every chunk.
     pub feeds_deferred: bool,
 }
 
@@ -70,10 +71,15 @@ impl Edges {
 
     /// Everything behind a node; the node itself only if it lies on a cycle.
     fn behind(&self, from: usize) -> Vec<bool> {
+        self.behind_up_to(from, &[])
+    }
+
+    /// What is behind a node without going on through `walls`, which are left out themselves.
+    fn behind_up_to(&self, from: usize, walls: &[usize]) -> Vec<bool> {
         let mut seen = vec![false; self.nodes.len()];
         let mut open: Vec<usize> = self.next[from].clone();
         while let Some(at) = open.pop() {
-            if !std::mem::replace(&mut seen[at], true) {
+            if !walls.contains(&at) && !std::mem::replace(&mut seen[at], true) {
                 open.extend(&self.next[at]);
             }
         }
@@ -183,10 +189,12 @@ impl Graph {
             receivers.dedup();
             self.streams[stream].lockstep = lockstep(plan, edges, &receivers);
             let behind = edges.behind(own);
-            self.streams[stream].feeds_deferred = (0..plan.streams.len()).any(|other| {
-                plan.streams[other].deferred.is_some()
-                    && at(&Node::Stream(other)).is_some_and(|n| behind[n])
-            });
+            let deferred: Vec<usize> = (0..plan.streams.len())
+                .filter(|&other| plan.streams[other].deferred.is_some())
+                .filter_map(|other| at(&Node::Stream(other)))
+                .filter(|&node| behind[node])
+                .collect();
+            self.streams[stream].feeds_deferred = is_drain_visible(edges, own, &deferred);
         }
         for (partition, entrances) in self.inside.iter_mut().enumerate() {
             for (stream, readers) in entrances {
@@ -196,6 +204,24 @@ impl Graph {
             }
         }
     }
+}
+
+/// Can anything behind `own` tell a drain after every chunk from one after the batch? Only where
+/// what lies behind a deferred stream meets itself, another deferred stream's part, or what is
+/// reached on the way there.
+fn is_drain_visible(edges: &Edges, own: usize, deferred: &[usize]) -> bool {
+    let mut reached = edges.behind_up_to(own, deferred);
+    for &node in deferred {
+        let mut behind = edges.behind(node);
+        let is_on_cycle = std::mem::replace(&mut behind[node], true);
+        let nodes = behind.iter().enumerate().filter(|(_, b)| **b);
+        for (at, _) in nodes {
+            if is_on_cycle || std::mem::replace(&mut reached[at], true) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn lockstep(plan: &Plan, edges: &Edges, receivers: &[usize]) -> Option<String> {

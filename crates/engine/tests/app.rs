@@ -320,6 +320,29 @@ fn a_deferred_stream_is_read_when_the_root_chunk_is_done() {
 }
 
 #[test]
+fn a_batch_stays_whole_behind_a_deferred_stream_that_meets_nothing() {
+    let plan = plan(
+        "define stream S (k string); @async(buffer.size='16') define stream Later (k string);
+         from S select k insert into Later;
+         from Later select str:concat(k, ' later') as k insert into O;
+         from S select str:concat(k, ' now') as k insert into P;",
+    );
+    let mut app = app(&plan);
+    let rows = texts(&["a", "b"]);
+    let out = send(&mut app, &plan, "S", &rows, Chunks::EachRow, &mut NoHost);
+    assert_eq!(rows_of(&out, &plan, "O"), ["a later", "b later"]);
+    assert_eq!(rows_of(&out, &plan, "P"), ["a now", "b now"]);
+    let batches: Vec<usize> = out
+        .iter()
+        .filter_map(|o| match o {
+            Output::Tap { batch, .. } => Some(batch.chunk_count()),
+            _ => None,
+        })
+        .collect();
+    assert!(!batches.is_empty() && batches.iter().all(|chunks| *chunks == 2));
+}
+
+#[test]
 fn a_saved_state_goes_on_and_says_what_does_not_fit() {
     let text = "define stream S (k string);
         @info(name='q') from S#window.length(3) select count() as n insert into O;";
