@@ -47,7 +47,7 @@ pub(crate) type Inbox = Queue<Letter>;
 /// Rows and bytes of input that may wait for a lane.
 pub(crate) const INBOX: Weight = Weight {
     rows: 16 * 1024,
-    bytes: 32 << 20,
+    bytes: 16 << 20,
 };
 
 /// What arrives at a lane.

@@ -26,7 +26,7 @@ use crate::report::{chain, panic_text};
 /// Rows that may wait for a destination.
 pub(crate) const ROWS_MAX: usize = 64 * 1024;
 /// Bytes that may wait for a destination, as far as they are known.
-pub(crate) const BYTES_MAX: usize = 64 << 20;
+pub(crate) const BYTES_MAX: usize = 16 << 20;
 
 /// Pause between tries of a sink that waits for its destination (`on.error='WAIT'`).
 const WAIT_PAUSE: Duration = Duration::from_secs(5);
