@@ -222,7 +222,7 @@ impl App {
         host: &mut dyn Host,
         out: &mut Outputs,
     ) {
-        self.core.steps += 1;
+        self.core.steps = self.core.steps.wrapping_add(1);
         self.core.wall = self.core.wall.max(wall);
         let outside = &mut Outside { host, out };
         match input {

@@ -212,7 +212,8 @@ impl App {
     }
 
     pub(crate) fn hand_out(&mut self, stream: StreamId, key: Key, batch: Batch, depth: u32) {
-        self.rows_in[stream] += batch.len as u64;
+        // A forged state may stand at the end of the count; it stays there.
+        self.rows_in[stream] = self.rows_in[stream].saturating_add(batch.len as u64);
         let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
         if is_lockstep && batch.chunk_count() > 1 {
             self.stack.push(Task::StreamChunks {
