@@ -17,6 +17,15 @@
 //! its script; a file with one case may leave out the `===` line. `app FILE` in place of an app
 //! reads it from a file beside the test.
 //!
+//! Right under the `===` line a case may say more about itself:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `covers: 341, 342` | the numbers of the features that it shows (see `COMPAT.md`) |
+//! | `differs: why` | Siddhi gives something else, and a ruling says that it is to be so |
+//!
+//! The lines of a script:
+//!
 //! | line | meaning |
 //! |---|---|
 //! | `send S @T row` | one event, a chunk of its own, at time T (milliseconds); without `@T` at the time reached |
@@ -44,10 +53,20 @@ use event::{Object, Type, Value};
 #[derive(Clone, Debug)]
 pub struct Script {
     pub name: String,
+    pub about: About,
     pub app: AppText,
     pub steps: Vec<Line>,
     /// Line of the case in its file, from 1.
     pub line: usize,
+}
+
+/// What a case says about itself under its name.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct About {
+    /// Numbers of the features it shows.
+    pub covers: Vec<u32>,
+    /// Why its expectations are not what Siddhi gives.
+    pub differs: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -128,23 +147,36 @@ pub fn parse(text: &str, file_name: &str) -> Result<Vec<Script>, ScriptError> {
     let mut app: Vec<&str> = Vec::new();
     let mut in_app = true;
     let mut open: Option<(String, usize)> = None;
+    let mut about = About::default();
     let mut app_line = 1;
     for (index, raw) in text.lines().enumerate() {
         let number = index + 1;
+        let at_line = |message: String| ScriptError {
+            line: number,
+            message,
+        };
         if let Some(name) = raw.strip_prefix("===") {
             finish_app(&open, &app, in_app)?;
             open = Some((name.trim().to_owned(), number));
             (in_app, app_line) = (true, number + 1);
+            about = About::default();
             app.clear();
         } else if raw.trim_end() == "---" && in_app {
             let (name, line) = open.clone().unwrap_or((file_name.to_owned(), 1));
             cases.push(Script {
                 name,
+                about: std::mem::take(&mut about),
                 app: app_text(&app, app_line),
                 steps: Vec::new(),
                 line,
             });
             in_app = false;
+        } else if in_app
+            && open.is_some()
+            && app_line == number
+            && about.read(raw).map_err(at_line)?
+        {
+            app_line += 1;
         } else if in_app {
             // A comment of the test file; the line stays, so that places in the app are right.
             app.push(if raw.starts_with('#') && !raw.starts_with("#window") {
@@ -156,15 +188,34 @@ pub fn parse(text: &str, file_name: &str) -> Result<Vec<Script>, ScriptError> {
             && !raw.trim().is_empty()
             && !raw.trim_start().starts_with('#')
         {
-            let step = step(raw.trim()).map_err(|message| ScriptError {
-                line: number,
-                message,
-            })?;
+            let step = step(raw.trim()).map_err(at_line)?;
             case.steps.push(Line { number, step });
         }
     }
     finish_app(&open, &app, in_app)?;
     Ok(cases)
+}
+
+impl About {
+    /// Takes `line` if it is one about the case; false if the app begins with it.
+    fn read(&mut self, line: &str) -> Result<bool, String> {
+        if let Some(numbers) = line.strip_prefix("covers:") {
+            for number in numbers.split(',').map(str::trim) {
+                let number = number.parse().map_err(|_| {
+                    format!("'{number}' is no number of a feature: write 'covers: 341, 342'")
+                })?;
+                self.covers.push(number);
+            }
+        } else if let Some(why) = line.strip_prefix("differs:") {
+            if why.trim().is_empty() {
+                return Err("'differs:' needs a reason".into());
+            }
+            self.differs = Some(why.trim().to_owned());
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }
 
 /// An app without a script asserts nothing.
@@ -568,5 +619,36 @@ mod tests {
         assert!(matches!(&cases[0].app, AppText::Here(_, 3)));
         assert!(matches!(&cases[1].app, AppText::File(f) if f == "x.siddhi"));
         assert!(parse("define stream S (a int);\n", "file").is_err());
+    }
+
+    #[test]
+    fn a_case_says_what_it_covers() {
+        let case = |about: &str| {
+            let text = format!("=== one\n{about}define stream S (a int);\n---\nsend S 1\n");
+            parse(&text, "file").map(|mut cases| cases.remove(0))
+        };
+        let check = |about: &str, covers: &[u32], differs: Option<&str>, app_line: usize| {
+            let case = case(about).expect("a case");
+            assert_eq!(case.about.covers, covers);
+            assert_eq!(case.about.differs.as_deref(), differs);
+            assert!(matches!(&case.app, AppText::Here(_, line) if *line == app_line));
+        };
+        check("", &[], None, 2);
+        check("covers: 341, 342\n", &[341, 342], None, 3);
+        check("differs: ruling 8\ncovers: 7\n", &[7], Some("ruling 8"), 4);
+        let refused = |about: &str, message: &str| {
+            let error = case(about).expect_err("refused");
+            assert_eq!(
+                (error.line, error.message.contains(message)),
+                (2, true),
+                "{error}"
+            );
+        };
+        refused(
+            "covers: 341, length\n",
+            "'length' is no number of a feature",
+        );
+        refused("covers:\n", "'' is no number");
+        refused("differs:\n", "needs a reason");
     }
 }
