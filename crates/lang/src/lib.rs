@@ -10,6 +10,7 @@ pub mod ast;
 pub mod catalog;
 pub mod check;
 pub mod codes;
+pub mod cron;
 pub mod diagnostic;
 pub mod explain;
 pub mod format;

@@ -6,7 +6,6 @@
 
 mod action;
 mod archive;
-mod cron;
 pub mod effects;
 pub mod functions;
 pub mod lines;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lang::cron::Cron;
 use lang::plan::Transport;
 use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 
-use super::cron::Cron;
 use super::uri::local_path;
 use crate::error::Error;
 

@@ -11,6 +11,7 @@ use crate::check::report::{error, warning};
 use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
+use crate::cron::Cron;
 use crate::diagnostic::Kind;
 use crate::plan::{self, StreamId};
 use crate::span::Span;
@@ -276,8 +277,7 @@ impl Checker<'_> {
                 plan::TriggerAt::Start
             }
             ast::TriggerAt::Text(text) => {
-                let fields = text.text.split_whitespace().count();
-                if !(6..=7).contains(&fields) {
+                if let Err(fault) = Cron::parse(&text.text) {
                     // Siddhi only logs it at start, and the trigger never fires.
                     self.report(
                         warning(
@@ -285,7 +285,7 @@ impl Checker<'_> {
                             Kind::Option,
                             text.span,
                             format!("'{}' is not a Quartz cron expression", text.text),
-                            format!("{fields} fields, where 6 or 7 are needed"),
+                            fault,
                         )
                         .help("seconds come first, as in '0 15 10 * * ?'; or write 'start'"),
                     );

@@ -2,6 +2,7 @@
 
 use super::{Given, WithHelp, finding};
 use crate::codes::option as code;
+use crate::cron::Cron;
 use crate::diagnostic::{Diagnostic, Fix, Severity};
 use crate::spec::{OptionSpec, OptionType};
 use crate::suggest::nearest;
@@ -28,14 +29,11 @@ pub(super) fn judge(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
             let fault = regex_fault(given.value)?;
             Some(bad(given, "a regular expression").with_help(fault))
         }
-        OptionType::Cron => {
-            let fields = text.split_whitespace().count();
-            (fields != 6 && fields != 7).then(|| {
-                bad(given, "a cron expression").with_help(
-                    "it has 6 or 7 fields, seconds first: '0 */5 * * * ?' is every five minutes",
-                )
-            })
-        }
+        OptionType::Cron => Cron::parse(text).is_err().then(|| {
+            bad(given, "a cron expression").with_help(
+                "it has 6 or 7 fields, seconds first: '0 */5 * * * ?' is every five minutes",
+            )
+        }),
         OptionType::OneOf(values) => {
             let is_one = values.iter().any(|v| v.eq_ignore_ascii_case(text));
             (!is_one).then(|| none_of(given, values))

@@ -1,7 +1,8 @@
 //! Quartz cron expressions: seconds, minutes, hours, day of month, month, day of week, and a year.
 //!
 //! All of Quartz's forms: lists, ranges, steps, names, `?`, `L`, `L-n`, `nW`, `LW`, `nL` and `n#k`.
-//! Times that a change of the clock leaves out are passed over.
+//! Times that a change of the clock leaves out are passed over. The checker reads them to find faults;
+//! triggers, cron windows and sources that wait for their time ask for the next one.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::TimeZone;
