@@ -1,10 +1,10 @@
 //! `batch()`: each chunk as it came in.
 
 use super::collect::{Collect, Keeping};
-use super::store::{RowTypes, row_types};
+use super::per_key::{PerKey, Rule, Stored};
+use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -42,25 +42,22 @@ impl Window for BatchWindow {
                 "the chunk length of window 'batch' must not be below zero".into(),
             ));
         }
-        Ok(Box::new(Operator {
+        let rule = Chunkwise {
             length,
             keeping: Keeping {
                 // Without EXPIRED rows nothing is kept, not even for joins.
                 keeps: setup.expired_wanted,
                 ..Keeping::new(setup)
             },
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Chunkwise {
     /// Longer chunks are cut; 0: never.
     length: usize,
     keeping: Keeping,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
 struct State {
@@ -69,19 +66,42 @@ struct State {
     resets: bool,
 }
 
-impl WindowOperator for Operator {
+impl Stored for State {
+    fn new(types: &RowTypes) -> State {
+        State {
+            rows: Collect::new(types),
+            resets: false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        writer.bool(self.resets);
+        self.rows.save(writer);
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
+        Ok(State {
+            resets: reader.bool()?,
+            rows: Collect::restore(types, reader)?,
+        })
+    }
+}
+
+impl Rule for Chunkwise {
+    type State = State;
+
     /// `[E…, R, C…]` per chunk, the first time without RESET (`BatchWindowProcessor`).
     fn process(
         &mut self,
-        key: Key,
+        state: &mut State,
         batch: &Batch,
         _context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let state = self.keys.entry(key, || State {
-            rows: Collect::new(&self.types),
-            resets: false,
-        });
         let source = out.source(batch);
         for chunk in 0..batch.chunk_count() {
             let (rows, clock) = (batch.chunk(chunk), batch.clock_at(chunk));
@@ -109,44 +129,8 @@ impl WindowOperator for Operator {
         }
     }
 
-    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
-
-    fn content(&self, key: Key) -> Option<Batch> {
-        let state = self.keys.get(key).filter(|_| self.keeping.keeps)?;
-        Some(state.rows.content(&self.types))
-    }
-
-    fn held(&self, _key: Key) -> usize {
-        0
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.rows.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let Some(state) = self.keys.get(key) else {
-            return writer.u8(0);
-        };
-        writer.u8(1);
-        writer.bool(state.resets);
-        state.rows.save(&self.types, writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if super::saved_version(reader, 1)? == 0 {
-            return Ok(());
-        }
-        let state = State {
-            resets: reader.bool()?,
-            rows: Collect::restore(&self.types, reader)?,
-        };
-        self.keys.set(key, state);
-        Ok(())
+    fn content(&self, state: &State) -> Option<Batch> {
+        self.keeping.keeps.then(|| state.rows.content())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The rows of a batch window: those being collected, and the batch before.
 
+use std::sync::Arc;
+
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 
@@ -31,6 +33,7 @@ impl Keeping {
 /// Rows of one key. Batches that were emitted are shared with what was emitted, not copied.
 #[derive(Debug)]
 pub struct Collect {
+    types: RowTypes,
     pub current: Rows,
     pub previous: Vec<Batch>,
 }
@@ -38,6 +41,7 @@ pub struct Collect {
 impl Collect {
     pub fn new(types: &RowTypes) -> Collect {
         Collect {
+            types: Arc::clone(types),
             current: Rows::new(types),
             previous: Vec::new(),
         }
@@ -82,13 +86,13 @@ impl Collect {
     }
 
     /// The batch before, as one.
-    pub fn content(&self, types: &RowTypes) -> Batch {
+    pub fn content(&self) -> Batch {
         let parts: Vec<_> = self
             .previous
             .iter()
             .map(|b| (b.clone(), 0..b.len))
             .collect();
-        joined(types, &parts)
+        joined(&self.types, &parts)
     }
 
     pub fn previous_len(&self) -> usize {
@@ -99,15 +103,16 @@ impl Collect {
         self.current.bytes() + self.previous.iter().map(batch_bytes).sum::<usize>()
     }
 
-    pub fn save(&self, types: &RowTypes, writer: &mut Writer) {
+    pub fn save(&self, writer: &mut Writer) {
         self.current.save(writer);
-        writer.rows(&self.content(types));
+        writer.rows(&self.content());
     }
 
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Collect, StateError> {
         let current = Rows::restore(types, reader)?;
         let previous = reader.rows(types, 0)?;
         Ok(Collect {
+            types: Arc::clone(types),
             current,
             previous: if previous.len > 0 {
                 vec![previous]

@@ -1,13 +1,12 @@
 //! `delay(T)`: each event comes out T milliseconds later.
 
+use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
-use super::store::{Queue, RowTypes, row_types};
+use super::timed::TimedQueue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
-use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -32,40 +31,29 @@ impl Window for Delay {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        Ok(Box::new(Operator {
+        let rule = Waiting {
             millis: super::millis(setup.args, 0, "delay")?,
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Waiting {
     millis: i64,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
-struct State {
-    queue: Queue,
-    /// The largest timestamp so far: only a larger one sets a deadline.
-    latest: i64,
-}
+impl Rule for Waiting {
+    type State = TimedQueue;
 
-impl WindowOperator for Operator {
     /// `[C…]` of what is due, stamped with the clock, in place of the event that arrives. (Siddhi's
     /// `DelayWindowProcessor` never ends on a chunk of two or more events.)
     fn process(
         &mut self,
-        key: Key,
+        state: &mut TimedQueue,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let state = self.keys.entry(key, || State {
-            queue: Queue::new(&self.types),
-            latest: i64::MIN,
-        });
         let mut slide = Slide::new(&mut state.queue, batch, 0, out);
         while let Some(row) = slide.next() {
             let (clock, rows) = (slide.clock(), slide.rows_at_clock());
@@ -77,18 +65,16 @@ impl WindowOperator for Operator {
             slide.wait(if is_late { 1 } else { rows }, out);
         }
         slide.keep();
-        for (_, time) in batch.times.runs(0..batch.len) {
-            if time > state.latest {
-                state.latest = time;
-                context.notify(time.saturating_add(self.millis));
-            }
-        }
+        state.notify_later(batch, self.millis, context);
     }
 
-    fn alarm(&mut self, key: Key, _: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let Some(state) = self.keys.get_mut(key) else {
-            return;
-        };
+    fn alarm(
+        &mut self,
+        state: &mut TimedQueue,
+        _due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
         let due = state.queue.due(context.now.saturating_sub(self.millis));
         state.queue.take(due, |segment, rows| {
             let source = out.source(segment);
@@ -97,36 +83,12 @@ impl WindowOperator for Operator {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, key: Key) -> Option<Batch> {
-        self.keys.get(key).map(|s| s.queue.content())
+    fn content(&self, state: &TimedQueue) -> Option<Batch> {
+        Some(state.queue.content())
     }
 
-    fn held(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.queue.len())
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.queue.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let state = self.keys.get(key);
-        super::save_queue(state.map(|s| &s.queue), writer);
-        if let Some(state) = state {
-            writer.i64(state.latest);
-        }
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if let Some(queue) = super::restore_queue(&self.types, reader)? {
-            let latest = reader.i64()?;
-            self.keys.set(key, State { queue, latest });
-        }
-        Ok(())
+    fn held(&self, state: &TimedQueue) -> usize {
+        state.queue.len()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
+use super::per_key::{PerKey, Rule, Stored};
 use super::slide::Slide;
-use super::store::{Queue, RowTypes, row_types};
+use super::store::{Queue, RowTypes};
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -36,20 +36,17 @@ impl Window for ExternalTime {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        Ok(Box::new(Operator {
+        let rule = ByAttribute {
             attribute: super::long_attribute(setup.args, 0, "externalTime")?,
             millis: super::millis(setup.args, 1, "externalTime")?,
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct ByAttribute {
     attribute: usize,
     millis: i64,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
 struct State {
@@ -85,20 +82,57 @@ impl Stamps {
     }
 }
 
-impl WindowOperator for Operator {
+impl Stored for State {
+    fn new(types: &RowTypes) -> State {
+        State {
+            queue: Queue::new(types),
+            stamps: Stamps::default(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.queue.bytes() + self.stamps.runs.len() * size_of::<(usize, i64)>()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        self.queue.save(writer);
+        writer.count(self.stamps.runs.len());
+        for &(count, stamp) in &self.stamps.runs {
+            writer.count(count);
+            writer.i64(stamp);
+        }
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
+        let queue = Queue::restore(types, reader)?;
+        let mut stamps = Stamps::default();
+        let mut left = queue.len();
+        for _ in 0..reader.count()? {
+            let count = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
+            let known = left.checked_sub(count);
+            left = known.ok_or_else(|| StateError::Mismatch("more times than rows".into()))?;
+            stamps.runs.push_back((count, reader.i64()?));
+        }
+        match left {
+            0 => Ok(State { queue, stamps }),
+            _ => Err(StateError::Mismatch("a row without time".into())),
+        }
+    }
+}
+
+impl Rule for ByAttribute {
+    type State = State;
+
     /// `[E…, C]` per event; the arriving value is "now" and the timestamp of what expires
     /// (`ExternalTimeWindowProcessor`).
     fn process(
         &mut self,
-        key: Key,
+        state: &mut State,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let State { queue, stamps } = self.keys.entry(key, || State {
-            queue: Queue::new(&self.types),
-            stamps: Stamps::default(),
-        });
+        let State { queue, stamps } = state;
         let column = &batch.columns[self.attribute];
         let mut slide = Slide::new(queue, batch, 0, out);
         // Rows in front of which nothing expires arrive together.
@@ -131,42 +165,8 @@ impl WindowOperator for Operator {
         slide.keep();
     }
 
-    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
-
-    fn content(&self, key: Key) -> Option<Batch> {
-        self.keys.get(key).map(|s| s.queue.content())
-    }
-
-    fn held(&self, _key: Key) -> usize {
-        0
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| {
-            s.queue.bytes() + s.stamps.runs.len() * size_of::<(usize, i64)>()
-        })
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        super::save_queue(self.keys.get(key).map(|s| &s.queue), writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        let Some(queue) = super::restore_queue(&self.types, reader)? else {
-            return Ok(());
-        };
-        let content = queue.content();
-        let mut stamps = Stamps::default();
-        for row in 0..content.len {
-            let stamp = super::stamp_of(&content.columns[self.attribute], row);
-            stamps.push(stamp.ok_or_else(|| StateError::Mismatch("a row without time".into()))?);
-        }
-        self.keys.set(key, State { queue, stamps });
-        Ok(())
+    fn content(&self, state: &State) -> Option<Batch> {
+        Some(state.queue.content())
     }
 }
 

@@ -1,10 +1,12 @@
 //! `externalTimeBatch(t, T)`: batches of T milliseconds by an attribute.
 
+use std::ops::Range;
+
 use super::collect::{Collect, Keeping};
-use super::store::{RowTypes, row_types};
+use super::per_key::{PerKey, Rule, Stored};
+use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
@@ -55,7 +57,7 @@ impl Window for ExternalTimeBatch {
             0
         };
         let replaces = args.len() > 4 && super::flag(args, 4, NAME)?;
-        Ok(Box::new(Operator {
+        let rule = Periodic {
             attribute,
             millis,
             start,
@@ -65,9 +67,8 @@ impl Window for ExternalTimeBatch {
                 grows: false,
                 ..Keeping::new(setup)
             },
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
@@ -80,7 +81,7 @@ enum Start {
     Attribute(usize),
 }
 
-struct Operator {
+struct Periodic {
     attribute: usize,
     millis: i64,
     start: Start,
@@ -89,12 +90,15 @@ struct Operator {
     /// The end of the batch is written into the time attribute.
     replaces: bool,
     keeping: Keeping,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
 struct State {
     rows: Collect,
+    /// `None` until the first event.
+    batch: Option<Timing>,
+}
+
+struct Timing {
     start: i64,
     /// End of the batch being collected.
     end: i64,
@@ -106,42 +110,82 @@ struct State {
     flushed: bool,
 }
 
-impl State {
+impl Stored for State {
+    fn new(types: &RowTypes) -> State {
+        State {
+            rows: Collect::new(types),
+            batch: None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        writer.bool(self.batch.is_some());
+        if let Some(batch) = &self.batch {
+            for time in [batch.start, batch.end, batch.latest, batch.scheduled] {
+                writer.i64(time);
+            }
+            writer.bool(batch.flushed);
+        }
+        self.rows.save(writer);
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
+        let batch = if reader.bool()? {
+            Some(Timing {
+                start: reader.i64()?,
+                end: reader.i64()?,
+                latest: reader.i64()?,
+                scheduled: reader.i64()?,
+                flushed: reader.bool()?,
+            })
+        } else {
+            None
+        };
+        let rows = Collect::restore(types, reader)?;
+        Ok(State { rows, batch })
+    }
+}
+
+impl Timing {
     /// A batch is complete: what the timeout has already emitted of it is emitted again, together
     /// with what has come since.
-    fn complete(&mut self, keeping: Keeping, clock: i64, out: &mut Emission) {
+    fn complete(&mut self, rows: &mut Collect, keeping: Keeping, clock: i64, out: &mut Emission) {
         if std::mem::take(&mut self.flushed) {
-            self.emit_again(keeping, keeping.keeps, out);
+            self.emit_again(rows, keeping, keeping.keeps, out);
         } else {
-            self.rows.flush(keeping, self.latest, out);
+            rows.flush(keeping, self.latest, out);
         }
         out.end_chunk(clock);
     }
 
     /// `[E…, R, C…]` of a batch of which a part is out already: EXPIRED and CURRENT copies of that
     /// part, then the new rows (`ExternalTimeBatchWindowProcessor.appendToOutputChunk`).
-    fn emit_again(&mut self, keeping: Keeping, keeps: bool, out: &mut Emission) {
-        if self.rows.current.is_empty() {
+    fn emit_again(&self, rows: &mut Collect, keeping: Keeping, keeps: bool, out: &mut Emission) {
+        if rows.current.is_empty() {
             return;
         }
         if keeping.emits_expired {
-            self.rows.emit_previous(true, Some(self.latest), out);
+            rows.emit_previous(true, Some(self.latest), out);
         }
         out.reset();
-        self.rows.emit_previous(false, None, out);
-        self.rows.emit(keeps, out);
+        rows.emit_previous(false, None, out);
+        rows.emit(keeps, out);
     }
 }
 
-impl Operator {
+impl Periodic {
     /// The next instant behind `time` that is a multiple of the length away from `start`.
     fn end_behind(&self, time: i64, start: i64) -> i64 {
         let elapsed = time.wrapping_sub(start) % self.millis;
         time.saturating_add(self.millis - elapsed)
     }
 
-    /// State at the first event of a key; `None` where its time is missing.
-    fn begin(&self, batch: &Batch, row: usize) -> Option<State> {
+    /// The first batch, at the first event of a key; `None` where its time is missing.
+    fn begin(&self, batch: &Batch, row: usize) -> Option<Timing> {
         let (start, end) = match self.start {
             Start::Constant(start) => {
                 let first = super::stamp_of(&batch.columns[self.attribute], row)?;
@@ -156,8 +200,7 @@ impl Operator {
                 (start, start.saturating_add(self.millis))
             }
         };
-        Some(State {
-            rows: Collect::new(&self.types),
+        Some(Timing {
             start,
             end,
             latest: 0,
@@ -166,27 +209,23 @@ impl Operator {
         })
     }
 
-    fn schedule(&self, state: &mut State, clock: i64, context: &mut WindowContext<'_>) {
+    fn schedule(&self, state: &mut Timing, clock: i64, context: &mut WindowContext<'_>) {
         if let Some(timeout) = self.timeout {
             state.scheduled = clock.saturating_add(timeout);
             context.notify(state.scheduled);
         }
     }
 
-    fn append(&self, state: &mut State, batch: &Batch, rows: std::ops::Range<usize>) {
-        let replace = self.replaces.then_some((self.attribute, state.end));
-        state.rows.current.append_with(batch, rows, replace);
+    /// Rows enter the batch that ends at `end`.
+    fn append(&self, rows: &mut Collect, end: i64, batch: &Batch, range: Range<usize>) {
+        let replace = self.replaces.then_some((self.attribute, end));
+        rows.current.append_with(batch, range, replace);
     }
 }
 
 /// Walks over rows that lie before `end`. Stops at the first that does not, with its time, or at
 /// one that has no time.
-fn scan(
-    column: &Column,
-    rows: std::ops::Range<usize>,
-    end: i64,
-    latest: &mut i64,
-) -> (usize, Option<i64>) {
+fn scan(column: &Column, rows: Range<usize>, end: i64, latest: &mut i64) -> (usize, Option<i64>) {
     let mut largest = *latest;
     let mut stop = (rows.end, None);
     match (column.view(), column.nulls()) {
@@ -223,16 +262,20 @@ fn fail(row: usize, context: &mut WindowContext<'_>) {
     });
 }
 
-impl WindowOperator for Operator {
+impl Rule for Periodic {
+    type State = State;
+
     fn process(
         &mut self,
-        key: Key,
+        state: &mut State,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        // The state is taken out, so that the settings can be read beside it.
-        let mut state = self.keys.take(key);
+        let State {
+            rows,
+            batch: current,
+        } = state;
         let column = &batch.columns[self.attribute];
         // Rows up to `row` have been looked at, those up to `from` are in the window: chunk bounds
         // leave no trace where no batch ends.
@@ -240,13 +283,13 @@ impl WindowOperator for Operator {
         // The chunk that flushed last, and the chunks emitted before it did.
         let mut flushing = (usize::MAX, 0);
         while row < batch.len {
-            let begun = match &mut state {
+            let begun = match current {
                 Some(begun) => begun,
                 None => match self.begin(batch, row) {
                     Some(mut begun) => {
                         let clock = batch.clock_at(batch.chunk_of(row));
                         self.schedule(&mut begun, clock, context);
-                        state.insert(begun)
+                        current.insert(begun)
                     }
                     None => {
                         fail(row, context);
@@ -260,7 +303,7 @@ impl WindowOperator for Operator {
             if stop == batch.len {
                 break;
             }
-            self.append(begun, batch, from..stop);
+            self.append(rows, begun.end, batch, from..stop);
             let chunk = batch.chunk_of(stop);
             let Some(time) = time else {
                 if flushing.0 == chunk {
@@ -277,86 +320,51 @@ impl WindowOperator for Operator {
             }
             let clock = batch.clock_at(chunk);
             begun.latest = begun.latest.max(time);
-            begun.complete(self.keeping, clock, out);
+            begun.complete(rows, self.keeping, clock, out);
             begun.end = self.end_behind(begun.latest, begun.start);
             self.schedule(begun, clock, context);
             from = stop;
             row = stop + 1;
         }
-        if let Some(mut state) = state {
-            self.append(&mut state, batch, from..batch.len);
-            self.keys.set(key, state);
+        if let Some(begun) = current {
+            self.append(rows, begun.end, batch, from..batch.len);
         }
     }
 
     /// The timeout: what has been collected is emitted early, and kept, in case more of the same
     /// batch comes.
-    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let Some(mut state) = self.keys.take(key) else {
+    fn alarm(
+        &mut self,
+        state: &mut State,
+        due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let State { rows, batch } = state;
+        let Some(batch) = batch.as_mut().filter(|b| b.scheduled <= due) else {
             return;
         };
-        if state.scheduled <= due {
-            if state.flushed {
-                state.emit_again(self.keeping, true, out);
-            } else {
-                let keeping = Keeping {
-                    keeps: true,
-                    ..self.keeping
-                };
-                state.rows.flush(keeping, state.latest, out);
-                state.flushed = true;
-            }
-            out.end_chunk(context.now);
-            self.schedule(&mut state, context.now, context);
+        if batch.flushed {
+            batch.emit_again(rows, self.keeping, true, out);
+        } else {
+            let keeping = Keeping {
+                keeps: true,
+                ..self.keeping
+            };
+            rows.flush(keeping, batch.latest, out);
+            batch.flushed = true;
         }
-        self.keys.set(key, state);
+        out.end_chunk(context.now);
+        self.schedule(batch, context.now, context);
     }
 
-    fn content(&self, key: Key) -> Option<Batch> {
-        let state = self.keys.get(key).filter(|_| self.keeping.keeps)?;
-        Some(state.rows.content(&self.types))
+    fn content(&self, state: &State) -> Option<Batch> {
+        self.keeping.keeps.then(|| state.rows.content())
     }
 
     /// Without a timeout nothing leaves unless an event comes.
-    fn held(&self, key: Key) -> usize {
-        let timed = self.keys.get(key).filter(|_| self.timeout.is_some());
-        timed.map_or(0, |s| s.rows.current.len())
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.rows.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let Some(state) = self.keys.get(key) else {
-            return writer.u8(0);
-        };
-        writer.u8(1);
-        for time in [state.start, state.end, state.latest, state.scheduled] {
-            writer.i64(time);
-        }
-        writer.bool(state.flushed);
-        state.rows.save(&self.types, writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if super::saved_version(reader, 1)? == 0 {
-            return Ok(());
-        }
-        let state = State {
-            start: reader.i64()?,
-            end: reader.i64()?,
-            latest: reader.i64()?,
-            scheduled: reader.i64()?,
-            flushed: reader.bool()?,
-            rows: Collect::restore(&self.types, reader)?,
-        };
-        self.keys.set(key, state);
-        Ok(())
+    fn held(&self, state: &State) -> usize {
+        self.timeout.map_or(0, |_| state.rows.current.len())
     }
 }
 

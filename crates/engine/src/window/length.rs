@@ -1,13 +1,12 @@
 //! `length(n)`: the last n events.
 
+use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
-use super::store::{Queue, RowTypes, row_types};
+use super::store::Queue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
-use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -34,31 +33,27 @@ impl Window for Length {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        Ok(Box::new(Operator {
-            length: super::count(setup.args, 0, "length")?,
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        let length = super::count(setup.args, 0, "length")?;
+        Ok(PerKey::operator(setup, Last { length }))
     }
 }
 
-struct Operator {
+struct Last {
     length: usize,
-    types: RowTypes,
-    keys: Keyed<Queue>,
 }
 
-impl WindowOperator for Operator {
+impl Rule for Last {
+    type State = Queue;
+
     /// `[E, C]` per event of a full window: the displaced event leaves the aggregates before the new
     /// one enters (`LengthWindowProcessor`).
     fn process(
         &mut self,
-        key: Key,
+        queue: &mut Queue,
         batch: &Batch,
         _context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let queue = self.keys.entry(key, || Queue::new(&self.types));
         let mut slide = Slide::new(queue, batch, 0, out);
         if self.length == 0 {
             while slide.next().is_some() {
@@ -76,33 +71,8 @@ impl WindowOperator for Operator {
         slide.keep();
     }
 
-    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
-
-    fn content(&self, key: Key) -> Option<Batch> {
-        self.keys.get(key).map(Queue::content)
-    }
-
-    fn held(&self, _key: Key) -> usize {
-        0
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, Queue::bytes)
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        super::save_queue(self.keys.get(key), writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if let Some(queue) = super::restore_queue(&self.types, reader)? {
-            self.keys.set(key, queue);
-        }
-        Ok(())
+    fn content(&self, queue: &Queue) -> Option<Batch> {
+        Some(queue.content())
     }
 }
 

@@ -1,10 +1,10 @@
 //! `lengthBatch(n)`: batches of n events.
 
 use super::collect::{Collect, Keeping};
-use super::store::{RowTypes, row_types};
+use super::per_key::{PerKey, Rule, Stored};
+use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -35,23 +35,20 @@ impl Window for LengthBatch {
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
         let streams = setup.args.len() > 1 && super::flag(setup.args, 1, "lengthBatch")?;
-        Ok(Box::new(Operator {
+        let rule = Counted {
             length: super::count(setup.args, 0, "lengthBatch")?,
             streams,
             keeping: Keeping::new(setup),
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Counted {
     length: usize,
     /// Events pass at once; only their expiry comes in batches.
     streams: bool,
     keeping: Keeping,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
 struct State {
@@ -60,7 +57,32 @@ struct State {
     count: usize,
 }
 
-impl Operator {
+impl Stored for State {
+    fn new(types: &RowTypes) -> State {
+        State {
+            rows: Collect::new(types),
+            count: 0,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        writer.count(self.count);
+        self.rows.save(writer);
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
+        Ok(State {
+            count: usize::try_from(reader.u64()?).unwrap_or(usize::MAX),
+            rows: Collect::restore(types, reader)?,
+        })
+    }
+}
+
+impl Counted {
     /// Events are collected; each full batch is a chunk `[E…, R, C…]`.
     fn collect(
         state: &mut State,
@@ -71,11 +93,11 @@ impl Operator {
     ) {
         let mut row = 0;
         while row < batch.len {
-            let end = batch.len.min(row + length - state.count);
+            let end = batch.len.min(row + length.saturating_sub(state.count));
             state.rows.current.append(batch, row..end);
             state.count += end - row;
             row = end;
-            if state.count == length {
+            if state.count >= length {
                 let clock = batch.clock_at(batch.chunk_of(row - 1));
                 state.rows.flush(keeping, clock, out);
                 out.end_chunk(clock);
@@ -97,7 +119,7 @@ impl Operator {
         let mut row = 0;
         while row < batch.len {
             let clock = batch.clock_at(batch.chunk_of(row));
-            if state.count == length {
+            if state.count >= length {
                 if !state.rows.current.is_empty() {
                     let passed = state.rows.current.take();
                     state.rows.previous.push(passed);
@@ -106,7 +128,7 @@ impl Operator {
                 out.reset();
                 state.count = 0;
             }
-            let end = batch.len.min(row + length - state.count);
+            let end = batch.len.min(row + length.saturating_sub(state.count));
             let end = (row + 1..end)
                 .find(|&r| batch.clock_at(batch.chunk_of(r)) != clock)
                 .unwrap_or(end);
@@ -135,19 +157,17 @@ impl Operator {
     }
 }
 
-impl WindowOperator for Operator {
+impl Rule for Counted {
+    type State = State;
+
     /// `LengthBatchWindowProcessor`.
     fn process(
         &mut self,
-        key: Key,
+        state: &mut State,
         batch: &Batch,
         _context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let state = self.keys.entry(key, || State {
-            rows: Collect::new(&self.types),
-            count: 0,
-        });
         match (self.length, self.streams) {
             (0, _) => Self::appear(self.keeping, batch, out),
             (length, true) => Self::stream(state, length, self.keeping, batch, out),
@@ -155,50 +175,15 @@ impl WindowOperator for Operator {
         }
     }
 
-    fn alarm(&mut self, _: Key, _: i64, _: &mut WindowContext<'_>, _: &mut Emission) {}
-
     /// The batch before; where events pass at once, the batch so far.
-    fn content(&self, key: Key) -> Option<Batch> {
-        let state = self.keys.get(key).filter(|_| self.keeping.keeps)?;
-        Some(if self.streams {
-            state.rows.current.copy()
-        } else {
-            state.rows.content(&self.types)
+    fn content(&self, state: &State) -> Option<Batch> {
+        self.keeping.keeps.then(|| {
+            if self.streams {
+                state.rows.current.copy()
+            } else {
+                state.rows.content()
+            }
         })
-    }
-
-    fn held(&self, _key: Key) -> usize {
-        0
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.rows.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let Some(state) = self.keys.get(key) else {
-            return writer.u8(0);
-        };
-        writer.u8(1);
-        writer.count(state.count);
-        state.rows.save(&self.types, writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if super::saved_version(reader, 1)? == 0 {
-            return Ok(());
-        }
-        let count = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
-        if count > self.length {
-            return Err(StateError::Mismatch(format!("a batch of {count} events")));
-        }
-        let rows = Collect::restore(&self.types, reader)?;
-        self.keys.set(key, State { rows, count });
-        Ok(())
     }
 }
 

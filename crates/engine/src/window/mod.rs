@@ -13,6 +13,7 @@ mod external_time;
 mod external_time_batch;
 mod length;
 mod length_batch;
+mod per_key;
 mod slide;
 mod store;
 #[cfg(test)]
@@ -20,12 +21,12 @@ mod testing;
 mod time;
 mod time_batch;
 mod time_length;
+mod timed;
 
 use std::ops::Range;
 
 use crate::component::{Argument, Refused, Window};
 use crate::emission::Emission;
-use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Chunks, Clock, Column, Value};
 
@@ -77,38 +78,6 @@ fn refused(window: &str, index: usize, wanted: &str) -> Refused {
         "argument {} of window '{window}' must be {wanted}",
         index + 1
     ))
-}
-
-/// Version 1 of the state of a window that is a queue of rows; version 0 is none.
-fn save_queue(queue: Option<&store::Queue>, writer: &mut Writer) {
-    match queue {
-        None => writer.u8(0),
-        Some(queue) => {
-            writer.u8(1);
-            queue.save(writer);
-        }
-    }
-}
-
-fn restore_queue(
-    types: &store::RowTypes,
-    reader: &mut Reader<'_>,
-) -> Result<Option<store::Queue>, StateError> {
-    match saved_version(reader, 1)? {
-        0 => Ok(None),
-        _ => store::Queue::restore(types, reader).map(Some),
-    }
-}
-
-/// The version of a saved state, 0 where there was none.
-fn saved_version(reader: &mut Reader<'_>, newest: u8) -> Result<u8, StateError> {
-    let version = reader.u8()?;
-    if version > newest {
-        return Err(StateError::Mismatch(format!(
-            "window state of version {version}, at most {newest} is known"
-        )));
-    }
-    Ok(version)
 }
 
 /// The value of a time attribute; null or another class fails, as Java's cast to long does.

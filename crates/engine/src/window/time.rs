@@ -1,13 +1,12 @@
 //! `time(T)`: the events of the last T milliseconds.
 
+use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
-use super::store::{Queue, RowTypes, row_types};
+use super::timed::TimedQueue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
-use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -34,48 +33,31 @@ impl Window for Time {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        Ok(Box::new(Operator {
+        let rule = Live {
             millis: super::millis(setup.args, 0, "time")?,
-            types: row_types(setup.schema),
             expired_wanted: setup.expired_wanted,
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Live {
     millis: i64,
-    types: RowTypes,
     expired_wanted: bool,
-    keys: Keyed<State>,
 }
 
-struct State {
-    queue: Queue,
-    /// The largest timestamp so far: only a larger one sets a deadline.
-    latest: i64,
-}
+impl Rule for Live {
+    type State = TimedQueue;
 
-impl State {
-    fn new(types: &RowTypes) -> State {
-        State {
-            queue: Queue::new(types),
-            latest: i64::MIN,
-        }
-    }
-}
-
-impl WindowOperator for Operator {
     /// `[E…, C]` per event. Rows leave in the order of arrival, up to the first that is not due
     /// (`TimeWindowProcessor`).
     fn process(
         &mut self,
-        key: Key,
+        state: &mut TimedQueue,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let state = self.keys.entry(key, || State::new(&self.types));
         let mut slide = Slide::new(&mut state.queue, batch, 0, out);
         while let Some(row) = slide.next() {
             let (clock, rows) = (slide.clock(), slide.rows_at_clock());
@@ -87,18 +69,16 @@ impl WindowOperator for Operator {
             slide.arrive(if is_late { 1 } else { rows }, out);
         }
         slide.keep();
-        for (_, time) in batch.times.runs(0..batch.len) {
-            if time > state.latest {
-                state.latest = time;
-                context.notify(time.saturating_add(self.millis));
-            }
-        }
+        state.notify_later(batch, self.millis, context);
     }
 
-    fn alarm(&mut self, key: Key, _: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let Some(state) = self.keys.get_mut(key) else {
-            return;
-        };
+    fn alarm(
+        &mut self,
+        state: &mut TimedQueue,
+        _due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
         let due = state.queue.due(context.now.saturating_sub(self.millis));
         state.queue.take(due, |segment, rows| {
             let source = out.source(segment);
@@ -107,38 +87,17 @@ impl WindowOperator for Operator {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, key: Key) -> Option<Batch> {
-        self.keys.get(key).map(|s| s.queue.content())
+    fn content(&self, state: &TimedQueue) -> Option<Batch> {
+        Some(state.queue.content())
     }
 
     /// Its timer emits EXPIRED rows only.
-    fn held(&self, key: Key) -> usize {
-        let wanted = self.keys.get(key).filter(|_| self.expired_wanted);
-        wanted.map_or(0, |s| s.queue.len())
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.queue.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let state = self.keys.get(key);
-        super::save_queue(state.map(|s| &s.queue), writer);
-        if let Some(state) = state {
-            writer.i64(state.latest);
+    fn held(&self, state: &TimedQueue) -> usize {
+        if self.expired_wanted {
+            state.queue.len()
+        } else {
+            0
         }
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if let Some(queue) = super::restore_queue(&self.types, reader)? {
-            let latest = reader.i64()?;
-            self.keys.set(key, State { queue, latest });
-        }
-        Ok(())
     }
 }
 

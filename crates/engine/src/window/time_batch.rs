@@ -1,10 +1,12 @@
 //! `timeBatch(T)`: batches of T milliseconds.
 
+use std::ops::Range;
+
 use super::collect::{Collect, Keeping};
-use super::store::{RowTypes, row_types};
+use super::per_key::{PerKey, Rule, Stored};
+use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -45,38 +47,66 @@ impl Window for TimeBatch {
                 start = Some(super::millis(setup.args, index, "timeBatch")?);
             }
         }
-        Ok(Box::new(Operator {
+        let rule = Periodic {
             millis,
             start,
             streams,
             keeping: Keeping::new(setup),
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Periodic {
     millis: i64,
     /// Boundaries are congruent to it; else the first event fixes them.
     start: Option<i64>,
     /// Events pass at once; only their expiry comes in batches.
     streams: bool,
     keeping: Keeping,
-    types: RowTypes,
-    keys: Keyed<State>,
 }
 
 struct State {
     rows: Collect,
-    /// The next boundary. It belongs to the key (in Siddhi all keys of a partition share one, so
-    /// that only one of them is flushed by the timer).
-    boundary: i64,
+    /// The next boundary, once an event has fixed one. It belongs to the key (in Siddhi all keys of
+    /// a partition share one, so that only one of them is flushed by the timer).
+    boundary: Option<i64>,
     /// Where events pass at once: some did since the last boundary.
     passed: bool,
 }
 
-impl Operator {
+impl Stored for State {
+    fn new(types: &RowTypes) -> State {
+        State {
+            rows: Collect::new(types),
+            boundary: None,
+            passed: false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        writer.bool(self.boundary.is_some());
+        writer.i64(self.boundary.unwrap_or_default());
+        writer.bool(self.passed);
+        self.rows.save(writer);
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
+        let has_boundary = reader.bool()?;
+        let boundary = reader.i64()?;
+        Ok(State {
+            boundary: has_boundary.then_some(boundary),
+            passed: reader.bool()?,
+            rows: Collect::restore(types, reader)?,
+        })
+    }
+}
+
+impl Periodic {
     fn first_boundary(&self, now: i64) -> i64 {
         let elapsed = self
             .start
@@ -84,12 +114,18 @@ impl Operator {
         now.saturating_add(self.millis - elapsed)
     }
 
-    fn flush(&mut self, key: Key, now: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let Some(state) = self.keys.get_mut(key) else {
-            return;
-        };
-        state.boundary = state.boundary.saturating_add(self.millis);
-        context.notify(state.boundary);
+    /// The batch that ends at a boundary leaves.
+    fn flush(
+        &self,
+        state: &mut State,
+        boundary: i64,
+        now: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let next = boundary.saturating_add(self.millis);
+        state.boundary = Some(next);
+        context.notify(next);
         if self.streams {
             if !state.rows.current.is_empty() {
                 let passed = state.rows.current.take();
@@ -104,14 +140,24 @@ impl Operator {
         }
         out.end_chunk(now);
     }
+
+    /// Rows enter the batch.
+    fn take(&self, state: &mut State, batch: &Batch, rows: Range<usize>) {
+        state.passed |= !rows.is_empty();
+        if !self.streams || self.keeping.keeps {
+            state.rows.current.append(batch, rows);
+        }
+    }
 }
 
-impl WindowOperator for Operator {
+impl Rule for Periodic {
+    type State = State;
+
     /// An event that finds the boundary passed still counts into the old batch
     /// (`TimeBatchWindowProcessor`).
     fn process(
         &mut self,
-        key: Key,
+        state: &mut State,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
@@ -121,33 +167,27 @@ impl WindowOperator for Operator {
         }
         let source = out.source(batch);
         for (chunks, clock) in super::clock_runs(batch) {
-            let boundary = self.first_boundary(clock);
-            let state = self.keys.entry(key, || {
-                context.notify(boundary);
-                State {
-                    rows: Collect::new(&self.types),
-                    boundary,
-                    passed: false,
-                }
+            let mut boundary = state.boundary.unwrap_or_else(|| {
+                let first = self.first_boundary(clock);
+                context.notify(first);
+                first
             });
+            state.boundary = Some(boundary);
             // Within one clock only the first chunks can find the boundary passed.
             let mut chunk = chunks.start;
-            let mut next = state.boundary;
-            while chunk < chunks.end && clock >= next {
-                next = next.saturating_add(self.millis);
-                chunk += 1;
-            }
-            for late in chunks.start..chunk {
-                let rows = batch.chunk(late);
+            while chunk < chunks.end && clock >= boundary {
+                let rows = batch.chunk(chunk);
                 if self.streams {
                     out.current(source, rows.clone());
                 }
-                self.take(key, batch, rows);
-                self.flush(key, clock, context, out);
+                self.take(state, batch, rows);
+                self.flush(state, boundary, clock, context, out);
+                boundary = boundary.saturating_add(self.millis);
+                chunk += 1;
             }
             if chunk < chunks.end {
                 let rows = super::rows_of(batch, &(chunk..chunks.end));
-                self.take(key, batch, rows);
+                self.take(state, batch, rows);
                 if self.streams {
                     super::pass_chunks(batch, source, chunk..chunks.end, clock, out);
                 }
@@ -155,80 +195,36 @@ impl WindowOperator for Operator {
         }
     }
 
-    fn alarm(&mut self, key: Key, _: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let passed = |s: &State| context.now >= s.boundary;
-        if self.keys.get(key).is_some_and(passed) {
-            self.flush(key, context.now, context, out);
+    fn alarm(
+        &mut self,
+        state: &mut State,
+        _due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        if let Some(boundary) = state.boundary.filter(|&b| context.now >= b) {
+            self.flush(state, boundary, context.now, context, out);
         }
     }
 
     /// The batch before; where events pass at once, the batch so far.
-    fn content(&self, key: Key) -> Option<Batch> {
-        let state = self.keys.get(key).filter(|_| self.keeping.keeps)?;
-        Some(if self.streams {
-            state.rows.current.copy()
+    fn content(&self, state: &State) -> Option<Batch> {
+        self.keeping.keeps.then(|| {
+            if self.streams {
+                state.rows.current.copy()
+            } else {
+                state.rows.content()
+            }
+        })
+    }
+
+    fn held(&self, state: &State) -> usize {
+        let passes = self.streams && !self.keeping.emits_expired;
+        let current = if passes { 0 } else { state.rows.current.len() };
+        if self.keeping.emits_expired {
+            current + state.rows.previous_len()
         } else {
-            state.rows.content(&self.types)
-        })
-    }
-
-    fn held(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |state| {
-            let current = if self.streams && !self.keeping.emits_expired {
-                0
-            } else {
-                state.rows.current.len()
-            };
-            let expired = if self.keeping.emits_expired {
-                state.rows.previous_len()
-            } else {
-                0
-            };
-            current + expired
-        })
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, |s| s.rows.bytes())
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        let Some(state) = self.keys.get(key) else {
-            return writer.u8(0);
-        };
-        writer.u8(1);
-        writer.i64(state.boundary);
-        writer.bool(state.passed);
-        state.rows.save(&self.types, writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if super::saved_version(reader, 1)? == 0 {
-            return Ok(());
-        }
-        let state = State {
-            boundary: reader.i64()?,
-            passed: reader.bool()?,
-            rows: Collect::restore(&self.types, reader)?,
-        };
-        self.keys.set(key, state);
-        Ok(())
-    }
-}
-
-impl Operator {
-    /// Rows enter the batch.
-    fn take(&mut self, key: Key, batch: &Batch, rows: std::ops::Range<usize>) {
-        let Some(state) = self.keys.get_mut(key) else {
-            return;
-        };
-        state.passed |= !rows.is_empty();
-        if !self.streams || self.keeping.keeps {
-            state.rows.current.append(batch, rows);
+            current
         }
     }
 }

@@ -1,13 +1,12 @@
 //! `timeLength(T, n)`: the events of the last T milliseconds, n at most.
 
+use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
-use super::store::{Queue, RowTypes, row_types};
+use super::store::Queue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use crate::spec::runs;
 use event::Batch;
-use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -34,35 +33,33 @@ impl Window for TimeLength {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        Ok(Box::new(Operator {
+        let rule = Newest {
             millis: super::millis(setup.args, 0, "timeLength")?,
             length: super::count(setup.args, 1, "timeLength")?,
-            types: row_types(setup.schema),
             expired_wanted: setup.expired_wanted,
-            keys: Keyed::default(),
-        }))
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Operator {
+struct Newest {
     millis: i64,
     length: usize,
-    types: RowTypes,
     expired_wanted: bool,
-    keys: Keyed<Queue>,
 }
 
-impl WindowOperator for Operator {
+impl Rule for Newest {
+    type State = Queue;
+
     /// `[E…, C]` per event: first what is due, then the oldest if the window is still full
     /// (`TimeLengthWindowProcessor`). Its count lives in the queue, so it survives a restore.
     fn process(
         &mut self,
-        key: Key,
+        queue: &mut Queue,
         batch: &Batch,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let queue = self.keys.entry(key, || Queue::new(&self.types));
         let mut slide = Slide::new(queue, batch, 0, out);
         while slide.next().is_some() {
             if self.length == 0 {
@@ -86,10 +83,13 @@ impl WindowOperator for Operator {
         }
     }
 
-    fn alarm(&mut self, key: Key, _: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
-        let Some(queue) = self.keys.get_mut(key) else {
-            return;
-        };
+    fn alarm(
+        &mut self,
+        queue: &mut Queue,
+        _due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
         let due = queue.due(context.now.saturating_sub(self.millis));
         queue.take(due, |segment, rows| {
             let source = out.source(segment);
@@ -98,33 +98,13 @@ impl WindowOperator for Operator {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, key: Key) -> Option<Batch> {
-        self.keys.get(key).map(Queue::content)
+    fn content(&self, queue: &Queue) -> Option<Batch> {
+        Some(queue.content())
     }
 
     /// Its timer emits EXPIRED rows only.
-    fn held(&self, key: Key) -> usize {
-        let wanted = self.keys.get(key).filter(|_| self.expired_wanted);
-        wanted.map_or(0, Queue::len)
-    }
-
-    fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, Queue::bytes)
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.keys.remove(key);
-    }
-
-    fn save(&self, key: Key, writer: &mut Writer) {
-        super::save_queue(self.keys.get(key), writer);
-    }
-
-    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if let Some(queue) = super::restore_queue(&self.types, reader)? {
-            self.keys.set(key, queue);
-        }
-        Ok(())
+    fn held(&self, queue: &Queue) -> usize {
+        if self.expired_wanted { queue.len() } else { 0 }
     }
 }
 

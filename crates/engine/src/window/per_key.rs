@@ -1,0 +1,166 @@
+//! What every window has in common: a state per partition key, measured, saved and given back.
+//!
+//! A window is a [`Rule`] for the rows of one key; [`PerKey`] makes the operator of it.
+
+use super::store::{Queue, RowTypes, row_types};
+use crate::component::{Key, WindowContext, WindowOperator, WindowSetup};
+use crate::emission::Emission;
+use crate::keyed::Keyed;
+use event::Batch;
+use event::codec::{Error as StateError, Reader, Writer};
+
+/// What a window does with the rows of one key.
+pub trait Rule: Send {
+    type State: Stored;
+
+    /// As [`WindowOperator::process`], for the state of the batch's key.
+    fn process(
+        &mut self,
+        state: &mut Self::State,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    );
+
+    /// As [`WindowOperator::alarm`]. Windows without deadlines have none.
+    fn alarm(
+        &mut self,
+        _state: &mut Self::State,
+        _due: i64,
+        _context: &mut WindowContext<'_>,
+        _out: &mut Emission,
+    ) {
+    }
+
+    /// Has the window something to do when the state of a key begins?
+    fn starts(&self) -> bool {
+        false
+    }
+
+    /// As [`WindowOperator::start`].
+    fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
+
+    fn content(&self, state: &Self::State) -> Option<Batch>;
+
+    /// Rows that a due timer would still emit.
+    fn held(&self, _state: &Self::State) -> usize {
+        0
+    }
+}
+
+/// State of one key.
+pub trait Stored: Send + Sized {
+    fn new(types: &RowTypes) -> Self;
+
+    /// On the heap.
+    fn bytes(&self) -> usize;
+
+    fn save(&self, types: &RowTypes, writer: &mut Writer);
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Self, StateError>;
+}
+
+impl Stored for Queue {
+    fn new(types: &RowTypes) -> Queue {
+        Queue::new(types)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn save(&self, _types: &RowTypes, writer: &mut Writer) {
+        self.save(writer);
+    }
+
+    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Queue, StateError> {
+        Queue::restore(types, reader)
+    }
+}
+
+/// The operator of a window.
+pub struct PerKey<R: Rule> {
+    rule: R,
+    types: RowTypes,
+    keys: Keyed<R::State>,
+}
+
+impl<R: Rule + 'static> PerKey<R> {
+    pub fn operator(setup: &WindowSetup<'_>, rule: R) -> Box<dyn WindowOperator> {
+        Box::new(PerKey {
+            rule,
+            types: row_types(setup.schema),
+            keys: Keyed::default(),
+        })
+    }
+}
+
+/// Version of the saved state of a key; 0 stands for none.
+const VERSION: u8 = 1;
+
+impl<R: Rule> WindowOperator for PerKey<R> {
+    fn process(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let state = self.keys.entry(key, || R::State::new(&self.types));
+        self.rule.process(state, batch, context, out);
+    }
+
+    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
+        if let Some(state) = self.keys.get_mut(key) {
+            self.rule.alarm(state, due, context, out);
+        }
+    }
+
+    fn start(&mut self, key: Key, context: &mut WindowContext<'_>) {
+        if self.rule.starts() {
+            let state = self.keys.entry(key, || R::State::new(&self.types));
+            self.rule.start(state, context);
+        }
+    }
+
+    fn content(&self, key: Key) -> Option<Batch> {
+        self.rule.content(self.keys.get(key)?)
+    }
+
+    fn held(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, |state| self.rule.held(state))
+    }
+
+    fn bytes(&self, key: Key) -> usize {
+        self.keys.get(key).map_or(0, Stored::bytes)
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.keys.remove(key);
+    }
+
+    fn save(&self, key: Key, writer: &mut Writer) {
+        match self.keys.get(key) {
+            None => writer.u8(0),
+            Some(state) => {
+                writer.u8(VERSION);
+                state.save(&self.types, writer);
+            }
+        }
+    }
+
+    fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let version = reader.u8()?;
+        match version {
+            0 => Ok(()),
+            VERSION => {
+                let state = R::State::restore(&self.types, reader)?;
+                self.keys.set(key, state);
+                Ok(())
+            }
+            _ => Err(StateError::Mismatch(format!(
+                "window state of version {version}, at most {VERSION} is known"
+            ))),
+        }
+    }
+}
