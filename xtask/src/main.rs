@@ -4,7 +4,9 @@ mod conformance;
 mod diagnostics;
 mod docs;
 mod faults;
+mod goldens;
 mod long;
+mod oracle;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,11 @@ const COMMANDS: &[Command] = &[
         "faults",
         "[NAME]: breaks what surrounds a run and looks at what it says and keeps",
         faults::run,
+    ),
+    (
+        "goldens",
+        "[PATH…] [--shared DIR] [--verbose]: asks Siddhi whether the text tests say what it does",
+        goldens::run,
     ),
     (
         "long",

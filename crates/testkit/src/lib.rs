@@ -11,6 +11,7 @@ pub mod case;
 pub mod compare;
 mod compile;
 pub mod drive;
+pub mod golden;
 pub mod mode;
 pub mod outcome;
 pub mod run;

@@ -118,10 +118,7 @@ fn run_case(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
 }
 
 fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
-    let refused = case.steps.iter().find_map(|line| match &line.step {
-        Step::Expect(Expect::Refused(words)) => Some((line.number, words)),
-        _ => None,
-    });
+    let refused = case.refusal();
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
     let plan = match (
         crate::compile::checked(&text, &CheckConfig::default()),
@@ -153,7 +150,7 @@ fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
     Player::new(case, &plan, mode)?.play(case)
 }
 
-fn app_text(case: &Script, file: &Path) -> Result<String, String> {
+pub fn app_text(case: &Script, file: &Path) -> Result<String, String> {
     match &case.app {
         AppText::Here(text, _) => Ok(text.clone()),
         AppText::File(name) => {
@@ -401,7 +398,7 @@ impl<'a> Player<'a> {
     }
 }
 
-fn event(row: &RowText, schema: &Schema) -> Result<Event, String> {
+pub(crate) fn event(row: &RowText, schema: &Schema) -> Result<Event, String> {
     if row.values.len() != schema.attributes.len() {
         return Err(format!(
             "{} values for the {} attributes of '{}'",
@@ -425,7 +422,7 @@ fn event(row: &RowText, schema: &Schema) -> Result<Event, String> {
 }
 
 /// Doubles agree to one part in 10^9, as in the recorded cases.
-fn same_rows(
+pub(crate) fn same_rows(
     schema: &Schema,
     at: Option<i64>,
     want: &[RowText],
@@ -478,7 +475,7 @@ fn same_value(a: &event::Value, b: &event::Value) -> bool {
     }
 }
 
-fn write_rows(schema: &Schema, rows: &[Row]) -> String {
+pub(crate) fn write_rows(schema: &Schema, rows: &[Row]) -> String {
     let first = rows.first().map_or(0, |r| r.ts);
     let same = rows.iter().all(|r| r.ts == first);
     let texts: Vec<String> = rows
@@ -503,7 +500,7 @@ fn write_rows(schema: &Schema, rows: &[Row]) -> String {
     }
 }
 
-fn write_row(schema: &Schema, row: &Row) -> String {
+pub(crate) fn write_row(schema: &Schema, row: &Row) -> String {
     let mut out = String::new();
     for (i, (value, attribute)) in row.data.iter().zip(&schema.attributes).enumerate() {
         if i > 0 {
