@@ -109,6 +109,25 @@ impl Column {
         rows + self.data.nulls.as_ref().map_or(0, Vec::len)
     }
 
+    /// Bytes of these rows alone, whoever else shares the vector: what they cost in a queue. Lists
+    /// and maps behind OBJECT values are counted by their handles.
+    pub fn weight(&self) -> usize {
+        let rows = self.offset..self.offset + self.len;
+        match &self.data.values {
+            Values::Bool(_) => self.len,
+            Values::Int(_) | Values::Float(_) => 4 * self.len,
+            Values::Long(_) | Values::Double(_) => 8 * self.len,
+            Values::Str(texts) => texts.weight(rows),
+            Values::Any(values) => values[rows]
+                .iter()
+                .map(|value| match value {
+                    Value::Str(text) => size_of::<Value>() + text.len(),
+                    _ => size_of::<Value>(),
+                })
+                .sum(),
+        }
+    }
+
     /// Null marks of these rows; `None` when none is null (or the column is `Any`).
     pub fn nulls(&self) -> Option<&[bool]> {
         self.data
@@ -789,5 +808,20 @@ mod tests {
         assert_eq!(column.value(1), Value::Int(7));
         let padded = shared.gather_padded(&[1, Column::NO_ROW]);
         assert_eq!(values(&padded), [Value::str(texts[1]), Value::Null]);
+    }
+
+    #[test]
+    fn a_column_weighs_what_its_own_rows_take() {
+        let long = "x".repeat(100);
+        let texts = ["short", &long, &long, &long[..50]].map(Value::str);
+        let mut builder = ColumnBuilder::new(Type::String);
+        texts.iter().for_each(|v| builder.push(v));
+        let column = builder.finish();
+        assert_eq!(column.weight(), 4 * 16 + 100 + 50);
+        assert_eq!(column.slice(0, 1).weight(), 16);
+        assert_eq!(column.slice(2, 2).weight(), 2 * 16 + 100 + 50);
+        assert_eq!(Column::longs_from(vec![1, 2, 3]).slice(1, 2).weight(), 16);
+        let mixed = Column::constant(Type::Object, &Value::str(&long), 2);
+        assert_eq!(mixed.weight(), 2 * (size_of::<Value>() + 100));
     }
 }

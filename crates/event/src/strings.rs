@@ -109,6 +109,20 @@ impl Strings {
         }
     }
 
+    /// Bytes of these rows alone: views and long texts, one that repeats the row before counted once.
+    pub fn weight(&self, rows: Range<usize>) -> usize {
+        let views = &self.views[rows];
+        let mut bytes = size_of_val(views);
+        let mut before = View::EMPTY;
+        for &view in views {
+            if !view.is_inline() && view != before {
+                bytes += view.len as usize;
+            }
+            before = view;
+        }
+        bytes
+    }
+
     /// Bytes held: views and the buffers behind them, shared buffers counted in full.
     pub fn heap_bytes(&self) -> usize {
         self.views.capacity() * size_of::<View>()

@@ -251,6 +251,7 @@ impl<'a> Builder<'a> {
                 in_flight: false,
                 is_wanted: false,
                 is_dirty: false,
+                written: 0,
                 effects: Vec::new(),
             },
             is_restored,

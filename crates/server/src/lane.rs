@@ -215,6 +215,8 @@ pub(crate) struct Cutter {
     pub is_wanted: bool,
     /// Something happened since the last cut.
     pub is_dirty: bool,
+    /// Bytes handed to stores since the last cut.
+    pub written: usize,
     pub effects: Vec<PendingEffect>,
 }
 

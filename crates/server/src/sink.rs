@@ -352,12 +352,10 @@ pub(crate) fn payload_text(batch: &Batch, rows: &[u32]) -> String {
     text
 }
 
-/// What a batch weighs in a queue; long texts that rows share are not counted again.
+/// What the rows of a batch weigh in a queue; a row without values weighs nothing but itself.
 pub(crate) fn weight_of(batch: &Batch) -> Weight {
-    /// A view, a number, or the inline part of a text.
-    const VALUE_BYTES: usize = 16;
     Weight {
         rows: batch.len.max(1),
-        bytes: batch.len * batch.columns.len() * VALUE_BYTES,
+        bytes: batch.columns.iter().map(event::Column::weight).sum(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use event::codec::{Error as CodecError, Reader, Writer};
 
-use super::{Lane, PendingEffect};
+use super::{Cutter, Lane, PendingEffect};
 use crate::cut::{Cut, Phase};
 use crate::keeper::Job;
 use crate::queue::Taken;
@@ -21,8 +21,20 @@ const GAP: Duration = Duration::from_millis(20);
 /// How often the rows held by windows are counted for the metrics.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
+/// Bytes of writes at which a cut is made early. What a store has not committed is kept, in the
+/// database's cache and to be done again, so this and not the interval bounds its memory.
+const WRITTEN_MAX: usize = 16 << 20;
+
 /// The first byte of what a snapshot holds.
 const VERSION: u8 = 1;
+
+impl Cutter {
+    /// Rows of this many bytes were handed to a store.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes;
+        self.is_wanted |= self.written >= WRITTEN_MAX;
+    }
+}
 
 impl Lane {
     /// When the next cut is to be made, if any.
@@ -86,6 +98,7 @@ impl Lane {
         self.cutter.in_flight = true;
         self.cutter.is_dirty = false;
         self.cutter.is_wanted = false;
+        self.cutter.written = 0;
         self.cutter.last = Instant::now();
         let job = Job {
             cut: Arc::clone(&cut),
@@ -260,5 +273,33 @@ impl Saved {
             });
         }
         Ok(saved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_bytes_for_stores_call_for_a_cut() {
+        let now = Instant::now();
+        let mut cutter = Cutter {
+            jobs: std::sync::mpsc::sync_channel(1).0,
+            has_state: true,
+            interval: Duration::from_secs(5),
+            epoch: 0,
+            last: now,
+            took: Duration::ZERO,
+            counted: now,
+            in_flight: false,
+            is_wanted: false,
+            is_dirty: true,
+            written: 0,
+            effects: Vec::new(),
+        };
+        cutter.wrote(WRITTEN_MAX - 1);
+        assert!(!cutter.is_wanted);
+        cutter.wrote(1);
+        assert!(cutter.is_wanted);
     }
 }

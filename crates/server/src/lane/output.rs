@@ -39,6 +39,7 @@ impl Lane {
                 .map_err(String::from),
             OperationSeat::Thread { outbox, slot } => {
                 let weight = weight_of(&batch);
+                self.cutter.wrote(weight.bytes);
                 let rows = StoreRows {
                     slot: *slot,
                     operation,
