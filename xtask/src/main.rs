@@ -70,3 +70,13 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// A folder of the reference material beside the repository, where it is there
+/// (`HEADWATER_SHARED` names another place).
+fn shared(folder: &str) -> Option<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let shared =
+        std::env::var_os("HEADWATER_SHARED").map_or_else(|| root.join("../shared"), Into::into);
+    let path = shared.join(folder);
+    path.is_dir().then_some(path)
+}

@@ -11,7 +11,7 @@ mod sites;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -89,7 +89,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     bench.own_apps(&root.join("tests/diagnostics"))?;
-    match shared_apps(&root)? {
+    match shared_apps()? {
         Some(apps) => bench.mutations(&apps),
         None => eprintln!("skipped: no published apps beside the repository"),
     }
@@ -97,14 +97,12 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
 }
 
 /// The published apps that have no fault of their own: name and text.
-fn shared_apps(root: &Path) -> anyhow::Result<Option<Vec<(String, String)>>> {
-    let shared =
-        std::env::var_os("HEADWATER_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    if !shared.join("apps").is_dir() {
+fn shared_apps() -> anyhow::Result<Option<Vec<(String, String)>>> {
+    let Some(folder) = crate::shared("apps") else {
         return Ok(None);
-    }
+    };
     let mut apps = Vec::new();
-    for entry in fs::read_dir(shared.join("apps")).context("cannot list the published apps")? {
+    for entry in fs::read_dir(folder).context("cannot list the published apps")? {
         let path = entry?.path();
         let name = path
             .file_stem()
@@ -113,7 +111,9 @@ fn shared_apps(root: &Path) -> anyhow::Result<Option<Vec<(String, String)>>> {
             .into_owned();
         apps.push((name, fs::read_to_string(&path)?));
     }
-    let real = fs::read_to_string(shared.join("realapps/apps.jsonl")).unwrap_or_default();
+    let real = crate::shared("realapps").map(|folder| folder.join("apps.jsonl"));
+    let real = real.and_then(|path| fs::read_to_string(path).ok());
+    let real = real.unwrap_or_default();
     for line in real.lines() {
         let app: serde_json::Value = serde_json::from_str(line)?;
         let text = |key: &str| app[key].as_str().unwrap_or_default().to_owned();

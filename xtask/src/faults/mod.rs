@@ -3,10 +3,12 @@
 //! Each fault gives a clear error with its place and a remedy, is counted, and leaves its neighbours
 //! alone; nothing is lost. The rows are read back by the database's own client.
 
+mod slow;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -31,6 +33,8 @@ const FAULTS: &[Fault] = &[
         "a database that another process has locked",
         locked_database,
     ),
+    ("an insert that takes longer than a window", slow::insert),
+    ("a file that takes long to read", slow::reading),
     ("a full disk, then room again", full_disk),
     ("a file that may not grow (RLIMIT_FSIZE)", file_size_limit),
     ("a target of a move that exists", move_target_exists),
@@ -170,11 +174,16 @@ impl Bench {
         finish(self.start(app, &[])?)
     }
 
-    /// Rows of `T`, by the database's own client.
+    /// Rows of `T`.
     fn rows(&self, database: &Path) -> anyhow::Result<Vec<String>> {
+        self.sql(database, "select id || ',' || amount from T order by rowid")
+    }
+
+    /// What the database's own client answers, a line a row.
+    fn sql(&self, database: &Path, query: &str) -> anyhow::Result<Vec<String>> {
         let output = Command::new("sqlite3")
             .arg(database)
-            .arg("select id || ',' || amount from T order by rowid")
+            .arg(query)
             .output()
             .context("the command 'sqlite3' is needed (package sqlite3)")?;
         ensure!(
@@ -373,28 +382,48 @@ fn many_rows(bench: &Bench) -> anyhow::Result<u64> {
     Ok(rows)
 }
 
+/// Another process that holds the write lock of a database.
+struct Lock {
+    client: Child,
+    input: ChildStdin,
+}
+
+impl Lock {
+    fn take(database: &Path) -> anyhow::Result<Lock> {
+        let mut client = Command::new("sqlite3")
+            .arg(database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut input = client.stdin.take().context("sqlite3 has no input")?;
+        input.write_all(b"create table lock(x);\nbegin exclusive;\nselect 'locked';\n")?;
+        input.flush()?;
+        let output = client.stdout.as_mut().context("sqlite3 has no output")?;
+        read_until(output, "locked")?;
+        Ok(Lock { client, input })
+    }
+
+    /// Until the run says that it waits for the lock; gives what it said so far.
+    fn wait_for(&self, run: &mut Child) -> anyhow::Result<String> {
+        read_until(run.stderr.as_mut().context("no standard error")?, "lock")
+    }
+
+    fn release(mut self) -> anyhow::Result<()> {
+        self.input.write_all(b"commit;\n")?;
+        drop(self.input);
+        self.client.wait()?;
+        Ok(())
+    }
+}
+
 fn locked_database(bench: &Bench) -> anyhow::Result<()> {
     let rows = many_rows(bench)?;
     let database = bench.path("out.db");
     let app = bench.copier(&database)?;
-    // Another process takes the write lock and keeps it until it reads the end of its input.
-    let mut other = Command::new("sqlite3")
-        .arg(&database)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut input = other.stdin.take().context("sqlite3 has no input")?;
-    input.write_all(b"create table lock(x);\nbegin exclusive;\nselect 'locked';\n")?;
-    input.flush()?;
-    read_until(
-        other.stdout.as_mut().context("sqlite3 has no output")?,
-        "locked",
-    )?;
+    let lock = Lock::take(&database)?;
     let mut child = bench.start(&app, &[])?;
-    let said = read_until(child.stderr.as_mut().context("no standard error")?, "lock")?;
-    input.write_all(b"commit;\n")?;
-    drop(input);
-    other.wait()?;
+    let said = lock.wait_for(&mut child)?;
+    lock.release()?;
     let ran = finish(child)?;
     ran.ended(0).context(said)?;
     ensure!(bench.rows(&database)?.len() as u64 == rows);
