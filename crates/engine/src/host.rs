@@ -7,7 +7,7 @@
 //! is never waited for: its writes leave as [`crate::Output::Write`] and are done by another thread.
 
 use event::Column;
-use lang::store::OperationId;
+use lang::store::{Operation, OperationId};
 
 /// Answers what an app asks of external tables and of functions with effects.
 ///
@@ -44,6 +44,18 @@ pub trait Host {
         arguments: &[Column],
         rows: usize,
     ) -> Result<Called, HostError>;
+
+    /// Compiles an operation that the app did not have when it was made: one of an on-demand query.
+    /// The number is good until [`Host::release`].
+    fn prepare(&mut self, _operation: &Operation) -> Result<OperationId, HostError> {
+        Err(HostError {
+            row: 0,
+            message: "an external table cannot be asked here".to_owned(),
+        })
+    }
+
+    /// The operation of [`Host::prepare`] is not asked for any more.
+    fn release(&mut self, _operation: OperationId) {}
 }
 
 /// Rows found, those of each row of parameters together and in the order of the store.

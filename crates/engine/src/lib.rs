@@ -61,6 +61,7 @@ mod host;
 mod join;
 mod junction;
 pub mod keyed;
+mod on_demand;
 mod output;
 mod partition;
 mod query;
@@ -74,6 +75,7 @@ pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};
 pub use component::Environment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
+pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, Rejected};
 
 /// The specs of everything that runs here, for the catalog.

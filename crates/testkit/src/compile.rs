@@ -6,7 +6,7 @@ use lang::catalog::Catalog;
 use lang::check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::parser::{Entry, parse_as};
-use lang::plan::Plan;
+use lang::plan::{OnDemand, Plan};
 
 use crate::case::{AppCase, Config};
 use crate::outcome::Status;
@@ -63,6 +63,24 @@ pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>
         Some(plan) => Ok(plan),
         None => Err(checked.diagnostics.into_iter().filter(is_error).collect()),
     }
+}
+
+/// An on-demand query, checked against the app that is to answer it; else its faults in words.
+pub fn on_demand(text: &str, plan: &Plan) -> Result<OnDemand, String> {
+    let words = |faults: Vec<Diagnostic>| -> String {
+        let errors = faults.iter().filter(|d| d.severity == Severity::Error);
+        let errors: Vec<String> = errors
+            .map(|d| format!("{} {}", d.code, d.message))
+            .collect();
+        errors.join("; ")
+    };
+    let (query, faults) = lang::parser::parse_on_demand(text);
+    let Some(query) = query.filter(|_| !faults.iter().any(|d| d.severity == Severity::Error))
+    else {
+        return Err(words(faults));
+    };
+    let checked = lang::check::check_on_demand(&query, plan, &catalog());
+    checked.query.ok_or_else(|| words(checked.diagnostics))
 }
 
 /// The faults of a text by one of the entry points of Siddhi's compiler.

@@ -9,7 +9,7 @@ use lang::plan::{Plan, QueryId, StreamId};
 
 use crate::case::{Action, AppCase, Event};
 use crate::mode::Mode;
-use crate::outcome::{Callback, Chunk, Outcome, Row, Status};
+use crate::outcome::{Answer, Callback, Chunk, Outcome, Row, Status};
 use crate::topics::{Published, Topics};
 
 /// Timers that may run at one instant before a case is given up as one that never ends.
@@ -31,13 +31,6 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         Ok(plan) => plan,
         Err(status) => return status,
     };
-    if case
-        .steps
-        .iter()
-        .any(|step| matches!(step.action, Action::Query(_)))
-    {
-        return Status::NotThereYet("on-demand queries".into());
-    }
     let observed = match Observed::find(&plan, case) {
         Ok(observed) => observed,
         Err(name) => return Status::NothingToObserve(name),
@@ -205,8 +198,14 @@ impl<'a> Session<'a> {
         if case.autostart {
             self.start();
         }
-        for step in &case.steps {
+        for (number, step) in case.steps.iter().enumerate() {
             match &step.action {
+                Action::Query(text) => {
+                    self.flush();
+                    self.advance(step.at);
+                    let rows = self.ask(text).map(|answer| answer.1);
+                    self.outcome.answers.push(Answer { step: number, rows });
+                }
                 Action::Send { stream, events, .. } => {
                     if let Some(id) = self.stream(stream) {
                         self.gather(id, step.at, events.clone());
@@ -295,6 +294,22 @@ impl<'a> Session<'a> {
             }
             Action::Advance | Action::Send { .. } | Action::Query(_) => {}
         }
+    }
+
+    /// Answers an on-demand query: names and types of the attributes, and the rows; `None` where
+    /// there are none.
+    pub fn ask(&mut self, text: &str) -> Result<(Schema, Option<Vec<Row>>), String> {
+        let query = crate::compile::on_demand(text, self.plan)?;
+        let app = self.app.as_mut().ok_or("the app is not running")?;
+        let answer = app
+            .ask(self.plan, &query, self.clock, &mut NoHost, &mut self.out)
+            .map_err(|error| error.to_string())?;
+        self.collect(self.clock);
+        let rows = answer.rows.map(|batch| {
+            let rows = 0..batch.len;
+            rows.map(|row| row_of(&batch, row)).collect()
+        });
+        Ok((answer.schema, rows))
     }
 
     /// Hands on what arrived, and what came of that, until all is quiet.

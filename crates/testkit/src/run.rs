@@ -166,7 +166,12 @@ struct Player<'a> {
     session: Session<'a>,
     /// Chunks of each stream and callbacks of each query that were expected so far.
     taken: Vec<(String, usize)>,
+    /// Of the last `query`, until an `expect` takes it.
+    answer: Option<Asked>,
 }
+
+/// Attributes and rows of an answer, or why there is none.
+type Asked = Result<(Schema, Option<Vec<Row>>), String>;
 
 impl<'a> Player<'a> {
     fn new(case: &Script, plan: &'a Plan, mode: Mode) -> Result<Player<'a>, Wrong> {
@@ -207,6 +212,7 @@ impl<'a> Player<'a> {
             plan,
             session,
             taken,
+            answer: None,
         })
     }
 
@@ -259,7 +265,8 @@ impl<'a> Player<'a> {
             }
             Step::Query(text) => {
                 self.session.flush();
-                Err(format!("on-demand queries do not run yet: {text}"))
+                self.answer = Some(self.session.ask(text));
+                Ok(())
             }
             Step::Expect(expect) => {
                 self.session.flush();
@@ -299,7 +306,19 @@ impl<'a> Player<'a> {
             } => self.expect_callback(query, *at, current, expired),
             // Looked at before the app was made.
             Expect::Refused(_) => Ok(()),
-            Expect::Answer(_) => Err("an answer needs a 'query' before it".into()),
+            Expect::Answer(want) => match self.answer.take() {
+                None => Err("an answer needs a 'query' before it".into()),
+                Some(Err(why)) => Err(format!("the query fails: {why}")),
+                Some(Ok((schema, got))) => {
+                    same_rows(&schema, None, want, got.as_deref().unwrap_or(&[]))
+                }
+            },
+            Expect::NoAnswer(words) => match self.answer.take() {
+                Some(Err(why)) if why.contains(words.trim_matches('\'')) => Ok(()),
+                Some(Err(why)) => Err(format!("the query fails for another reason: {why}")),
+                Some(Ok(_)) => Err("the query is answered".into()),
+                None => Err("a failure needs a 'query' before it".into()),
+            },
         }
     }
 

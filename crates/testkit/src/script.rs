@@ -36,7 +36,9 @@
 //! | `expect S nothing` | nothing more came out on S so far |
 //! | `expect rejected N` | so many events were rejected so far |
 //! | `expect refused WORDS` | the app is refused, and one of the faults has these words |
-//! | `query TEXT` | an on-demand query; `expect answer [row; …]` follows |
+//! | `query TEXT` | an on-demand query |
+//! | `expect answer [row; …]`, `expect answer nothing` | what the query before it gives |
+//! | `expect failure WORDS` | the query before it fails with these words |
 //!
 //! A row is values separated by blanks: numbers, `true`, `null`, words, or `'text with blanks'`
 //! (a quote inside is doubled). `ts=T` before the values sets an event's own timestamp. A value of
@@ -114,6 +116,8 @@ pub enum Expect {
         expired: Vec<RowText>,
     },
     Answer(Vec<RowText>),
+    /// The query before it fails with these words.
+    NoAnswer(String),
     Rejected(u64),
     Refused(String),
 }
@@ -277,7 +281,9 @@ fn expect(text: &str) -> Result<Expect, String> {
     match first.as_str() {
         "rejected" => Ok(Expect::Rejected(millis(rest)? as u64)),
         "refused" => Ok(Expect::Refused(rest.to_owned())),
+        "answer" if rest == "nothing" => Ok(Expect::Answer(Vec::new())),
         "answer" => Ok(Expect::Answer(rows(rest)?.0)),
+        "failure" => Ok(Expect::NoAnswer(rest.to_owned())),
         "query" => {
             let (query, rest) = name(rest)?;
             let (at, rest) = at(rest)?;

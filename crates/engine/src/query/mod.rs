@@ -15,7 +15,8 @@ mod stage;
 
 pub(crate) use chain::{Chain, Place, Used};
 pub(crate) use group::{Interner, for_each_key};
-pub(crate) use output::Tables;
+pub(crate) use output::{Tables, write_now};
+pub(crate) use select::Selector;
 
 use event::codec::{Error as StateError, Reader};
 use event::column::View;
@@ -32,7 +33,7 @@ use crate::join::Join;
 use crate::output::{Output, Outputs};
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
-use select::{Selected, Selector};
+use select::Selected;
 
 /// What a query may use while a step runs.
 pub(crate) struct Step<'a> {

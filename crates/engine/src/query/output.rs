@@ -7,7 +7,7 @@ use lang::store::Operation;
 use super::{Broken, Step};
 use crate::component::EvalContext;
 use crate::output::{Output, Rejected};
-use crate::table::{Table, TableWrite};
+use crate::table::{Duplicate, ExternalWrite, Table, TableWrite};
 
 /// The tables of an app.
 pub(crate) struct Tables {
@@ -93,15 +93,102 @@ pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
     Some(batch)
 }
 
-/// Writes to a table, chunk by chunk.
+/// Writes what a query emits. Rows for a store that nobody reads leave with the outputs.
 pub(super) fn write(
     write: &mut TableWrite,
     batch: &Batch,
     query: QueryId,
     step: &mut Step<'_>,
 ) -> Result<(), Broken> {
-    let place = || "output to a table".to_owned();
+    let is_waited_for =
+        step.tables.tables[write.table].is_some() || step.tables.is_read[write.table];
+    if !is_waited_for {
+        return hand_over(write, batch, step);
+    }
+    let done = write_now(write, batch, step)?;
+    for duplicate in done.duplicates {
+        let rows = batch
+            .columns
+            .iter()
+            .map(|c| c.slice(duplicate.row, 1))
+            .collect();
+        let time = event::Times::Same(batch.times.at(duplicate.row));
+        step.out.items.push(Output::Rejected(Rejected {
+            stream: None,
+            query,
+            place: PLACE.to_owned(),
+            cause: format!(
+                "a row with primary key '{}' is there already",
+                duplicate.key
+            ),
+            rows: Batch::new(rows, 1, time, Chunks::One, step.now),
+            is_kept: false,
+        }));
+    }
+    match done.failure {
+        Some(failure) => Err(Broken::at(PLACE.to_owned(), failure)),
+        None => Ok(()),
+    }
+}
+
+const PLACE: &str = "output to a table";
+
+/// What a write has done before it returned.
+pub(crate) struct Done {
+    pub written: crate::host::Written,
+    /// Rows that were left out.
+    pub duplicates: Vec<Duplicate>,
+    /// Why a row failed; those before it are written.
+    pub failure: Option<String>,
+}
+
+/// The parameters of a write to an external table.
+fn parameters(
+    write: &mut TableWrite,
+    batch: &Batch,
+    step: &mut Step<'_>,
+) -> Result<Option<ExternalWrite>, Broken> {
     let mut failures = Vec::new();
+    let external = write.external_write(batch, &mut step.evaluation(batch, &mut failures));
+    match failures.into_iter().next() {
+        Some(failure) if external.is_some() => Err(Broken::at(PLACE.to_owned(), failure.message)),
+        _ => Ok(external),
+    }
+}
+
+fn hand_over(write: &mut TableWrite, batch: &Batch, step: &mut Step<'_>) -> Result<(), Broken> {
+    if let Some(external) = parameters(write, batch, step)? {
+        step.out.items.push(Output::Write {
+            operation: external.operation,
+            table: write.table,
+            batch: Batch {
+                columns: external.parameters,
+                ..batch.clone()
+            },
+        });
+    }
+    Ok(())
+}
+
+/// Writes to a table, chunk by chunk, before anything else goes on.
+pub(crate) fn write_now(
+    write: &mut TableWrite,
+    batch: &Batch,
+    step: &mut Step<'_>,
+) -> Result<Done, Broken> {
+    if let Some(external) = parameters(write, batch, step)? {
+        let written = step
+            .host
+            .write(external.operation, &external.parameters, batch.len)
+            .map_err(|error| Broken::at(PLACE.to_owned(), error.message))?;
+        count(step, write.table, written);
+        return Ok(Done {
+            written,
+            duplicates: Vec::new(),
+            failure: None,
+        });
+    }
+    let (mut duplicates, mut failures) = (Vec::new(), Vec::new());
     let mut context = EvalContext::new(
         step.now,
         step.wall,
@@ -110,36 +197,6 @@ pub(super) fn write(
         step.seed,
         &mut failures,
     );
-    if let Some(external) = write.external_write(batch, &mut context) {
-        if let Some(failure) = failures.into_iter().next() {
-            return Err(Broken::at(place(), failure.message));
-        }
-        let columns = external.parameters;
-        if !step.tables.is_read[write.table] {
-            let batch = Batch {
-                columns,
-                ..batch.clone()
-            };
-            step.out.items.push(Output::Write {
-                operation: external.operation,
-                table: write.table,
-                batch,
-            });
-            return Ok(());
-        }
-        let written = step.host.write(external.operation, &columns, batch.len);
-        return match written {
-            Ok(written) => {
-                let total = &mut step.tables.written[write.table];
-                total.inserted += written.inserted;
-                total.updated += written.updated;
-                total.deleted += written.deleted;
-                Ok(())
-            }
-            Err(error) => Err(Broken::at(place(), error.message)),
-        };
-    }
-    let mut duplicates = Vec::new();
     let table = step.tables.memory_mut(write.table);
     let (rows_before, assigned_before) = (table.len(), table.assigned);
     for chunk in 0..batch.chunk_count() {
@@ -152,31 +209,22 @@ pub(super) fn write(
         );
     }
     let (rows, assigned) = (table.len(), table.assigned - assigned_before);
-    let total = &mut step.tables.written[write.table];
-    total.inserted += rows.saturating_sub(rows_before) as u64;
-    total.deleted += rows_before.saturating_sub(rows) as u64;
-    total.updated += assigned;
-    for duplicate in duplicates {
-        let rows = batch
-            .columns
-            .iter()
-            .map(|c| c.slice(duplicate.row, 1))
-            .collect();
-        let time = event::Times::Same(batch.times.at(duplicate.row));
-        step.out.items.push(Output::Rejected(Rejected {
-            stream: None,
-            query,
-            place: place(),
-            cause: format!(
-                "a row with primary key '{}' is there already",
-                duplicate.key
-            ),
-            rows: Batch::new(rows, 1, time, Chunks::One, step.now),
-            is_kept: false,
-        }));
-    }
-    match failures.into_iter().next() {
-        Some(failure) => Err(Broken::at(place(), failure.message)),
-        None => Ok(()),
-    }
+    let written = crate::host::Written {
+        inserted: rows.saturating_sub(rows_before) as u64,
+        deleted: rows_before.saturating_sub(rows) as u64,
+        updated: assigned,
+    };
+    count(step, write.table, written);
+    Ok(Done {
+        written,
+        duplicates,
+        failure: failures.into_iter().next().map(|f| f.message),
+    })
+}
+
+fn count(step: &mut Step<'_>, table: TableId, written: crate::host::Written) {
+    let total = &mut step.tables.written[table];
+    total.inserted += written.inserted;
+    total.updated += written.updated;
+    total.deleted += written.deleted;
 }

@@ -12,7 +12,7 @@ mod index;
 mod write;
 
 pub(crate) use condition::{Condition, ConditionContext, Terms, types};
-pub(crate) use write::TableWrite;
+pub(crate) use write::{ExternalWrite, TableWrite};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
@@ -99,6 +99,11 @@ impl Table {
 
     pub fn len(&self) -> usize {
         self.live
+    }
+
+    /// Number of attributes.
+    pub fn width(&self) -> usize {
+        self.types.len()
     }
 
     /// Inserts rows of columns; those whose primary key exists are left out and reported.
