@@ -289,6 +289,15 @@ impl<'a> Expectations<'a> {
                 let got = json_rows(&answer["events"])?;
                 same_answer(rows, &got)
             }
+            Expect::NoAnswer(_) => {
+                let answer = self
+                    .next("answers", "")
+                    .ok_or("Siddhi gives no more answers")?;
+                match answer.get("error") {
+                    Some(_) => Ok(()),
+                    None => Err("Siddhi answers the query".into()),
+                }
+            }
             Expect::Nothing(stream) => {
                 push_new_taken(&mut self.taken, stream);
                 Ok(())
