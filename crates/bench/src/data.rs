@@ -5,11 +5,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// A small generator with a fixed start; its numbers are not random, only varied.
-struct Varied(u64);
+pub struct Varied(u64);
 
 impl Varied {
+    pub fn new(start: u64) -> Varied {
+        Varied(start)
+    }
+
     /// Steele and others' SplitMix64.
-    fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,7 +41,7 @@ pub fn etl_lines(path: &Path, rows: u64) -> io::Result<Facts> {
     out.write_all(header.as_bytes())?;
     let mut bytes = header.len() as u64;
     for row in 0..rows {
-        let amount = varied.next() % 1_000_000;
+        let amount = varied.draw() % 1_000_000;
         cents += amount;
         let line = format!("P|{:07}|{}.{:02}\n", row, amount / 100, amount % 100);
         bytes += line.len() as u64;
@@ -55,7 +59,7 @@ pub fn osm_nodes(path: &Path, rows: u64) -> io::Result<Facts> {
     out.write_all(head.as_bytes())?;
     let mut bytes = head.len() as u64;
     for row in 0..rows {
-        let (a, b) = (varied.next(), varied.next());
+        let (a, b) = (varied.draw(), varied.draw());
         let line = format!(
             " <node id=\"{}\" lat=\"{}.{:07}\" lon=\"{}.{:07}\" version=\"{}\" timestamp=\"20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z\" changeset=\"{}\"><tag k=\"name\" v=\"Node number {row} on the way\"/><tag k=\"highway\" v=\"traffic_signals\"/><tag k=\"crossing\" v=\"zebra\"/><tag k=\"source\" v=\"survey {}\"/></node>\n",
             100_000_000 + row,

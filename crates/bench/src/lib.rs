@@ -8,6 +8,7 @@
 //! Never: a figure that no command printed.
 
 pub mod data;
+pub mod engine;
 pub mod machine;
 pub mod report;
 pub mod run;

@@ -241,7 +241,8 @@ pub struct ErrorsShowArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater bench                            the scenarios\n  \
-    headwater bench lines --runs 5")]
+    headwater bench lines --runs 5\n  \
+    headwater bench engine --only join         beside siddhi-core, where Java and Maven are")]
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,
@@ -251,6 +252,9 @@ pub struct BenchArgs {
     /// How many events, instead of what the scenario says
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
+    /// Of 'engine', only what has this in its name
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
     /// Put input and results here and leave them
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

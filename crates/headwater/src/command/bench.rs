@@ -15,8 +15,16 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         for scenario in SCENARIOS {
             output.print(&format!("{:<14}{}\n", scenario.name(), scenario.about()))?;
         }
+        output.print(&format!("{:<14}{}\n", "engine", bench::engine::ABOUT))?;
         return Ok(0);
     };
+    let progress = |line: &str| {
+        // Nobody is left to tell when standard error cannot be written.
+        writeln!(std::io::stderr().lock(), "{line}").ok();
+    };
+    if name == "engine" {
+        return engine(args, progress, output);
+    }
     let scenario = SCENARIOS
         .iter()
         .find(|s| s.name() == name)
@@ -26,10 +34,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         runs: args.runs as usize,
         events: args.events,
         dir: args.dir.clone(),
-        progress: |line| {
-            // Nobody is left to tell when standard error cannot be written.
-            writeln!(std::io::stderr().lock(), "{line}").ok();
-        },
+        progress,
     };
     let report = bench::run::run(*scenario, &options)?;
     if args.json {
@@ -40,8 +45,25 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
     Ok(u8::from(!report.is_right()))
 }
 
+fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+    let report = bench::engine::run(&bench::engine::EngineOptions {
+        runs: args.runs as usize,
+        events: args.events,
+        only: args.only.clone(),
+        dir: args.dir.clone(),
+        with_siddhi: true,
+        progress,
+    })?;
+    if args.json {
+        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
+    } else {
+        output.print(&report.in_words(env!("HEADWATER_COMMIT")))?;
+    }
+    Ok(u8::from(!report.is_right()))
+}
+
 fn unknown(name: &str) -> Error {
-    let hint = nearest(name, SCENARIOS.iter().map(|s| s.name()))
+    let hint = nearest(name, SCENARIOS.iter().map(|s| s.name()).chain(["engine"]))
         .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no scenario '{name}'{hint}"))
 }
