@@ -10,7 +10,7 @@
 //! (rate limiters, triggers, purging) fire by the wall clock in both.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::plan::{PartitionId, QueryId};
@@ -78,6 +78,22 @@ pub(crate) struct Due {
     pub operator: OperatorId,
     pub key: Key,
     pub deadline: i64,
+}
+
+impl Operator {
+    fn save(&self, writer: &mut Writer, key_text: &dyn Fn(Owner, Key) -> String) {
+        writer.count(self.keys.len());
+        for (&key, deadlines) in &self.keys {
+            writer.str(&key_text(self.owner, key));
+            let mut queue: Vec<i64> = deadlines.queue.iter().map(|r| r.0).collect();
+            queue.sort_unstable();
+            writer.count(queue.len());
+            queue.iter().for_each(|&t| writer.i64(t));
+            let (time, number) = deadlines.armed.unwrap_or((0, u64::MAX));
+            writer.i64(time);
+            writer.u64(number);
+        }
+    }
 }
 
 impl Alarms {
@@ -233,43 +249,42 @@ impl Alarms {
         self.operators[operator].keys.remove(&key);
     }
 
-    pub fn save(&self, writer: &mut Writer, key_text: &dyn Fn(Owner, Key) -> String) {
+    pub fn save(
+        &self,
+        writer: &mut Writer,
+        label: &dyn Fn(Owner) -> Option<String>,
+        key_text: &dyn Fn(Owner, Key) -> String,
+    ) {
         writer.u64(self.next);
         writer.count(self.operators.len());
         for operator in &self.operators {
-            writer.count(operator.keys.len());
-            for (&key, deadlines) in &operator.keys {
-                writer.str(&key_text(operator.owner, key));
-                let mut queue: Vec<i64> = deadlines.queue.iter().map(|r| r.0).collect();
-                queue.sort_unstable();
-                writer.count(queue.len());
-                queue.iter().for_each(|&t| writer.i64(t));
-                let (time, number) = deadlines.armed.unwrap_or((0, u64::MAX));
-                writer.i64(time);
-                writer.u64(number);
-            }
+            writer.str(&label(operator.owner).unwrap_or_default());
+            writer.section(|w| operator.save(w, key_text));
         }
     }
 
-    /// Alarms of the same operators, as they were saved.
+    /// Alarms of these operators, as they were saved under the labels they have now; one without a
+    /// label has none.
     pub fn restored(
         &self,
         reader: &mut Reader<'_>,
+        label: &dyn Fn(Owner) -> Option<String>,
         key_of: &dyn Fn(Owner, &str) -> Option<Key>,
     ) -> Result<Alarms, StateError> {
         let mut alarms = Alarms {
             next: reader.u64()?,
             ..Alarms::default()
         };
-        let count = reader.count()?;
-        if count != self.operators.len() {
-            return Err(StateError::Mismatch(format!(
-                "{count} timed operators, expected {}",
-                self.operators.len()
-            )));
+        let mut saved = HashMap::new();
+        for _ in 0..reader.count()? {
+            saved.insert(reader.str()?, reader.section()?);
         }
         for (operator, owner) in self.operators.iter().map(|o| o.owner).enumerate() {
             alarms.add_operator(owner);
+            let label = label(owner);
+            let Some(reader) = label.and_then(|label| saved.get_mut(label.as_str())) else {
+                continue;
+            };
             for _ in 0..reader.count()? {
                 let text = reader.str()?;
                 let key = key_of(owner, text).ok_or_else(|| {

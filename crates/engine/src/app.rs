@@ -15,6 +15,7 @@ use crate::junction::Task;
 use crate::output::Outputs;
 use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
+use crate::snapshot::{Shapes, Unbegun};
 use crate::table::ConditionContext;
 
 /// Event timestamp of a row that has none: it takes the application clock at which its step begins
@@ -72,6 +73,9 @@ pub struct App {
     pub(crate) delivery: u64,
     pub(crate) forced_lockstep: bool,
     pub(crate) rows_in: Vec<u64>,
+    /// What the saved state of each element looks like.
+    pub(crate) shapes: Shapes,
+    pub(crate) unbegun: Unbegun,
 }
 
 /// State that queries share.
@@ -203,6 +207,8 @@ impl App {
             queries,
             partitions,
             rows_in: vec![0; plan.streams.len()],
+            shapes: Shapes::of(plan),
+            unbegun: Unbegun::default(),
             streams,
             deferred: VecDeque::new(),
             stack: Vec::new(),
@@ -247,16 +253,24 @@ impl App {
         }
     }
 
+    /// Begins what has not begun: everything the first time, and after a restore what had no state.
     fn start(&mut self, now: i64, outside: &mut Outside<'_>) {
-        if std::mem::replace(&mut self.core.is_started, true) {
-            return;
+        let mut unbegun = std::mem::take(&mut self.unbegun);
+        if !std::mem::replace(&mut self.core.is_started, true) {
+            unbegun = Unbegun {
+                queries: (0..self.queries.len()).collect(),
+                partitions: (0..self.partitions.len()).collect(),
+            };
+            self.core.clock = self.core.clock.max(now);
         }
-        self.core.clock = self.core.clock.max(now);
-        for query in self.queries.iter_mut().filter(|q| q.partition.is_none()) {
-            query.start(0, &mut self.core.step(outside));
+        for id in unbegun.queries {
+            for key in self.keys_of(&self.queries[id]) {
+                self.queries[id].start(key, &mut self.core.step(outside));
+            }
         }
         for operator in 0..self.core.alarms.operators() {
             if let Owner::Purge { partition } = self.core.alarms.owner(operator)
+                && unbegun.partitions.contains(&partition)
                 && let Some((_, interval)) = self.partitions[partition].purge
             {
                 let wall = self.core.wall;

@@ -77,6 +77,7 @@ pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, Rejected};
+pub use snapshot::{Dropped, Fit};
 
 /// The specs of everything that runs here, for the catalog.
 pub fn specs() -> impl Iterator<Item = &'static lang::spec::FunctionSpec> {

@@ -1,62 +1,157 @@
 //! Saving and restoring everything an app holds.
 //!
-//! A saved state is a list of named parts: `clock`, `alarms`, each partition's keys, each query's
-//! windows, aggregators, limiters and stateful functions, each table. Parts are named by the names
-//! of the app (query names, table names), partition and group keys by their text; dense numbers are
-//! never written. Rows carry the types they were saved with, so a part that does not fit says so.
+//! A saved state is a list of named pieces: the clocks, each partition's keys, the alarms, each
+//! table, each query with its windows, aggregators, limiters and stateful functions. A piece carries
+//! what its form depends on as text, so that an app that was edited meanwhile takes back what still
+//! fits and names the rest (`fit`). Keys of partitions and groups are saved by their text; dense
+//! numbers are never written. Rows carry the types they were saved with.
 //!
 //! A state that cannot be read leaves the app without one; it is made anew then.
 
+mod fit;
+
+pub(crate) use fit::Unbegun;
+pub use fit::{Dropped, Fit};
+
+use std::collections::HashMap;
+
 use event::codec::{Error as StateError, Reader, Writer};
+use lang::explain::State;
+use lang::plan::Plan;
 
 use crate::alarm::Owner;
 use crate::app::App;
 use crate::component::Key;
 use crate::error::RestoreError;
 use crate::expr::Site;
+use fit::{Pairs, Saved};
 
-/// Version of the whole; parts carry their own.
-const VERSION: u32 = 1;
+/// Version of the whole; what windows, aggregators and functions save carries its own.
+const VERSION: u32 = 2;
+
+/// A piece of an app's state. Partitions come before what is saved by their keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Piece {
+    Clock,
+    Partition(usize),
+    Alarms,
+    Table(usize),
+    Query(usize),
+}
+
+/// What the state of each element of an app looks like, by partition, table and query.
+#[derive(Default)]
+pub(crate) struct Shapes {
+    partitions: Vec<State>,
+    /// With their names.
+    tables: Vec<(String, State)>,
+    queries: Vec<State>,
+}
+
+impl Shapes {
+    pub fn of(plan: &Plan) -> Shapes {
+        Shapes {
+            partitions: (0..plan.partitions.len())
+                .map(|id| lang::explain::partition_state(plan, id))
+                .collect(),
+            tables: (0..plan.tables.len())
+                .map(|id| {
+                    let name = plan.tables[id].schema.name.clone();
+                    (name, lang::explain::table_state(plan, id))
+                })
+                .collect(),
+            queries: (0..plan.queries.len())
+                .map(|id| lang::explain::query_state(plan, id))
+                .collect(),
+        }
+    }
+}
 
 impl App {
     /// All state, as it is between two steps.
     pub fn snapshot(&self) -> Vec<u8> {
-        let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
-        let mut part = |name: String, write: &mut dyn FnMut(&mut Writer)| {
-            let mut writer = Writer::default();
-            write(&mut writer);
-            parts.push((name, writer.bytes));
-        };
-        part("clock".into(), &mut |w| self.save_clock(w));
-        for partition in &self.partitions {
-            part(format!("partition '{}'", partition.name), &mut |w| {
-                w.count(partition.live.len());
-                for &key in &partition.live {
-                    w.str(partition.keys.name(key).map_or("", |(_, text)| text));
-                    w.i64(partition.last_used(key));
-                }
-            });
-        }
-        part("alarms".into(), &mut |w| {
-            self.core
-                .alarms
-                .save(w, &|owner, key| self.key_text(owner, key));
-        });
-        for (id, table) in self.core.tables.in_memory() {
-            part(format!("table {id}"), &mut |w| table.save(w));
-        }
-        for at in 0..self.queries.len() {
-            let name = format!("query '{}'", self.queries[at].name);
-            part(name, &mut |w| self.save_query(at, w));
-        }
         let mut writer = Writer::default();
-        writer.u32(VERSION);
-        writer.count(parts.len());
-        for (name, bytes) in parts {
-            writer.str(&name);
-            writer.blob(&bytes);
-        }
+        self.save(&mut writer);
         writer.bytes
+    }
+
+    /// As [`App::snapshot`], to a writer that may hand the bytes on as they come.
+    pub fn save(&self, writer: &mut Writer) {
+        let pieces = self.pieces();
+        writer.u32(VERSION);
+        writer.count(pieces.len());
+        for piece in pieces {
+            let state = self.state_of(piece);
+            writer.str(&self.name_of(piece));
+            writer.str(&state.shape);
+            writer.count(state.parts.len());
+            state.parts.iter().for_each(|part| writer.str(part));
+            writer.section(|w| self.save_piece(piece, w));
+        }
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = vec![Piece::Clock];
+        pieces.extend((0..self.partitions.len()).map(Piece::Partition));
+        pieces.push(Piece::Alarms);
+        pieces.extend(self.core.tables.in_memory().map(|(id, _)| Piece::Table(id)));
+        pieces.extend((0..self.queries.len()).map(Piece::Query));
+        pieces
+    }
+
+    fn name_of(&self, piece: Piece) -> String {
+        match piece {
+            Piece::Clock => "clock".to_owned(),
+            Piece::Alarms => "alarms".to_owned(),
+            Piece::Partition(id) => format!("partition '{}'", self.partitions[id].name),
+            Piece::Table(id) => format!("table '{}'", self.shapes.tables[id].0),
+            Piece::Query(id) => format!("query '{}'", self.queries[id].name),
+        }
+    }
+
+    /// What a piece looks like; a query also depends on the columns its windows keep, and on the
+    /// keys of its partition.
+    fn state_of(&self, piece: Piece) -> State {
+        match piece {
+            Piece::Clock | Piece::Alarms => State::default(),
+            Piece::Partition(id) => self.shapes.partitions[id].clone(),
+            Piece::Table(id) => self.shapes.tables[id].1.clone(),
+            Piece::Query(id) => {
+                let mut state = self.shapes.queries[id].clone();
+                let query = &self.queries[id];
+                for chain in query.chains() {
+                    state.shape.push_str(chain.kept());
+                    state.shape.push('\n');
+                }
+                if let Some(partition) = query.partition {
+                    state
+                        .shape
+                        .push_str(&self.shapes.partitions[partition].shape);
+                }
+                state
+            }
+        }
+    }
+
+    fn save_piece(&self, piece: Piece, writer: &mut Writer) {
+        match piece {
+            Piece::Clock => self.save_clock(writer),
+            Piece::Partition(id) => {
+                let partition = &self.partitions[id];
+                writer.count(partition.live.len());
+                for &key in &partition.live {
+                    writer.str(partition.keys.name(key).map_or("", |(_, text)| text));
+                    writer.i64(partition.last_used(key));
+                }
+            }
+            Piece::Alarms => self.core.alarms.save(
+                writer,
+                &|owner| self.label(owner, &|piece| Some(self.name_of(piece))),
+                &|owner, key| self.key_text(owner, key),
+            ),
+            Piece::Table(id) => self.core.tables.memory(id).save(writer),
+            Piece::Query(id) => self.save_query(id, writer),
+        }
     }
 
     fn save_clock(&self, writer: &mut Writer) {
@@ -67,16 +162,36 @@ impl App {
         writer.u64(self.core.seed);
         writer.bool(self.core.playback.is_some());
         writer.count(self.rows_in.len());
-        self.rows_in.iter().for_each(|&n| writer.u64(n));
+        for (stream, &rows) in self.rows_in.iter().enumerate() {
+            writer.str(self.stream_name(stream));
+            writer.u64(rows);
+        }
+    }
+
+    /// Names a timed operator by its element, whose name `name` gives.
+    fn label(&self, owner: Owner, name: &dyn Fn(Piece) -> Option<String>) -> Option<String> {
+        Some(match owner {
+            Owner::Window { query, side } => {
+                format!("window {side} of {}", name(Piece::Query(query))?)
+            }
+            Owner::Limiter { query } => format!("limiter of {}", name(Piece::Query(query))?),
+            Owner::Purge { partition } => {
+                format!("purge of {}", name(Piece::Partition(partition))?)
+            }
+        })
+    }
+
+    /// The partition whose keys a timed operator has its deadlines by.
+    fn partition_of(&self, owner: Owner) -> Option<usize> {
+        match owner {
+            Owner::Window { query, .. } | Owner::Limiter { query } => self.queries[query].partition,
+            Owner::Purge { .. } => None,
+        }
     }
 
     /// Text of the key of a timed operator.
     fn key_text(&self, owner: Owner, key: Key) -> String {
-        let partition = match owner {
-            Owner::Window { query, .. } | Owner::Limiter { query } => self.queries[query].partition,
-            Owner::Purge { .. } => None,
-        };
-        let Some(partition) = partition else {
+        let Some(partition) = self.partition_of(owner) else {
             return String::new();
         };
         let name = self.partitions[partition].keys.name(key);
@@ -114,10 +229,10 @@ impl App {
             .all()
             .map(|(group, key, text)| (group, key, text.to_owned()))
             .collect();
-        let key_at = |key: Key| keys.iter().position(|k| *k == key).unwrap_or(0);
+        let places: HashMap<Key, usize> = keys.iter().enumerate().map(|(i, k)| (*k, i)).collect();
         writer.count(groups.len());
         for (group, key, text) in &groups {
-            writer.count(key_at(*key));
+            writer.count(places.get(key).copied().unwrap_or(0));
             writer.str(text);
             writer.section(|w| {
                 for site in query.selector.all_sites() {
@@ -140,35 +255,44 @@ impl App {
                 }
             }
         }
-        query.expressions().for_each(|e| e.root.save(writer));
+        query.save_calls(writer);
     }
 
-    /// Takes a saved state back, whatever the app held before. On an error it holds nothing of use:
-    /// make it anew.
+    /// What of a saved state this app would take back, and what not. Nothing changes.
+    pub fn fit(&self, saved: &[u8]) -> Result<Fit, RestoreError> {
+        let saved = Saved::read_all(saved)?;
+        Ok(self.pair(&saved).fit)
+    }
+
+    /// Takes a saved state back whole, whatever the app held before. On an error it holds nothing of
+    /// use: make it anew.
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
-        let mut reader = Reader::new(saved);
-        let version = reader.u32()?;
-        if version != VERSION {
-            return Err(RestoreError::Version {
-                found: version,
-                expected: VERSION,
-            });
+        let fit = self.restore_what_fits(saved)?;
+        match fit.dropped.into_iter().next() {
+            None => Ok(()),
+            Some(dropped) => Err(RestoreError::Extra {
+                part: dropped.element,
+            }),
         }
+    }
+
+    /// Takes back what fits; windows and limiters of elements that had no state begin with the next
+    /// [`crate::Input::Start`].
+    pub fn restore_what_fits(&mut self, saved: &[u8]) -> Result<Fit, RestoreError> {
+        let saved = Saved::read_all(saved)?;
+        let pairs = self.pair(&saved);
         self.forget_all();
-        let count = reader.count()?;
-        for _ in 0..count {
-            let name = reader.str()?.to_owned();
-            let bytes = reader.blob()?;
-            let known = self.restore_part(&name, &mut Reader::new(bytes));
-            let known = known.map_err(|cause| RestoreError::Part {
-                part: name.clone(),
-                cause,
-            })?;
-            if !known {
-                return Err(RestoreError::Extra { part: name });
-            }
+        for (piece, at) in &pairs.pieces {
+            let Some(at) = at else { continue };
+            let mut reader = Reader::new(saved[*at].bytes);
+            self.restore_piece(*piece, &mut reader, &saved, &pairs)
+                .map_err(|cause| RestoreError::Part {
+                    part: saved[*at].name.to_owned(),
+                    cause,
+                })?;
         }
-        Ok(())
+        self.unbegun = pairs.unbegun();
+        Ok(pairs.fit)
     }
 
     /// Drops the state of every query; tables and alarms are replaced as a whole.
@@ -184,56 +308,43 @@ impl App {
         }
     }
 
-    /// False where the app has no such part.
-    fn restore_part(&mut self, name: &str, reader: &mut Reader<'_>) -> Result<bool, StateError> {
-        if name == "clock" {
-            self.restore_clock(reader)?;
-            return Ok(true);
-        }
-        if name == "alarms" {
-            let alarms = self.core.alarms.restored(reader, &|owner, text| {
-                let partition = match owner {
-                    Owner::Window { query, .. } | Owner::Limiter { query } => {
-                        self.queries[query].partition
-                    }
-                    Owner::Purge { .. } => None,
-                };
-                match partition {
-                    None => Some(0),
-                    Some(p) => {
-                        let mut all = self.partitions[p].keys.all();
-                        all.find(|(_, _, t)| *t == text).map(|(key, ..)| key)
-                    }
-                }
-            })?;
-            self.core.alarms = alarms;
-            return Ok(true);
-        }
-        for at in 0..self.partitions.len() {
-            if name == format!("partition '{}'", self.partitions[at].name) {
-                let partition = &mut self.partitions[at];
+    fn restore_piece(
+        &mut self,
+        piece: Piece,
+        reader: &mut Reader<'_>,
+        saved: &[Saved<'_>],
+        pairs: &Pairs,
+    ) -> Result<(), StateError> {
+        match piece {
+            Piece::Clock => self.restore_clock(reader),
+            Piece::Partition(id) => {
+                let partition = &mut self.partitions[id];
                 for _ in 0..reader.count()? {
                     let key = partition.keys.intern(0, reader.str()?);
                     partition.touch(key, reader.i64()?);
                 }
-                return Ok(true);
+                Ok(())
             }
-        }
-        let tables: Vec<usize> = self.core.tables.in_memory().map(|(id, _)| id).collect();
-        for id in tables {
-            if name == format!("table {id}") {
+            Piece::Alarms => {
+                let name = |piece| Some(saved[pairs.of(piece)?].name.to_owned());
+                let key_of = |owner, text: &str| match self.partition_of(owner) {
+                    None => Some(0),
+                    Some(partition) => self.partitions[partition].keys.find(0, text),
+                };
+                self.core.alarms = self.core.alarms.restored(
+                    reader,
+                    &|owner| self.label(owner, &name),
+                    &key_of,
+                )?;
+                Ok(())
+            }
+            Piece::Table(id) => {
                 let table = self.core.tables.memory(id).restored(reader)?;
                 self.core.tables.replace(id, table);
-                return Ok(true);
+                Ok(())
             }
+            Piece::Query(id) => self.restore_query(id, reader),
         }
-        for at in 0..self.queries.len() {
-            if name == format!("query '{}'", self.queries[at].name) {
-                self.restore_query(at, reader)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     fn restore_clock(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
@@ -247,15 +358,12 @@ impl App {
             (true, own) => Some(own.unwrap_or_default()),
             (false, _) => None,
         };
-        let count = reader.count()?;
-        if count != self.rows_in.len() {
-            return Err(StateError::Mismatch(format!(
-                "{count} streams, expected {}",
-                self.rows_in.len()
-            )));
+        let mut counts = HashMap::new();
+        for _ in 0..reader.count()? {
+            counts.insert(reader.str()?.to_owned(), reader.u64()?);
         }
-        for rows in &mut self.rows_in {
-            *rows = reader.u64()?;
+        for stream in 0..self.rows_in.len() {
+            self.rows_in[stream] = counts.get(self.stream_name(stream)).copied().unwrap_or(0);
         }
         Ok(())
     }
@@ -315,6 +423,6 @@ impl App {
                 }
             }
         }
-        query.restore_expressions(reader)
+        query.restore_calls(reader)
     }
 }

@@ -4,6 +4,8 @@
 //! it; in-memory types are never dumped. Every [`Reader`] call checks bounds: a torn or forged
 //! file gives an [`Error`], never a panic or a huge allocation.
 
+use std::fmt;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use crate::batch::{Batch, Chunks};
@@ -30,14 +32,96 @@ pub enum Error {
 /// Nesting of lists and maps that is read back.
 const DEPTH_MAX: usize = 64;
 
-#[derive(Default, Debug)]
+/// Bytes that a writer gathers before it hands them on.
+const BLOCK: usize = 64 << 10;
+
+/// Collects bytes in memory, or hands them on block by block, so that a large state never lies in
+/// memory a second time.
+#[derive(Default)]
 pub struct Writer {
+    /// Everything written so far; of a stream only what has not been handed on.
     pub bytes: Vec<u8>,
+    drain: Option<Drain>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer of {} bytes", self.bytes.len())
+    }
+}
+
+/// Where full blocks go.
+enum Drain {
+    /// Nowhere: only their length is wanted.
+    Count(u64),
+    Stream {
+        out: Box<dyn Write + Send>,
+        written: u64,
+        /// The first failure; nothing is written behind it.
+        error: Option<io::Error>,
+    },
 }
 
 impl Writer {
+    /// Goes on in memory behind these bytes.
+    pub fn behind(bytes: Vec<u8>) -> Writer {
+        Writer { bytes, drain: None }
+    }
+
+    /// Hands on what is written; [`Writer::finish`] tells how that went.
+    pub fn streaming(out: Box<dyn Write + Send>) -> Writer {
+        Writer {
+            bytes: Vec::with_capacity(2 * BLOCK),
+            drain: Some(Drain::Stream {
+                out,
+                written: 0,
+                error: None,
+            }),
+        }
+    }
+
+    /// How many bytes were written, in memory or handed on. Fails with what the stream failed with.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.hand_on();
+        let left = self.bytes.len() as u64;
+        match self.drain {
+            None => Ok(left),
+            Some(Drain::Count(count)) => Ok(count + left),
+            Some(Drain::Stream { error, written, .. }) => error.map_or(Ok(written), Err),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.block_done();
+    }
+
+    fn block_done(&mut self) {
+        if self.bytes.len() >= BLOCK {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        match &mut self.drain {
+            None => return,
+            Some(Drain::Count(count)) => *count += self.bytes.len() as u64,
+            Some(Drain::Stream {
+                out,
+                written,
+                error,
+            }) => {
+                *written += self.bytes.len() as u64;
+                if error.is_none() {
+                    *error = out.write_all(&self.bytes).err();
+                }
+            }
+        }
+        self.bytes.clear();
+    }
+
     pub fn u8(&mut self, v: u8) {
-        self.bytes.push(v);
+        self.put(&[v]);
     }
 
     pub fn bool(&mut self, v: bool) {
@@ -45,15 +129,15 @@ impl Writer {
     }
 
     pub fn u32(&mut self, v: u32) {
-        self.bytes.extend_from_slice(&v.to_le_bytes());
+        self.put(&v.to_le_bytes());
     }
 
     pub fn u64(&mut self, v: u64) {
-        self.bytes.extend_from_slice(&v.to_le_bytes());
+        self.put(&v.to_le_bytes());
     }
 
     pub fn i64(&mut self, v: i64) {
-        self.bytes.extend_from_slice(&v.to_le_bytes());
+        self.put(&v.to_le_bytes());
     }
 
     pub fn f64(&mut self, v: f64) {
@@ -66,18 +150,46 @@ impl Writer {
 
     pub fn blob(&mut self, v: &[u8]) {
         self.count(v.len());
-        self.bytes.extend_from_slice(v);
+        self.put(v);
     }
 
     pub fn str(&mut self, v: &str) {
         self.blob(v.as_bytes());
     }
 
-    /// A part that its reader may skip or check as a whole.
-    pub fn section(&mut self, write: impl FnOnce(&mut Writer)) {
-        let mut inner = Writer::default();
-        write(&mut inner);
-        self.blob(&inner.bytes);
+    /// A part that its reader may skip or check as a whole. Its length stands in front of it, so a
+    /// stream writes a long one twice, the first time to learn its length: both times must give the
+    /// same bytes.
+    pub fn section(&mut self, write: impl Fn(&mut Writer)) {
+        match self.drain {
+            None => {
+                let at = self.bytes.len();
+                self.u64(0);
+                write(self);
+                let length = (self.bytes.len() - at - size_of::<u64>()) as u64;
+                self.bytes[at..at + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
+            }
+            Some(Drain::Count(_)) => {
+                self.u64(0);
+                write(self);
+            }
+            Some(Drain::Stream { .. }) => {
+                let mut first = Writer {
+                    bytes: Vec::new(),
+                    drain: Some(Drain::Count(0)),
+                };
+                write(&mut first);
+                match first.drain {
+                    Some(Drain::Count(0)) => self.blob(&first.bytes),
+                    Some(Drain::Count(count)) => {
+                        self.u64(count + first.bytes.len() as u64);
+                        drop(first);
+                        write(self);
+                    }
+                    _ => unreachable!("a writer that counts goes on counting"),
+                }
+            }
+        }
     }
 
     pub fn value(&mut self, value: &Value) {
@@ -144,82 +256,117 @@ impl Writer {
 
     /// Typed vectors go as they lie; only what is of mixed types goes value by value.
     pub fn column(&mut self, column: &Column) {
-        self.count(column.len());
-        match column.view() {
-            View::Any(values) => {
-                self.u8(Shape::Any as u8);
-                return values.iter().for_each(|v| self.value(v));
+        self.column_of(&[Part::Column(column.clone())]);
+    }
+
+    /// Parts that stand behind one another, as one column.
+    fn column_of(&mut self, parts: &[Part<'_>]) {
+        self.count(parts.iter().map(Part::len).sum());
+        let filled = || parts.iter().filter(|part| part.len() > 0);
+        let views: Vec<View<'_>> = filled().map(Part::view).collect();
+        let shape = common_shape(&views);
+        self.u8(shape as u8);
+        match shape {
+            Shape::Any => {
+                for part in parts {
+                    (0..part.len()).for_each(|row| self.value(&part.value(row)));
+                }
+                return;
             }
-            View::Bool(values) => {
-                self.u8(Shape::Bool as u8);
-                self.bools(values);
-            }
-            View::Int(values) => self.numbers(Shape::Int, values, |v| v.to_le_bytes()),
-            View::Long(values) => self.numbers(Shape::Long, values, |v| v.to_le_bytes()),
-            View::Float(values) => self.numbers(Shape::Float, values, |v| v.to_le_bytes()),
-            View::Double(values) => self.numbers(Shape::Double, values, |v| v.to_le_bytes()),
-            View::Str(texts) => {
-                self.u8(Shape::Str as u8);
-                self.texts(&texts);
+            Shape::Str => self.texts(&views),
+            _ => views.iter().for_each(|view| self.typed(view)),
+        }
+        let has_nulls = parts.iter().any(|part| part.nulls().is_some());
+        self.bool(has_nulls);
+        if has_nulls {
+            for part in parts {
+                match part.nulls() {
+                    Some(nulls) => self.bools(nulls),
+                    None => (0..part.len()).for_each(|_| self.bool(false)),
+                }
             }
         }
-        self.bool(column.nulls().is_some());
-        if let Some(nulls) = column.nulls() {
-            self.bools(nulls);
+    }
+
+    fn typed(&mut self, view: &View<'_>) {
+        match view {
+            View::Bool(values) => self.bools(values),
+            View::Int(values) => self.numbers(values, |v| v.to_le_bytes()),
+            View::Long(values) => self.numbers(values, |v| v.to_le_bytes()),
+            View::Float(values) => self.numbers(values, |v| v.to_le_bytes()),
+            View::Double(values) => self.numbers(values, |v| v.to_le_bytes()),
+            View::Str(_) | View::Any(_) => {}
         }
     }
 
     fn bools(&mut self, values: &[bool]) {
-        self.bytes.extend(values.iter().map(|&v| u8::from(v)));
+        for block in values.chunks(BLOCK) {
+            self.bytes.extend(block.iter().map(|&v| u8::from(v)));
+            self.block_done();
+        }
     }
 
-    fn numbers<T: Copy, const N: usize>(
-        &mut self,
-        shape: Shape,
-        values: &[T],
-        bytes: impl Fn(T) -> [u8; N],
-    ) {
-        self.u8(shape as u8);
-        self.bytes.reserve(N * values.len());
-        for &value in values {
-            self.bytes.extend_from_slice(&bytes(value));
+    fn numbers<T: Copy, const N: usize>(&mut self, values: &[T], bytes: impl Fn(T) -> [u8; N]) {
+        for block in values.chunks(BLOCK / N) {
+            self.bytes.reserve(N * block.len());
+            for &value in block {
+                self.bytes.extend_from_slice(&bytes(value));
+            }
+            self.block_done();
         }
     }
 
     /// Lengths, then the texts; one that repeats the one before has no bytes of its own.
-    fn texts(&mut self, texts: &StrView<'_>) {
-        let repeats = |row: usize| row > 0 && texts.rows_equal(row, texts, row - 1);
-        for row in 0..texts.len() {
-            let length = texts.get(row).len() as u32;
-            self.u32(if repeats(row) { REPEATED } else { length });
+    fn texts(&mut self, parts: &[View<'_>]) {
+        let parts = || {
+            parts.iter().filter_map(|part| match part {
+                View::Str(texts) => Some(*texts),
+                _ => None,
+            })
+        };
+        let repeats =
+            |texts: &StrView<'_>, row: usize| row > 0 && texts.rows_equal(row, texts, row - 1);
+        for texts in parts() {
+            for row in 0..texts.len() {
+                let length = texts.get(row).len() as u32;
+                self.u32(if repeats(&texts, row) {
+                    REPEATED
+                } else {
+                    length
+                });
+            }
         }
-        for row in (0..texts.len()).filter(|&row| !repeats(row)) {
-            self.bytes.extend_from_slice(texts.get(row).as_bytes());
+        for texts in parts() {
+            for row in (0..texts.len()).filter(|&row| !repeats(&texts, row)) {
+                self.put(texts.get(row).as_bytes());
+            }
         }
     }
 
     /// Rows, timestamps and kinds; chunk bounds and clocks are not kept by anything that is saved.
     pub fn rows(&mut self, batch: &Batch) {
-        let columns = batch.columns.iter().cloned();
+        let columns = batch
+            .columns
+            .iter()
+            .map(|column| vec![Part::Column(column.clone())]);
         self.rows_of(batch.len, &batch.times, batch.expired.as_deref(), columns);
     }
 
-    /// As [`Writer::rows`], from columns that are made one by one, so that rows in another form never
-    /// lie in memory twice as a whole.
-    pub fn rows_of(
+    /// As [`Writer::rows`], each column in parts that stand behind one another; the parts of a
+    /// column are asked for when it is written, so that they need not all be there at once.
+    pub fn rows_of<'a>(
         &mut self,
         len: usize,
         times: &Times,
         expired: Option<&[bool]>,
-        columns: impl ExactSizeIterator<Item = Column>,
+        columns: impl ExactSizeIterator<Item = Vec<Part<'a>>>,
     ) {
         self.count(len);
         let mut runs = TimesBuilder::default();
         runs.extend(times, 0..len);
         let times = runs.finish(0);
-        let runs: Vec<_> = times.runs(0..len).collect();
-        self.count(runs.len());
-        for (count, time) in runs {
+        self.count(times.runs(0..len).count());
+        for (count, time) in times.runs(0..len) {
             self.u32(count as u32);
             self.i64(time);
         }
@@ -228,7 +375,64 @@ impl Writer {
             self.bools(expired);
         }
         self.count(columns.len());
-        columns.for_each(|c| self.column(&c));
+        columns.for_each(|parts| self.column_of(&parts));
+    }
+}
+
+/// Some of the rows of a column that is being written.
+#[derive(Debug)]
+pub enum Part<'a> {
+    Column(Column),
+    /// As far as it is built.
+    Builder(&'a ColumnBuilder),
+}
+
+impl Part<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Part::Column(column) => column.len(),
+            Part::Builder(builder) => builder.len(),
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        match self {
+            Part::Column(column) => column.view(),
+            Part::Builder(builder) => builder.view(),
+        }
+    }
+
+    fn nulls(&self) -> Option<&[bool]> {
+        match self {
+            Part::Column(column) => column.nulls(),
+            Part::Builder(builder) => builder.nulls(),
+        }
+    }
+
+    fn value(&self, row: usize) -> Value {
+        match self {
+            Part::Column(column) => column.value(row),
+            Part::Builder(builder) => builder.value(row),
+        }
+    }
+}
+
+/// `Any` where parts differ.
+fn common_shape(views: &[View<'_>]) -> Shape {
+    let mut shapes = views.iter().map(|view| match view {
+        View::Bool(_) => Shape::Bool,
+        View::Int(_) => Shape::Int,
+        View::Long(_) => Shape::Long,
+        View::Float(_) => Shape::Float,
+        View::Double(_) => Shape::Double,
+        View::Str(_) => Shape::Str,
+        View::Any(_) => Shape::Any,
+    });
+    let first = shapes.next().unwrap_or(Shape::Any);
+    if shapes.all(|shape| shape == first) {
+        first
+    } else {
+        Shape::Any
     }
 }
 
@@ -578,5 +782,102 @@ mod tests {
         assert!(writer.bytes.len() < 64);
         let read = Reader::new(&writer.bytes).rows(&[], 0);
         assert_eq!(read.map(|batch| batch.len), Ok(1_000_000));
+    }
+
+    /// Keeps what a stream handed on.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("one thread").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stream_gives_the_bytes_of_memory() {
+        let rows = |count: i64| {
+            let longs = Column::longs_from((0..count).collect());
+            let texts: Vec<Value> = (0..count)
+                .map(|i| Value::str(&format!("text number {} of a few", i / 3)))
+                .collect();
+            let mut builder = ColumnBuilder::new(Type::String);
+            texts.iter().for_each(|v| builder.push(v));
+            let columns = vec![longs, builder.finish()];
+            Batch::new(columns, count as usize, Times::Same(3), Chunks::One, 0)
+        };
+        let (small, large) = (rows(10), rows(50_000));
+        let write = |writer: &mut Writer| {
+            writer.str("head");
+            writer.section(|w| {
+                w.section(|w| w.rows(&small));
+                w.section(|w| w.section(|w| w.rows(&large)));
+                w.section(|_| {});
+            });
+            writer.str("tail");
+        };
+        let mut memory = Writer::default();
+        write(&mut memory);
+        let kept = Kept::default();
+        let mut stream = Writer::streaming(Box::new(kept.clone()));
+        write(&mut stream);
+        assert!(stream.bytes.len() < 2 * BLOCK);
+        let length = stream.finish().expect("memory takes everything");
+        assert_eq!(length, memory.bytes.len() as u64);
+        assert_eq!(*kept.0.lock().expect("one thread"), memory.bytes);
+    }
+
+    #[test]
+    fn what_a_stream_failed_with_is_told_at_the_end() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::Error::from(io::ErrorKind::StorageFull))
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut writer = Writer::streaming(Box::new(Full));
+        (0..100_000).for_each(|i| writer.u64(i));
+        let error = writer.finish().expect_err("the disk is full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn parts_of_a_column_are_one_column() {
+        let typed = |values: &[Value]| {
+            let mut builder = ColumnBuilder::new(Type::String);
+            values.iter().for_each(|v| builder.push(v));
+            builder
+        };
+        let long = Value::str("a text that does not lie in its view");
+        let first = typed(&[long.clone(), Value::Null, Value::str("b")]).finish();
+        for last in [
+            typed(&[long.clone(), long.clone()]),
+            typed(&[Value::Int(1), Value::Null]),
+            typed(&[]),
+        ] {
+            let mut writer = Writer::default();
+            let parts = vec![Part::Column(first.slice(1, 2)), Part::Builder(&last)];
+            let expected: Vec<Value> = (1..3)
+                .map(|row| first.value(row))
+                .chain((0..last.len()).map(|row| last.value(row)))
+                .collect();
+            let len = expected.len();
+            writer.rows_of(len, &Times::Same(1), None, std::iter::once(parts));
+            let read = Reader::new(&writer.bytes).rows(&[Type::String], 0);
+            let read = read.expect("what was written is read");
+            let found: Vec<Value> = (0..len).map(|row| read.columns[0].value(row)).collect();
+            assert_eq!(found, expected);
+            let mut on = ColumnBuilder::behind(read.columns.into_iter().next().expect("one"));
+            on.push(&long);
+            assert_eq!((on.len(), on.value(len)), (len + 1, long.clone()));
+        }
     }
 }

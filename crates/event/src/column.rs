@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use crate::strings::StrView;
 use crate::strings::{StrBuilder, Strings};
 use crate::types::Type;
 use crate::value::Value;
@@ -156,11 +157,7 @@ impl Column {
             Values::Long(v) => View::Long(&v[range]),
             Values::Float(v) => View::Float(&v[range]),
             Values::Double(v) => View::Double(&v[range]),
-            Values::Str(v) => View::Str(StrView {
-                strings: v,
-                offset: self.offset,
-                len: self.len,
-            }),
+            Values::Str(v) => View::Str(v.view(range)),
             Values::Any(v) => View::Any(&v[range]),
         }
     }
@@ -192,10 +189,7 @@ impl Column {
             View::Long(v) => Values::Long(pick(v, rows)),
             View::Float(v) => Values::Float(pick(v, rows)),
             View::Double(v) => Values::Double(pick(v, rows)),
-            View::Str(v) => Values::Str(
-                v.strings
-                    .gather(rows.iter().map(|&r| v.offset + r as usize)),
-            ),
+            View::Str(v) => Values::Str(v.gather(rows)),
             View::Any(v) => Values::Any(rows.iter().map(|&r| v[r as usize].clone()).collect()),
         };
         Column::new(values, self.nulls().map(|n| pick(n, rows)))
@@ -284,7 +278,7 @@ impl Column {
                         true
                     })*
                     (Values::Str(to), View::Str(v)) => {
-                        to.append(v.strings, (v.offset + rows.start)..(v.offset + rows.end));
+                        to.append(&v, rows.clone());
                         true
                     }
                     _ => false,
@@ -392,35 +386,18 @@ pub enum View<'a> {
     Any(&'a [Value]),
 }
 
-#[derive(Clone, Copy)]
-pub struct StrView<'a> {
-    strings: &'a Strings,
-    offset: usize,
-    len: usize,
-}
-
-impl<'a> StrView<'a> {
-    pub fn get(&self, row: usize) -> &'a str {
-        self.strings.get(self.offset + row)
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &'a str> + 'a {
-        let (strings, offset) = (self.strings, self.offset);
-        (0..self.len).map(move |row| strings.get(offset + row))
-    }
-
-    /// Are these two rows the same text?
-    pub fn rows_equal(&self, row: usize, other: &StrView<'_>, other_row: usize) -> bool {
-        self.strings
-            .rows_equal(self.offset + row, other.strings, other.offset + other_row)
+impl View<'_> {
+    /// What lies at a row; under a null mark that is a placeholder.
+    fn value(&self, row: usize) -> Value {
+        match self {
+            View::Bool(v) => Value::Bool(v[row]),
+            View::Int(v) => Value::Int(v[row]),
+            View::Long(v) => Value::Long(v[row]),
+            View::Float(v) => Value::Float(v[row]),
+            View::Double(v) => Value::Double(v[row]),
+            View::Str(v) => Value::str(v.get(row)),
+            View::Any(v) => v[row].clone(),
+        }
     }
 }
 
@@ -507,6 +484,66 @@ impl ColumnBuilder {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The rows so far.
+    pub fn view(&self) -> View<'_> {
+        match &self.rows {
+            Rows::Bool(v) => View::Bool(v),
+            Rows::Int(v) => View::Int(v),
+            Rows::Long(v) => View::Long(v),
+            Rows::Float(v) => View::Float(v),
+            Rows::Double(v) => View::Double(v),
+            Rows::Str(v) => View::Str(v.view()),
+            Rows::Any(v) => View::Any(v),
+        }
+    }
+
+    /// Null marks of the rows so far; `None` when none was marked (or the builder is `Any`).
+    pub fn nulls(&self) -> Option<&[bool]> {
+        self.nulls.as_deref()
+    }
+
+    pub fn value(&self, row: usize) -> Value {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls[row]) {
+            return Value::Null;
+        }
+        self.view().value(row)
+    }
+
+    /// A builder that goes on behind the rows of a column; the vector is taken over where nobody
+    /// else reads it.
+    pub fn behind(column: Column) -> ColumnBuilder {
+        let is_whole = column.offset == 0 && column.len == column.data.values.len();
+        let data = match Arc::try_unwrap(column.data) {
+            Ok(data) if is_whole => data,
+            Ok(data) => {
+                return ColumnBuilder::copy_of(&Column {
+                    data: Arc::new(data),
+                    ..column
+                });
+            }
+            Err(data) => return ColumnBuilder::copy_of(&Column { data, ..column }),
+        };
+        let rows = match data.values {
+            Values::Bool(v) => Rows::Bool(v),
+            Values::Int(v) => Rows::Int(v),
+            Values::Long(v) => Rows::Long(v),
+            Values::Float(v) => Rows::Float(v),
+            Values::Double(v) => Rows::Double(v),
+            Values::Str(v) => Rows::Str(StrBuilder::behind(v)),
+            Values::Any(v) => Rows::Any(v),
+        };
+        ColumnBuilder {
+            rows,
+            nulls: data.nulls,
+        }
+    }
+
+    fn copy_of(column: &Column) -> ColumnBuilder {
+        let mut builder = ColumnBuilder::like(column, column.len);
+        builder.extend(column, 0..column.len);
+        builder
     }
 
     typed_push!(push_bool, Bool, bool);

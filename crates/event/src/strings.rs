@@ -96,19 +96,6 @@ impl Strings {
         }
     }
 
-    /// Equal texts; most unequal pairs are told apart by their views alone.
-    pub fn rows_equal(&self, row: usize, other: &Strings, other_row: usize) -> bool {
-        let (a, b) = (&self.views[row], &other.views[other_row]);
-        if a.len != b.len || a.data[..4] != b.data[..4] {
-            return false;
-        }
-        if a.is_inline() {
-            a == b
-        } else {
-            self.bytes(row) == other.bytes(other_row)
-        }
-    }
-
     /// Bytes of these rows alone: views and long texts, one that repeats the row before counted once.
     pub fn weight(&self, rows: Range<usize>) -> usize {
         let views = &self.views[rows];
@@ -127,6 +114,84 @@ impl Strings {
     pub fn heap_bytes(&self) -> usize {
         self.views.capacity() * size_of::<View>()
             + self.buffers.iter().map(|b| b.len()).sum::<usize>()
+    }
+}
+
+/// Some rows of a column of text, finished or still being built.
+#[derive(Clone, Copy)]
+pub struct StrView<'a> {
+    views: &'a [View],
+    buffers: &'a [Arc<[u8]>],
+    /// Where views of a builder point to behind the closed buffers.
+    open: &'a [u8],
+}
+
+impl<'a> StrView<'a> {
+    fn bytes(&self, row: usize) -> &'a [u8] {
+        let view = &self.views[row];
+        if view.is_inline() {
+            return &view.data[..view.len as usize];
+        }
+        let buffer = self.buffers.get(view.buffer()).map_or(self.open, |b| b);
+        &buffer[view.offset()..view.offset() + view.len as usize]
+    }
+
+    pub fn get(&self, row: usize) -> &'a str {
+        // SAFETY: the invariant of `Strings`, which `StrBuilder` keeps: every view names UTF-8 text.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::str::from_utf8_unchecked(self.bytes(row))
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let texts = *self;
+        (0..self.len()).map(move |row| texts.get(row))
+    }
+
+    /// Are these two rows the same text? Most unequal pairs are told apart by their views alone.
+    pub fn rows_equal(&self, row: usize, other: &StrView<'_>, other_row: usize) -> bool {
+        let (a, b) = (&self.views[row], &other.views[other_row]);
+        if a.len != b.len || a.data[..4] != b.data[..4] {
+            return false;
+        }
+        if a.is_inline() {
+            a == b
+        } else {
+            self.bytes(row) == other.bytes(other_row)
+        }
+    }
+
+    /// Rows of a finished column picked by index; buffers are shared, not copied.
+    pub(crate) fn gather(&self, rows: &[u32]) -> Strings {
+        let views: Vec<View> = rows.iter().map(|&row| self.views[row as usize]).collect();
+        let outside = views.iter().any(|v| !v.is_inline());
+        Strings {
+            views,
+            buffers: if outside {
+                self.buffers.to_vec()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+impl Strings {
+    pub fn view(&self, rows: Range<usize>) -> StrView<'_> {
+        StrView {
+            views: &self.views[rows],
+            buffers: &self.buffers,
+            open: &[],
+        }
     }
 }
 
@@ -149,6 +214,24 @@ impl StrBuilder {
         size_of_val(self.views.as_slice())
             + self.open.len()
             + self.buffers.iter().map(|b| b.len()).sum::<usize>()
+    }
+
+    /// Goes on behind the rows of a finished column.
+    pub(crate) fn behind(texts: Strings) -> StrBuilder {
+        StrBuilder {
+            views: texts.views,
+            buffers: texts.buffers,
+            ..StrBuilder::default()
+        }
+    }
+
+    /// The rows so far.
+    pub fn view(&self) -> StrView<'_> {
+        StrView {
+            views: &self.views,
+            buffers: &self.buffers,
+            open: &self.open,
+        }
     }
 
     pub fn with_capacity(rows: usize) -> StrBuilder {
@@ -268,7 +351,7 @@ impl Strings {
     }
 
     /// Appends rows of another column; long texts are copied.
-    pub fn append(&mut self, from: &Strings, rows: std::ops::Range<usize>) {
+    pub fn append(&mut self, from: &StrView<'_>, rows: Range<usize>) {
         for row in rows {
             let view = if from.views[row].is_inline() {
                 from.views[row]
@@ -309,20 +392,6 @@ impl Strings {
 }
 
 impl Strings {
-    /// Rows picked by index; buffers are shared, not copied.
-    pub fn gather(&self, rows: impl Iterator<Item = usize>) -> Strings {
-        let views: Vec<View> = rows.map(|row| self.views[row]).collect();
-        let outside = views.iter().any(|v| !v.is_inline());
-        Strings {
-            views,
-            buffers: if outside {
-                self.buffers.clone()
-            } else {
-                Vec::new()
-            },
-        }
-    }
-
     /// Puts columns of text one behind the other; buffers are shared, not copied.
     pub fn concat<'a>(
         parts: impl Iterator<Item = (&'a Strings, std::ops::Range<usize>)>,
@@ -406,7 +475,7 @@ mod tests {
         let column: Strings = ["one", "the second is long", "three", "the fourth is long"]
             .into_iter()
             .collect();
-        let picked = column.gather([3, 0].into_iter());
+        let picked = column.view(0..column.len()).gather(&[3, 0]);
         assert_eq!(
             (picked.get(0), picked.get(1)),
             ("the fourth is long", "one")
@@ -417,6 +486,7 @@ mod tests {
             texts,
             ["the fourth is long", "one", "the second is long", "three"]
         );
+        let (joined, column) = (joined.view(0..joined.len()), column.view(0..column.len()));
         assert!(joined.rows_equal(2, &column, 1) && !joined.rows_equal(0, &column, 1));
     }
 }

@@ -4,6 +4,8 @@
 //! Promises: order is that of the plan, so that two runs give the same text. Never: how the engine
 //! runs it; that is added by whoever knows.
 
+mod state;
+
 use event::Schema;
 
 use crate::ast::{EventType, Index, JoinKind, JoinTrigger, LogicalOp, PatternKind, RateKind};
@@ -23,6 +25,8 @@ macro_rules! put_line {
         $out.push('\n');
     }};
 }
+
+pub use state::{State, partition_state, query_state, table_state};
 
 /// The plan of an app for people.
 pub fn plan(plan: &Plan) -> String {

@@ -155,9 +155,7 @@ impl Position {
     }
 
     pub fn write(&self, bytes: &mut Vec<u8>) {
-        let mut writer = Writer {
-            bytes: std::mem::take(bytes),
-        };
+        let mut writer = Writer::behind(std::mem::take(bytes));
         writer.u8(VERSION);
         writer.count(self.done.len());
         for (path, identity) in &self.done {

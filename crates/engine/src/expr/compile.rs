@@ -225,7 +225,11 @@ impl Compiler<'_, '_> {
             .iter()
             .map(|arg| Ok((self.node(arg)?, arg.ty)))
             .collect::<Result<_, Error>>()?;
-        Ok(Node::Call { function, args })
+        Ok(Node::Call {
+            name: name.to_owned(),
+            function,
+            args,
+        })
     }
 
     fn aggregate(&mut self, expr: &Expr, name: &str, args: &[Expr]) -> Result<Node, Error> {

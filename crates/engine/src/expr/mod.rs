@@ -22,7 +22,7 @@ mod tests;
 
 pub(crate) use compile::{Compiler, Layout, Site, argument, attributes_of, width};
 
-use event::codec::{Error as StateError, Reader, Writer};
+use event::codec::Error as StateError;
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
 use lang::plan::{ArithmeticOp, CompareOp};
@@ -167,6 +167,8 @@ pub(crate) enum Node {
         parts: Box<[Node; 3]>,
     },
     Call {
+        /// As written, for the saved state.
+        name: String,
         function: Box<dyn Evaluate>,
         args: Vec<(Node, Type)>,
     },
@@ -268,7 +270,7 @@ impl Node {
                 context.explain_failures(before, IF_THEN_ELSE);
                 chosen
             }
-            Node::Call { function, args } => {
+            Node::Call { function, args, .. } => {
                 let args: Vec<Column> = args
                     .iter_mut()
                     .map(|(arg, ty)| arg.evaluate(inputs, context).into_column(*ty, inputs.rows))
@@ -357,20 +359,24 @@ impl Node {
         }
     }
 
-    /// Saves the call sites, in the order in which [`Node::restore`] reads them.
-    pub fn save(&self, writer: &mut Writer) {
-        self.children().into_iter().for_each(|c| c.save(writer));
-        if let Node::Call { function, .. } = self {
-            writer.section(|w| function.save(w));
+    /// The calls with the names of their functions, inner ones first.
+    pub fn calls<'a>(&'a self, out: &mut Vec<(&'a str, &'a dyn Evaluate)>) {
+        self.children().into_iter().for_each(|c| c.calls(out));
+        if let Node::Call { name, function, .. } = self {
+            out.push((name, function.as_ref()));
         }
     }
 
-    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+    /// The same, in the same order, to take their state back.
+    pub fn each_call_mut(
+        &mut self,
+        visit: &mut dyn FnMut(&str, &mut dyn Evaluate) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
         for child in self.children_mut() {
-            child.restore(reader)?;
+            child.each_call_mut(visit)?;
         }
         match self {
-            Node::Call { function, .. } => function.restore(&mut reader.section()?),
+            Node::Call { name, function, .. } => visit(name, function.as_mut()),
             _ => Ok(()),
         }
     }

@@ -34,6 +34,8 @@ struct WindowStage {
     /// Arguments that are neither constants nor attributes, computed into columns behind those.
     computed: Vec<Expression>,
     types: Vec<Type>,
+    /// Name and type of each column that goes in, for the saved state.
+    kept: String,
 }
 
 /// Of an app and a query, the place of a chain.
@@ -104,6 +106,11 @@ impl Chain {
             })
             .collect();
         Ok((chain, layout))
+    }
+
+    /// Name and type of what the window keeps of each row; empty without a window.
+    pub fn kept(&self) -> &str {
+        self.window.as_ref().map_or("", |w| &w.kept)
     }
 
     /// The chain and, for each column of the row that leaves it, its attribute; a column that holds
@@ -382,6 +389,10 @@ impl WindowStage {
             args.push(known);
         }
         let types: Vec<Type> = attributes.iter().map(|a| a.ty).collect();
+        let kept: Vec<String> = attributes
+            .iter()
+            .map(|a| format!("{} {}", a.name, a.ty))
+            .collect();
         let schema = Schema {
             name: single.schema.name.clone(),
             attributes,
@@ -411,6 +422,7 @@ impl WindowStage {
             keep,
             computed,
             types,
+            kept: kept.join(", "),
         };
         Ok((stage, columns))
     }

@@ -28,17 +28,20 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    pub fn intern(&mut self, key: Key, text: &str) -> Group {
-        let names = &self.names;
-        let hash = hash(key, text);
+    /// The number of a key that is known.
+    pub fn find(&self, key: Key, text: &str) -> Option<Group> {
         let is_it = |&group: &Group| {
-            names[group as usize]
-                .as_ref()
-                .is_some_and(|(k, t)| *k == key && **t == *text)
+            let name = self.names[group as usize].as_ref();
+            name.is_some_and(|(k, t)| *k == key && **t == *text)
         };
-        if let Some(&group) = self.table.find(hash, is_it) {
+        self.table.find(hash(key, text), is_it).copied()
+    }
+
+    pub fn intern(&mut self, key: Key, text: &str) -> Group {
+        if let Some(group) = self.find(key, text) {
             return group;
         }
+        let hash = hash(key, text);
         let group = self.free.pop().unwrap_or(self.names.len() as Group);
         let name = Some((key, Box::from(text)));
         match self.names.get_mut(group as usize) {

@@ -18,14 +18,16 @@ pub(crate) use group::{Interner, for_each_key};
 pub(crate) use output::{Tables, write_now};
 pub(crate) use select::Selector;
 
-use event::codec::{Error as StateError, Reader};
+use std::collections::HashMap;
+
+use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Clock, Schema, Type};
 use lang::ast::EventType;
 use lang::plan::{self, Plan, QueryId};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
-use crate::component::{Environment, EvalContext, Failure, Key};
+use crate::component::{Environment, EvalContext, Evaluate, Failure, Key};
 use crate::error::Error;
 use crate::expr::{Expression, Layout, ROW};
 use crate::host::Host;
@@ -368,17 +370,54 @@ impl Query {
         staged.chain(self.selector.expressions())
     }
 
-    /// The same, in the same order.
-    pub fn restore_expressions(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+    /// Saves the functions that keep something, each by its name and its number among the calls of
+    /// that name: most keep nothing, and an edit may add or take away such calls.
+    pub fn save_calls(&self, writer: &mut Writer) {
+        let mut calls = Vec::new();
+        self.expressions().for_each(|e| e.root.calls(&mut calls));
+        let mut numbers: HashMap<&str, u64> = HashMap::new();
+        let mut keeping = Vec::new();
+        for (name, function) in calls {
+            let next = numbers.entry(name).or_default();
+            let number = std::mem::replace(next, *next + 1);
+            let mut state = Writer::default();
+            function.save(&mut state);
+            if !state.bytes.is_empty() {
+                keeping.push((name, number, state.bytes));
+            }
+        }
+        writer.count(keeping.len());
+        for (name, number, state) in keeping {
+            writer.str(name);
+            writer.u64(number);
+            writer.blob(&state);
+        }
+    }
+
+    pub fn restore_calls(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let mut saved: HashMap<(String, u64), Reader<'_>> = HashMap::new();
+        for _ in 0..reader.count()? {
+            let name = reader.str()?.to_owned();
+            saved.insert((name, reader.u64()?), reader.section()?);
+        }
+        let mut numbers: HashMap<String, u64> = HashMap::new();
+        let mut restore = |name: &str, function: &mut dyn Evaluate| {
+            let next = numbers.entry(name.to_owned()).or_default();
+            let number = std::mem::replace(next, *next + 1);
+            match saved.get_mut(&(name.to_owned(), number)) {
+                Some(state) => function.restore(state),
+                None => Ok(()),
+            }
+        };
         for chain in self.chains_mut() {
             for stage in chain.stages_mut() {
                 for expression in stage.expressions_mut() {
-                    expression.root.restore(reader)?;
+                    expression.root.each_call_mut(&mut restore)?;
                 }
             }
         }
         for expression in self.selector.expressions_mut() {
-            expression.root.restore(reader)?;
+            expression.root.each_call_mut(&mut restore)?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ mod write;
 pub(crate) use condition::{Condition, ConditionContext, Terms, types};
 pub(crate) use write::{ExternalWrite, TableWrite};
 
-use event::codec::{Error as StateError, Reader, Writer};
+use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 
 use crate::expr::{OTHER, Slot};
@@ -344,7 +344,22 @@ impl Table {
 
     pub fn save(&self, writer: &mut Writer) {
         writer.u8(1);
-        writer.rows(&self.content(0));
+        let columns = (0..self.types.len()).map(|column| self.parts(column));
+        writer.rows_of(self.live, &Times::Same(0), None, columns);
+    }
+
+    /// A column page by page; only pages with dead rows are copied.
+    fn parts(&self, column: usize) -> Vec<Part<'static>> {
+        let part = |page: &Page| {
+            let rows = &page.columns[column];
+            if !page.alive.contains(&false) {
+                return Part::Column(rows.clone());
+            }
+            let alive = page.alive.iter().zip(0u32..).filter(|(alive, _)| **alive);
+            let alive: Vec<u32> = alive.map(|(_, row)| row).collect();
+            Part::Column(rows.gather(&alive))
+        };
+        self.rows.pages.iter().map(part).collect()
     }
 
     /// Reads a table of the same shape.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use event::codec::{Error as StateError, Reader, Writer};
+use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
 
 /// Types of the rows of a window, shared by its keys.
@@ -87,17 +87,14 @@ impl Rows {
         finished(&self.types, self.columns.clone(), self.times.clone())
     }
 
-    /// One column as it is, copied.
-    fn copied_column(&self, index: usize) -> Column {
-        match self.columns.get(index) {
-            Some(builder) => builder.clone().finish(),
-            None => ColumnBuilder::new(self.types[index]).finish(),
-        }
+    /// One column as it is.
+    fn part(&self, index: usize) -> Option<Part<'_>> {
+        self.columns.get(index).map(Part::Builder)
     }
 
     pub fn save(&self, writer: &mut Writer) {
         let times = self.times.clone().finish(0);
-        let columns = (0..self.types.len()).map(|i| self.copied_column(i));
+        let columns = (0..self.types.len()).map(|i| self.part(i).into_iter().collect());
         writer.rows_of(self.len(), &times, None, columns);
     }
 
@@ -107,9 +104,17 @@ impl Rows {
 
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Rows, StateError> {
         let batch = reader.rows(types, 0)?;
-        let mut rows = Rows::new(types);
-        rows.append(&batch, 0..batch.len);
-        Ok(rows)
+        let mut times = TimesBuilder::default();
+        times.extend(&batch.times, 0..batch.len);
+        Ok(Rows {
+            types: Arc::clone(types),
+            columns: batch
+                .columns
+                .into_iter()
+                .map(ColumnBuilder::behind)
+                .collect(),
+            times,
+        })
     }
 }
 
@@ -243,15 +248,16 @@ impl Queue {
     }
 
     /// One column of all rows, oldest first.
-    fn column(&self, index: usize) -> Column {
+    fn parts(&self, index: usize) -> Vec<Part<'_>> {
         let mut head = self.head;
         let mut parts = Vec::with_capacity(self.segments.len() + 1);
         for segment in &self.segments {
-            parts.push(segment.columns[index].slice(head, segment.len - head));
+            let column = segment.columns[index].slice(head, segment.len - head);
+            parts.push(Part::Column(column));
             head = 0;
         }
-        parts.push(self.open.copied_column(index));
-        Column::concat(&parts)
+        parts.extend(self.open.part(index));
+        parts
     }
 
     pub fn save(&self, writer: &mut Writer) {
@@ -262,7 +268,7 @@ impl Queue {
             head = 0;
         }
         times.extend(&self.open.times.clone().finish(0), 0..self.open.len());
-        let columns = (0..self.open.types.len()).map(|i| self.column(i));
+        let columns = (0..self.open.types.len()).map(|i| self.parts(i));
         writer.rows_of(self.len, &times.finish(0), None, columns);
     }
 
