@@ -238,6 +238,8 @@ pub struct WindowSetup<'a> {
     pub args: &'a [Argument],
     /// The rows it will see: only attributes used behind it or by its own arguments.
     pub schema: &'a Schema,
+    /// Columns that the query selects as they are, in the order in which it does.
+    pub selected: &'a [usize],
     /// EXPIRED rows are asked for: by the output clause, a join, or as a named window.
     pub expired_wanted: bool,
     /// Its content will be searched by a join or on demand.
@@ -266,6 +268,11 @@ pub trait WindowOperator: Send {
 
     /// The state of a key begins: when the app starts, or when a partition key appears.
     fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
+
+    /// Columns that must not be null: a row in which one is fails, and its chunk with it.
+    fn needed(&self) -> &[usize] {
+        &[]
+    }
 
     /// What a join or an on-demand query finds, in storage order; `None` where nothing is kept.
     fn content(&self, key: Key) -> Option<Batch>;

@@ -21,7 +21,7 @@ mod str;
 mod testing;
 mod time;
 mod unitconversion;
-mod utf16;
+pub(crate) mod utf16;
 
 use crate::component::Function;
 

@@ -52,12 +52,15 @@ pub(crate) struct Place<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
     attributes: Vec<bool>,
+    /// Those that are selected as they are, in the order of the select clause.
+    selected: Vec<usize>,
 }
 
 impl Used {
     pub fn new(attributes: usize) -> Used {
         Used {
             attributes: vec![false; attributes],
+            selected: Vec::new(),
         }
     }
 
@@ -72,7 +75,19 @@ impl Used {
     }
 
     pub fn selector(&mut self, selector: &plan::Selector, input: plan::InputId) {
-        selector.items.iter().for_each(|(e, _)| self.expr(e, input));
+        for (expr, _) in &selector.items {
+            self.expr(expr, input);
+            if let plan::ExprKind::Attribute {
+                input: of,
+                attribute,
+                ..
+            } = expr.kind
+                && of == input
+                && !self.selected.contains(&attribute)
+            {
+                self.selected.push(attribute);
+            }
+        }
         selector.group_by.iter().for_each(|e| self.expr(e, input));
         selector.having.iter().for_each(|e| self.expr(e, input));
         selector
@@ -210,9 +225,22 @@ impl Chain {
     /// A row may fail behind the window, which has taken it then.
     pub fn is_late_fallible(&self) -> bool {
         self.after.iter().any(|s| s.is_fallible() || s.has_effect())
-            || self.window.as_ref().is_some_and(|w| {
-                w.computed.iter().any(Expression::is_fallible) || w.name == "externalTime"
+            || self
+                .window
+                .as_ref()
+                .is_some_and(|w| w.computed.iter().any(Expression::is_fallible))
+    }
+
+    /// A row of the batch may lack a value that the window needs.
+    pub fn may_lack(&self, batch: &Batch) -> bool {
+        self.window.as_ref().is_some_and(|w| {
+            w.operator.needed().iter().any(|&column| {
+                let attribute = w.keep.get(column);
+                let column = attribute.and_then(|&a| batch.columns.get(a));
+                // What is computed on the way is not known yet.
+                column.is_none_or(|c| c.nulls().is_some())
             })
+        })
     }
 
     pub fn stages(&self) -> impl Iterator<Item = &Stage> {
@@ -397,10 +425,13 @@ impl WindowStage {
             name: single.schema.name.clone(),
             attributes,
         };
+        let place_of = |attribute: &usize| keep.iter().position(|k| k == attribute);
+        let selected: Vec<usize> = used.selected.iter().filter_map(place_of).collect();
         let operator = window
             .bind(&WindowSetup {
                 args: &args,
                 schema: &schema,
+                selected: &selected,
                 expired_wanted: place.expired_wanted,
                 is_searched: place.is_searched,
                 environment: place.environment,

@@ -219,7 +219,8 @@ impl Query {
             || self.selector.is_fallible()
             || self.chains().any(Chain::is_late_fallible)
             || self.write.as_ref().is_some_and(TableWrite::is_fallible);
-        !fails && !self.has_seen_mixed && !is_mixed(batch, schema)
+        let lacks = self.chains().any(|c| c.may_lack(batch));
+        !fails && !lacks && !self.has_seen_mixed && !is_mixed(batch, schema)
     }
 
     /// Must this batch come chunk by chunk?
@@ -242,6 +243,7 @@ impl Query {
             }
         };
         late || self.limiter.is_some()
+            || self.chains().any(|c| c.may_lack(batch))
             || self
                 .write
                 .as_ref()

@@ -36,8 +36,10 @@ impl Window for ExternalTime {
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
+        let attribute = super::long_attribute(setup.args, 0, "externalTime")?;
         let rule = ByAttribute {
-            attribute: super::long_attribute(setup.args, 0, "externalTime")?,
+            attribute,
+            needed: [attribute],
             millis: super::millis(setup.args, 1, "externalTime")?,
         };
         Ok(PerKey::operator(setup, rule))
@@ -46,6 +48,7 @@ impl Window for ExternalTime {
 
 struct ByAttribute {
     attribute: usize,
+    needed: [usize; 1],
     millis: i64,
 }
 
@@ -163,6 +166,10 @@ impl Rule for ByAttribute {
             waiting += 1;
         }
         slide.keep();
+    }
+
+    fn needed(&self) -> &[usize] {
+        &self.needed
     }
 
     fn content(&self, state: &State) -> Option<Batch> {

@@ -59,6 +59,7 @@ impl Window for ExternalTimeBatch {
         let replaces = args.len() > 4 && super::flag(args, 4, NAME)?;
         let rule = Periodic {
             attribute,
+            needed: [attribute],
             millis,
             start,
             timeout: (timeout > 0).then_some(timeout),
@@ -83,6 +84,7 @@ enum Start {
 
 struct Periodic {
     attribute: usize,
+    needed: [usize; 1],
     millis: i64,
     start: Start,
     /// Longest time without a flush, by the clock.
@@ -356,6 +358,10 @@ impl Rule for Periodic {
         }
         out.end_chunk(context.now);
         self.schedule(batch, context.now, context);
+    }
+
+    fn needed(&self) -> &[usize] {
+        &self.needed
     }
 
     fn content(&self, state: &State) -> Option<Batch> {

@@ -11,10 +11,18 @@ mod collect;
 mod delay;
 mod external_time;
 mod external_time_batch;
+mod frequent;
+mod key;
+mod key_map;
 mod length;
 mod length_batch;
+mod linked;
+mod lossy_frequent;
 mod per_key;
+mod pool;
+mod session;
 mod slide;
+mod sort;
 mod store;
 #[cfg(test)]
 mod testing;
@@ -27,6 +35,7 @@ use std::ops::Range;
 
 use crate::component::{Argument, Refused, Window};
 use crate::emission::Emission;
+use event::codec::Error as StateError;
 use event::column::View;
 use event::{Batch, Chunks, Clock, Column, Value};
 
@@ -36,8 +45,12 @@ pub const WINDOWS: &[&dyn Window] = &[
     &delay::Delay,
     &external_time::ExternalTime,
     &external_time_batch::ExternalTimeBatch,
+    &frequent::Frequent,
     &length::Length,
     &length_batch::LengthBatch,
+    &lossy_frequent::LossyFrequent,
+    &session::SessionWindow,
+    &sort::Sort,
     &time::Time,
     &time_batch::TimeBatch,
     &time_length::TimeLength,
@@ -78,6 +91,16 @@ fn refused(window: &str, index: usize, wanted: &str) -> Refused {
         "argument {} of window '{window}' must be {wanted}",
         index + 1
     ))
+}
+
+/// A saved state has a row for each of so many entries.
+fn expect_rows(rows: usize, entries: usize) -> Result<(), StateError> {
+    if rows == entries {
+        return Ok(());
+    }
+    Err(StateError::Mismatch(format!(
+        "{rows} rows for {entries} entries"
+    )))
 }
 
 /// The value of a time attribute; null or another class fails, as Java's cast to long does.

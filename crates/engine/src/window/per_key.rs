@@ -40,6 +40,11 @@ pub trait Rule: Send {
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
+    /// As [`WindowOperator::needed`].
+    fn needed(&self) -> &[usize] {
+        &[]
+    }
+
     fn content(&self, state: &Self::State) -> Option<Batch>;
 
     /// Rows that a due timer would still emit.
@@ -121,6 +126,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
             let state = self.keys.entry(key, || R::State::new(&self.types));
             self.rule.start(state, context);
         }
+    }
+
+    fn needed(&self) -> &[usize] {
+        self.rule.needed()
     }
 
     fn content(&self, key: Key) -> Option<Batch> {

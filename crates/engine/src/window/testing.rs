@@ -38,12 +38,29 @@ pub fn bool(value: bool) -> Argument {
     constant(Type::Bool, Value::Bool(value))
 }
 
+pub fn double(value: f64) -> Argument {
+    constant(Type::Double, Value::Double(value))
+}
+
+pub fn text(value: &str) -> Argument {
+    constant(Type::String, Value::str(value))
+}
+
+/// The attribute `v`.
+pub fn v() -> Argument {
+    attribute(0)
+}
+
 /// The attribute `t`.
 pub fn t() -> Argument {
+    attribute(1)
+}
+
+fn attribute(index: usize) -> Argument {
     Argument {
         ty: Type::Long,
         constant: None,
-        attribute: Some(1),
+        attribute: Some(index),
     }
 }
 
@@ -107,7 +124,7 @@ impl Case {
     fn bind(&self) -> Box<dyn WindowOperator> {
         let window = WINDOWS
             .iter()
-            .find(|w| w.spec().name == self.window)
+            .find(|w| w.spec().full_name() == self.window)
             .expect("the window is in the slice");
         let environment = Environment {
             compat: self.compat,
@@ -116,6 +133,7 @@ impl Case {
         let bound = window.bind(&WindowSetup {
             args: &self.args,
             schema: &self.schema(),
+            selected: &[0, 1],
             expired_wanted: self.expired_wanted,
             is_searched: self.is_searched,
             environment: &environment,
@@ -125,12 +143,13 @@ impl Case {
 
     pub fn is_refused(&self) -> bool {
         let environment = Environment::default();
-        let window = WINDOWS.iter().find(|w| w.spec().name == self.window);
+        let window = WINDOWS.iter().find(|w| w.spec().full_name() == self.window);
         let window = window.expect("the window is in the slice");
         let schema = self.schema();
         let setup = WindowSetup {
             args: &self.args,
             schema: &schema,
+            selected: &[0, 1],
             expired_wanted: true,
             is_searched: false,
             environment: &environment,
@@ -307,6 +326,24 @@ fn shown(batch: &Batch, with_t: bool) -> String {
     words.join(" ")
 }
 
+/// Windows whose batches may go on where the clock moves.
+const WITHOUT_TIMER: &[&str] = &[
+    "batch",
+    "expression",
+    "expressionBatch",
+    "externalTime",
+    "frequent",
+    "length",
+    "lengthBatch",
+    "lossyFrequent",
+    "sort",
+    "unique:ever",
+    "unique:first",
+    "unique:firstLengthBatch",
+    "unique:length",
+    "unique:lengthBatch",
+];
+
 /// Runs the whole input in one mode.
 fn run<'a>(case: &'a Case, input: &str, chunks_each: usize, saves: bool) -> Run<'a> {
     let chunks = parse(input);
@@ -322,10 +359,7 @@ fn run<'a>(case: &'a Case, input: &str, chunks_each: usize, saves: bool) -> Run<
     while at < chunks.len() {
         // A batch ends where the clock moves on, for windows that could be woken in between.
         let moves = |a: &Chunk, b: &Chunk| a.clock != b.clock;
-        let has_timer = !matches!(
-            case.window,
-            "length" | "lengthBatch" | "externalTime" | "batch"
-        );
+        let has_timer = !WITHOUT_TIMER.contains(&case.window);
         let mut end = at + 1;
         while end < chunks.len()
             && end - at < chunks_each
@@ -384,7 +418,7 @@ pub fn check_failure(case: &Case, input: &str, message: &str, expect: &str) {
     for chunks_each in [1, 7] {
         let run = run(case, input, chunks_each, false);
         let messages: Vec<_> = run.failures.iter().map(|f| f.message.as_str()).collect();
-        assert_eq!(messages, [message; KEYS.len()]);
+        assert_eq!(messages, [message; KEYS.len()], "batches of {chunks_each}");
         assert_eq!(run.output[0].join(" | "), expect);
     }
 }

@@ -36,9 +36,10 @@ const REPLACE: Param = param(
     "Writes the end of the batch into the timestamp.",
 )
 .constant();
+// Siddhi declares INT as well, and then fails to cast it.
 const GAP: Param = param(
     "session.gap",
-    Types::INT_LONG,
+    Types::LONG,
     "Quiet time that ends a session, in ms.",
 )
 .constant();
@@ -49,7 +50,7 @@ const KEY: Param = param(
 );
 const LATENCY: Param = param(
     "allowed.latency",
-    Types::INT_LONG,
+    Types::LONG,
     "How late an event may come, in ms.",
 )
 .constant();
@@ -137,7 +138,6 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         &[
             Overload::new(&[GAP]),
             Overload::new(&[GAP, KEY]),
-            Overload::new(&[GAP, LATENCY]),
             Overload::new(&[GAP, KEY, LATENCY]),
         ],
     ),
@@ -191,8 +191,8 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
     window(
         "lossyFrequent",
         "Events of keys above a share (deprecated).",
+        // Siddhi declares the form without an error as well, and then fails to make the window.
         &[
-            Overload::new(&[SUPPORT]),
             Overload::new(&[SUPPORT, ERROR_BOUND]),
             Overload::repeating(
                 &[
@@ -229,7 +229,7 @@ const SUPPORT: Param = param(
 const ERROR_BOUND: Param = param(
     "error.bound",
     Types::DOUBLE,
-    "Error allowed; a tenth of the share.",
+    "Error allowed; a tenth of the share is usual.",
 )
 .constant();
 const INCLUDE_TRIGGER: Param = param(
