@@ -67,6 +67,8 @@ impl<'a> Tree<'a> {
     }
 
     fn read(text: &'a str, is_fragment: bool) -> Result<Tree<'a>, String> {
+        // The reader skips a byte order mark without counting it in its positions.
+        let text = text.trim_start_matches('\u{feff}');
         let mut reader = quick_xml::Reader::from_str(text);
         let config = reader.config_mut();
         config.check_comments = true;
@@ -405,6 +407,8 @@ mod tests {
 
     #[test]
     fn documents() {
+        check("\u{feff}<a>é</a>", Ok("a#0 'é';"));
+        check("\u{feff}\u{feff}<é/>", Ok("é#0 '';"));
         check(
             "<?xml version=\"1.0\"?><!DOCTYPE a><a x='1 &lt;\n2'>t<!-- c --><b/>&amp;<![CDATA[<i>]]>\r\n</a>",
             Ok("a#0 x=1 < 2 't&<i>\n';b#0 '';"),
