@@ -138,6 +138,7 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         &[
             Overload::new(&[GAP]),
             Overload::new(&[GAP, KEY]),
+            Overload::new(&[GAP, LATENCY]),
             Overload::new(&[GAP, KEY, LATENCY]),
         ],
     ),
