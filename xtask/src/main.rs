@@ -2,6 +2,7 @@
 
 mod conformance;
 mod diagnostics;
+mod differential;
 mod docs;
 mod faults;
 mod goldens;
@@ -28,6 +29,11 @@ const COMMANDS: &[Command] = &[
         "diagnostics",
         "[--verbose]: breaks apps in known places and looks at what is said",
         diagnostics::run,
+    ),
+    (
+        "differential",
+        "--seeds A..B […]: runs apps made by chance here and on Siddhi and shows where they differ",
+        differential::run,
     ),
     (
         "docs",

@@ -1,0 +1,258 @@
+//! Expressions of a wanted type over what is in scope.
+
+use event::Type;
+
+use super::maker::Maker;
+
+/// Something that can be named in an expression.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// As it is written: `n`, `L.n`, `e1[0].n`.
+    pub text: String,
+    /// Its own name.
+    pub name: String,
+    pub ty: Type,
+}
+
+pub const NUMBERS: [Type; 4] = [Type::Int, Type::Long, Type::Float, Type::Double];
+const BASIC: [Type; 6] = [
+    Type::String,
+    Type::Int,
+    Type::Double,
+    Type::Long,
+    Type::Float,
+    Type::Bool,
+];
+
+/// Deeper than this only attributes and constants are made.
+const DEPTH_MAX: usize = 3;
+
+impl Maker<'_> {
+    pub fn expression(&mut self, scope: &[Column], ty: Type, depth: usize) -> String {
+        let start = self.choices.open();
+        let text = self.expression_of(scope, ty, depth);
+        self.choices.close(start);
+        text
+    }
+
+    fn expression_of(&mut self, scope: &[Column], ty: Type, depth: usize) -> String {
+        let weights: &[u32] = match (ty, depth < DEPTH_MAX) {
+            (_, false) => &[60, 30],
+            (Type::Bool, true) => &[10, 4, 70, 12],
+            (Type::String, true) => &[60, 15, 0, 25],
+            _ => &[50, 12, 25, 20],
+        };
+        match self.choices.weighted(weights) {
+            0 => self
+                .attribute(scope, ty)
+                .unwrap_or_else(|| self.constant(ty)),
+            1 => self.constant(ty),
+            2 if ty == Type::Bool => self.condition(scope, depth),
+            2 => self.arithmetic(scope, ty, depth),
+            _ => self
+                .call("function", scope, ty, depth)
+                .unwrap_or_else(|| self.constant(ty)),
+        }
+    }
+
+    pub fn attribute(&mut self, scope: &[Column], ty: Type) -> Option<String> {
+        let fitting: Vec<&Column> = scope.iter().filter(|c| c.ty == ty).collect();
+        (!fitting.is_empty()).then(|| self.choices.pick(&fitting).text.clone())
+    }
+
+    pub fn constant(&mut self, ty: Type) -> String {
+        let among: &[&str] = match ty {
+            Type::Int => &["1", "2", "3", "0", "-1", "5", "100"],
+            Type::Long => &["1L", "2L", "10L", "0L", "-3L", "9007199254740993L"],
+            Type::Float => &["1.5f", "2.5f", "0.0f", "-1.25f"],
+            Type::Double => &["1.5", "2.5", "0.0", "-0.1", "100.0"],
+            Type::Bool => &["true", "false"],
+            Type::String | Type::Object => &["'A'", "'B'", "''", "'C d'"],
+        };
+        (*self.choices.pick(among)).to_owned()
+    }
+
+    /// Two numbers whose promotion is `ty`.
+    fn arithmetic(&mut self, scope: &[Column], ty: Type, depth: usize) -> String {
+        let Some(rank) = NUMBERS.iter().position(|n| *n == ty) else {
+            return self.constant(ty);
+        };
+        let other = NUMBERS[self.choices.below(rank + 1)];
+        let sign = *self.choices.pick(&["+", "-", "*", "/", "%"]);
+        let left = self.expression(scope, ty, depth + 1);
+        let right = self.expression(scope, other, depth + 1);
+        self.used("operator", sign);
+        let (a, b) = if self.choices.chance(30) {
+            (right, left)
+        } else {
+            (left, right)
+        };
+        // Without parentheses around it, what stands before and behind binds as it may.
+        if depth > 0 || self.choices.chance(50) {
+            format!("({a} {sign} {b})")
+        } else {
+            format!("{a} {sign} {b}")
+        }
+    }
+
+    /// A condition that Siddhi takes where it wants one: a bare bool it refuses.
+    pub fn whole_condition(&mut self, scope: &[Column], depth: usize) -> String {
+        match self.condition(scope, depth) {
+            bare if bare == "true" => "1 == 1".to_owned(),
+            condition => condition,
+        }
+    }
+
+    fn condition(&mut self, scope: &[Column], depth: usize) -> String {
+        let deeper = depth + 1 < DEPTH_MAX;
+        let weights = [60, 15, 10, 8, if deeper { 10 } else { 0 }, 8];
+        match self.choices.weighted(&weights) {
+            0 => {
+                let a = *self.choices.pick(&NUMBERS);
+                let b = *self.choices.pick(&NUMBERS);
+                let sign = *self.choices.pick(&["<", ">", "<=", ">=", "==", "!="]);
+                self.used("operator", sign);
+                format!(
+                    "{} {sign} {}",
+                    self.expression(scope, a, depth + 1),
+                    self.expression(scope, b, depth + 1)
+                )
+            }
+            1 => {
+                let sign = *self.choices.pick(&["==", "!="]);
+                let ty = *self.choices.pick(&[Type::String, Type::String, Type::Bool]);
+                format!(
+                    "{} {sign} {}",
+                    self.expression(scope, ty, depth + 1),
+                    self.expression(scope, ty, depth + 1)
+                )
+            }
+            2 => {
+                let ty = *self.choices.pick(&BASIC);
+                self.used("operator", "is null");
+                match self.attribute(scope, ty) {
+                    Some(attribute) => format!("{attribute} is null"),
+                    None => "2 > 1".to_owned(),
+                }
+            }
+            3 => {
+                self.used("operator", "not");
+                format!("not({})", self.expression(scope, Type::Bool, depth + 1))
+            }
+            4 => {
+                let sign = *self.choices.pick(&["and", "or"]);
+                self.used("operator", sign);
+                let (a, b) = (
+                    self.expression(scope, Type::Bool, depth + 1),
+                    self.expression(scope, Type::Bool, depth + 1),
+                );
+                format!("({a} {sign} {b})")
+            }
+            _ => self
+                .in_table(scope, depth)
+                .unwrap_or_else(|| "true".to_owned()),
+        }
+    }
+
+    /// `(T.k == …) in T`.
+    fn in_table(&mut self, scope: &[Column], depth: usize) -> Option<String> {
+        let tables = self.tables();
+        if tables.is_empty() || self.no_tables {
+            return None;
+        }
+        let table = self.choices.pick(&tables).clone();
+        let (name, ty) = self.choices.pick(&table.columns).clone();
+        let value = self.expression(scope, ty, depth + 1);
+        self.touch(&table.name);
+        self.used("condition", "in");
+        Some(format!(
+            "(({}.{name} == {value}) in {})",
+            table.name, table.name
+        ))
+    }
+
+    /// A call of a function or an aggregator that gives `ty`.
+    pub fn call(
+        &mut self,
+        kind: &'static str,
+        scope: &[Column],
+        ty: Type,
+        depth: usize,
+    ) -> Option<String> {
+        let gives = |note: &str| match note {
+            "T" => true,
+            "num" => NUMBERS.contains(&ty),
+            name => Type::from_name(name) == Some(ty),
+        };
+        let grammar = self.grammar;
+        let rows: Vec<_> = grammar.of(kind).filter(|row| gives(row.note)).collect();
+        let weights: Vec<u32> = rows.iter().map(|row| row.weight).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let row = rows[self.choices.weighted(&weights)];
+        let text = self.fill(row.name, scope, Some(ty), depth + 1)?;
+        self.count(row);
+        Some(text)
+    }
+
+    /// A template with its places filled; `None` where an attribute of the type is lacking.
+    pub fn fill(
+        &mut self,
+        template: &str,
+        scope: &[Column],
+        ty: Option<Type>,
+        depth: usize,
+    ) -> Option<String> {
+        let mut out = String::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (place, after) = after.split_once('}')?;
+            out.push_str(before);
+            out.push_str(&self.place(place, scope, ty, depth)?);
+            rest = after;
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+
+    fn place(
+        &mut self,
+        place: &str,
+        scope: &[Column],
+        ty: Option<Type>,
+        depth: usize,
+    ) -> Option<String> {
+        Some(match place {
+            "n" => (*self.choices.pick(&["2", "1", "3", "4"])).to_owned(),
+            "t" => {
+                (*self
+                    .choices
+                    .pick(&["1 sec", "500 milliseconds", "100 milliseconds", "2 sec"]))
+                .to_owned()
+            }
+            "flag" => (*self.choices.pick(&["true", "false"])).to_owned(),
+            "ts" => scope.iter().find(|c| c.name == "t")?.text.clone(),
+            "T" => self.expression(scope, ty?, depth),
+            "!T" => self.constant(ty?),
+            "@T" => self.attribute(scope, ty?)?,
+            "@num" => {
+                let number = *self.choices.pick(&NUMBERS);
+                self.attribute(scope, number)
+                    .or_else(|| self.attribute(scope, Type::Int))?
+            }
+            "num" => {
+                let number = *self.choices.pick(&NUMBERS);
+                self.expression(scope, number, depth)
+            }
+            "any" => {
+                let any = *self.choices.pick(&BASIC);
+                self.expression(scope, any, depth)
+            }
+            _ => match place.strip_prefix('@') {
+                Some(name) => self.attribute(scope, Type::from_name(name)?)?,
+                None => self.expression(scope, Type::from_name(place)?, depth),
+            },
+        })
+    }
+}
