@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::plan::{PartitionId, QueryId};
+use lang::plan::{PartitionId, QueryId, WindowId};
 
 use crate::component::Key;
 
@@ -29,6 +29,9 @@ pub(crate) enum Owner {
     },
     Limiter {
         query: QueryId,
+    },
+    Named {
+        window: WindowId,
     },
     Purge {
         partition: PartitionId,

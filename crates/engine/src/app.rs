@@ -9,9 +9,10 @@ use lang::store::Operation;
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{Environment, Key};
 use crate::error::Error;
-use crate::graph::{Graph, Receiver};
+use crate::graph::{Graph, Readers, Receiver};
 use crate::host::{Host, Written};
 use crate::junction::Task;
+use crate::named::NamedWindows;
 use crate::output::Outputs;
 use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
@@ -30,7 +31,7 @@ pub const UNSTAMPED_SENT: i64 = -2;
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub environment: Environment,
-    /// Streams whose rows are wanted as [`crate::Output::Tap`].
+    /// Streams, and junctions of named windows, whose rows are wanted as [`crate::Output::Tap`].
     pub observed_streams: Vec<StreamId>,
     /// Queries whose callbacks are wanted as [`crate::Output::Callback`].
     pub observed_queries: Vec<QueryId>,
@@ -88,10 +89,11 @@ pub(crate) struct Core {
     pub seed: u64,
     pub environment: Environment,
     pub tables: Tables,
+    pub windows: NamedWindows,
     pub alarms: Alarms,
 }
 
-/// A stream and who reads it.
+/// A stream, or what a named window emits, and who reads it.
 pub(crate) struct Junction {
     pub schema: Schema,
     name: String,
@@ -114,6 +116,25 @@ pub(crate) struct Outside<'a> {
     pub out: &'a mut Outputs,
 }
 
+impl Junction {
+    /// What nothing but queries reads and writes.
+    fn new(name: String, schema: &Schema, readers: Readers) -> Junction {
+        Junction {
+            schema: schema.clone(),
+            name,
+            receivers: readers.receivers,
+            lockstep: readers.lockstep,
+            feeds_deferred: readers.feeds_deferred,
+            has_sinks: false,
+            linked: Vec::new(),
+            is_observed: false,
+            is_inner: false,
+            on_error: OnError::Log,
+            deferred: None,
+        }
+    }
+}
+
 impl Core {
     pub(crate) fn step<'a>(&'a mut self, outside: &'a mut Outside<'_>) -> Step<'a> {
         Step {
@@ -122,10 +143,30 @@ impl Core {
             environment: &self.environment,
             seed: &mut self.seed,
             tables: &mut self.tables,
+            windows: Some(&self.windows),
             alarms: &mut self.alarms,
             host: &mut *outside.host,
             out: &mut *outside.out,
         }
+    }
+
+    /// The named windows, which are about to change, and a step that does not look into them.
+    pub(crate) fn windows_and_step<'a>(
+        &'a mut self,
+        outside: &'a mut Outside<'_>,
+    ) -> (&'a mut NamedWindows, Step<'a>) {
+        let step = Step {
+            now: self.clock,
+            wall: self.wall,
+            environment: &self.environment,
+            seed: &mut self.seed,
+            tables: &mut self.tables,
+            windows: None,
+            alarms: &mut self.alarms,
+            host: &mut *outside.host,
+            out: &mut *outside.out,
+        };
+        (&mut self.windows, step)
     }
 }
 
@@ -142,6 +183,7 @@ impl App {
             environment.app.clone_from(&plan.name);
         }
         let is_compat = environment.compat;
+        let windows = NamedWindows::new(plan, &environment, &mut alarms, &mut context)?;
         let queries = (0..plan.queries.len())
             .map(|id| {
                 let is_observed = setup.observed_queries.contains(&id);
@@ -149,6 +191,7 @@ impl App {
                     id,
                     plan,
                     is_observed,
+                    &windows,
                     &environment,
                     &mut alarms,
                     &mut context,
@@ -163,30 +206,27 @@ impl App {
                 Partition::new(id, plan, &graph, &mut context)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let streams = plan
-            .streams
-            .iter()
-            .zip(graph.streams)
-            .enumerate()
-            .map(|(id, (stream, readers))| Junction {
-                schema: stream.schema.clone(),
-                name: stream.display_name(),
-                receivers: readers.receivers,
-                lockstep: readers.lockstep,
-                feeds_deferred: readers.feeds_deferred,
+        let mut readers = graph.streams.into_iter();
+        let mut streams: Vec<Junction> = Vec::new();
+        for (id, (stream, readers)) in plan.streams.iter().zip(readers.by_ref()).enumerate() {
+            let links = setup.links.iter().filter(|link| link.0 == id);
+            streams.push(Junction {
                 has_sinks: !stream.sinks.is_empty(),
-                linked: setup
-                    .links
-                    .iter()
-                    .filter(|link| link.0 == id)
-                    .map(|link| link.1)
-                    .collect(),
+                linked: links.map(|link| link.1).collect(),
                 is_observed: setup.observed_streams.contains(&id),
                 is_inner: matches!(stream.kind, StreamKind::Inner(_)),
                 on_error: stream.on_error,
                 deferred: stream.deferred.map(|d| d.batch_size_max),
-            })
-            .collect();
+                ..Junction::new(stream.display_name(), &stream.schema, readers)
+            });
+        }
+        for (id, (window, readers)) in plan.windows.iter().zip(readers).enumerate() {
+            let schema = &window.schema;
+            streams.push(Junction {
+                is_observed: setup.observed_streams.contains(&plan.junction_of(id)),
+                ..Junction::new(schema.name.clone(), schema, readers)
+            });
+        }
         let ConditionContext {
             operations,
             is_read,
@@ -202,11 +242,12 @@ impl App {
                 seed: setup.seed,
                 environment,
                 tables: Tables::new(&plan.tables, operations, is_read),
+                windows,
                 alarms,
             },
             queries,
             partitions,
-            rows_in: vec![0; plan.streams.len()],
+            rows_in: vec![0; streams.len()],
             shapes: Shapes::of(plan),
             unbegun: Unbegun::default(),
             streams,
@@ -258,11 +299,14 @@ impl App {
         let mut unbegun = std::mem::take(&mut self.unbegun);
         if !std::mem::replace(&mut self.core.is_started, true) {
             unbegun = Unbegun {
+                windows: (0..self.core.windows.iter().count()).collect(),
                 queries: (0..self.queries.len()).collect(),
                 partitions: (0..self.partitions.len()).collect(),
             };
             self.core.clock = self.core.clock.max(now);
         }
+        let (windows, step) = &mut self.core.windows_and_step(outside);
+        windows.start(&unbegun.windows, step);
         for id in unbegun.queries {
             for key in self.keys_of(&self.queries[id]) {
                 self.queries[id].start(key, &mut self.core.step(outside));
@@ -333,6 +377,12 @@ impl App {
                 }
                 Owner::Purge { partition } => {
                     self.purge(partition, operator, due.deadline);
+                    continue;
+                }
+                Owner::Named { window } => {
+                    self.window_alarm(window, due.deadline, outside);
+                    self.drain(outside);
+                    self.drain_deferred(outside);
                     continue;
                 }
             };
@@ -507,7 +557,7 @@ impl App {
             }
             held += query.limiter.as_ref().map_or(0, |l| l.held());
         }
-        held
+        held + self.core.windows.iter().map(|w| w.held()).sum::<usize>()
     }
 
     /// Partition keys with a state in a query.
@@ -518,7 +568,7 @@ impl App {
         }
     }
 
-    /// Rows taken by each stream since the app was made.
+    /// Rows taken by each stream since the app was made, then those that came out of each named window.
     pub fn rows_in(&self) -> &[u64] {
         &self.rows_in
     }
@@ -538,6 +588,7 @@ impl App {
                 }
             }
         }
+        bytes += self.core.windows.iter().map(|w| w.bytes()).sum::<usize>();
         let tables = self.core.tables.in_memory();
         bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }
@@ -577,9 +628,6 @@ pub fn topic_links(plan: &Plan) -> Vec<(StreamId, StreamId)> {
 /// What a plan may hold that does not run yet.
 fn refuse_missing(plan: &Plan) -> Result<(), Error> {
     let none = lang::span::Span::default();
-    if let Some(window) = plan.windows.first() {
-        return Err(Error::unsupported("a named window", window.span));
-    }
     if let Some(aggregation) = plan.aggregations.first() {
         return Err(Error::unsupported("an aggregation", aggregation.span));
     }

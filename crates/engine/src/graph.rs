@@ -8,7 +8,7 @@
 
 use lang::plan::{
     Element, Expr, ExprKind, From, Handler, Input, OnError, Output, PartitionId, Plan, Query,
-    QueryId, Single, StreamId, TableId,
+    QueryId, Single, StreamId, TableId, WindowId,
 };
 
 /// One receiver of a stream, in the order of the text.
@@ -89,19 +89,20 @@ impl Edges {
 
 impl Graph {
     pub fn new(plan: &Plan, links: &[(StreamId, StreamId)]) -> Graph {
-        let mut streams = vec![Readers::default(); plan.streams.len()];
+        let junctions = plan.streams.len() + plan.windows.len();
+        let mut streams = vec![Readers::default(); junctions];
         let mut inside: Vec<Vec<(StreamId, Readers)>> = vec![Vec::new(); plan.partitions.len()];
         for element in &plan.elements {
             match *element {
                 Element::Query(query) => {
-                    for (stream, side) in streams_of(&plan.queries[query]) {
+                    for (stream, side) in streams_of(plan, &plan.queries[query]) {
                         let receiver = Receiver::Query { query, side };
                         streams[stream].receivers.push(receiver);
                     }
                 }
                 Element::Partition(partition) => {
                     for &query in &plan.partitions[partition].queries {
-                        for (stream, side) in streams_of(&plan.queries[query]) {
+                        for (stream, side) in streams_of(plan, &plan.queries[query]) {
                             let all = &mut inside[partition];
                             let at = all.iter().position(|(s, _)| *s == stream);
                             let at = at.unwrap_or_else(|| {
@@ -167,13 +168,22 @@ impl Graph {
                 | Output::UpdateOrInsert { table, .. } => {
                     edges.edge(own.clone(), Node::Table(*table));
                 }
-                Output::Window(_) | Output::Return => {}
+                Output::Window(window) => {
+                    let junction = plan.junction_of(*window);
+                    edges.edge(own.clone(), Node::Stream(junction));
+                }
+                Output::Return => {}
+            }
+            for window in windows_searched(query) {
+                edges.edge(Node::Stream(plan.junction_of(window)), own.clone());
             }
             for table in tables_read(query) {
                 edges.edge(Node::Table(table), own.clone());
             }
-            for (stream, _) in streams_of(query) {
-                if let OnError::Stream(fault) = plan.streams[stream].on_error {
+            for (stream, _) in streams_of(plan, query) {
+                if let Some(source) = plan.streams.get(stream)
+                    && let OnError::Stream(fault) = source.on_error
+                {
                     edges.edge(own.clone(), Node::Stream(fault));
                 }
             }
@@ -187,7 +197,8 @@ impl Graph {
             let own = at(&Node::Stream(stream)).expect("every stream is a node");
             let mut receivers: Vec<usize> = edges.next[own].clone();
             receivers.dedup();
-            self.streams[stream].lockstep = lockstep(plan, edges, &receivers);
+            self.streams[stream].lockstep =
+                lockstep(plan, edges, &receivers).or_else(|| self.searches_source(plan, stream));
             let behind = edges.behind(own);
             let deferred: Vec<usize> = (0..plan.streams.len())
                 .filter(|&other| plan.streams[other].deferred.is_some())
@@ -203,6 +214,24 @@ impl Graph {
                 readers.lockstep = lockstep(plan, edges, &receivers);
             }
         }
+    }
+}
+
+impl Graph {
+    /// A query reads a named window and looks into it: it must find what the window held when the
+    /// chunk at hand came out of it.
+    fn searches_source(&self, plan: &Plan, stream: StreamId) -> Option<String> {
+        let window = stream.checked_sub(plan.streams.len())?;
+        let own = self.streams[stream].receivers.iter();
+        let inside = self.inside.iter().flatten();
+        let inside = inside.filter(|(s, _)| *s == stream);
+        let all = own.chain(inside.flat_map(|(_, readers)| &readers.receivers));
+        all.filter_map(|receiver| match *receiver {
+            Receiver::Query { query, .. } => Some(&plan.queries[query]),
+            Receiver::Partition(_) => None,
+        })
+        .find(|query| windows_searched(query).contains(&window))
+        .map(|query| format!("query '{}' looks into what it reads", query.name))
     }
 }
 
@@ -251,7 +280,10 @@ fn lockstep(plan: &Plan, edges: &Edges, receivers: &[usize]) -> Option<String> {
 
 fn describe(plan: &Plan, node: &Node) -> String {
     match node {
-        Node::Stream(s) => format!("stream '{}'", plan.streams[*s].display_name()),
+        Node::Stream(s) => match plan.streams.get(*s) {
+            Some(stream) => format!("stream '{}'", stream.display_name()),
+            None => format!("window '{}'", plan.junction_name(*s)),
+        },
         Node::Query(q) => format!("query '{}'", plan.queries[*q].name),
         Node::Entrance(p, _) => format!("partition '{}'", plan.partitions[*p].name),
         Node::Table(t) => format!("table '{}'", plan.tables[*t].schema.name),
@@ -267,19 +299,23 @@ fn node_of(receiver: Receiver, stream: StreamId) -> Node {
 }
 
 fn is_inner(plan: &Plan, stream: StreamId) -> bool {
-    matches!(plan.streams[stream].kind, lang::plan::StreamKind::Inner(_))
+    let stream = plan.streams.get(stream);
+    stream.is_some_and(|s| matches!(s.kind, lang::plan::StreamKind::Inner(_)))
 }
 
-/// Streams that a query reads, each with its side.
-pub(crate) fn streams_of(query: &Query) -> Vec<(StreamId, u8)> {
-    let of = |single: &Single, side| match single.from {
-        From::Stream(stream) => Some((stream, side)),
-        From::Window(_) | From::Table(_) | From::Aggregation(_) => None,
-    };
+/// Streams and junctions of named windows that a query reads, each with its side.
+pub(crate) fn streams_of(plan: &Plan, query: &Query) -> Vec<(StreamId, u8)> {
+    let of = |single: &Single, side| Some((plan.junction_read(single.from)?, side));
     match &query.input {
         Input::Single(single) => of(single, 0).into_iter().collect(),
         Input::Join(join) => {
-            let both = [of(&join.left, 0), of(&join.right, 1)];
+            // In a partition a named window is looked into and never triggers (Siddhi's
+            // `PartitionRuntimeImpl` subscribes to streams alone).
+            let is_mute = |single: &Single| {
+                query.partition.is_some() && matches!(single.from, From::Window(_))
+            };
+            let side = |single, side| of(single, side).filter(|_| !is_mute(single));
+            let both = [side(&join.left, 0), side(&join.right, 1)];
             // A stream joined with itself is one receiver: left, then right, row by row.
             match both {
                 [Some((a, _)), Some((b, _))] if a == b => vec![(a, 0)],
@@ -289,7 +325,7 @@ pub(crate) fn streams_of(query: &Query) -> Vec<(StreamId, u8)> {
         Input::Pattern(pattern) => {
             let mut streams: Vec<(StreamId, u8)> = Vec::new();
             for reference in &pattern.references {
-                let From::Stream(stream) = reference.from else {
+                let Some(stream) = plan.junction_read(reference.from) else {
                     continue;
                 };
                 if !streams.iter().any(|(s, _)| *s == stream) {
@@ -299,6 +335,19 @@ pub(crate) fn streams_of(query: &Query) -> Vec<(StreamId, u8)> {
             streams
         }
     }
+}
+
+/// Named windows that a query looks into.
+fn windows_searched(query: &Query) -> Vec<WindowId> {
+    let Input::Join(join) = &query.input else {
+        return Vec::new();
+    };
+    let sides = [join.left.from, join.right.from].into_iter();
+    let windows = sides.filter_map(|from| match from {
+        From::Window(window) => Some(window),
+        From::Stream(_) | From::Table(_) | From::Aggregation(_) => None,
+    });
+    windows.collect()
 }
 
 /// Tables that a query looks into.
@@ -365,8 +414,10 @@ fn destinations(plan: &Plan, stream: StreamId) -> Vec<String> {
         "receiver.url",
         "to",
     ];
-    let sinks = plan.streams[stream].sinks.iter();
+    let sinks = plan.streams.get(stream).map(|s| s.sinks.iter());
     sinks
+        .into_iter()
+        .flatten()
         .filter(|sink| !sink.ty.eq_ignore_ascii_case("log"))
         .map(|sink| {
             let address = ADDRESSES.iter().find_map(|name| sink.option(name));

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Column, Object, Times, Value, Values};
-use lang::plan::{OnError, Output as PlanOutput, QueryId, StreamId};
+use lang::plan::{OnError, Output as PlanOutput, QueryId, StreamId, WindowId};
 
 use crate::app::{App, Outside};
 use crate::component::Key;
@@ -65,6 +65,14 @@ pub(crate) enum Task {
         delivery: u64,
         depth: u32,
     },
+    /// Rows go into a named window.
+    Window {
+        window: WindowId,
+        batch: Batch,
+        /// Who is to blame if the window refuses a chunk.
+        writer: Option<Writer>,
+        depth: u32,
+    },
     /// One run inside a partition.
     Run {
         partition: usize,
@@ -94,10 +102,14 @@ pub(crate) struct Reader {
     origin: Origin,
 }
 
+/// A query that read one chunk, and what it read.
+#[derive(Clone)]
+pub(crate) struct Writer(Arc<(Reader, Batch)>);
+
 impl Task {
     fn delivery(&self) -> Option<u64> {
         match self {
-            Task::Stream { .. } | Task::StreamChunks { .. } => None,
+            Task::Stream { .. } | Task::StreamChunks { .. } | Task::Window { .. } => None,
             Task::Query { reader, .. } | Task::QueryChunks { reader, .. } => {
                 Some(reader.origin.delivery)
             }
@@ -163,6 +175,12 @@ impl App {
                 }
                 self.run_chunk(reader, one, outside);
             }
+            Task::Window {
+                window,
+                batch,
+                writer,
+                depth,
+            } => self.run_window(window, batch, writer, depth, outside),
             Task::Partition {
                 partition,
                 entrance,
@@ -307,25 +325,32 @@ impl App {
         query.wants_chunks(&batch, schema, &self.core.tables);
         let step = &mut self.core.step(outside);
         match query.process(batch.clone(), reader.side, reader.key, step) {
-            Ok(rows) => self.route(reader.query, reader.key, rows, reader.origin.depth),
+            Ok(rows) => {
+                let writer = self.writer(&reader, &batch);
+                let depth = reader.origin.depth;
+                self.route_from(writer, reader.query, reader.key, rows, depth);
+            }
             Err(broken) => self.chunk_failed(reader, broken, batch, outside),
         }
     }
 
-    /// Row by row, the left side first (Siddhi's `MultiProcessStreamReceiver`).
+    /// Row by row, the left side first (Siddhi's `MultiProcessStreamReceiver`). Of a named window
+    /// joined with itself only the left side triggers.
     fn run_self_join(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
         let clock = batch.clock_at(0);
+        let sides = self.queries[reader.query].self_join_triggers();
         let mut results = Vec::new();
         let mut failed = None;
         'rows: for row in 0..batch.len {
-            for side in 0..2 {
-                let one = Batch::new(
+            for side in 0..sides {
+                let mut one = Batch::new(
                     batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
                     1,
                     Times::Same(batch.times.at(row)),
                     Chunks::One,
                     clock,
                 );
+                one.expired = batch.is_expired(row).then(|| [true].into());
                 let step = &mut self.core.step(outside);
                 match self.queries[reader.query].process(one, side, reader.key, step) {
                     Ok(rows) => results.push(rows),
@@ -337,30 +362,61 @@ impl App {
             }
         }
         let (query, key, depth) = (reader.query, reader.key, reader.origin.depth);
+        let writer = self.writer(&reader, &batch);
         if let Some(broken) = failed {
             self.chunk_failed(reader, broken, batch, outside);
         }
         // Pushed last to first, so that they are delivered in order.
         for rows in results.into_iter().rev() {
-            self.route(query, key, rows, depth);
+            self.route_from(writer.clone(), query, key, rows, depth);
         }
+    }
+
+    /// Who is to blame for what the query emits, where a window that it fills may refuse it.
+    fn writer(&self, reader: &Reader, batch: &Batch) -> Option<Writer> {
+        let may_be_refused = self.queries[reader.query].fills_fallible_window;
+        may_be_refused.then(|| Writer(Arc::new((reader.clone(), batch.clone()))))
     }
 
     /// Sends what a query emits on its way; `depth` is that of what it read.
     pub(crate) fn route(&mut self, query: QueryId, key: Key, rows: Option<Batch>, depth: u32) {
-        if let (Some(batch), &PlanOutput::Stream(stream)) = (rows, &self.queries[query].output) {
-            // Outside a partition there is but one key.
-            let key = if self.streams[stream].is_inner {
-                key
-            } else {
-                0
-            };
-            self.stack.push(Task::Stream {
-                stream,
-                key,
+        self.route_from(None, query, key, rows, depth);
+    }
+
+    fn route_from(
+        &mut self,
+        writer: Option<Writer>,
+        query: QueryId,
+        key: Key,
+        rows: Option<Batch>,
+        depth: u32,
+    ) {
+        let Some(batch) = rows else {
+            return;
+        };
+        let depth = depth + 1;
+        match self.queries[query].output {
+            PlanOutput::Stream(stream) => {
+                // Outside a partition there is but one key.
+                let key = if self.streams[stream].is_inner {
+                    key
+                } else {
+                    0
+                };
+                self.stack.push(Task::Stream {
+                    stream,
+                    key,
+                    batch,
+                    depth,
+                });
+            }
+            PlanOutput::Window(window) => self.stack.push(Task::Window {
+                window,
                 batch,
-                depth: depth + 1,
-            });
+                writer,
+                depth,
+            }),
+            _ => {}
         }
     }
 
@@ -490,6 +546,31 @@ impl App {
             depth,
             outside,
         );
+    }
+
+    /// A named window refused a chunk: the chunk that its writer read has failed, and what else the
+    /// writer made of it is not written.
+    pub(crate) fn writer_failed(
+        &mut self,
+        window: WindowId,
+        writer: Option<Writer>,
+        broken: Broken,
+        outside: &mut Outside<'_>,
+    ) {
+        if let Some(Writer(writer)) = writer {
+            self.stack.retain(|task| {
+                !matches!(task, Task::Window { writer: Some(other), .. }
+                    if Arc::ptr_eq(&other.0, &writer))
+            });
+            let (reader, batch) = Arc::unwrap_or_clone(writer);
+            return self.chunk_failed(reader, broken, batch, outside);
+        }
+        let mut queries = self.queries.iter();
+        let query = queries.position(|q| matches!(q.output, PlanOutput::Window(w) if w == window));
+        // A window that no query fills has nothing to fail on.
+        if let Some(query) = query {
+            self.report(query, None, broken, None, 0, outside);
+        }
     }
 
     /// A chunk failed: to the log, the fault stream or the error store, as its stream says.

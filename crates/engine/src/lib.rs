@@ -61,6 +61,7 @@ mod host;
 mod join;
 mod junction;
 pub mod keyed;
+mod named;
 mod on_demand;
 mod output;
 mod partition;

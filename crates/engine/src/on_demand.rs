@@ -189,6 +189,13 @@ impl App {
                 let width = 0..table.width();
                 width.map(|c| table.gather_column(c, &rows)).collect()
             }
+            (Condition::Memory(on), From::Window(window)) => {
+                let content = self.core.windows.get(window).content();
+                let content = content.ok_or("the window keeps nothing that can be found")?;
+                let prepared = on.prepare(&inputs, &mut context);
+                on.find_in(&prepared, &content, &inputs, 0, &mut context, &mut rows);
+                content.columns.iter().map(|c| c.gather(&rows)).collect()
+            }
             (Condition::Memory(_), _) => return Err("nothing is kept there".to_owned()),
         };
         if let Some(failure) = failures.into_iter().next() {

@@ -36,15 +36,17 @@ enum Piece {
     Partition(usize),
     Alarms,
     Table(usize),
+    Window(usize),
     Query(usize),
 }
 
-/// What the state of each element of an app looks like, by partition, table and query.
+/// What the state of each element of an app looks like, by partition, table, window and query.
 #[derive(Default)]
 pub(crate) struct Shapes {
     partitions: Vec<State>,
     /// With their names.
     tables: Vec<(String, State)>,
+    windows: Vec<State>,
     queries: Vec<State>,
 }
 
@@ -59,6 +61,9 @@ impl Shapes {
                     let name = plan.tables[id].schema.name.clone();
                     (name, lang::explain::table_state(plan, id))
                 })
+                .collect(),
+            windows: (0..plan.windows.len())
+                .map(|id| lang::explain::window_state(plan, id))
                 .collect(),
             queries: (0..plan.queries.len())
                 .map(|id| lang::explain::query_state(plan, id))
@@ -95,6 +100,7 @@ impl App {
         pieces.extend((0..self.partitions.len()).map(Piece::Partition));
         pieces.push(Piece::Alarms);
         pieces.extend(self.core.tables.in_memory().map(|(id, _)| Piece::Table(id)));
+        pieces.extend((0..self.shapes.windows.len()).map(Piece::Window));
         pieces.extend((0..self.queries.len()).map(Piece::Query));
         pieces
     }
@@ -105,6 +111,7 @@ impl App {
             Piece::Alarms => "alarms".to_owned(),
             Piece::Partition(id) => format!("partition '{}'", self.partitions[id].name),
             Piece::Table(id) => format!("table '{}'", self.shapes.tables[id].0),
+            Piece::Window(id) => format!("window '{}'", self.core.windows.get(id).name),
             Piece::Query(id) => format!("query '{}'", self.queries[id].name),
         }
     }
@@ -116,6 +123,7 @@ impl App {
             Piece::Clock | Piece::Alarms => State::default(),
             Piece::Partition(id) => self.shapes.partitions[id].clone(),
             Piece::Table(id) => self.shapes.tables[id].1.clone(),
+            Piece::Window(id) => self.shapes.windows[id].clone(),
             Piece::Query(id) => {
                 let mut state = self.shapes.queries[id].clone();
                 let query = &self.queries[id];
@@ -150,6 +158,7 @@ impl App {
                 &|owner, key| self.key_text(owner, key),
             ),
             Piece::Table(id) => self.core.tables.memory(id).save(writer),
+            Piece::Window(id) => self.core.windows.get(id).save(writer),
             Piece::Query(id) => self.save_query(id, writer),
         }
     }
@@ -175,6 +184,7 @@ impl App {
                 format!("window {side} of {}", name(Piece::Query(query))?)
             }
             Owner::Limiter { query } => format!("limiter of {}", name(Piece::Query(query))?),
+            Owner::Named { window } => name(Piece::Window(window))?,
             Owner::Purge { partition } => {
                 format!("purge of {}", name(Piece::Partition(partition))?)
             }
@@ -185,7 +195,7 @@ impl App {
     fn partition_of(&self, owner: Owner) -> Option<usize> {
         match owner {
             Owner::Window { query, .. } | Owner::Limiter { query } => self.queries[query].partition,
-            Owner::Purge { .. } => None,
+            Owner::Purge { .. } | Owner::Named { .. } => None,
         }
     }
 
@@ -303,6 +313,9 @@ impl App {
                 self.queries[at].remove(key, &mut self.core.alarms);
             }
         }
+        for window in self.core.windows.iter_mut() {
+            window.remove(&mut self.core.alarms);
+        }
         for partition in &mut self.partitions {
             partition.forget_all();
         }
@@ -343,6 +356,7 @@ impl App {
                 self.core.tables.replace(id, table);
                 Ok(())
             }
+            Piece::Window(id) => self.core.windows.get_mut(id).restore(reader),
             Piece::Query(id) => self.restore_query(id, reader),
         }
     }

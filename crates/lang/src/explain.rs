@@ -26,7 +26,7 @@ macro_rules! put_line {
     }};
 }
 
-pub use state::{State, partition_state, query_state, table_state};
+pub use state::{State, partition_state, query_state, table_state, window_state};
 
 /// The plan of an app for people.
 pub fn plan(plan: &Plan) -> String {
@@ -313,8 +313,7 @@ fn partition(out: &mut String, plan: &Plan, id: usize) {
     let partition = &plan.partitions[id];
     put_line!(out, "  {}: for each", partition.name);
     for key in &partition.keys {
-        let stream = &plan.streams[key.stream];
-        let inputs = [("", &stream.schema)];
+        let inputs = [("", plan.schema_of(key.from))];
         let inputs = Names::new(plan, &inputs);
         let by = match &key.by {
             PartitionBy::Value(value) => expr(value, &inputs),
@@ -324,7 +323,7 @@ fn partition(out: &mut String, plan: &Plan, id: usize) {
                 .collect::<Vec<_>>()
                 .join(" or "),
         };
-        put_line!(out, "    {by} of {}", stream.display_name());
+        put_line!(out, "    {by} of {}", source(plan, key.from));
     }
     for query in &partition.queries {
         self::query(out, plan, *query, "    ");

@@ -38,6 +38,55 @@ pub struct Plan {
     pub not_runnable: Vec<(String, Span)>,
 }
 
+/// What a named window emits travels like a stream. The numbers of these junctions follow those of
+/// the streams.
+impl Plan {
+    pub fn junction_of(&self, window: WindowId) -> StreamId {
+        self.streams.len() + window
+    }
+
+    /// The stream or junction that rows of an input come through; `None` for tables and aggregations.
+    pub fn junction_read(&self, from: From) -> Option<StreamId> {
+        match from {
+            From::Stream(stream) => Some(stream),
+            From::Window(window) => Some(self.junction_of(window)),
+            From::Table(_) | From::Aggregation(_) => None,
+        }
+    }
+
+    /// The attributes of what a query can read.
+    pub fn schema_of(&self, from: From) -> &Schema {
+        match from {
+            From::Stream(stream) => &self.streams[stream].schema,
+            From::Window(window) => &self.windows[window].schema,
+            From::Table(table) => &self.tables[table].schema,
+            From::Aggregation(id) => &self.aggregations[id].schema,
+        }
+    }
+
+    /// The rows of a stream or junction.
+    pub fn junction_schema(&self, junction: StreamId) -> &Schema {
+        match junction.checked_sub(self.streams.len()) {
+            None => &self.streams[junction].schema,
+            Some(window) => &self.windows[window].schema,
+        }
+    }
+
+    /// The name of a stream or junction as written in the app.
+    pub fn junction_name(&self, junction: StreamId) -> String {
+        match self.streams.get(junction) {
+            Some(stream) => stream.display_name(),
+            None => self.junction_schema(junction).name.clone(),
+        }
+    }
+
+    /// The stream or named window of a name.
+    pub fn junction_named(&self, name: &str) -> Option<StreamId> {
+        let all = self.streams.len() + self.windows.len();
+        (0..all).find(|&junction| self.junction_name(junction) == name)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Element {
     Query(QueryId),
@@ -263,11 +312,12 @@ pub struct Partition {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartitionKey {
-    pub stream: StreamId,
+    /// A stream or a named window.
+    pub from: From,
     pub by: PartitionBy,
 }
 
-/// Expressions over one row of the stream (input 0).
+/// Expressions over one row of what is partitioned (input 0).
 #[derive(Clone, PartialEq, Debug)]
 pub enum PartitionBy {
     Value(Expr),

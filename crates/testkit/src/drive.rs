@@ -85,7 +85,7 @@ impl Observed {
                 found.streams = (0..plan.streams.len()).collect();
                 continue;
             }
-            let id = plan.streams.iter().position(|s| s.display_name() == *name);
+            let id = plan.junction_named(name);
             found.streams.push(id.ok_or_else(|| name.clone())?);
         }
         for name in &case.observe.queries {
@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
             session
                 .outcome
                 .streams
-                .insert(plan.streams[stream].display_name(), Vec::new());
+                .insert(plan.junction_name(stream), Vec::new());
         }
         for &query in &session.observed.queries {
             session
@@ -423,7 +423,7 @@ impl<'a> Session<'a> {
         for item in std::mem::take(&mut self.out.items) {
             match item {
                 Output::Tap { stream, batch } => {
-                    let name = self.plan.streams[stream].display_name();
+                    let name = self.plan.junction_name(stream);
                     let chunks = self.outcome.streams.entry(name).or_default();
                     for chunk in 0..batch.chunk_count() {
                         let events: Vec<Row> =
@@ -457,6 +457,7 @@ fn row_of(batch: &Batch, row: usize) -> Row {
     Row {
         ts: batch.times.at(row),
         data: batch.row(row),
+        expired: batch.is_expired(row),
     }
 }
 

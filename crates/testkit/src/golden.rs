@@ -341,6 +341,7 @@ fn json_rows(events: &Json) -> Result<Vec<Row>, String> {
             Ok(Row {
                 ts: event["ts"].as_i64().unwrap_or_default(),
                 data: data.map(case::value).collect::<Result<_, _>>()?,
+                expired: event["expired"] == true,
             })
         })
         .collect()
@@ -451,6 +452,7 @@ fn write_send(out: &mut String, plan: &Plan, at: i64, send: &Json) -> Result<(),
             &Row {
                 ts: 0,
                 data: data.collect(),
+                expired: false,
             },
         );
         Ok(match event_ts {

@@ -12,6 +12,7 @@ use crate::case::to_json;
 pub struct Row {
     pub ts: i64,
     pub data: Vec<Value>,
+    pub expired: bool,
 }
 
 /// Events that came out together on a stream.
@@ -108,7 +109,7 @@ impl Outcome {
                     .map(|c| {
                         json!({ "at": c.at, "ts": c.ts,
                                 "in": c.current.as_deref().map(rows_json),
-                                "out": c.expired.as_deref().map(expired_json) })
+                                "out": c.expired.as_deref().map(rows_json) })
                     })
                     .collect();
                 (name.clone(), Json::Array(calls))
@@ -135,21 +136,16 @@ impl Outcome {
     }
 }
 
-/// Events of a callback that are marked as expired.
-fn expired_json(rows: &[Row]) -> Json {
-    let mut json = rows_json(rows);
-    for row in json.as_array_mut().into_iter().flatten() {
-        row["expired"] = json!(true);
-    }
-    json
-}
-
 fn rows_json(rows: &[Row]) -> Json {
     Json::Array(
         rows.iter()
             .map(|row| {
                 let data: Vec<Json> = row.data.iter().map(to_json).collect();
-                json!({ "ts": row.ts, "data": data })
+                let mut json = json!({ "ts": row.ts, "data": data });
+                if row.expired {
+                    json["expired"] = json!(true);
+                }
+                json
             })
             .collect(),
     )

@@ -456,6 +456,7 @@ pub(crate) fn same_rows(
                     &Row {
                         ts: 0,
                         data: e.data,
+                        expired: false,
                     },
                 ),
                 Err(message) => message,

@@ -212,6 +212,7 @@ fn message(payload: Payload<'_>, at: i64) -> Message {
             let row = |row: usize| Row {
                 ts: batch.times.at(row),
                 data: batch.row(row),
+                expired: false,
             };
             return Message::Events {
                 at,

@@ -6,15 +6,15 @@
 //! chunk of the stream triggers is delivered together.
 
 use event::{Batch, Chunks, Clock, Column, Reset, Times};
-use lang::ast::{JoinKind, JoinTrigger};
+use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
 
-use crate::alarm::Alarms;
+use crate::alarm::{Alarms, Owner};
 use crate::component::{Environment, EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
-use crate::query::{Broken, Chain, Place, Step, Used};
+use crate::query::{Broken, Chain, Place, Step, Used, source_expires, widened};
 use crate::table::{Condition, ConditionContext};
 
 /// Inputs of the join's expressions.
@@ -51,9 +51,7 @@ struct Pairs {
 impl Join {
     pub fn new(
         join: &plan::Join,
-        selector: &plan::Selector,
-        query: QueryId,
-        expired_wanted: bool,
+        (plan, query): (&plan::Plan, QueryId),
         environment: &Environment,
         alarms: &mut Alarms,
         context: &mut ConditionContext<'_>,
@@ -63,6 +61,7 @@ impl Join {
             return Err(Error::unsupported("a join with an aggregation", span));
         }
         let singles = [&join.left, &join.right];
+        let selector = &plan.queries[query].selector;
         let triggers = [
             join.trigger != JoinTrigger::Right && is_stream(&join.left),
             join.trigger != JoinTrigger::Left && is_stream(&join.right),
@@ -75,10 +74,14 @@ impl Join {
             used
         });
         let place = |side: usize| Place {
-            query,
-            side: side as u8,
+            owner: Owner::Window {
+                query,
+                side: side as u8,
+            },
             expired_wanted: true,
             is_searched: triggers[1 - side],
+            source_expires: source_expires(plan, singles[side].from),
+            is_joined: true,
             environment,
         };
         let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), alarms, context)?;
@@ -122,7 +125,7 @@ impl Join {
         let join = Join {
             sides: [left, right],
             probes,
-            expired_wanted,
+            expired_wanted: plan.queries[query].events != EventType::Current,
         };
         Ok((join, layout))
     }
@@ -130,6 +133,7 @@ impl Join {
     pub fn is_self_join(&self) -> bool {
         match (self.sides[0].from, self.sides[1].from) {
             (From::Stream(a), From::Stream(b)) => a == b,
+            (From::Window(a), From::Window(b)) => a == b,
             _ => false,
         }
     }
@@ -179,10 +183,18 @@ impl Join {
         let (Some(batch), Some(probe)) = (rows, &mut self.probes[side]) else {
             return Ok(None);
         };
-        let has_window = self.sides[side].has_window();
+        let has_window = self.sides[side].is_windowed();
         let other = &self.sides[1 - side];
-        let content = match other.from {
-            From::Table(_) => None,
+        let content = match (other.from, step.windows) {
+            (From::Table(_), _) => None,
+            (From::Window(window), Some(windows)) => {
+                // What the side's own handlers would add has no value there.
+                let content = windows.get(window).content();
+                content.map(|c| {
+                    let adds = probe.columns.len() - c.columns.len();
+                    widened(c, adds)
+                })
+            }
             _ => other.content(key),
         };
         let (pairs, found) = probe.find(

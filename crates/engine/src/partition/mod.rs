@@ -53,8 +53,9 @@ impl Partition {
         let partition = &plan.partitions[id];
         let mut entrances = Vec::new();
         for (stream, readers) in &graph.inside[id] {
-            let layout = plain_layout(&plan.streams[*stream].schema);
-            let key = partition.keys.iter().find(|k| k.stream == *stream);
+            let layout = plain_layout(plan.junction_schema(*stream));
+            let mut keys = partition.keys.iter();
+            let key = keys.find(|k| plan.junction_read(k.from) == Some(*stream));
             let by = match key.map(|k| &k.by) {
                 None => By::Broadcast,
                 Some(PartitionBy::Value(expr)) => By::Value(context.expression(expr, &layout)?),
@@ -231,7 +232,10 @@ fn cut(batch: &Batch, rows: &[u32], keys: &[Key], whole: bool) -> Vec<(Key, Batc
             times if is_identity => times.clone(),
             times => Times::per_row(rows.iter().map(|&r| times.at(r as usize)).collect()),
         },
-        expired: None,
+        expired: batch
+            .expired
+            .as_ref()
+            .map(|e| rows.iter().map(|&r| e[r as usize]).collect()),
         resets: None,
         chunks: if each_row {
             Chunks::EachRow

@@ -2,8 +2,8 @@
 //!
 //! Only attributes that are used behind the window, or by its arguments, go into it.
 
-use event::{Batch, Column, Schema, Type};
-use lang::plan::{self, From, Handler, QueryId};
+use event::{Batch, Column, Schema, Type, Value};
+use lang::plan::{self, From, Handler};
 
 use super::stage::Stage;
 use super::{Broken, Step};
@@ -23,6 +23,10 @@ pub(crate) struct Chain {
     after: Vec<Stage>,
     /// Types of the row that leaves the chain.
     pub types: Vec<Type>,
+    /// EXPIRED rows come in.
+    source_expires: bool,
+    /// Attributes of handlers that were left out, all null.
+    adds: usize,
 }
 
 struct WindowStage {
@@ -38,13 +42,17 @@ struct WindowStage {
     kept: String,
 }
 
-/// Of an app and a query, the place of a chain.
+/// The place of a chain in an app.
 pub(crate) struct Place<'a> {
-    pub query: QueryId,
-    pub side: u8,
+    /// Who is called when a deadline of the chain's window is due.
+    pub owner: Owner,
     pub expired_wanted: bool,
     /// The other side of a join looks into the window.
     pub is_searched: bool,
+    /// EXPIRED rows come in.
+    pub source_expires: bool,
+    /// A side of a join.
+    pub is_joined: bool,
     pub environment: &'a Environment,
 }
 
@@ -61,6 +69,13 @@ impl Used {
         Used {
             attributes: vec![false; attributes],
             selected: Vec::new(),
+        }
+    }
+
+    pub fn all(attributes: usize) -> Used {
+        Used {
+            attributes: vec![true; attributes],
+            selected: (0..attributes).collect(),
         }
     }
 
@@ -138,14 +153,10 @@ impl Chain {
         context: &mut ConditionContext<'_>,
     ) -> Result<(Chain, Vec<usize>), Error> {
         match single.from {
-            From::Stream(_) | From::Table(_) => {}
-            From::Window(_) | From::Aggregation(_) => {
-                let what = if matches!(single.from, From::Window(_)) {
-                    "a named window"
-                } else {
-                    "an aggregation"
-                };
-                return Err(Error::unsupported(what, lang::span::Span::default()));
+            From::Stream(_) | From::Table(_) | From::Window(_) => {}
+            From::Aggregation(_) => {
+                let none = lang::span::Span::default();
+                return Err(Error::unsupported("an aggregation", none));
             }
         }
         let adds: usize = single
@@ -165,8 +176,15 @@ impl Chain {
             window: None,
             after: Vec::new(),
             types: Vec::new(),
+            source_expires: place.source_expires,
+            adds: 0,
         };
         for (at, handler) in single.handlers.iter().enumerate() {
+            if place.is_joined && chain.reads_window() {
+                // They are checked and then left out (Siddhi's `JoinInputStreamParser` puts its
+                // `WindowWindowProcessor` in their place); what they would add is null.
+                break;
+            }
             if let Handler::Window(call) = handler
                 && chain.window.is_none()
             {
@@ -202,6 +220,8 @@ impl Chain {
                 chain.before.push(stage);
             }
         }
+        kept.extend(width..all);
+        chain.adds = all - width;
         Ok((chain, kept))
     }
 
@@ -209,13 +229,22 @@ impl Chain {
         self.window.is_some()
     }
 
+    /// Rows come out of a window: one of the chain's own, or a named one.
+    pub fn is_windowed(&self) -> bool {
+        self.window.is_some() || self.reads_window()
+    }
+
+    pub fn reads_window(&self) -> bool {
+        matches!(self.from, From::Window(_))
+    }
+
     /// EXPIRED rows leave the chain.
     pub fn emits_expired(&self, expired_wanted: bool) -> bool {
         // These build EXPIRED rows only where they are wanted; all others always do.
         const BATCHES: [&str; 4] = ["lengthBatch", "timeBatch", "externalTimeBatch", "batch"];
-        self.window
-            .as_ref()
-            .is_some_and(|w| expired_wanted || !BATCHES.contains(&w.name.as_str()))
+        let window = self.window.as_ref();
+        self.source_expires
+            || window.is_some_and(|w| expired_wanted || !BATCHES.contains(&w.name.as_str()))
     }
 
     pub fn has_effects_before(&self) -> bool {
@@ -314,9 +343,12 @@ impl Chain {
                 }
             };
         }
-        let Some(batch) = rows else {
+        let Some(mut batch) = rows else {
             return Ok(None);
         };
+        if self.adds > 0 {
+            batch = widened(batch, self.adds);
+        }
         match &mut self.window {
             None => Ok(Some(batch)),
             Some(window) => {
@@ -353,6 +385,14 @@ impl Chain {
         }
         Ok(rows)
     }
+}
+
+/// Rows with so many null columns behind the others.
+pub(crate) fn widened(mut batch: Batch, adds: usize) -> Batch {
+    let null = Column::constant(Type::Object, &Value::Null, batch.len);
+    let width = batch.columns.len() + adds;
+    batch.columns.resize(width, null);
+    batch
 }
 
 impl WindowStage {
@@ -442,10 +482,7 @@ impl WindowStage {
                 reason: reason.0,
                 span: call.span,
             })?;
-        let id = alarms.add_operator(Owner::Window {
-            query: place.query,
-            side: place.side,
-        });
+        let id = alarms.add_operator(place.owner);
         let stage = WindowStage {
             name: call.name.clone(),
             operator,

@@ -13,9 +13,9 @@ mod select;
 mod site;
 mod stage;
 
-pub(crate) use chain::{Chain, Place, Used};
+pub(crate) use chain::{Chain, Place, Used, widened};
 pub(crate) use group::{Interner, for_each_key};
-pub(crate) use output::{Tables, write_now};
+pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
 
 use std::collections::HashMap;
@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::expr::{Expression, Layout, ROW};
 use crate::host::Host;
 use crate::join::Join;
+use crate::named::NamedWindows;
 use crate::output::{Output, Outputs};
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
@@ -45,6 +46,8 @@ pub(crate) struct Step<'a> {
     pub environment: &'a Environment,
     pub seed: &'a mut u64,
     pub tables: &'a mut Tables,
+    /// What joins look into; none while a named window itself takes rows.
+    pub windows: Option<&'a NamedWindows>,
     pub alarms: &'a mut Alarms,
     pub host: &'a mut dyn Host,
     pub out: &'a mut Outputs,
@@ -90,6 +93,8 @@ pub(crate) struct Query {
     limiter_operator: Option<OperatorId>,
     pub output: plan::Output,
     write: Option<TableWrite>,
+    /// Rows go into a named window that may refuse them.
+    pub fills_fallible_window: bool,
     is_observed: bool,
     /// An expression asks for the clock, of which a batch may carry several.
     reads_clock: bool,
@@ -107,6 +112,7 @@ impl Query {
         id: QueryId,
         plan: &Plan,
         is_observed: bool,
+        windows: &NamedWindows,
         environment: &Environment,
         alarms: &mut Alarms,
         context: &mut ConditionContext<'_>,
@@ -122,10 +128,11 @@ impl Query {
                     0,
                     &used,
                     chain::Place {
-                        query: id,
-                        side: 0,
+                        owner: Owner::Window { query: id, side: 0 },
                         expired_wanted,
                         is_searched: false,
+                        source_expires: source_expires(plan, single.from),
+                        is_joined: false,
                         environment,
                     },
                     alarms,
@@ -135,15 +142,7 @@ impl Query {
                 (Input::Single(chain), layout, removes)
             }
             plan::Input::Join(join) => {
-                let (join, layout) = Join::new(
-                    join,
-                    &query.selector,
-                    id,
-                    expired_wanted,
-                    environment,
-                    alarms,
-                    context,
-                )?;
+                let (join, layout) = Join::new(join, (plan, id), environment, alarms, context)?;
                 let removes = join.emits_expired(expired_wanted);
                 (Input::Join(Box::new(join)), layout, removes)
             }
@@ -154,9 +153,10 @@ impl Query {
         let selector = Selector::new(&query.selector, &layout, query.events, removes, context)?;
         let width = query.selector.items.len();
         let write = TableWrite::new(&query.output, width, context)?;
-        if let plan::Output::Window(_) = query.output {
-            return Err(Error::unsupported("a named window", query.span));
-        }
+        let fills_fallible_window = match query.output {
+            plan::Output::Window(window) => windows.get(window).chain.is_late_fallible(),
+            _ => false,
+        };
         let limiter = query
             .rate
             .map(|rate| Limiter::new(rate, !query.selector.group_by.is_empty(), query.span))
@@ -175,6 +175,7 @@ impl Query {
             limiter_operator,
             output: query.output.clone(),
             write,
+            fills_fallible_window,
             is_observed,
             reads_clock: reads_clock(query),
             has_seen_mixed: false,
@@ -207,6 +208,12 @@ impl Query {
         matches!(&self.input, Input::Join(join) if join.is_self_join())
     }
 
+    /// Sides that rows are given to where a query joins what it reads with itself.
+    pub fn self_join_triggers(&self) -> u8 {
+        let is_windowed = matches!(&self.input, Input::Join(join) if join.sides[0].reads_window());
+        if is_windowed { 1 } else { 2 }
+    }
+
     /// No row of the batch can fail in the query.
     pub fn is_sure(&self, batch: &Batch, schema: &Schema) -> bool {
         let stages_fail = self
@@ -218,6 +225,7 @@ impl Query {
             || joins_fail
             || self.selector.is_fallible()
             || self.chains().any(Chain::is_late_fallible)
+            || self.fills_fallible_window
             || self.write.as_ref().is_some_and(TableWrite::is_fallible);
         let lacks = self.chains().any(|c| c.may_lack(batch));
         !fails && !lacks && !self.has_seen_mixed && !is_mixed(batch, schema)
@@ -244,6 +252,7 @@ impl Query {
         };
         late || self.limiter.is_some()
             || self.chains().any(|c| c.may_lack(batch))
+            || self.fills_fallible_window
             || self
                 .write
                 .as_ref()
@@ -422,6 +431,14 @@ impl Query {
             expression.root.each_call_mut(&mut restore)?;
         }
         Ok(())
+    }
+}
+
+/// EXPIRED rows come from what a query reads.
+pub(crate) fn source_expires(plan: &Plan, from: plan::From) -> bool {
+    match from {
+        plan::From::Window(window) => plan.windows[window].output != EventType::Current,
+        plan::From::Stream(_) | plan::From::Table(_) | plan::From::Aggregation(_) => false,
     }
 }
 

@@ -68,6 +68,11 @@ impl Tables {
 pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
     batch.expired = None;
     batch.inner = None;
+    without_resets(batch)
+}
+
+/// The rows alone: a chunk that was nothing but a RESET is gone with it.
+pub(crate) fn without_resets(mut batch: Batch) -> Option<Batch> {
     if batch.resets.take().is_none() {
         return (batch.len > 0).then_some(batch);
     }

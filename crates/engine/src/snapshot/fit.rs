@@ -88,11 +88,12 @@ impl Pairs {
         found.and_then(|(_, saved)| *saved)
     }
 
-    /// Queries and partitions without a saved state.
+    /// Named windows, queries and partitions without a saved state.
     pub fn unbegun(&self) -> Unbegun {
         let mut unbegun = Unbegun::default();
         for (piece, _) in self.pieces.iter().filter(|(_, saved)| saved.is_none()) {
             match piece {
+                Piece::Window(id) => unbegun.windows.push(*id),
                 Piece::Query(id) => unbegun.queries.push(*id),
                 Piece::Partition(id) => unbegun.partitions.push(*id),
                 Piece::Clock | Piece::Alarms | Piece::Table(_) => {}
@@ -105,6 +106,7 @@ impl Pairs {
 /// What has no state after a restore, and begins with the next start.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Unbegun {
+    pub windows: Vec<usize>,
     pub queries: Vec<usize>,
     pub partitions: Vec<usize>,
 }

@@ -209,7 +209,6 @@ impl Checker<'_> {
         if !self.claim(&def.name.name, Named::Window(id), &shape) {
             return;
         }
-        self.note_feature(Feature::NamedWindow, def.name.span);
         let input = Input::new(&shape.name, StreamKind::Plain, shape.clone());
         let scope = Scope {
             takes_aggregators: false,

@@ -3,11 +3,10 @@
 use crate::ast::{self, PartitionBy, StreamKind};
 use crate::check::names::{Named, Names, Shape};
 use crate::check::report::error;
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
-use crate::plan::{self, PartitionId, StreamId};
+use crate::plan::{self, From, PartitionId};
 
 impl Checker<'_> {
     pub(super) fn partition(&mut self, partition: &ast::Partition, ordinal: usize) -> PartitionId {
@@ -62,10 +61,11 @@ impl Checker<'_> {
     }
 
     fn partition_key(&mut self, key: &ast::PartitionKey) -> Option<plan::PartitionKey> {
-        let stream = self.partitioned_stream(&key.stream);
-        let shape = match stream {
-            Some(id) => self.stream_shapes[id].clone(),
-            None => Shape::open(&key.stream.name.text),
+        let from = self.partitioned_stream(&key.stream);
+        let shape = match from {
+            Some(From::Stream(id)) => self.stream_shapes[id].clone(),
+            Some(From::Window(id)) => self.window_shapes[id].clone(),
+            _ => Shape::open(&key.stream.name.text),
         };
         let input = Input::new(&key.stream.name.text, key.stream.kind, shape);
         let scope = Scope {
@@ -88,15 +88,12 @@ impl Checker<'_> {
                 plan::PartitionBy::Ranges(checked.into_iter().collect::<Option<_>>()?)
             }
         };
-        Some(plan::PartitionKey {
-            stream: stream?,
-            by,
-        })
+        Some(plan::PartitionKey { from: from?, by })
     }
 
-    fn partitioned_stream(&mut self, name: &ast::StreamName) -> Option<StreamId> {
+    fn partitioned_stream(&mut self, name: &ast::StreamName) -> Option<From> {
         if name.kind == StreamKind::Fault {
-            return self.fault_stream(name);
+            return self.fault_stream(name).map(From::Stream);
         }
         let Some(entry) = self
             .names
@@ -107,11 +104,8 @@ impl Checker<'_> {
             return None;
         };
         match entry.named {
-            Named::Stream(id) => Some(id),
-            Named::Window(_) => {
-                self.note_feature(Feature::PartitionedWindow, name.span);
-                None
-            }
+            Named::Stream(id) => Some(From::Stream(id)),
+            Named::Window(id) => Some(From::Window(id)),
             other => {
                 self.report(
                     error(
@@ -127,7 +121,7 @@ impl Checker<'_> {
                     )
                     .related(entry.span, "defined here")
                     .help(
-                        "tables, windows and aggregations are the same for all keys: read them \
+                        "tables and aggregations are the same for all keys: read them \
                      inside",
                     ),
                 );

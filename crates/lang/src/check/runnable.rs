@@ -14,13 +14,11 @@ use crate::spec::{FunctionSpec, Status};
 pub(super) enum Feature {
     Pattern,
     Sequence,
-    NamedWindow,
     Aggregation,
     Trigger,
     Script,
     Snapshot,
     PlaybackIdle,
-    PartitionedWindow,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
     StoreCache,
@@ -30,13 +28,11 @@ pub(super) enum Feature {
 const PENDING: &[(Feature, &str)] = &[
     (Feature::Pattern, "patterns"),
     (Feature::Sequence, "sequences"),
-    (Feature::NamedWindow, "named windows"),
     (Feature::Aggregation, "incremental aggregations"),
     (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),
     (Feature::Snapshot, "snapshots as output rate"),
     (Feature::PlaybackIdle, "the idle time of playback"),
-    (Feature::PartitionedWindow, "partitions of named windows"),
     (
         Feature::Probe,
         "'in' and functions that reach outside, at this place,",

@@ -1,4 +1,4 @@
-//! What queries, partitions and tables keep, as text: two texts are equal when the state saved
+//! What queries, partitions, tables and named windows keep, as text: two texts are equal when the state saved
 //! under the one can be taken back under the other.
 //!
 //! Filters, names of results, limits and destinations are left out: editing them changes what comes
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::{Names, call, expr, millis, pattern, source};
 use crate::plan::{
     Expr, ExprKind, Handler, Input, PartitionBy, PartitionId, Plan, Query, QueryId, RateEvery,
-    Single, TableId,
+    Single, TableId, WindowId,
 };
 
 /// The state of one element.
@@ -149,27 +149,40 @@ pub fn partition_state(plan: &Plan, id: PartitionId) -> State {
     let mut state = State::default();
     let mut text = String::from("keys");
     for key in &plan.partitions[id].keys {
-        let stream = &plan.streams[key.stream];
-        let inputs = [("", &stream.schema)];
+        let inputs = [("", plan.schema_of(key.from))];
         let inputs = Names::new(plan, &inputs);
+        let name = source(plan, key.from);
         match &key.by {
             PartitionBy::Value(value) => {
-                let _ = write!(
-                    text,
-                    " {} of {}",
-                    expr(value, &inputs),
-                    stream.display_name()
-                );
+                let _ = write!(text, " {} of {name}", expr(value, &inputs),);
             }
             PartitionBy::Ranges(ranges) => {
-                for (range, name) in ranges {
+                for (range, label) in ranges {
                     let range = expr(range, &inputs);
-                    let _ = write!(text, " {range} as {name} of {}", stream.display_name());
+                    let _ = write!(text, " {range} as {label} of {name}");
                 }
             }
         }
     }
     state.part(text);
+    state
+}
+
+/// The rows of a named window.
+pub fn window_state(plan: &Plan, id: WindowId) -> State {
+    let window = &plan.windows[id];
+    let mut state = State::default();
+    let inputs = [("", &window.schema)];
+    let text = call(
+        &window.window.name,
+        &window.window.args,
+        &Names::new(plan, &inputs),
+    );
+    state.part(text);
+    state.hidden(&format!("{:?}", window.output));
+    for attribute in &window.schema.attributes {
+        state.hidden(&format!("{} {}", attribute.name, attribute.ty));
+    }
     state
 }
 

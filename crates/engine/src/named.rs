@@ -1,0 +1,287 @@
+//! Named windows: one window for the whole app, written by queries and read by queries.
+//!
+//! A named window emits into a junction of its own, so that whatever reads a stream reads it in the
+//! same way: queries, sides of joins, patterns, partitions ([`Plan::junction_of`]). Joins also look
+//! into what the window holds.
+//!
+//! What its `output` does not name never leaves it, and a RESET never does (Siddhi's
+//! `Window.StreamPublishProcessor`). A chunk that the window refuses is the writer's failure, and
+//! settled where the writer's own failures are; one that a reader fails on goes to the log.
+
+use event::Batch;
+use event::codec::{Error as StateError, Reader, Writer as StateWriter};
+use event::text::java_hash;
+use lang::ast::EventType;
+use lang::plan::{self, From, Handler, Plan, StreamId, WindowId};
+
+use crate::alarm::{Alarms, Owner};
+use crate::app::{App, Outside};
+use crate::component::{Environment, Key};
+use crate::error::Error;
+use crate::junction::{Task, Writer};
+use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
+use crate::table::ConditionContext;
+
+/// The one key of a named window: it is shared by all keys of a partition.
+const SHARED: Key = 0;
+
+pub(crate) struct NamedWindow {
+    pub name: String,
+    /// The window and nothing else.
+    pub chain: Chain,
+    output: EventType,
+}
+
+/// Named windows in the order of the text.
+pub(crate) struct NamedWindows {
+    all: Vec<NamedWindow>,
+    /// The order in which Siddhi makes and starts them: that of a hash map of their names.
+    start_order: Vec<WindowId>,
+}
+
+impl NamedWindows {
+    pub fn new(
+        plan: &Plan,
+        environment: &Environment,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<NamedWindows, Error> {
+        let start_order = hash_order(plan.windows.iter().map(|w| w.schema.name.as_str()));
+        // Alarms of one instant fire in playback in the order of definition.
+        let mut made = Vec::with_capacity(plan.windows.len());
+        for &id in &start_order {
+            let window = NamedWindow::new(plan, id, environment, alarms, context)?;
+            made.push((id, window));
+        }
+        made.sort_by_key(|(id, _)| *id);
+        Ok(NamedWindows {
+            all: made.into_iter().map(|(_, window)| window).collect(),
+            start_order,
+        })
+    }
+
+    pub fn get(&self, window: WindowId) -> &NamedWindow {
+        &self.all[window]
+    }
+
+    pub fn get_mut(&mut self, window: WindowId) -> &mut NamedWindow {
+        &mut self.all[window]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &NamedWindow> {
+        self.all.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut NamedWindow> {
+        self.all.iter_mut()
+    }
+
+    /// Begins the state of some windows.
+    pub fn start(&mut self, which: &[WindowId], step: &mut Step<'_>) {
+        for &window in self.start_order.iter().filter(|w| which.contains(w)) {
+            self.all[window].chain.start(SHARED, step);
+        }
+    }
+}
+
+impl NamedWindow {
+    fn new(
+        plan: &Plan,
+        id: WindowId,
+        environment: &Environment,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<NamedWindow, Error> {
+        let window = &plan.windows[id];
+        let single = plan::Single {
+            from: From::Window(id),
+            handlers: vec![Handler::Window(window.window.clone())],
+            schema: window.schema.clone(),
+        };
+        let place = Place {
+            owner: Owner::Named { window: id },
+            expired_wanted: window.output != EventType::Current,
+            is_searched: is_joined(plan, id),
+            source_expires: false,
+            is_joined: false,
+            environment,
+        };
+        let all = Used::all(window.schema.attributes.len());
+        let (chain, _) = Chain::new(&single, 0, &all, place, alarms, context)?;
+        Ok(NamedWindow {
+            name: window.schema.name.clone(),
+            chain,
+            output: window.output,
+        })
+    }
+
+    /// What joins and on-demand queries find; `None` where the window keeps nothing for them.
+    pub fn content(&self) -> Option<Batch> {
+        self.chain.content(SHARED)
+    }
+
+    pub fn held(&self) -> usize {
+        self.chain.operator().map_or(0, |(_, w, _)| w.held(SHARED))
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.chain.operator().map_or(0, |(_, w, _)| w.bytes(SHARED))
+    }
+
+    pub fn save(&self, writer: &mut StateWriter) {
+        if let Some((name, window, _)) = self.chain.operator() {
+            writer.str(name);
+            window.save(SHARED, writer);
+        }
+    }
+
+    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let own = self.chain.operator().map_or("", |(name, ..)| name);
+        let name = reader.str()?;
+        if name != own {
+            return Err(StateError::Mismatch(format!(
+                "window '{name}', expected '{own}'"
+            )));
+        }
+        match self.chain.operator_mut() {
+            Some(window) => window.restore(SHARED, reader),
+            None => Ok(()),
+        }
+    }
+
+    pub fn remove(&mut self, alarms: &mut Alarms) {
+        self.chain.remove(SHARED, alarms);
+    }
+
+    fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        let rows = self.chain.process(batch, SHARED, step)?;
+        Ok(rows.and_then(|rows| self.published(rows)))
+    }
+
+    fn alarm(&mut self, deadline: i64, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        let rows = self.chain.alarm(SHARED, deadline, step)?;
+        Ok(rows.and_then(|rows| self.published(rows)))
+    }
+
+    /// The rows that `output` names.
+    fn published(&self, rows: Batch) -> Option<Batch> {
+        let rows = without_resets(rows)?;
+        let wanted = match self.output {
+            EventType::All => return Some(rows),
+            EventType::Current => false,
+            EventType::Expired => true,
+        };
+        match &rows.expired {
+            None => (!wanted).then_some(rows),
+            Some(expired) => {
+                let keep: Vec<bool> = expired.iter().map(|&e| e == wanted).collect();
+                rows.filter(&keep)
+            }
+        }
+    }
+}
+
+/// Is the window a side of a join? Only then do some windows keep what can be found (Siddhi's
+/// `SiddhiAppParser` looks for it before it makes them).
+fn is_joined(plan: &Plan, window: WindowId) -> bool {
+    plan.queries.iter().any(|query| match &query.input {
+        plan::Input::Join(join) => {
+            [join.left.from, join.right.from].contains(&From::Window(window))
+        }
+        plan::Input::Single(_) | plan::Input::Pattern(_) => false,
+    })
+}
+
+/// The order in which a Java `HashMap` goes through names.
+fn hash_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    let hashes: Vec<u32> = names.map(|name| java_hash(name) as u32).collect();
+    let mut buckets = 16usize;
+    while hashes.len() > buckets / 4 * 3 {
+        buckets *= 2;
+    }
+    let mut order: Vec<usize> = (0..hashes.len()).collect();
+    order.sort_by_key(|&at| (hashes[at] ^ (hashes[at] >> 16)) as usize & (buckets - 1));
+    order
+}
+
+impl App {
+    /// What a named window holds, for on-demand queries; `None` where it keeps nothing to be found.
+    pub fn content(&self, window: WindowId) -> Option<Batch> {
+        self.core.windows.get(window).content()
+    }
+
+    /// Rows go into a named window, chunk by chunk where something behind it looks into it.
+    pub(crate) fn run_window(
+        &mut self,
+        window: WindowId,
+        batch: Batch,
+        writer: Option<Writer>,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
+        let stream = self.junction_of(window);
+        let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
+        let chunks = batch.chunk_count();
+        let is_cut = chunks > 1 && (is_lockstep || writer.is_some());
+        let now = if is_cut {
+            batch.slice_chunks(0..1)
+        } else {
+            batch.clone()
+        };
+        if is_cut {
+            self.stack.push(Task::Window {
+                window,
+                batch: batch.slice_chunks(1..chunks),
+                writer: writer.clone(),
+                depth,
+            });
+        }
+        let (windows, step) = &mut self.core.windows_and_step(outside);
+        match windows.get_mut(window).process(now, step) {
+            Ok(rows) => self.publish(window, rows, depth),
+            Err(broken) => self.writer_failed(window, writer, broken, outside),
+        }
+    }
+
+    /// A deadline of a named window is due.
+    pub(crate) fn window_alarm(
+        &mut self,
+        window: WindowId,
+        deadline: i64,
+        outside: &mut Outside<'_>,
+    ) {
+        let (windows, step) = &mut self.core.windows_and_step(outside);
+        match windows.get_mut(window).alarm(deadline, step) {
+            Ok(rows) => self.publish(window, rows, 0),
+            Err(broken) => self.writer_failed(window, None, broken, outside),
+        }
+    }
+
+    fn publish(&mut self, window: WindowId, rows: Option<Batch>, depth: u32) {
+        if let Some(batch) = rows {
+            self.stack.push(Task::Stream {
+                stream: self.junction_of(window),
+                key: SHARED,
+                batch,
+                depth: depth + 1,
+            });
+        }
+    }
+
+    fn junction_of(&self, window: WindowId) -> StreamId {
+        self.streams.len() - self.core.windows.all.len() + window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_the_order_of_a_java_hash_map() {
+        let order = |names: &[&str]| hash_order(names.iter().copied());
+        assert_eq!(order(&["B", "A"]), [1, 0]);
+        // "Aa" and "BB" have one hash: the first to come is the first to go.
+        assert_eq!(order(&["a", "BB", "Aa"]), [1, 2, 0]);
+    }
+}
