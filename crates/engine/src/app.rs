@@ -294,6 +294,11 @@ impl App {
         }
     }
 
+    /// Is there something that [`Input::Start`] would begin?
+    pub fn wants_start(&self) -> bool {
+        !self.core.is_started || !self.unbegun.is_empty()
+    }
+
     /// Begins what has not begun: everything the first time, and after a restore what had no state.
     fn start(&mut self, now: i64, outside: &mut Outside<'_>) {
         let mut unbegun = std::mem::take(&mut self.unbegun);

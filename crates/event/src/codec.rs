@@ -157,21 +157,27 @@ impl Writer {
         self.blob(v.as_bytes());
     }
 
+    fn counted(&self) -> u64 {
+        match self.drain {
+            Some(Drain::Count(count)) => count,
+            _ => 0,
+        }
+    }
+
     /// A part that its reader may skip or check as a whole. Its length stands in front of it, so a
     /// stream writes a long one twice, the first time to learn its length: both times must give the
     /// same bytes.
     pub fn section(&mut self, write: impl Fn(&mut Writer)) {
         match self.drain {
-            None => {
-                let at = self.bytes.len();
+            None | Some(Drain::Count(_)) => {
+                let (at, handed_on) = (self.bytes.len(), self.counted());
                 self.u64(0);
                 write(self);
-                let length = (self.bytes.len() - at - size_of::<u64>()) as u64;
-                self.bytes[at..at + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
-            }
-            Some(Drain::Count(_)) => {
-                self.u64(0);
-                write(self);
+                // What was counted away is written again by a stream.
+                if self.counted() == handed_on {
+                    let length = (self.bytes.len() - at - size_of::<u64>()) as u64;
+                    self.bytes[at..at + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
+                }
             }
             Some(Drain::Stream { .. }) => {
                 let mut first = Writer {
@@ -299,7 +305,21 @@ impl Writer {
         }
     }
 
+    /// Adds bytes that are only counted without making them.
+    fn is_counted(&mut self, bytes: usize) -> bool {
+        match &mut self.drain {
+            Some(Drain::Count(count)) if bytes > BLOCK => {
+                *count += bytes as u64;
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn bools(&mut self, values: &[bool]) {
+        if self.is_counted(values.len()) {
+            return;
+        }
         for block in values.chunks(BLOCK) {
             self.bytes.extend(block.iter().map(|&v| u8::from(v)));
             self.block_done();
@@ -307,6 +327,9 @@ impl Writer {
     }
 
     fn numbers<T: Copy, const N: usize>(&mut self, values: &[T], bytes: impl Fn(T) -> [u8; N]) {
+        if self.is_counted(size_of_val(values)) {
+            return;
+        }
         for block in values.chunks(BLOCK / N) {
             self.bytes.reserve(N * block.len());
             for &value in block {
@@ -460,6 +483,11 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, at: 0 }
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.at
     }
 
     pub fn is_done(&self) -> bool {
@@ -820,6 +848,10 @@ mod tests {
                 w.section(|_| {});
             });
             writer.str("tail");
+            writer.section(|w| {
+                w.section(|w| w.rows(&small));
+                w.section(|w| w.str("nested"));
+            });
         };
         let mut memory = Writer::default();
         write(&mut memory);

@@ -100,6 +100,10 @@ pub struct RunArgs {
     /// Time between two saves of the state (500ms, 5s, 1min)
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub state_interval: Option<std::time::Duration>,
+    /// Drop saved state that an edited app cannot take back, instead of refusing to start; what is
+    /// kept and what is dropped is said first either way
+    #[arg(long)]
+    pub drop_state: bool,
     /// End when all input has been read and no timer holds an event
     #[arg(long)]
     pub until_done: bool,

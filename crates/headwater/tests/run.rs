@@ -532,3 +532,62 @@ fn components_and_codes_are_explained() {
         .expect("it runs");
     assert!(stdout(&script).contains("headwater"));
 }
+
+#[test]
+fn an_edited_app_says_what_it_keeps_and_drops() {
+    let place = Place::new();
+    let text = "@app:name('Sums')
+@source(type='file', mode='line', dir.uri='file:{dir}/in', tailing='false',
+    file.read.wait.timeout='1', action.after.process='delete', @map(type='csv'))
+define stream Lines (id string, amount long);
+@sink(type='log', prefix='sum')
+define stream Seen (total long);
+@info(name='sums') from Lines#window.length(100) select sum(amount) as total insert into Seen;
+";
+    fs::create_dir(place.path("in")).expect("the folder can be written");
+    let state = place.path("state").display().to_string();
+    let run_with = |text: &str, line: &str, more: &[&str]| {
+        let app = place.write("app.siddhi", text);
+        place.write("in/lines.csv", line);
+        run(&app, &[&["--until-done", "--state", &state], more].concat())
+    };
+    ended(&run_with(text, "a,5\n", &[]), 0);
+    let filtered = run_with(&text.replace("Lines#", "Lines[amount > 1]#"), "b,7\n", &[]);
+    ended(&filtered, 0);
+    assert!(stdout(&filtered).contains("[12]"), "{}", stdout(&filtered));
+    assert!(
+        !stderr(&filtered).contains("edited"),
+        "{}",
+        stderr(&filtered)
+    );
+
+    let longer = text.replace("length(100)", "length(200)");
+    let refused = run_with(&longer, "c,1\n", &[]);
+    ended(&refused, 1);
+    let said = stderr(&refused);
+    assert!(
+        said.contains("query 'sums' (window length(100), aggregate sum(amount))"),
+        "{said}"
+    );
+    assert!(said.contains("--drop-state"), "{said}");
+    assert!(place.path("in/lines.csv").exists(), "nothing was deployed");
+
+    let dropped = run_with(&longer, "c,1\n", &["--drop-state"]);
+    ended(&dropped, 0);
+    assert!(
+        stderr(&dropped).contains("the app was edited"),
+        "{}",
+        stderr(&dropped)
+    );
+    assert!(stdout(&dropped).contains("[1]"), "{}", stdout(&dropped));
+    let sourceless = longer
+        .replace("stream Lines (", "stream Other (")
+        .replace("from Lines", "from Other");
+    let refused = run_with(&sourceless, "d,1\n", &[]);
+    ended(&refused, 1);
+    assert!(
+        stderr(&refused).contains("source 'Lines[1]'"),
+        "{}",
+        stderr(&refused)
+    );
+}

@@ -20,6 +20,7 @@ use lang::spec::ConnectorKind;
 
 use crate::backoff::Sparse;
 use crate::clock::Clock;
+use crate::edit::Edit;
 use crate::error::Error;
 use crate::group::{database, destination, is_topic};
 use crate::health::Health;
@@ -54,6 +55,8 @@ pub(crate) struct Common {
     pub clock: Clock,
     pub zone: String,
     pub state_interval: Duration,
+    /// State that an edited app cannot take back may be dropped.
+    pub drop_state: bool,
     pub until_done: bool,
 }
 
@@ -171,16 +174,8 @@ impl<'a> Builder<'a> {
             .map_err(|e| self.state_error(chain(&e)))?;
         let is_restored = saved.is_some();
         let saved = saved.map(|(_, saved)| saved).unwrap_or_default();
-        for (name, bytes) in &saved.apps {
-            let app = self.plans.iter().position(|p| p.name == *name);
-            let app = app.ok_or_else(|| self.state_error(format!("there is no app '{name}'")))?;
-            engines[app].restore(bytes).map_err(|e| {
-                self.state_error(format!(
-                    "the state of app '{name}' cannot be taken back: {}; give another directory \
-                     to start afresh",
-                    chain(&e)
-                ))
-            })?;
+        if is_restored {
+            self.restore(&mut engines, &saved)?;
         }
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
@@ -242,7 +237,7 @@ impl<'a> Builder<'a> {
             clock: self.common.clock,
             cutter: Cutter {
                 jobs,
-                has_state: self.state.is_some(),
+                state: self.state.clone(),
                 interval: self.common.state_interval,
                 epoch,
                 last: Instant::now(),
@@ -254,7 +249,6 @@ impl<'a> Builder<'a> {
                 written: 0,
                 effects: Vec::new(),
             },
-            is_restored,
             carried: VecDeque::new(),
             outputs: Outputs::default(),
             messages: Messages::default(),
@@ -296,6 +290,54 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
+    /// Gives the apps their saved state. Before that it is said what of it an edited app cannot take
+    /// back; dropping it has to be allowed.
+    fn restore(&self, engines: &mut [App], saved: &Saved) -> Result<(), Error> {
+        let mut edit = Edit::default();
+        let mut places = Vec::new();
+        for (name, bytes) in saved.apps() {
+            let app = self.plans.iter().position(|p| p.name == name);
+            let app = app.ok_or_else(|| self.state_error(format!("there is no app '{name}'")))?;
+            let fit = engines[app]
+                .fit(bytes)
+                .map_err(|e| self.unreadable(name, &e))?;
+            edit.add(name, fit);
+            places.push((app, name, bytes));
+        }
+        for (app, key, _) in saved.positions.iter().filter(|(.., p)| p.is_some()) {
+            if !self.has_source(app, key) {
+                edit.lost_position(app, key);
+            }
+        }
+        edit.say();
+        if !edit.is_lossless() && !self.common.drop_state {
+            return Err(self.state_error(edit.refusal()));
+        }
+        for (app, name, bytes) in places {
+            engines[app]
+                .restore_what_fits(bytes)
+                .map_err(|e| self.unreadable(name, &e))?;
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, app: &str, error: &engine::RestoreError) -> Error {
+        self.state_error(format!(
+            "the state of app '{app}' cannot be taken back: {}; give another directory to start \
+             afresh",
+            chain(error)
+        ))
+    }
+
+    /// Does an app read from outside under this key, `Stream[1]`?
+    fn has_source(&self, app: &str, key: &str) -> bool {
+        let plans = self.plans.iter().filter(|plan| plan.name == app);
+        let mut streams = plans.flat_map(|plan| &plan.streams);
+        streams.any(|stream| {
+            (1..=stream.sources.len()).any(|n| *key == format!("{}[{n}]", stream.display_name()))
+        })
+    }
+
     /// Which epoch to go on from, and what its snapshot holds (with the length of the log of
     /// undelivered events, which is written in front of it).
     fn recover(
@@ -326,14 +368,10 @@ impl<'a> Builder<'a> {
         let Some(epoch) = choice.epoch else {
             return Ok((0, None));
         };
-        let bytes = state.read(epoch)?;
-        let torn = |e: event::codec::Error| self.state_error(chain(&e));
-        let (undelivered, snapshot) = bytes
-            .split_first_chunk::<8>()
-            .ok_or_else(|| torn(event::codec::Error::Short { at: 0 }))?;
-        let saved = Saved::read(snapshot).map_err(torn)?;
+        let (undelivered, bytes) = state.read(epoch)?;
+        let saved = Saved::read(bytes).map_err(|e| self.state_error(chain(&e)))?;
         tracing::info!(epoch, newest, "going on from the saved state");
-        Ok((epoch, Some((u64::from_le_bytes(*undelivered), saved))))
+        Ok((epoch, Some((undelivered, saved))))
     }
 
     fn open_logs(&self, saved: Option<&(u64, Saved)>) -> Result<(), Error> {

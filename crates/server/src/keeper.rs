@@ -23,13 +23,13 @@ use crate::pulse::Pulse;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
 use crate::source::Mailbox;
-use crate::state::GroupState;
+use crate::state::{GroupState, Spool};
 
 /// What the lane hands over.
 pub(crate) struct Job {
     pub cut: Arc<Cut>,
     /// `None` without state.
-    pub snapshot: Option<Vec<Vec<u8>>>,
+    pub snapshot: Option<Spool>,
     /// Posts that the cut covers.
     pub acknowledged: Vec<(Arc<Mailbox>, Sequence)>,
     pub effects: Vec<PendingEffect>,
@@ -90,7 +90,7 @@ impl Keeper {
             return Err(self.given_up());
         }
         if let Some(snapshot) = job.snapshot.take() {
-            self.write(cut.epoch, &snapshot)?;
+            self.write(&snapshot)?;
         }
         cut.set_phase(Phase::Durable);
         if cut.wait_committed() == Phase::GivenUp {
@@ -117,39 +117,17 @@ impl Keeper {
     }
 
     /// Tries until the snapshot is on disk: until then the stores wait, and with them everything.
-    fn write(&mut self, epoch: u64, snapshot: &[Vec<u8>]) -> Result<(), String> {
+    fn write(&mut self, snapshot: &Spool) -> Result<(), String> {
         let mut backoff = Backoff::default();
-        loop {
-            let Err(error) = self.try_write(epoch, snapshot) else {
-                return Ok(());
-            };
-            let cause = chain(&error);
-            let pause = backoff.next_pause();
-            tracing::error!(
-                cause,
-                again_in_seconds = pause.as_secs(),
-                "state cannot be saved: make room or mend the directory; everything waits"
-            );
-            let until = Instant::now() + pause;
-            while !self.pulse.is_stopping() && Instant::now() < until {
-                self.pulse.wait_change(Duration::from_millis(100));
-            }
-            if self.pulse.is_stopping() {
-                return Err(cause);
-            }
+        while let Err(error) = self.try_write(snapshot) {
+            wait_for_room(&chain(&error), &mut backoff, &self.pulse)?;
         }
+        Ok(())
     }
 
-    fn try_write(&mut self, epoch: u64, snapshot: &[Vec<u8>]) -> Result<(), Error> {
-        let Some(state) = &self.state else {
-            return Ok(());
-        };
+    fn try_write(&mut self, snapshot: &Spool) -> Result<(), Error> {
         self.rejected.sync()?;
-        let undelivered = self.undelivered.sync()?.to_le_bytes();
-        let parts: Vec<&[u8]> = std::iter::once(&undelivered[..])
-            .chain(snapshot.iter().map(Vec::as_slice))
-            .collect();
-        state.write(epoch, &parts)
+        snapshot.seal(self.undelivered.sync()?)
     }
 
     /// Does what apps have asked to be done to files. An effect that was done before a crash finds
@@ -181,4 +159,27 @@ impl Keeper {
             self.pulse.beat();
         }
     }
+}
+
+/// Says that the state cannot be saved, and waits before it is tried again; an error once the server
+/// stops.
+pub(crate) fn wait_for_room(
+    cause: &str,
+    backoff: &mut Backoff,
+    pulse: &Pulse,
+) -> Result<(), String> {
+    let pause = backoff.next_pause();
+    tracing::error!(
+        cause,
+        again_in_seconds = pause.as_secs(),
+        "state cannot be saved: make room or mend the directory; everything waits"
+    );
+    let until = Instant::now() + pause;
+    while !pulse.is_stopping() && Instant::now() < until {
+        pulse.wait_change(Duration::from_millis(100));
+    }
+    if pulse.is_stopping() {
+        return Err(cause.to_owned());
+    }
+    Ok(())
 }

@@ -37,6 +37,7 @@ use crate::rejected::{Rejection, SharedLog};
 use crate::report::panic_text;
 use crate::sink::{Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
+use crate::state::GroupState;
 use crate::store::{StoreContext, StoreRows, StoreSeat};
 
 pub(crate) use cut::Saved;
@@ -187,8 +188,6 @@ pub(crate) struct Lane {
     pub rejected: SharedLog,
     pub clock: Clock,
     pub cutter: Cutter,
-    /// Whether apps were restored, and so have begun already.
-    pub is_restored: bool,
     /// What in-memory topics carried and the subscribers have not stepped yet.
     pub carried: VecDeque<(usize, StreamId, Batch)>,
     pub outputs: Outputs,
@@ -200,7 +199,8 @@ pub(crate) struct Lane {
 /// What the lane knows of its cuts.
 pub(crate) struct Cutter {
     pub jobs: SyncSender<Job>,
-    pub has_state: bool,
+    /// Where snapshots go; `None` without state.
+    pub state: Option<GroupState>,
     pub interval: Duration,
     /// Of the last cut begun.
     pub epoch: u64,
@@ -265,8 +265,9 @@ impl Lane {
     }
 
     fn run_inner(&mut self) -> Result<(), String> {
-        if !self.is_restored {
-            for app in 0..self.apps.len() {
+        // After a restore only what is new begins.
+        for app in 0..self.apps.len() {
+            if self.apps[app].engine.wants_start() {
                 self.step(app, Input::Start)?;
             }
         }
@@ -395,7 +396,11 @@ impl Lane {
             stores: &mut self.inline_stores,
             context: &self.store_context,
             effects: &seat.environment.effects,
-            pending: self.cutter.has_state.then_some(&mut self.cutter.effects),
+            pending: self
+                .cutter
+                .state
+                .is_some()
+                .then_some(&mut self.cutter.effects),
             is_cut_wanted: &mut self.cutter.is_wanted,
             pulse: &self.pulse,
             failure: None,

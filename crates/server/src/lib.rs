@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 mod cut;
 pub mod deployment;
+mod edit;
 mod error;
 mod group;
 mod health;

@@ -31,6 +31,8 @@ pub struct RunOptions {
     pub until_done: bool,
     pub state: Option<PathBuf>,
     pub state_interval: Duration,
+    /// State that an edited app cannot take back may be dropped, not only named.
+    pub drop_state: bool,
     /// IANA name of the zone of `time:*` functions; empty for UTC.
     pub zone: String,
     pub config: Config,
@@ -105,6 +107,7 @@ impl Server {
             clock: Clock::start(),
             zone: options.zone,
             state_interval: options.state_interval,
+            drop_state: options.drop_state,
             until_done: options.until_done,
         };
         let members = groups(&plans);

@@ -111,6 +111,12 @@ pub(crate) struct Unbegun {
     pub partitions: Vec<usize>,
 }
 
+impl Unbegun {
+    pub fn is_empty(&self) -> bool {
+        self.queries.is_empty() && self.partitions.is_empty()
+    }
+}
+
 struct Own {
     piece: Piece,
     name: String,

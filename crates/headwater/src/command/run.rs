@@ -47,6 +47,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             until_done: args.until_done,
             state: state_directory(&args, &config),
             state_interval: state_interval(&args, &config),
+            drop_state: args.drop_state,
             zone: zone(args.timezone.as_deref())?,
             lines: Arc::new(lines),
             config,

@@ -1,16 +1,20 @@
 //! When a lane makes a cut, and what it puts into it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::codec::{Error as CodecError, Reader, Writer};
 
 use super::{Cutter, Lane, PendingEffect};
+use crate::backoff::Backoff;
 use crate::cut::{Cut, Phase};
-use crate::keeper::Job;
+use crate::keeper::{Job, wait_for_room};
 use crate::queue::Taken;
+use crate::report::chain;
 use crate::sink::Parcel;
 use crate::source::Position;
+use crate::state::Spool;
 
 /// Without state: how long writes are gathered into one transaction while nobody waits.
 const GATHER: Duration = Duration::from_millis(200);
@@ -26,7 +30,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(5);
 const WRITTEN_MAX: usize = 16 << 20;
 
 /// The first byte of what a snapshot holds.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl Cutter {
     /// Rows of this many bytes were handed to a store.
@@ -45,7 +49,7 @@ impl Lane {
         }
         let pause = if cutter.is_wanted {
             GAP
-        } else if cutter.has_state {
+        } else if cutter.state.is_some() {
             cutter.interval
         } else {
             GATHER
@@ -62,7 +66,7 @@ impl Lane {
     pub(super) fn cut(&mut self) -> Result<(), String> {
         self.cutter.epoch += 1;
         let epoch = self.cutter.epoch;
-        let snapshot = self.cutter.has_state.then(|| self.snapshot());
+        let snapshot = self.saved(epoch)?;
         let acknowledged = self
             .sources
             .iter_mut()
@@ -73,7 +77,7 @@ impl Lane {
             })
             .collect();
         if let Some(snapshot) = &snapshot {
-            let bytes = snapshot.iter().map(|part| part.len() as u64).sum();
+            let bytes = snapshot.len();
             self.apps
                 .iter()
                 .for_each(|app| app.metrics.state_bytes.set(bytes));
@@ -160,7 +164,7 @@ impl Lane {
             if let Err(error) = seat.store.close() {
                 tracing::warn!(
                     table = seat.table,
-                    cause = crate::report::chain(&error),
+                    cause = chain(&error),
                     "store did not close"
                 );
             }
@@ -183,21 +187,34 @@ impl Lane {
         Ok(())
     }
 
-    /// Apps, positions and pending effects, in parts that stand behind one another: states may be
-    /// large and are not copied. Topics carry nothing between two steps.
-    fn snapshot(&self) -> Vec<Vec<u8>> {
-        let mut parts = Vec::new();
-        let mut writer = Writer::default();
+    /// The state of the group in a spool; `None` without state. A long one goes to the disk as it is
+    /// written: while that has no room, everything waits.
+    fn saved(&mut self, epoch: u64) -> Result<Option<Spool>, String> {
+        let Some(state) = self.cutter.state.clone() else {
+            return Ok(None);
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let spool = state.spool(epoch);
+            let mut writer = Writer::streaming(Box::new(spool.clone()));
+            self.snapshot(&mut writer);
+            let Err(error) = writer.finish() else {
+                return Ok(Some(spool));
+            };
+            drop(spool);
+            let cause = chain(&error);
+            wait_for_room(&cause, &mut backoff, &self.pulse)?;
+        }
+    }
+
+    /// Apps, positions and pending effects. Topics carry nothing between two steps.
+    fn snapshot(&self, writer: &mut Writer) {
         writer.u8(VERSION);
         writer.u64(self.rejected.len());
         writer.count(self.apps.len());
         for app in &self.apps {
             writer.str(&app.name);
-            let state = app.engine.snapshot();
-            // As `blob` would write it.
-            writer.count(state.len());
-            parts.push(std::mem::take(&mut writer.bytes));
-            parts.push(state);
+            writer.section(|w| app.engine.save(w));
         }
         writer.count(self.sources.len());
         for source in &self.sources {
@@ -216,8 +233,6 @@ impl Lane {
             writer.count(effect.arguments.len());
             effect.arguments.iter().for_each(|v| writer.value(v));
         }
-        parts.push(writer.bytes);
-        parts
     }
 }
 
@@ -226,15 +241,28 @@ impl Lane {
 pub(crate) struct Saved {
     /// Length of the log of rejected events.
     pub rejected: u64,
-    /// Name and state of each app.
-    pub apps: Vec<(String, Vec<u8>)>,
+    /// Name of each app, and where its state lies.
+    apps: Vec<(String, Range<usize>)>,
+    bytes: Vec<u8>,
     /// App, key and position of each source.
     pub positions: Vec<(String, String, Option<Position>)>,
     pub effects: Vec<PendingEffect>,
 }
 
 impl Saved {
-    pub fn read(bytes: &[u8]) -> Result<Saved, CodecError> {
+    /// Name and state of each app.
+    pub fn apps(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let apps = self.apps.iter();
+        apps.map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
+    }
+
+    pub fn read(bytes: Vec<u8>) -> Result<Saved, CodecError> {
+        let mut saved = Saved::taken_apart(&bytes)?;
+        saved.bytes = bytes;
+        Ok(saved)
+    }
+
+    fn taken_apart(bytes: &[u8]) -> Result<Saved, CodecError> {
         let mut reader = Reader::new(bytes);
         let mark = reader.u8()?;
         if mark != VERSION {
@@ -246,7 +274,9 @@ impl Saved {
         };
         for _ in 0..reader.count()? {
             let name = reader.str()?.to_owned();
-            saved.apps.push((name, reader.blob()?.to_vec()));
+            let length = reader.blob()?.len();
+            let end = reader.position();
+            saved.apps.push((name, end - length..end));
         }
         for _ in 0..reader.count()? {
             let (app, key) = (reader.str()?.to_owned(), reader.str()?.to_owned());
@@ -285,7 +315,7 @@ mod tests {
         let now = Instant::now();
         let mut cutter = Cutter {
             jobs: std::sync::mpsc::sync_channel(1).0,
-            has_state: true,
+            state: None,
             interval: Duration::from_secs(5),
             epoch: 0,
             last: now,

@@ -16,12 +16,15 @@
 
 mod epoch;
 mod file;
+mod spool;
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 pub use epoch::{Choice, choose};
+use file::Unusable;
 pub(crate) use file::write_whole;
+pub(crate) use spool::Spool;
 
 use crate::error::Error;
 
@@ -148,15 +151,13 @@ impl GroupState {
     /// Looks at the snapshots without judging which one fits the stores.
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
-        for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
-            let path = entry.map_err(Error::file("read", &self.dir))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let Some(epoch) = name.strip_prefix("snapshot-").and_then(|e| e.parse().ok()) else {
-                continue;
-            };
+        for (epoch, path) in self.snapshots()? {
             match file::check(&path, epoch) {
                 Ok(()) => found.epochs.push(epoch),
-                Err(message) => found.damaged.push(format!("{}: {message}", path.display())),
+                Err(Unusable::Damaged(message)) => {
+                    found.damaged.push(format!("{}: {message}", path.display()));
+                }
+                Err(Unusable::Foreign(message)) => return Err(Error::State { path, message }),
             }
         }
         found.epochs.sort_unstable_by(|a, b| b.cmp(a));
@@ -167,18 +168,32 @@ impl GroupState {
         Ok(found)
     }
 
-    pub fn read(&self, epoch: u64) -> Result<Vec<u8>, Error> {
-        let path = self.snapshot_path(epoch);
-        file::read(&path, epoch).map_err(|message| Error::State { path, message })
+    /// Epoch and path of every snapshot that is in place.
+    fn snapshots(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
+        let mut snapshots = Vec::new();
+        for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
+            let path = entry.map_err(Error::file("read", &self.dir))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let epoch = name.strip_prefix("snapshot-").and_then(|e| e.parse().ok());
+            snapshots.extend(epoch.map(|epoch| (epoch, path)));
+        }
+        Ok(snapshots)
     }
 
-    /// Makes the snapshot durable. It is not current yet.
-    pub fn write(&self, epoch: u64, payload: &[&[u8]]) -> Result<(), Error> {
-        let head = file::head(epoch, payload);
-        let parts: Vec<&[u8]> = std::iter::once(&head[..])
-            .chain(payload.iter().copied())
-            .collect();
-        write_whole(&self.snapshot_path(epoch), &parts)
+    /// Length of the log of undelivered events at that epoch, and the payload.
+    pub fn read(&self, epoch: u64) -> Result<(u64, Vec<u8>), Error> {
+        let path = self.snapshot_path(epoch);
+        match file::read(&path, epoch) {
+            Ok((head, payload)) => Ok((head.undelivered, payload)),
+            Err(Unusable::Damaged(message) | Unusable::Foreign(message)) => {
+                Err(Error::State { path, message })
+            }
+        }
+    }
+
+    /// Takes the payload of a snapshot; it is durable once it is sealed, and not current yet.
+    pub(crate) fn spool(&self, epoch: u64) -> Spool {
+        Spool::new(self.snapshot_path(epoch), epoch)
     }
 
     /// Every store has committed the epoch: it is what a restart goes on from. Snapshots older than
@@ -188,9 +203,8 @@ impl GroupState {
             &self.dir.join("current"),
             &[format!("{epoch}\n").as_bytes()],
         )?;
-        for old in self.find()?.epochs {
+        for (old, path) in self.snapshots()? {
             if old + 1 < epoch || old > epoch {
-                let path = self.snapshot_path(old);
                 fs::remove_file(&path).map_err(Error::file("remove", path))?;
             }
         }
@@ -257,20 +271,51 @@ mod tests {
         list.iter().map(|s| (*s).to_owned()).collect()
     }
 
+    fn write(group: &GroupState, epoch: u64, payload: &[u8]) {
+        use std::io::Write;
+        let mut spool = group.spool(epoch);
+        spool.write_all(payload).expect("writes");
+        spool.seal(10 * epoch).expect("seals");
+    }
+
+    #[test]
+    fn a_large_snapshot_streams_into_its_file() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
+        let payload: Vec<u8> = (0..9_000_000u32).map(|i| (i % 251) as u8).collect();
+        write(&group, 1, &payload);
+        assert_eq!(group.find().expect("reads").epochs, [1]);
+        assert!(group.read(1).expect("reads") == (10, payload));
+        assert!(!group.path("snapshot-1.tmp").exists());
+    }
+
+    #[test]
+    fn a_snapshot_of_another_version_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
+        write(&group, 1, b"good");
+        let path = group.path("snapshot-1");
+        let mut bytes = fs::read(&path).expect("reads");
+        bytes[8] = 99;
+        fs::write(&path, bytes).expect("writes");
+        let refused = group.find().expect_err("it is foreign");
+        assert!(refused.to_string().contains("version 99"), "{refused}");
+    }
+
     #[test]
     fn the_two_newest_epochs_are_kept() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let state = StateDir::open(root.path()).expect("opens");
         let group = state.group(&names(&["A"])).expect("a new group");
         for epoch in 1..=4 {
-            group
-                .write(epoch, &[b"state ", epoch.to_string().as_bytes()])
-                .expect("writes");
+            write(&group, epoch, format!("state {epoch}").as_bytes());
             group.mark_current(epoch).expect("marks");
         }
         let found = group.find().expect("reads");
         assert_eq!((found.epochs, found.current), (vec![4, 3], Some(4)));
-        assert_eq!(group.read(3).expect("kept"), b"state 3");
+        assert_eq!(group.read(3).expect("kept"), (30, b"state 3".to_vec()));
     }
 
     #[test]
@@ -278,8 +323,8 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary directory");
         let state = StateDir::open(root.path()).expect("opens");
         let group = state.group(&names(&["A"])).expect("a new group");
-        group.write(1, &[b"good"]).expect("writes");
-        group.write(2, &[b"bad later"]).expect("writes");
+        write(&group, 1, b"good");
+        write(&group, 2, b"bad later");
         let path = group.path("snapshot-2");
         let mut bytes = fs::read(&path).expect("reads");
         for cut in 0..bytes.len() {

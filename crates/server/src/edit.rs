@@ -1,0 +1,61 @@
+//! What becomes of saved state when apps were edited since it was saved: said before the run begins,
+//! and refused where something would be lost that nobody has allowed to be dropped.
+
+use engine::Fit;
+
+/// All apps of a group.
+#[derive(Default)]
+pub(crate) struct Edit {
+    kept: Vec<String>,
+    dropped: Vec<String>,
+    begun: Vec<String>,
+}
+
+impl Edit {
+    pub fn add(&mut self, app: &str, fit: Fit) {
+        let named = |text: String| format!("app '{app}': {text}");
+        self.kept.extend(fit.kept.into_iter().map(named));
+        self.dropped
+            .extend(fit.dropped.iter().map(|d| named(d.to_string())));
+        self.begun.extend(fit.begun.into_iter().map(named));
+    }
+
+    /// A source that the app has not any more had read up to somewhere.
+    pub fn lost_position(&mut self, app: &str, key: &str) {
+        self.dropped.push(format!(
+            "app '{app}': source '{key}' (where it had read to): the app has no such source any more"
+        ));
+    }
+
+    pub fn is_lossless(&self) -> bool {
+        self.dropped.is_empty()
+    }
+
+    /// Nothing is said of an app that takes back all it had and has nothing new.
+    pub fn say(&self) {
+        if self.dropped.is_empty() && self.begun.is_empty() {
+            return;
+        }
+        tracing::warn!(
+            survives = listed(&self.kept),
+            begins_empty = listed(&self.begun),
+            dropped = listed(&self.dropped),
+            "the app was edited since its state was saved"
+        );
+    }
+
+    pub fn refusal(&self) -> String {
+        format!(
+            "the app was edited and would lose state: {}; undo the edit, allow it with \
+             --drop-state, or give another directory to start afresh",
+            self.dropped.join("; ")
+        )
+    }
+}
+
+fn listed(elements: &[String]) -> String {
+    if elements.is_empty() {
+        return "nothing".to_owned();
+    }
+    elements.join("; ")
+}
