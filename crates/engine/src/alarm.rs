@@ -25,7 +25,12 @@ pub(crate) enum Owner {
     /// The window of a query; `side` is 1 for the right side of a join.
     Window {
         query: QueryId,
-        side: u8,
+        side: u16,
+    },
+    /// An absent state of a pattern.
+    Absent {
+        query: QueryId,
+        state: u16,
     },
     Limiter {
         query: QueryId,

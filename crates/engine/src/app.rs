@@ -373,6 +373,13 @@ impl App {
                         self.queries[query].alarm(side, key, due.deadline, step),
                     )
                 }
+                Owner::Absent { query, state } => {
+                    let step = &mut self.core.step(outside);
+                    (
+                        query,
+                        self.queries[query].absent_alarm(state, key, due.deadline, step),
+                    )
+                }
                 Owner::Limiter { query } => {
                     let step = &mut self.core.step(outside);
                     (
@@ -559,6 +566,7 @@ impl App {
                 for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
                     held += window.held(key);
                 }
+                held += query.pattern().map_or(0, |p| p.held(key));
             }
             held += query.limiter.as_ref().map_or(0, |l| l.held());
         }
@@ -591,6 +599,7 @@ impl App {
                 for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
                     bytes += window.bytes(key);
                 }
+                bytes += query.pattern().map_or(0, |p| p.bytes(key));
             }
         }
         bytes += self.core.windows.iter().map(|w| w.bytes()).sum::<usize>();

@@ -14,8 +14,8 @@ use lang::plan::{
 /// One receiver of a stream, in the order of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Receiver {
-    /// `side` is 1 for the right side of a join.
-    Query { query: QueryId, side: u8 },
+    /// `side` is 1 for the right side of a join, and the number of the input of a pattern.
+    Query { query: QueryId, side: u16 },
     /// The queries of a partition that read the stream, as one.
     Partition(PartitionId),
 }
@@ -304,7 +304,7 @@ fn is_inner(plan: &Plan, stream: StreamId) -> bool {
 }
 
 /// Streams and junctions of named windows that a query reads, each with its side.
-pub(crate) fn streams_of(plan: &Plan, query: &Query) -> Vec<(StreamId, u8)> {
+pub(crate) fn streams_of(plan: &Plan, query: &Query) -> Vec<(StreamId, u16)> {
     let of = |single: &Single, side| Some((plan.junction_read(single.from)?, side));
     match &query.input {
         Input::Single(single) => of(single, 0).into_iter().collect(),
@@ -323,16 +323,10 @@ pub(crate) fn streams_of(plan: &Plan, query: &Query) -> Vec<(StreamId, u8)> {
             }
         }
         Input::Pattern(pattern) => {
-            let mut streams: Vec<(StreamId, u8)> = Vec::new();
-            for reference in &pattern.references {
-                let Some(stream) = plan.junction_read(reference.from) else {
-                    continue;
-                };
-                if !streams.iter().any(|(s, _)| *s == stream) {
-                    streams.push((stream, 0));
-                }
-            }
-            streams
+            let inputs = crate::pattern::inputs(pattern).into_iter().enumerate();
+            inputs
+                .filter_map(|(number, from)| Some((plan.junction_read(from)?, number as u16)))
+                .collect()
         }
     }
 }
@@ -362,12 +356,11 @@ fn tables_read(query: &Query) -> Vec<TableId> {
         if let From::Table(table) = single.from {
             tables.push(table);
         }
-        for handler in &single.handlers {
-            match handler {
-                Handler::Filter(expr) => probes(expr, &mut tables),
-                Handler::Function(call) => call.args.iter().for_each(|a| probes(a, &mut tables)),
-                Handler::Window(call) => call.args.iter().for_each(|a| probes(a, &mut tables)),
-            }
+        probed_by(&single.handlers, &mut tables);
+    }
+    if let Input::Pattern(pattern) = &query.input {
+        for reference in &pattern.references {
+            probed_by(&reference.handlers, &mut tables);
         }
     }
     let selector = &query.selector;
@@ -377,6 +370,16 @@ fn tables_read(query: &Query) -> Vec<TableId> {
         .for_each(|(e, _)| probes(e, &mut tables));
     selector.having.iter().for_each(|e| probes(e, &mut tables));
     tables
+}
+
+fn probed_by(handlers: &[Handler], tables: &mut Vec<TableId>) {
+    for handler in handlers {
+        match handler {
+            Handler::Filter(expr) => probes(expr, tables),
+            Handler::Function(call) => call.args.iter().for_each(|a| probes(a, tables)),
+            Handler::Window(call) => call.args.iter().for_each(|a| probes(a, tables)),
+        }
+    }
 }
 
 fn probes(expr: &Expr, tables: &mut Vec<TableId>) {

@@ -95,7 +95,7 @@ pub(crate) enum Task {
 pub(crate) struct Reader {
     query: QueryId,
     /// 1 for the right side of a join.
-    side: u8,
+    side: u16,
     /// The stream it reads, whose `@OnError` settles a failure.
     stream: StreamId,
     key: Key,

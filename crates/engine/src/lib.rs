@@ -65,6 +65,7 @@ mod named;
 mod on_demand;
 mod output;
 mod partition;
+mod pattern;
 mod query;
 mod rate;
 mod snapshot;

@@ -131,6 +131,10 @@ impl App {
                     state.shape.push_str(chain.kept());
                     state.shape.push('\n');
                 }
+                if let Some(pattern) = query.pattern() {
+                    state.shape.push_str(&pattern.kept());
+                    state.shape.push('\n');
+                }
                 if let Some(partition) = query.partition {
                     state
                         .shape
@@ -183,6 +187,9 @@ impl App {
             Owner::Window { query, side } => {
                 format!("window {side} of {}", name(Piece::Query(query))?)
             }
+            Owner::Absent { query, state } => {
+                format!("absent {state} of {}", name(Piece::Query(query))?)
+            }
             Owner::Limiter { query } => format!("limiter of {}", name(Piece::Query(query))?),
             Owner::Named { window } => name(Piece::Window(window))?,
             Owner::Purge { partition } => {
@@ -194,7 +201,9 @@ impl App {
     /// The partition whose keys a timed operator has its deadlines by.
     fn partition_of(&self, owner: Owner) -> Option<usize> {
         match owner {
-            Owner::Window { query, .. } | Owner::Limiter { query } => self.queries[query].partition,
+            Owner::Window { query, .. }
+            | Owner::Absent { query, .. }
+            | Owner::Limiter { query } => self.queries[query].partition,
             Owner::Purge { .. } | Owner::Named { .. } => None,
         }
     }
@@ -227,6 +236,9 @@ impl App {
                     }
                     None => writer.str(""),
                 }
+            }
+            if let Some(pattern) = query.pattern() {
+                writer.section(|w| pattern.save(key, w));
             }
             match &query.limiter {
                 Some(limiter) => writer.section(|w| limiter.save(key, w)),
@@ -266,6 +278,9 @@ impl App {
             }
         }
         query.save_calls(writer);
+        if let Some(pattern) = query.pattern() {
+            pattern.save_marks(writer);
+        }
     }
 
     /// What of a saved state this app would take back, and what not. Nothing changes.
@@ -406,6 +421,9 @@ impl App {
                     window.restore(key, &mut reader.section()?)?;
                 }
             }
+            if let Some(pattern) = query.pattern_mut() {
+                pattern.restore(key, &mut reader.section()?)?;
+            }
             let mut section = reader.section()?;
             if let Some(limiter) = &mut query.limiter {
                 limiter.restore(key, &mut section, &types)?;
@@ -437,6 +455,10 @@ impl App {
                 }
             }
         }
-        query.restore_calls(reader)
+        query.restore_calls(reader)?;
+        match query.pattern_mut() {
+            Some(pattern) => pattern.restore_marks(reader),
+            None => Ok(()),
+        }
     }
 }

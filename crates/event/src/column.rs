@@ -264,6 +264,37 @@ impl Column {
         }
     }
 
+    /// Overwrites one row with a row of another column, under the same rules as [`Column::set`];
+    /// between columns of one type nothing is allocated but for long texts.
+    pub fn set_from(&mut self, row: usize, from: &Column, from_row: usize) {
+        self.make_own();
+        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        let is_null = from.is_null(from_row);
+        macro_rules! copy {
+            ($($kind:ident)*) => {
+                match (&mut data.values, from.view()) {
+                    $((Values::$kind(to), View::$kind(v)) => {
+                        to[row] = v[from_row];
+                        true
+                    })*
+                    (Values::Str(to), View::Str(v)) => {
+                        to.set(row, v.get(from_row));
+                        true
+                    }
+                    _ => false,
+                }
+            };
+        }
+        if !copy!(Bool Int Long Float Double) {
+            self.set(row, &from.value(from_row));
+        } else if is_null {
+            let rows = self.len;
+            data.nulls.get_or_insert_with(|| vec![false; rows])[row] = true;
+        } else if let Some(nulls) = &mut data.nulls {
+            nulls[row] = false;
+        }
+    }
+
     /// Appends rows of another column in place, under the same rules as [`Column::set`]; long
     /// texts are copied.
     pub fn append(&mut self, from: &Column, rows: std::ops::Range<usize>) {

@@ -76,7 +76,7 @@ impl Join {
         let place = |side: usize| Place {
             owner: Owner::Window {
                 query,
-                side: side as u8,
+                side: side as u16,
             },
             expired_wanted: true,
             is_searched: triggers[1 - side],
@@ -154,7 +154,7 @@ impl Join {
     pub fn process(
         &mut self,
         batch: Batch,
-        side: u8,
+        side: u16,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
@@ -164,7 +164,7 @@ impl Join {
 
     pub fn alarm(
         &mut self,
-        side: u8,
+        side: u16,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,

@@ -22,18 +22,19 @@ use std::collections::HashMap;
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
-use event::{Batch, Clock, Schema, Type};
+use event::{Batch, Clock, Column, Schema, Type};
 use lang::ast::EventType;
 use lang::plan::{self, Plan, QueryId};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
-use crate::component::{Environment, EvalContext, Evaluate, Failure, Key};
+use crate::component::{Environment, EvalContext, Evaluate, Failure, Groups, Key};
 use crate::error::Error;
-use crate::expr::{Expression, Layout, ROW};
+use crate::expr::{Expression, Layout, ROW, Site};
 use crate::host::Host;
 use crate::join::Join;
 use crate::named::NamedWindows;
 use crate::output::{Output, Outputs};
+use crate::pattern::Pattern;
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
 use select::Selected;
@@ -54,7 +55,7 @@ pub(crate) struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn evaluation<'b>(
+    pub(crate) fn evaluation<'b>(
         &'b mut self,
         batch: &'b Batch,
         failures: &'b mut Vec<Failure>,
@@ -68,6 +69,22 @@ impl Step<'_> {
             failures,
         )
     }
+}
+
+/// Computes the sites of an expression that stands elsewhere than in a query's own clauses.
+pub(crate) fn compute_sites(
+    sites: &mut [Site],
+    batch: &Batch,
+    groups: Groups<'_>,
+    step: &mut Step<'_>,
+    failures: &mut Vec<Failure>,
+) -> Vec<Column> {
+    let rows = site::SiteRows {
+        batch,
+        groups,
+        reset_groups: &[],
+    };
+    site::compute(sites, &rows, step, failures)
 }
 
 /// Where and why a chunk failed.
@@ -105,6 +122,7 @@ pub(crate) struct Query {
 enum Input {
     Single(Chain),
     Join(Box<Join>),
+    Pattern(Box<Pattern>),
 }
 
 impl Query {
@@ -119,6 +137,8 @@ impl Query {
     ) -> Result<Query, Error> {
         let query = &plan.queries[id];
         let expired_wanted = query.events != EventType::Current;
+        // A pattern's selector sees the events of a match through views of its own.
+        let mut rewritten = None;
         let (input, layout, removes) = match &query.input {
             plan::Input::Single(single) => {
                 let mut used = chain::Used::new(single.schema.attributes.len());
@@ -146,11 +166,16 @@ impl Query {
                 let removes = join.emits_expired(expired_wanted);
                 (Input::Join(Box::new(join)), layout, removes)
             }
-            plan::Input::Pattern(_) => {
-                return Err(Error::unsupported("a pattern or sequence", query.span));
+            plan::Input::Pattern(pattern) => {
+                let select = &query.selector;
+                let (pattern, select, layout) =
+                    Pattern::new(pattern, select, id, environment, alarms, context)?;
+                rewritten = Some(select);
+                (Input::Pattern(Box::new(pattern)), layout, false)
             }
         };
-        let selector = Selector::new(&query.selector, &layout, query.events, removes, context)?;
+        let select = rewritten.as_ref().unwrap_or(&query.selector);
+        let selector = Selector::new(select, &layout, query.events, removes, context)?;
         let width = query.selector.items.len();
         let write = TableWrite::new(&query.output, width, context)?;
         let fills_fallible_window = match query.output {
@@ -186,6 +211,7 @@ impl Query {
         match &self.input {
             Input::Single(chain) => [Some(chain), None],
             Input::Join(join) => [Some(&join.sides[0]), Some(&join.sides[1])],
+            Input::Pattern(_) => [None, None],
         }
         .into_iter()
         .flatten()
@@ -198,9 +224,24 @@ impl Query {
                 let [left, right] = &mut join.sides;
                 [Some(left), Some(right)]
             }
+            Input::Pattern(_) => [None, None],
         }
         .into_iter()
         .flatten()
+    }
+
+    pub fn pattern(&self) -> Option<&Pattern> {
+        match &self.input {
+            Input::Pattern(pattern) => Some(pattern),
+            Input::Single(_) | Input::Join(_) => None,
+        }
+    }
+
+    pub fn pattern_mut(&mut self) -> Option<&mut Pattern> {
+        match &mut self.input {
+            Input::Pattern(pattern) => Some(pattern),
+            Input::Single(_) | Input::Join(_) => None,
+        }
     }
 
     /// The two sides of the query read one stream.
@@ -209,7 +250,7 @@ impl Query {
     }
 
     /// Sides that rows are given to where a query joins what it reads with itself.
-    pub fn self_join_triggers(&self) -> u8 {
+    pub fn self_join_triggers(&self) -> u16 {
         let is_windowed = matches!(&self.input, Input::Join(join) if join.sides[0].reads_window());
         if is_windowed { 1 } else { 2 }
     }
@@ -220,7 +261,8 @@ impl Query {
             .chains()
             .flat_map(Chain::stages)
             .any(|s| s.is_fallible() || s.has_effect());
-        let joins_fail = matches!(&self.input, Input::Join(join) if join.is_late_fallible());
+        let joins_fail = matches!(&self.input, Input::Join(join) if join.is_late_fallible())
+            || self.pattern().is_some_and(Pattern::is_fallible);
         let fails = stages_fail
             || joins_fail
             || self.selector.is_fallible()
@@ -249,6 +291,7 @@ impl Query {
                     || join.is_late_fallible()
                     || self.selector.is_fallible()
             }
+            Input::Pattern(pattern) => pattern.is_fallible() || self.selector.is_fallible(),
         };
         late || self.limiter.is_some()
             || self.chains().any(|c| c.may_lack(batch))
@@ -264,6 +307,9 @@ impl Query {
         for chain in self.chains_mut() {
             chain.start(key, step);
         }
+        if let Some(pattern) = self.pattern_mut() {
+            pattern.start(key, step);
+        }
         if let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator)
             && let Some(deadline) = limiter.start(key, step.wall)
         {
@@ -274,6 +320,9 @@ impl Query {
     pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
         for chain in self.chains_mut() {
             chain.remove(key, alarms);
+        }
+        if let Some(pattern) = self.pattern_mut() {
+            pattern.remove(key, alarms);
         }
         self.selector.remove(key);
         if let Some(limiter) = &mut self.limiter {
@@ -287,13 +336,14 @@ impl Query {
     pub fn process(
         &mut self,
         batch: Batch,
-        side: u8,
+        side: u16,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let rows = match &mut self.input {
             Input::Single(chain) => chain.process(batch, key, step)?,
             Input::Join(join) => join.process(batch, side, key, step)?,
+            Input::Pattern(pattern) => pattern.process(&batch, usize::from(side), key, step)?,
         };
         self.select(rows, key, step)
     }
@@ -301,7 +351,7 @@ impl Query {
     /// A deadline of a window is due.
     pub fn alarm(
         &mut self,
-        side: u8,
+        side: u16,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
@@ -309,7 +359,22 @@ impl Query {
         let rows = match &mut self.input {
             Input::Single(chain) => chain.alarm(key, deadline, step)?,
             Input::Join(join) => join.alarm(side, key, deadline, step)?,
+            Input::Pattern(_) => None,
         };
+        self.select(rows, key, step)
+    }
+
+    /// A deadline of an absent state of the pattern is due.
+    pub fn absent_alarm(
+        &mut self,
+        state: u16,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = self
+            .pattern_mut()
+            .and_then(|pattern| pattern.alarm(usize::from(state), key, deadline, step));
         self.select(rows, key, step)
     }
 
@@ -378,7 +443,8 @@ impl Query {
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let stages = self.chains().flat_map(Chain::stages);
         let staged = stages.flat_map(stage::Stage::expressions);
-        staged.chain(self.selector.expressions())
+        let matched = self.pattern().into_iter().flat_map(Pattern::expressions);
+        staged.chain(matched).chain(self.selector.expressions())
     }
 
     /// Saves the functions that keep something, each by its name and its number among the calls of
@@ -427,6 +493,11 @@ impl Query {
                 }
             }
         }
+        if let Some(pattern) = self.pattern_mut() {
+            for expression in pattern.expressions_mut() {
+                expression.root.each_call_mut(&mut restore)?;
+            }
+        }
         for expression in self.selector.expressions_mut() {
             expression.root.each_call_mut(&mut restore)?;
         }
@@ -466,7 +537,12 @@ fn reads_clock(query: &plan::Query) -> bool {
         plan::Input::Join(join) => vec![&join.left, &join.right],
         plan::Input::Pattern(_) => Vec::new(),
     };
-    for handler in singles.iter().flat_map(|s| &s.handlers) {
+    let references = match &query.input {
+        plan::Input::Pattern(pattern) => pattern.references.as_slice(),
+        plan::Input::Single(_) | plan::Input::Join(_) => &[],
+    };
+    let handlers = singles.iter().flat_map(|s| &s.handlers);
+    for handler in handlers.chain(references.iter().flat_map(|r| &r.handlers)) {
         match handler {
             plan::Handler::Filter(expr) => calls_of(expr, &mut look),
             plan::Handler::Function(call) => {
@@ -478,7 +554,7 @@ fn reads_clock(query: &plan::Query) -> bool {
     found
 }
 
-fn calls_of(expr: &plan::Expr, look: &mut dyn FnMut(&str)) {
+pub(crate) fn calls_of(expr: &plan::Expr, look: &mut dyn FnMut(&str)) {
     match &expr.kind {
         plan::ExprKind::Call { name, args, .. } => {
             look(name);

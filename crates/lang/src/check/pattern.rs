@@ -293,9 +293,15 @@ fn state_order(element: &PatternElement, next: &mut usize, order: &mut Vec<usize
             *next += 1;
         }
         PatternElement::Logical { left, right, .. } => {
-            let mut first = Vec::new();
+            let (mut first, mut second) = (Vec::new(), Vec::new());
             state_order(left, next, &mut first, depth + 1);
-            state_order(right, next, order, depth + 1);
+            state_order(right, next, &mut second, depth + 1);
+            // An absent side is the left one wherever it is written.
+            let is_absent = |e: &PatternElement| matches!(e, PatternElement::Absent { .. });
+            if is_absent(right) && !is_absent(left) {
+                std::mem::swap(&mut first, &mut second);
+            }
+            order.extend(second);
             order.extend(first);
         }
     }

@@ -26,8 +26,6 @@ pub(super) enum Feature {
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
 const PENDING: &[(Feature, &str)] = &[
-    (Feature::Pattern, "patterns"),
-    (Feature::Sequence, "sequences"),
     (Feature::Aggregation, "incremental aggregations"),
     (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),

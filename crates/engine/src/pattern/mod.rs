@@ -1,0 +1,502 @@
+//! Patterns and sequences: partial matches over one or several streams.
+//!
+//! [`chart`] lays the states out, [`machine`] moves partial matches between them event by event,
+//! [`gate`] asks the filters, [`view`] makes columns of what was matched. Events are taken one by
+//! one in the order of their chunks, so the bounds of a batch never show.
+//!
+//! Promises: state is kept per partition key; each match is a selector call of its own; nothing
+//! expires by itself but through an event or the timer of an absent state.
+//!
+//! Never here: selecting, grouping and limiting, which are the query's.
+
+mod arrive;
+mod chart;
+mod gate;
+mod machine;
+mod partials;
+mod queue;
+mod saved;
+mod timer;
+mod view;
+
+use std::sync::Arc;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Chunks, Clock, Column, Schema, Times, Type};
+use lang::plan::{self, QueryId};
+
+use crate::alarm::{Alarms, OperatorId, Owner};
+use crate::component::{Environment, Failure, Key};
+use crate::error::Error;
+use crate::expr::{Expression, Layout};
+use crate::query::{Broken, Step};
+use crate::table::ConditionContext;
+use arrive::{Offer, Scratch};
+use chart::{Chart, StateId};
+use gate::{Gate, Part};
+use machine::{Lists, Machine, Matches, Store};
+use partials::{Arrival, Captures, NONE, Partials};
+use view::{Place, Seen, Views};
+
+pub(crate) struct Pattern {
+    chart: Chart,
+    /// For each state its filter, the name of its reference and the row it reads.
+    gates: Vec<Gate>,
+    names: Vec<String>,
+    schemas: Vec<Schema>,
+    /// What the selector reads.
+    views: Views,
+    store: Store,
+    /// By number of the key; what is not begun is `None`.
+    keys: Vec<Option<Box<Lists>>>,
+    /// For each state its timed operator.
+    timers: Vec<Option<OperatorId>>,
+    matches: Matches,
+    deadlines: Vec<(StateId, i64)>,
+    scratch: Scratch,
+    is_compat: bool,
+}
+
+impl Pattern {
+    /// The pattern, the selector with the views of the partial match as inputs, and the layout of
+    /// its row.
+    pub fn new(
+        pattern: &plan::Pattern,
+        selector: &plan::Selector,
+        query: QueryId,
+        environment: &Environment,
+        alarms: &mut Alarms,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<(Pattern, plan::Selector, Layout), Error> {
+        let chart = Chart::new(pattern);
+        let mut views = Views::default();
+        let selector = rewritten(selector, pattern, &chart, &mut views);
+        let layout = views.layout(Layout::default(), 0);
+        let mut gates = Vec::with_capacity(chart.states.len());
+        for state in &chart.states {
+            gates.push(Gate::new(pattern, state.reference, &chart, context)?);
+        }
+        let captures = captures(pattern, &chart, &views, &gates);
+        let width = chart.states.len();
+        let mut timers = vec![None; width];
+        for &state in &chart.timers {
+            let owner = Owner::Absent {
+                query,
+                state: state as u16,
+            };
+            timers[state] = Some(alarms.add_operator(owner));
+        }
+        let reference = |state: &chart::State| &pattern.references[state.reference];
+        let built = Pattern {
+            names: chart
+                .states
+                .iter()
+                .map(|s| reference(s).name.clone())
+                .collect(),
+            schemas: chart
+                .states
+                .iter()
+                .map(|s| reference(s).schema.clone())
+                .collect(),
+            gates,
+            views,
+            store: Store {
+                partials: Partials::new(width),
+                captures,
+                returned: vec![false; width],
+                changed: vec![false; width],
+            },
+            keys: Vec::new(),
+            timers,
+            matches: Matches::default(),
+            deadlines: Vec::new(),
+            scratch: Scratch::default(),
+            is_compat: environment.compat,
+            chart,
+        };
+        Ok((built, selector, layout))
+    }
+
+    /// A row may fail where partial matches have moved already.
+    pub fn is_fallible(&self) -> bool {
+        self.gates.iter().any(Gate::is_fallible)
+    }
+
+    pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        let now = step.now;
+        self.with(key, |machine| machine.begin(now));
+        self.set_deadlines(key, step);
+    }
+
+    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        if self.keys.get(key as usize).is_some_and(Option::is_some) {
+            self.with(key, |machine| machine.clear());
+            self.keys[key as usize] = None;
+        }
+        for operator in self.timers.iter().flatten() {
+            alarms.forget(*operator, key);
+        }
+    }
+
+    /// Takes the rows of one input, event by event.
+    pub fn process(
+        &mut self,
+        batch: &Batch,
+        input: usize,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let mut lists = self.take_lists(key);
+        let result = self.take_all(batch, input, &mut lists, step);
+        self.keys[key as usize] = Some(lists);
+        self.set_deadlines(key, step);
+        let rows = self.batch(Some(batch), input);
+        result.map(|()| rows)
+    }
+
+    fn take_all(
+        &mut self,
+        batch: &Batch,
+        input: usize,
+        lists: &mut Lists,
+        step: &mut Step<'_>,
+    ) -> Result<(), Broken> {
+        let reader = &self.chart.readers[input];
+        let is_one = reader.states.len() == 1;
+        let columns = batch.columns.iter();
+        let is_typed = reader.states.first().is_none_or(|&state| {
+            let attributes = self.schemas[state].attributes.iter();
+            columns
+                .zip(attributes)
+                .all(|(c, a)| partials::is_typed(c, a.ty))
+        });
+        let mut part = if is_typed { Part::Rest } else { Part::Whole };
+        let mut masks: Vec<Option<Vec<bool>>> = vec![None; reader.states.len()];
+        for (mask, &state) in masks.iter_mut().zip(&reader.states) {
+            if part == Part::Whole {
+                break;
+            }
+            match self.gates[state].own_mask(batch, step) {
+                Ok(found) => *mask = found,
+                // Nothing has moved yet: the chunks come again one by one.
+                Err(failure) if batch.chunk_count() > 1 => {
+                    return Err(broken(&self.names[state], failure));
+                }
+                // Only the partial matches that ask for it make it fail.
+                Err(_) => part = Part::Whole,
+            }
+        }
+        if part == Part::Whole {
+            masks.fill(None);
+        }
+        let mut machine = Machine {
+            chart: &self.chart,
+            store: &mut self.store,
+            lists,
+            matches: &mut self.matches,
+            deadlines: &mut self.deadlines,
+            is_compat: self.is_compat,
+        };
+        for chunk in 0..batch.chunk_count() {
+            let clock = batch.clock_at(chunk);
+            for row in batch.chunk(chunk) {
+                let arrival = Arrival {
+                    batch,
+                    row,
+                    time: batch.times.at(row),
+                };
+                machine.stabilise(input, arrival.time);
+                // An event never meets what it has moved itself: the last state comes first.
+                for (&state, mask) in reader.states.iter().zip(&masks).rev() {
+                    let offer = Offer {
+                        arrival,
+                        part,
+                        is_fit: mask.as_ref().is_none_or(|mask| mask[row]),
+                    };
+                    let before = machine.matches.len();
+                    let gate = &mut self.gates[state];
+                    let done = machine.offer(state, &offer, gate, &mut self.scratch, step);
+                    if let Err(failure) = done {
+                        machine.forget_matches(0);
+                        return Err(broken(&self.names[state], failure));
+                    }
+                    if !reader.delivers {
+                        machine.forget_matches(before);
+                    } else if !is_one {
+                        // What one event completes at one state is delivered together.
+                        machine.matches.end_chunk(clock);
+                    }
+                }
+                if is_one {
+                    machine.matches.end_each(clock);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A deadline of an absent state is due.
+    pub fn alarm(
+        &mut self,
+        state: usize,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Option<Batch> {
+        let now = step.now;
+        self.with(key, |machine| machine.timer(state, deadline, now));
+        self.set_deadlines(key, step);
+        self.batch(None, 0)
+    }
+
+    fn take_lists(&mut self, key: Key) -> Box<Lists> {
+        let at = key as usize;
+        if self.keys.len() <= at {
+            self.keys.resize_with(at + 1, || None);
+        }
+        let width = self.chart.states.len();
+        self.keys[at]
+            .take()
+            .unwrap_or_else(|| Box::new(Lists::new(width)))
+    }
+
+    fn with<T>(&mut self, key: Key, work: impl FnOnce(&mut Machine<'_>) -> T) -> T {
+        let mut lists = self.take_lists(key);
+        let mut machine = Machine {
+            chart: &self.chart,
+            store: &mut self.store,
+            lists: &mut lists,
+            matches: &mut self.matches,
+            deadlines: &mut self.deadlines,
+            is_compat: self.is_compat,
+        };
+        let result = work(&mut machine);
+        self.keys[key as usize] = Some(lists);
+        result
+    }
+
+    fn set_deadlines(&mut self, key: Key, step: &mut Step<'_>) {
+        for (state, time) in self.deadlines.drain(..) {
+            if let Some(operator) = self.timers[state] {
+                step.alarms.notify(operator, key, time, step.now);
+            }
+        }
+    }
+
+    /// The completed matches as rows for the selector, one inner chunk each.
+    fn batch(&mut self, from: Option<&Batch>, input: usize) -> Option<Batch> {
+        let matches = &mut self.matches;
+        let len = matches.len();
+        if len == 0 {
+            return None;
+        }
+        let width = self.chart.states.len();
+        let mut columns: Vec<Column> = Vec::new();
+        let mut seen: Vec<Seen> = Vec::with_capacity(len);
+        for view in &self.views.all {
+            seen.clear();
+            let slots = matches.slots.iter().skip(view.state).step_by(width);
+            seen.extend(slots.zip(&matches.rows).map(|(&event, &row)| Seen {
+                event,
+                row,
+                has_current: false,
+            }));
+            view.gather(&seen, &self.store.captures[view.state], from, &mut columns);
+        }
+        let is_each = matches.ends.len() == len;
+        let same_clock = matches.clocks.iter().all(|&c| c == matches.clocks[0]);
+        let ends: Arc<[u32]> = matches.ends.as_slice().into();
+        let batch = Batch {
+            columns,
+            len,
+            times: Times::per_row(matches.times.clone()),
+            expired: None,
+            resets: None,
+            chunks: match is_each {
+                true => Chunks::EachRow,
+                false => Chunks::Ends(ends),
+            },
+            inner: (!is_each).then(|| (1..=len as u32).collect()),
+            clock: match same_clock {
+                true => Clock::Same(matches.clocks[0]),
+                false => Clock::PerChunk(matches.clocks.as_slice().into()),
+            },
+        };
+        debug_assert!(from.is_none() || input < self.chart.readers.len());
+        forget(matches, 0, &mut self.store.captures, width);
+        Some(batch)
+    }
+
+    // ---- state ----
+
+    pub fn save(&self, key: Key, writer: &mut Writer) {
+        let lists = self.keys.get(key as usize).and_then(Option::as_ref);
+        match lists {
+            Some(lists) => {
+                writer.bool(true);
+                saved::save(&self.chart, &self.store, lists, writer);
+            }
+            None => writer.bool(false),
+        }
+    }
+
+    pub fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        if !reader.bool()? {
+            return Ok(());
+        }
+        let mut lists = self.take_lists(key);
+        let result = saved::restore(&self.chart, &mut self.store, &mut lists, reader);
+        self.keys[key as usize] = Some(lists);
+        result
+    }
+
+    /// Marks that belong to the query and to no key.
+    pub fn save_marks(&self, writer: &mut Writer) {
+        writer.count(self.store.returned.len());
+        self.store.returned.iter().for_each(|&m| writer.bool(m));
+    }
+
+    pub fn restore_marks(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let states = self.store.returned.len();
+        let count = reader.count()?;
+        if count != states {
+            return Err(StateError::Mismatch(format!(
+                "a pattern of {count} states, expected {states}"
+            )));
+        }
+        for mark in &mut self.store.returned {
+            *mark = reader.bool()?;
+        }
+        Ok(())
+    }
+
+    /// The attributes kept of the events of each state, which a saved state depends on.
+    pub fn kept(&self) -> String {
+        let states = self.store.captures.iter();
+        let lists: Vec<String> = states.map(|c| format!("{:?}", c.attributes)).collect();
+        lists.join(" ")
+    }
+
+    /// Partial matches with an event that a timer may still emit.
+    pub fn held(&self, key: Key) -> usize {
+        let Some(lists) = self.keys.get(key as usize).and_then(Option::as_ref) else {
+            return 0;
+        };
+        let width = self.chart.states.len();
+        let partials = &self.store.partials;
+        let has_event = |&p: &partials::PartialId| (0..width).any(|s| partials.slot(p, s) != NONE);
+        let waiting = self.chart.states.iter().zip(&lists.states);
+        waiting
+            .filter(|(state, _)| state.emits && state.kind.wait().is_some())
+            .map(|(_, lists)| {
+                let all = lists.pending.iter().chain(lists.new.iter());
+                all.filter(has_event).count()
+            })
+            .sum()
+    }
+
+    /// Heap bytes of a key's state.
+    pub fn bytes(&self, key: Key) -> usize {
+        let Some(lists) = self.keys.get(key as usize).and_then(Option::as_ref) else {
+            return 0;
+        };
+        let events: usize = self.store.captures.iter().map(Captures::bytes_each).sum();
+        lists.bytes() + lists.len() * (self.store.partials.bytes_each() + events)
+    }
+
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.gates.iter().flat_map(Gate::expressions)
+    }
+
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expression> {
+        self.gates.iter_mut().flat_map(Gate::expressions_mut)
+    }
+}
+
+/// What the pattern reads, each once, in the order of the text: the number of an input is its place
+/// here.
+pub(crate) fn inputs(pattern: &plan::Pattern) -> Vec<plan::From> {
+    let mut inputs = Vec::new();
+    for reference in &pattern.references {
+        if !inputs.contains(&reference.from) {
+            inputs.push(reference.from);
+        }
+    }
+    inputs
+}
+
+fn broken(reference: &str, failure: Failure) -> Broken {
+    Broken::at(format!("filter of '{reference}'"), failure.message)
+}
+
+/// Gives up matches from one on.
+fn forget(matches: &mut Matches, from: usize, captures: &mut [Captures], width: usize) {
+    for (at, &event) in matches.slots.iter().enumerate().skip(from * width) {
+        captures[at % width].release(event);
+    }
+    matches.slots.truncate(from * width);
+    matches.rows.truncate(from);
+    matches.times.truncate(from);
+    let chunks = matches.ends.partition_point(|&end| end as usize <= from);
+    matches.ends.truncate(if from == 0 { 0 } else { chunks });
+    matches.clocks.truncate(matches.ends.len());
+}
+
+impl Machine<'_> {
+    fn forget_matches(&mut self, from: usize) {
+        let width = self.chart.states.len();
+        forget(self.matches, from, &mut self.store.captures, width);
+    }
+}
+
+/// The attributes that something reads of the kept events of each state.
+fn captures(
+    pattern: &plan::Pattern,
+    chart: &Chart,
+    views: &Views,
+    gates: &[Gate],
+) -> Vec<Captures> {
+    let mut kept: Vec<Vec<usize>> = vec![Vec::new(); chart.states.len()];
+    for views in gates.iter().flat_map(Gate::views).chain([views]) {
+        views.kept(|state, attribute, _| {
+            if !kept[state].contains(&attribute) {
+                kept[state].push(attribute);
+            }
+        });
+    }
+    let states = chart.states.iter().zip(kept);
+    states
+        .map(|(state, attributes)| {
+            let schema = &pattern.references[state.reference].schema;
+            let types: Vec<Type> = attributes
+                .iter()
+                .map(|&a| schema.attributes[a].ty)
+                .collect();
+            Captures::new(attributes, types)
+        })
+        .collect()
+}
+
+fn rewritten(
+    selector: &plan::Selector,
+    pattern: &plan::Pattern,
+    chart: &Chart,
+    views: &mut Views,
+) -> plan::Selector {
+    let mut rewrite = |expr: &plan::Expr| views.rewrite(expr, Place::Select, pattern, chart);
+    plan::Selector {
+        items: selector
+            .items
+            .iter()
+            .map(|(expr, name)| (rewrite(expr), name.clone()))
+            .collect(),
+        group_by: selector.group_by.iter().map(&mut rewrite).collect(),
+        having: selector.having.as_ref().map(&mut rewrite),
+        order_by: selector
+            .order_by
+            .iter()
+            .map(|(expr, descending)| (rewrite(expr), *descending))
+            .collect(),
+        ..selector.clone()
+    }
+}

@@ -1,0 +1,89 @@
+//! Partial matches in the order in which they arrived.
+
+use std::collections::VecDeque;
+
+use super::partials::PartialId;
+
+/// In place of a partial match that left.
+const GONE: PartialId = PartialId::MAX;
+
+/// An ordered list from whose middle much is taken: what leaves becomes a gap, gaps at the front
+/// are dropped at once, and all of them when they are more than what is left.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    entries: VecDeque<PartialId>,
+    /// Entries that are no gaps.
+    live: usize,
+}
+
+impl Queue {
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Places, gaps included.
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn at(&self, place: usize) -> Option<PartialId> {
+        self.entries
+            .get(place)
+            .copied()
+            .filter(|&partial| partial != GONE)
+    }
+
+    pub fn push(&mut self, partial: PartialId) {
+        self.entries.push_back(partial);
+        self.live += 1;
+    }
+
+    /// Leaves a gap; places stay as they are until [`Queue::tidy`].
+    pub fn take(&mut self, place: usize) -> Option<PartialId> {
+        let partial = self.at(place)?;
+        self.entries[place] = GONE;
+        self.live -= 1;
+        Some(partial)
+    }
+
+    pub fn place_of(&self, partial: PartialId) -> Option<usize> {
+        self.entries.iter().position(|&p| p == partial)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = PartialId> + '_ {
+        self.entries.iter().copied().filter(|&p| p != GONE)
+    }
+
+    pub fn front(&self) -> Option<PartialId> {
+        self.entries.front().copied()
+    }
+
+    pub fn tidy(&mut self) {
+        while self.entries.front() == Some(&GONE) {
+            self.entries.pop_front();
+        }
+        if self.entries.len() > 2 * self.live + 32 {
+            self.entries.retain(|&p| p != GONE);
+        }
+    }
+
+    /// All entries, in order; the list is empty then.
+    pub fn drain(&mut self) -> impl Iterator<Item = PartialId> + '_ {
+        self.live = 0;
+        self.entries.drain(..).filter(|&p| p != GONE)
+    }
+
+    pub fn sort_by_key(&mut self, key: impl Fn(PartialId) -> i64) {
+        self.entries
+            .make_contiguous()
+            .sort_by_key(|&partial| key(partial));
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<PartialId>()
+    }
+}
