@@ -7,7 +7,7 @@
 //! Live, alarms fire in the order of their times and, at one instant, in the order of arming. In
 //! playback, when the clock has moved, operators are served in the order of their definition, each
 //! with all its due deadlines and its keys in the order of arming. Operators on the wall clock
-//! (rate limiters, triggers, purging) fire by the wall clock in both.
+//! (triggers, purging) fire by the wall clock in both.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -44,9 +44,9 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Follows the wall clock even in playback (Siddhi's schedulers of rate limiters and purging).
+    /// Follows the wall clock even in playback (Siddhi's purging of partitions).
     const fn is_wall(self) -> bool {
-        matches!(self, Owner::Limiter { .. } | Owner::Purge { .. })
+        matches!(self, Owner::Purge { .. })
     }
 }
 

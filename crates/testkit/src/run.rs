@@ -193,7 +193,7 @@ impl<'a> Player<'a> {
             let found = if is_query {
                 plan.queries.iter().position(|q| q.name == *name)
             } else {
-                plan.streams.iter().position(|s| s.display_name() == *name)
+                plan.junction_named(name)
             };
             let id = found.ok_or_else(|| {
                 let kind = if is_query { "query" } else { "stream" };
@@ -240,7 +240,7 @@ impl<'a> Player<'a> {
                     .session
                     .stream(stream)
                     .ok_or_else(|| format!("the app has no stream '{stream}'"))?;
-                let schema = &self.plan.streams[id].schema;
+                let schema = self.plan.junction_schema(id);
                 let at = at.unwrap_or(self.session.clock());
                 let mut events = rows
                     .iter()
@@ -329,7 +329,7 @@ impl<'a> Player<'a> {
         rows: &[RowText],
     ) -> Result<(), String> {
         let id = self.session.stream(stream).ok_or("no such stream")?;
-        let schema = &self.plan.streams[id].schema;
+        let schema = self.plan.junction_schema(id);
         let next = self.next(stream);
         let chunks = self.outcome().streams.get(stream);
         let Some(chunk) = chunks.and_then(|c| c.get(next)) else {
@@ -390,7 +390,7 @@ impl<'a> Player<'a> {
         if let Some(chunks) = self.outcome().streams.get(name)
             && let Some(id) = self.session.stream(name)
         {
-            let schema = &self.plan.streams[id].schema;
+            let schema = self.plan.junction_schema(id);
             for chunk in chunks.iter().skip(taken) {
                 writeln!(out, "expect {name} {}", write_rows(schema, &chunk.events))
                     .expect("writing to a string cannot fail");

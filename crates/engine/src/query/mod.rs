@@ -175,17 +175,15 @@ impl Query {
             }
         };
         let select = rewritten.as_ref().unwrap_or(&query.selector);
-        let selector = Selector::new(select, &layout, query.events, removes, context)?;
+        let mut selector = Selector::new(select, &layout, query.events, removes, context)?;
         let width = query.selector.items.len();
         let write = TableWrite::new(&query.output, width, context)?;
         let fills_fallible_window = match query.output {
             plan::Output::Window(window) => windows.get(window).chain.is_late_fallible(),
             _ => false,
         };
-        let limiter = query
-            .rate
-            .map(|rate| Limiter::new(rate, !query.selector.group_by.is_empty(), query.span))
-            .transpose()?;
+        let limiter = Limiter::new(query, selector.types());
+        selector.is_unreduced = limiter.as_ref().is_some_and(Limiter::wants_each_row);
         let limiter_operator = limiter
             .as_ref()
             .filter(|l| l.is_timed())
@@ -389,7 +387,9 @@ impl Query {
             return Ok(None);
         };
         let (rows, next) = limiter.alarm(key, deadline, step.now);
-        step.alarms.notify(operator, key, next, step.wall);
+        if let Some(next) = next {
+            step.alarms.notify(operator, key, next, step.now);
+        }
         match rows {
             Some(batch) => self.emit(batch, step),
             None => Ok(None),
@@ -413,7 +413,14 @@ impl Query {
         let Some(limiter) = &mut self.limiter else {
             return self.emit(batch, step);
         };
-        match limiter.process(batch, names, key, step.now) {
+        let mut deadlines = Vec::new();
+        let rows = limiter.process(batch, names, key, step.now, &mut deadlines);
+        if let Some(operator) = self.limiter_operator {
+            for deadline in deadlines {
+                step.alarms.notify(operator, key, deadline, step.now);
+            }
+        }
+        match rows {
             Some(batch) => self.emit(batch, step),
             None => Ok(None),
         }

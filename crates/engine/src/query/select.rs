@@ -35,6 +35,8 @@ pub(crate) struct Selector {
     events: EventType,
     /// An item may fail after its aggregator has moved.
     is_late_fallible: bool,
+    /// Every row of a chunk leaves, also of aggregates and groups (Siddhi's `setBatchingEnabled`).
+    pub is_unreduced: bool,
     seen: Seen,
 }
 
@@ -130,6 +132,7 @@ impl Selector {
             has_aggregator: selector.has_aggregator,
             events,
             is_late_fallible,
+            is_unreduced: false,
             seen: Seen::default(),
         })
     }
@@ -418,7 +421,8 @@ impl Selector {
             }
             keep.iter_mut().zip(passes).for_each(|(k, p)| *k &= p);
         }
-        if batch.chunks == Chunks::EachRow && batch.inner.is_none() && batch.resets.is_none() {
+        let is_each_row = batch.chunks == Chunks::EachRow && batch.inner.is_none();
+        if is_each_row && batch.resets.is_none() && !self.is_unreduced {
             return Ok(self.each_row(batch, columns, groups, &keep));
         }
         let keys = self.order_keys(batch, columns, step);
@@ -507,14 +511,20 @@ impl Selector {
                 };
                 rows.clear();
                 self.survivors(start..end, groups, keep, &mut rows);
-                if !keys.is_empty() {
-                    order::sort(&mut rows, keys, batch);
+                if self.is_unreduced && groups.is_some() {
+                    // Order and offset do not reach grouped rows (`QuerySelector.processGroupBy`).
+                    let limit = self.limit.unwrap_or(u64::MAX);
+                    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                } else {
+                    if !keys.is_empty() {
+                        order::sort(&mut rows, keys, batch);
+                    }
+                    order::offset_and_limit(&mut rows, self.offset, self.limit, batch);
                 }
-                order::offset_and_limit(&mut rows, self.offset, self.limit, batch);
                 picked.extend_from_slice(&rows);
                 start = end.max(start + 1);
             }
-            let keeps_resets = !self.has_aggregator && groups.is_none();
+            let keeps_resets = (!self.has_aggregator || self.is_unreduced) && groups.is_none();
             out.end(batch, chunk, picked.len() as u32, keeps_resets);
         }
         let batch = out.batch(batch, columns, &picked)?;
@@ -537,6 +547,7 @@ impl Selector {
     ) {
         let mut passed = range.filter(|&r| keep[r]).map(|r| r as u32);
         match groups {
+            _ if self.is_unreduced => rows.extend(passed),
             None if self.has_aggregator => rows.extend(passed.next_back()),
             None => rows.extend(passed),
             Some(groups) => {

@@ -3,7 +3,6 @@
 use crate::ast::{self, EventType, Output, StreamKind};
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::report::error;
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -312,9 +311,6 @@ impl Checker<'_> {
     }
 
     fn rate(&mut self, rate: &ast::OutputRate) -> plan::Rate {
-        if rate.kind == ast::RateKind::Snapshot {
-            self.note_feature(Feature::Snapshot, rate.span);
-        }
         let every = match &rate.every {
             ast::RateEvery::Events(n) => plan::RateEvery::Events(*n),
             ast::RateEvery::Time(time) => plan::RateEvery::Millis(time.millis),

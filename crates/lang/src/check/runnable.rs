@@ -17,7 +17,6 @@ pub(super) enum Feature {
     Aggregation,
     Trigger,
     Script,
-    Snapshot,
     PlaybackIdle,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
@@ -29,7 +28,6 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::Aggregation, "incremental aggregations"),
     (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),
-    (Feature::Snapshot, "snapshots as output rate"),
     (Feature::PlaybackIdle, "the idle time of playback"),
     (
         Feature::Probe,

@@ -1,8 +1,7 @@
-//! `output all|first|last every N events|t`: what of a query's output leaves, and when.
+//! `output all|first|last every N events|t`: rows leave, or wait until they may.
 //!
 //! Counted limiters look at rows chunk by chunk; what one chunk lets out leaves as one chunk. Timed
-//! ones take their first deadline from the wall clock when the app starts or the partition key
-//! appears (Siddhi's `*PerTimeOutputRateLimiter`), and let out what was collected.
+//! ones let out what was collected (Siddhi's `*PerTimeOutputRateLimiter`).
 
 use std::collections::BTreeMap;
 
@@ -10,15 +9,11 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Clock, Column, Times, Type};
 use lang::ast::RateKind;
 use lang::plan::{Rate, RateEvery};
-use lang::span::Span;
 
+use super::Name;
 use crate::component::Key;
-use crate::error::Error;
 
-/// Text of a row's group; empty without `group by`.
-type Name = Box<str>;
-
-pub(crate) struct Limiter {
+pub(crate) struct RowLimiter {
     rate: Rate,
     has_groups: bool,
     keys: BTreeMap<Key, State>,
@@ -34,16 +29,13 @@ struct State {
     first: BTreeMap<Name, i64>,
 }
 
-impl Limiter {
-    pub fn new(rate: Rate, has_groups: bool, span: Span) -> Result<Limiter, Error> {
-        if rate.kind == RateKind::Snapshot {
-            return Err(Error::unsupported("output snapshot", span));
-        }
-        Ok(Limiter {
+impl RowLimiter {
+    pub fn new(rate: Rate, has_groups: bool) -> RowLimiter {
+        RowLimiter {
             rate,
             has_groups,
             keys: BTreeMap::new(),
-        })
+        }
     }
 
     /// Lets rows out by a timer.
