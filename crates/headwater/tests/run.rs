@@ -200,9 +200,73 @@ fn events_that_nobody_reads_are_counted() {
         stderr(&output)
     );
     assert_eq!(summary(&output)["apps"][0]["sinks"][0]["failed"], 2);
-    let output = with_sink("type='inMemory', topic='nobody', on.error='WAIT'");
-    ended(&output, 1);
-    assert!(stderr(&output).contains("'WAIT'"), "{}", stderr(&output));
+    for policy in ["STORE", "WAIT"] {
+        let state = place.path(policy).display().to_string();
+        let sink = format!("type='inMemory', topic='nobody', on.error='{policy}'");
+        let text = READER.replace("type='log', prefix='seen'", &sink);
+        let app = place.write("app.siddhi", &text);
+        ended(&run(&app, &["--until-done", "--state", &state]), 4);
+        let show = headwater(&["errors", "show", &state, "1"]).output();
+        let show = stdout(&show.expect("it runs"));
+        assert!(
+            show.contains("b, 2.5") && show.contains("nobody reads"),
+            "{show}"
+        );
+    }
+}
+
+#[test]
+fn events_that_nobody_reads_go_to_the_fault_stream() {
+    let place = Place::new();
+    place.write("in.csv", "a,1.5\nb,2.5\n");
+    let sink = "type='inMemory', topic='{{id}}', on.error='STREAM', @map(type='passThrough')";
+    let (head, query) = READER.split_once("from Lines").expect("a query");
+    let head = head
+        .replace("type='log', prefix='seen'", sink)
+        .replace("@sink(", "@OnError(action='STREAM') @sink(");
+    let app = place.write(
+        "app.siddhi",
+        &format!(
+            "{head}@source(type='inMemory', topic='b') @sink(type='log', prefix='heard')
+            define stream B (id string, amount double);
+            @sink(type='log', prefix='fault') define stream Faults (id string, amount double);
+            from Lines{query} from !Seen select id, amount insert into Faults;"
+        ),
+    );
+    let output = run(&app, &["--until-done"]);
+    ended(&output, 0);
+    let lines = stdout(&output);
+    assert_eq!(lines.matches("fault : Event").count(), 1, "{lines}");
+    assert!(
+        lines.contains("data=[a, 1.5]") && lines.contains("heard"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn a_topic_inside_an_app_is_read_depth_first() {
+    let place = Place::new();
+    place.write("in.csv", "a,1.5\nb,2.5\n");
+    let (head, query) = READER.split_once("from Lines").expect("a query");
+    let head = head.replace("type='log', prefix='seen'", "type='inMemory', topic='mid'");
+    let app = place.write(
+        "app.siddhi",
+        &format!(
+            "{head}@source(type='inMemory', topic='mid') define stream Mid (id string, amount double);
+            @sink(type='log') define stream Out (by string, id string);
+            from Lines{query}
+            from Seen select 'query' as by, id insert into Out;
+            from Mid select 'topic' as by, id insert into Out;"
+        ),
+    );
+    let output = run(&app, &["--until-done", "--json"]);
+    ended(&output, 0);
+    let order: Vec<String> = stdout(&output)
+        .lines()
+        .filter_map(|line| Some(line.split_once("data=[")?.1.split_once(']')?.0.to_owned()))
+        .collect();
+    assert_eq!(order, ["query, a", "topic, a", "query, b", "topic, b"]);
+    assert_eq!(summary(&output)["apps"][0]["sources"][1]["events"], 2);
 }
 
 #[test]

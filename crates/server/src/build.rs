@@ -192,6 +192,7 @@ impl<'a> Builder<'a> {
                 plan: Arc::clone(&self.plans[i]),
                 engine,
                 sinks,
+                links: engine::topic_links(&self.plans[i]),
                 tables: in_memory
                     .iter()
                     .filter(|(app, ..)| *app == i)
@@ -281,6 +282,7 @@ impl<'a> Builder<'a> {
                         compat: plan.options.compat,
                     },
                     seed: crate::clock::wall_millis() as u64,
+                    links: engine::topic_links(plan),
                     ..Setup::default()
                 };
                 App::new(plan, setup).map_err(|e| {
@@ -616,6 +618,7 @@ impl<'a> Builder<'a> {
             return Ok(SinkSeat::Topic {
                 outlet,
                 topic,
+                on_unheard: on_unreachable(plan, app, stream, transport),
                 metrics,
                 said: Sparse::default(),
             });

@@ -35,7 +35,7 @@ use crate::pulse::Pulse;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::panic_text;
-use crate::sink::{Outbox, SinkRows, payload_text};
+use crate::sink::{OnUnreachable, Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
 use crate::store::{StoreContext, StoreRows, StoreSeat};
@@ -101,6 +101,8 @@ pub(crate) struct LaneApp {
     pub engine: App,
     /// By stream.
     pub sinks: Vec<Vec<SinkSeat>>,
+    /// Streams that an in-memory topic links inside the engine, depth first as in Siddhi.
+    pub links: Vec<(StreamId, StreamId)>,
     /// Its tables in memory, with their counters.
     pub tables: Vec<(TableId, Arc<TableMetrics>)>,
     /// By operation of the app: where it is done.
@@ -121,6 +123,8 @@ pub(crate) enum SinkSeat {
     Topic {
         outlet: Outlet,
         topic: Topic,
+        /// What becomes of an event that nobody reads.
+        on_unheard: OnUnreachable,
         metrics: Arc<SinkMetrics>,
         said: Sparse,
     },
@@ -359,13 +363,10 @@ impl Lane {
         &mut self,
         app: usize,
         stream: StreamId,
-        mut rows: Batch,
+        rows: Batch,
         cause: &str,
     ) -> Result<(), String> {
-        let error = Value::Object(event::Object::Error(Arc::from(cause)));
-        let column = Column::constant(event::Type::Object, &error, rows.len);
-        rows.columns.push(column);
-        self.step(app, Input::Batch(stream, rows))
+        self.step(app, Input::Batch(stream, with_cause(rows, cause)))
     }
 
     /// One input to one app, and everything that follows from it inside the group.
@@ -540,6 +541,14 @@ impl Lane {
             ..Rejection::of_payload(payload.as_bytes())
         });
     }
+}
+
+/// Rows for a fault stream: the cause is their last attribute.
+fn with_cause(mut rows: Batch, cause: &str) -> Batch {
+    let error = Value::Object(event::Object::Error(Arc::from(cause)));
+    let column = Column::constant(event::Type::Object, &error, rows.len);
+    rows.columns.push(column);
+    rows
 }
 
 /// The fault stream of a stream, if it has one.

@@ -250,7 +250,7 @@ impl SinkThread {
                     let letter = Letter::Fault {
                         app,
                         stream: fault,
-                        rows: batch.filter(&marks(batch.len, message.rows)),
+                        rows: rows_picked(batch, message.rows),
                         cause,
                     };
                     // The lane has gone only when the server ends without waiting.
@@ -325,12 +325,13 @@ impl SinkThread {
     }
 }
 
-fn marks(len: usize, rows: &[u32]) -> Vec<bool> {
-    let mut marks = vec![false; len];
+/// Some rows of a batch, as a batch; `None` without rows.
+pub(crate) fn rows_picked(batch: &Batch, rows: &[u32]) -> Option<Batch> {
+    let mut marks = vec![false; batch.len];
     for &row in rows {
         marks[row as usize] = true;
     }
-    marks
+    batch.filter(&marks)
 }
 
 /// Rows as text, for people who look at what was rejected.

@@ -6,9 +6,10 @@ use engine::{LogLevel, Output, Outputs};
 use event::Batch;
 use lang::plan::StreamId;
 
-use super::{Lane, OperationSeat, SinkSeat, Topic};
+use super::{Lane, OperationSeat, SinkSeat, Topic, with_cause};
+use crate::rejected::Rejection;
 use crate::report::chain;
-use crate::sink::{Parcel, SinkRows, weight_of};
+use crate::sink::{OnUnreachable, Parcel, SinkRows, payload_text, rows_picked, weight_of};
 use crate::store::StoreRows;
 
 impl Lane {
@@ -96,23 +97,26 @@ impl Lane {
         Ok(())
     }
 
-    /// Siddhi's `InMemoryBroker`: every subscriber in the order of subscription. Without one the
-    /// event is dropped with a log line, of which few are written.
+    /// Siddhi's `InMemoryBroker`: every subscriber in the order of subscription. Streams of the app
+    /// itself that the engine links have their rows already.
     fn publish(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch) {
+        let seat = &mut self.apps[app];
         let SinkSeat::Topic {
             outlet,
             topic,
             metrics,
-            said,
-        } = &mut self.apps[app].sinks[stream][sink]
+            ..
+        } = &mut seat.sinks[stream][sink]
         else {
             return;
         };
-        outlet.encode(batch, &mut self.messages);
-        let unwritten = self.messages.take_rejected();
+        let mut messages = std::mem::take(&mut self.messages);
+        outlet.encode(batch, &mut messages);
+        let unwritten = messages.take_rejected();
         metrics.failed.add(unwritten.len() as u64);
         let properties = Properties::none();
-        for message in self.messages.iter() {
+        let mut unheard = Vec::new();
+        for message in messages.iter() {
             let name = match topic {
                 Topic::Named(name) => name.as_str(),
                 Topic::Dynamic(index) => message.option(*index),
@@ -121,6 +125,10 @@ impl Lane {
             let mut is_heard = false;
             for subscriber in self.subscribers.iter_mut().filter(|s| s.topic == name) {
                 is_heard = true;
+                if subscriber.app == app && seat.links.contains(&(stream, subscriber.stream)) {
+                    subscriber.metrics.events.add(rows);
+                    continue;
+                }
                 subscriber.inlet.map(message.payload, &properties);
                 if let Payload::Text(text) = message.payload {
                     subscriber.metrics.bytes.add(text.len() as u64);
@@ -129,16 +137,57 @@ impl Lane {
             if is_heard {
                 metrics.events.add(rows);
             } else {
-                metrics.failed.add(rows);
-                if let Some(count) = said.say() {
-                    tracing::error!(topic = name, count, "nobody reads the in-memory topic");
-                }
+                unheard.extend_from_slice(message.rows);
             }
         }
+        self.messages = messages;
         for one in unwritten {
             self.reject_message(app, stream, "sink 'inMemory'", one);
         }
+        if !unheard.is_empty() {
+            self.unheard(app, stream, sink, batch, &unheard);
+        }
         self.carry();
+    }
+
+    /// Nobody reads the topic, and nobody can come to read it while the server runs: to wait for one
+    /// would stop everything for good, so with `on.error='WAIT'` the events are kept like with
+    /// `STORE`.
+    fn unheard(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch, rows: &[u32]) {
+        const CAUSE: &str = "nobody reads the in-memory topic";
+        let seat = &mut self.apps[app];
+        let SinkSeat::Topic {
+            on_unheard,
+            metrics,
+            said,
+            ..
+        } = &mut seat.sinks[stream][sink]
+        else {
+            return;
+        };
+        if let OnUnreachable::Stream { fault, .. } = *on_unheard {
+            if let Some(rows) = rows_picked(batch, rows) {
+                self.carried
+                    .push_back((app, fault, with_cause(rows, CAUSE)));
+            }
+            return;
+        }
+        metrics.failed.add(rows.len() as u64);
+        if let Some(count) = said.say() {
+            let stream = seat.plan.streams[stream].display_name();
+            tracing::error!(app = seat.name, stream, count, "{CAUSE}");
+        }
+        if *on_unheard == OnUnreachable::Log {
+            return;
+        }
+        self.rejected.keep(Rejection {
+            time: self.clock.now(),
+            app: seat.name.clone(),
+            stream: seat.plan.streams[stream].display_name(),
+            place: "sink 'inMemory'".to_owned(),
+            cause: CAUSE.to_owned(),
+            ..Rejection::of_payload(payload_text(batch, rows).as_bytes())
+        });
     }
 
     /// What the readers of topics made of the messages waits for their steps.

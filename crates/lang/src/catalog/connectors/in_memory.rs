@@ -34,9 +34,10 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "on.error",
             &["LOG", "WAIT", "STREAM", "STORE"],
             "LOG",
-            "What happens to an event that nobody reads: it is counted, said and dropped.",
+            "What happens to an event that nobody reads: LOG counts, says and drops it, STREAM gives \
+             it to the fault stream, STORE keeps it with the rejected events under --state; so does \
+             WAIT, because no reader can come while the server runs.",
         )
-        .not_yet(&["WAIT", "STREAM", "STORE"])
         .test("headwater::run::events_that_nobody_reads_are_counted"),
     ],
     example: "@sink(type='inMemory', topic='trades', @map(type='passThrough'))
