@@ -46,7 +46,7 @@
 //! `map:(key value key value)`.
 //!
 //! Every stream and query named in an `expect` must have been consumed to its end when the script
-//! ends: output that nobody expected is a failure.
+//! ends: output that nobody expected is a failure. A case without an `expect` is refused.
 
 use event::value::Shared;
 use event::{Object, Type, Value};
@@ -197,7 +197,17 @@ pub fn parse(text: &str, file_name: &str) -> Result<Vec<Script>, ScriptError> {
         }
     }
     finish_app(&open, &app, in_app)?;
-    Ok(cases)
+    let asks = |step: &Line| matches!(step.step, Step::Expect(_));
+    match cases.iter().find(|case| !case.steps.iter().any(asks)) {
+        Some(case) => Err(ScriptError {
+            line: case.line,
+            message: format!(
+                "'{}' expects nothing, so it cannot fail; add an 'expect' line",
+                case.name
+            ),
+        }),
+        None => Ok(cases),
+    }
 }
 
 impl About {
@@ -618,19 +628,21 @@ mod tests {
 
     #[test]
     fn a_file_holds_cases() {
-        let text = "# about\n=== one\ndefine stream S (a int);\n---\nsend S 1\nexpect S 1\n\n=== two\napp x.siddhi\n---\nadvance 5\n";
+        let text = "# about\n=== one\ndefine stream S (a int);\n---\nsend S 1\nexpect S 1\n\n=== two\napp x.siddhi\n---\nadvance 5\nexpect S nothing\n";
         let cases = parse(text, "file").expect("two cases");
         assert_eq!(cases.len(), 2);
         assert_eq!((cases[0].name.as_str(), cases[0].steps.len()), ("one", 2));
         assert!(matches!(&cases[0].app, AppText::Here(_, 3)));
         assert!(matches!(&cases[1].app, AppText::File(f) if f == "x.siddhi"));
         assert!(parse("define stream S (a int);\n", "file").is_err());
+        assert!(parse("define stream S (a int);\n---\nsend S 1\n", "file").is_err());
     }
 
     #[test]
     fn a_case_says_what_it_covers() {
         let case = |about: &str| {
-            let text = format!("=== one\n{about}define stream S (a int);\n---\nsend S 1\n");
+            let text =
+                format!("=== one\n{about}define stream S (a int);\n---\nsend S 1\nexpect S 1\n");
             parse(&text, "file").map(|mut cases| cases.remove(0))
         };
         let check = |about: &str, covers: &[u32], differs: Option<&str>, app_line: usize| {

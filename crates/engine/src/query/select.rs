@@ -525,7 +525,7 @@ impl Selector {
                 start = end.max(start + 1);
             }
             let keeps_resets = (!self.has_aggregator || self.is_unreduced) && groups.is_none();
-            out.end(batch, chunk, picked.len() as u32, keeps_resets);
+            out.end(batch, chunk, &picked, keeps_resets);
         }
         let batch = out.batch(batch, columns, &picked)?;
         let groups = groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect());
@@ -690,25 +690,27 @@ struct OutChunks {
 }
 
 impl OutChunks {
-    fn end(&mut self, batch: &Batch, chunk: usize, end: u32, keeps_resets: bool) {
+    /// A chunk ends; `picked` are all rows so far that leave.
+    fn end(&mut self, batch: &Batch, chunk: usize, picked: &[u32], keeps_resets: bool) {
         let start = self.ends.last().copied().unwrap_or(0);
+        let end = picked.len() as u32;
         let resets = batch.resets.as_deref().unwrap_or(&[]);
-        let before = self.next_reset;
-        while resets
+        let before = self.resets.len();
+        while let Some(reset) = resets
             .get(self.next_reset)
-            .is_some_and(|r| r.chunk as usize == chunk)
+            .filter(|r| r.chunk as usize == chunk)
         {
             self.next_reset += 1;
+            if keeps_resets {
+                let ahead = picked[start as usize..].partition_point(|&row| row < reset.row);
+                self.resets.push(Reset {
+                    chunk: self.ends.len() as u32,
+                    row: start + ahead as u32,
+                });
+            }
         }
-        let has_reset = keeps_resets && self.next_reset > before;
-        if end == start && !has_reset {
+        if end == start && self.resets.len() == before {
             return;
-        }
-        if has_reset {
-            self.resets.push(Reset {
-                chunk: self.ends.len() as u32,
-                row: start,
-            });
         }
         self.ends.push(end);
         self.clocks.push(batch.clock_at(chunk));

@@ -68,39 +68,39 @@ impl RowLimiter {
         let state = self.keys.entry(key).or_default();
         let mut out: Vec<Batch> = Vec::new();
         let mut ends: Vec<u32> = Vec::new();
+        let mut resets = batch.resets.iter().flat_map(|r| r.iter()).peekable();
         for chunk in 0..batch.chunk_count() {
             let clock = batch.clock_at(chunk);
-            let mut passed_at: Option<Vec<Name>> = None;
-            for row in batch.chunk(chunk) {
+            let range = batch.chunk(chunk);
+            for row in range.start..=range.end {
+                // A RESET counts as an event that may be the first, and is then seen by nobody.
+                while resets
+                    .next_if(|r| r.chunk as usize == chunk && r.row as usize <= row)
+                    .is_some()
+                {
+                    if self.rate.kind == RateKind::First {
+                        state.takes_first(Name::default(), self.rate.every, clock);
+                    }
+                }
+                if row == range.end {
+                    break;
+                }
                 let name = match &names {
                     Some(names) => names[row].clone(),
                     None => Name::default(),
                 };
                 let one = || single(&batch, row, chunk);
-                match (self.rate.kind, self.rate.every) {
-                    (RateKind::First, RateEvery::Events(n)) => {
-                        let slot = if has_groups { name } else { Name::default() };
-                        if state.takes_first(slot, n) {
-                            out.push(one());
-                        }
+                if self.rate.kind == RateKind::First {
+                    if state.takes_first(name, self.rate.every, clock) {
+                        out.push(one());
                     }
-                    (RateKind::First, RateEvery::Millis(t)) => {
-                        let due = state.first.get(&name).is_none_or(|left| left + t <= clock);
-                        let passed = passed_at.get_or_insert_default();
-                        if due && !passed.contains(&name) {
-                            state.first.insert(name.clone(), clock);
-                            passed.push(name);
-                            out.push(one());
-                        }
-                    }
-                    (kind, every) => {
-                        state.wait(kind, has_groups, name, one());
-                        state.count += 1;
-                        if every == RateEvery::Events(state.count) {
-                            state.count = 0;
-                            out.extend(state.waiting.drain(..).map(|(_, row)| row));
-                        }
-                    }
+                    continue;
+                }
+                state.wait(self.rate.kind, has_groups, name, one());
+                state.count += 1;
+                if self.rate.every == RateEvery::Events(state.count) {
+                    state.count = 0;
+                    out.extend(state.waiting.drain(..).map(|(_, row)| row));
                 }
             }
             if out.len() as u32 > ends.last().copied().unwrap_or(0) {
@@ -174,18 +174,27 @@ impl RowLimiter {
 }
 
 impl State {
-    /// Events 1, N+1, 2N+1, … pass; with N = 1 only the very first does (Siddhi's
-    /// `FirstPerEventOutputRateLimiter` resets its counter only on the row after the first).
-    fn takes_first(&mut self, name: Name, every: u64) -> bool {
-        let count = self.first.entry(name).or_insert(0);
-        *count += 1;
-        if *count == 1 {
-            return true;
+    /// Is this the event of its group that leaves? Of every N events 1, N+1, 2N+1, … do; with N = 1
+    /// only the very first (Siddhi's `FirstPerEventOutputRateLimiter` resets its counter only on
+    /// the row after the first).
+    fn takes_first(&mut self, name: Name, every: RateEvery, clock: i64) -> bool {
+        match every {
+            RateEvery::Events(every) => {
+                let count = self.first.entry(name).or_insert(0);
+                *count += 1;
+                if *count > 1 && *count == every as i64 {
+                    *count = 0;
+                }
+                *count == 1
+            }
+            RateEvery::Millis(time) => {
+                let is_due = self.first.get(&name).is_none_or(|at| at + time <= clock);
+                if is_due {
+                    self.first.insert(name, clock);
+                }
+                is_due
+            }
         }
-        if *count == every as i64 {
-            *count = 0;
-        }
-        false
     }
 
     fn wait(&mut self, kind: RateKind, has_groups: bool, name: Name, row: Batch) {
