@@ -7,7 +7,7 @@
 //! Live, alarms fire in the order of their times and, at one instant, in the order of arming. In
 //! playback, when the clock has moved, operators are served in the order of their definition, each
 //! with all its due deadlines and its keys in the order of arming. Operators on the wall clock
-//! (triggers, purging) fire by the wall clock in both.
+//! (triggers, purging, the idle time of playback) fire by the wall clock in both.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -41,12 +41,21 @@ pub(crate) enum Owner {
     Purge {
         partition: PartitionId,
     },
+    /// A trigger, by its place in the text.
+    Trigger {
+        trigger: usize,
+    },
+    /// The idle time of playback.
+    Idle,
 }
 
 impl Owner {
-    /// Follows the wall clock even in playback (Siddhi's purging of partitions).
+    /// Follows the wall clock even in playback.
     const fn is_wall(self) -> bool {
-        matches!(self, Owner::Purge { .. })
+        matches!(
+            self,
+            Owner::Purge { .. } | Owner::Trigger { .. } | Owner::Idle
+        )
     }
 }
 
@@ -119,6 +128,16 @@ impl Alarms {
 
     pub fn has_operators(&self) -> bool {
         !self.operators.is_empty()
+    }
+
+    pub fn find(&self, owner: Owner) -> Option<OperatorId> {
+        self.operators.iter().position(|o| o.owner == owner)
+    }
+
+    /// Will the operator be called?
+    pub fn has_deadline(&self, operator: OperatorId, key: Key) -> bool {
+        let deadlines = self.operators[operator].keys.get(&key);
+        deadlines.is_some_and(|d| !d.queue.is_empty())
     }
 
     pub fn notify(&mut self, operator: OperatorId, key: Key, deadline: i64, now: i64) {

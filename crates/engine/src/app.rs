@@ -18,6 +18,7 @@ use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
 use crate::snapshot::{Shapes, Unbegun};
 use crate::table::ConditionContext;
+use crate::trigger::Triggers;
 
 /// Event timestamp of a row that has none: it takes the application clock at which its step begins
 /// (Siddhi's `Event` uses the same mark).
@@ -66,6 +67,7 @@ pub struct App {
     pub(crate) core: Core,
     pub(crate) queries: Vec<Query>,
     pub(crate) partitions: Vec<Partition>,
+    pub(crate) triggers: Triggers,
     pub(crate) streams: Vec<Junction>,
     /// What waits at deferred streams until the root chunk is done.
     pub(crate) deferred: VecDeque<(StreamId, Batch)>,
@@ -84,6 +86,8 @@ pub(crate) struct Core {
     pub clock: i64,
     pub wall: i64,
     pub playback: Option<Playback>,
+    /// Wall clock at which the events' clock was last set, for the idle time of playback.
+    pub clock_set_at: i64,
     pub is_started: bool,
     pub steps: u64,
     pub seed: u64,
@@ -232,11 +236,13 @@ impl App {
             is_read,
             ..
         } = context;
-        Ok(App {
+        let triggers = Triggers::new(plan, &mut alarms);
+        let mut app = App {
             core: Core {
                 clock: 0,
                 wall: 0,
                 playback: plan.options.playback,
+                clock_set_at: 0,
                 is_started: false,
                 steps: 0,
                 seed: setup.seed,
@@ -247,6 +253,7 @@ impl App {
             },
             queries,
             partitions,
+            triggers,
             rows_in: vec![0; streams.len()],
             shapes: Shapes::of(plan),
             unbegun: Unbegun::default(),
@@ -256,7 +263,9 @@ impl App {
             delivery: 0,
             // With compat a failure hides a chunk from the receivers behind.
             forced_lockstep: setup.lockstep || is_compat,
-        })
+        };
+        app.add_idle_timer();
+        Ok(app)
     }
 
     /// Takes one input at application clock `now` and wall clock `wall` (milliseconds since 1970;
@@ -282,6 +291,7 @@ impl App {
                     self.core.clock = 0;
                 }
                 self.core.playback = playback;
+                self.add_idle_timer();
             }
             Input::Batch(stream, batch) if self.core.is_started => {
                 if self.core.playback.is_some() {
@@ -302,7 +312,8 @@ impl App {
     /// Begins what has not begun: everything the first time, and after a restore what had no state.
     fn start(&mut self, now: i64, outside: &mut Outside<'_>) {
         let mut unbegun = std::mem::take(&mut self.unbegun);
-        if !std::mem::replace(&mut self.core.is_started, true) {
+        let is_first = !std::mem::replace(&mut self.core.is_started, true);
+        if is_first {
             unbegun = Unbegun {
                 windows: (0..self.core.windows.iter().count()).collect(),
                 queries: (0..self.queries.len()).collect(),
@@ -326,6 +337,7 @@ impl App {
                 self.core.alarms.notify(operator, 0, wall + interval, wall);
             }
         }
+        self.start_triggers(is_first, outside);
     }
 
     // ---- clocks ----
@@ -336,12 +348,12 @@ impl App {
             return;
         }
         if self.core.playback.is_some() {
+            let is_set = now > self.core.clock;
             self.advance_played(now, outside);
-            let wall = self.core.wall;
-            while let Some((time, operator, key)) = self.core.alarms.fire_wall(wall) {
-                self.serve(operator, key, time, outside);
+            if is_set {
+                self.clock_was_set();
             }
-            return;
+            return self.fire_by_wall(outside);
         }
         while let Some((time, operator, key)) = self.core.alarms.fire(now) {
             self.core.clock = self.core.clock.max(time);
@@ -351,7 +363,15 @@ impl App {
         self.core.clock = self.core.clock.max(now);
     }
 
-    fn advance_played(&mut self, now: i64, outside: &mut Outside<'_>) {
+    /// Playback: what follows the wall clock.
+    fn fire_by_wall(&mut self, outside: &mut Outside<'_>) {
+        let wall = self.core.wall;
+        while let Some((time, operator, key)) = self.core.alarms.fire_wall(wall) {
+            self.serve(operator, key, time, outside);
+        }
+    }
+
+    pub(crate) fn advance_played(&mut self, now: i64, outside: &mut Outside<'_>) {
         self.core.clock = self.core.clock.max(now);
         let clock = self.core.clock;
         for operator in 0..self.core.alarms.operators() {
@@ -391,6 +411,14 @@ impl App {
                     self.purge(partition, operator, due.deadline);
                     continue;
                 }
+                Owner::Trigger { trigger } => {
+                    self.trigger_alarm(trigger, due.deadline, outside);
+                    continue;
+                }
+                Owner::Idle => {
+                    self.idle_alarm(due.deadline, outside);
+                    continue;
+                }
                 Owner::Named { window } => {
                     self.window_alarm(window, due.deadline, outside);
                     self.drain(outside);
@@ -418,7 +446,7 @@ impl App {
             }
         }
         let alarms = &mut self.core.alarms;
-        alarms.notify(operator, 0, deadline + interval, self.core.wall);
+        alarms.notify(operator, 0, deadline + interval, deadline);
     }
 
     // ---- rows from outside ----
@@ -467,13 +495,20 @@ impl App {
             return self.root(stream, part, outside);
         }
         for chunk in 0..batch.chunk_count() {
-            match last_time(chunk) {
-                None | Some(UNSTAMPED | UNSTAMPED_SENT) => {}
-                Some(time) => self.advance_played(time, outside),
-            }
             // Several clocks in one batch are those of the wall at which its chunks arrived.
             if let Clock::PerChunk(walls) = &batch.clock {
                 self.core.wall = self.core.wall.max(walls[chunk]);
+                self.fire_by_wall(outside);
+            }
+            match last_time(chunk) {
+                None | Some(UNSTAMPED | UNSTAMPED_SENT) => {}
+                Some(time) => {
+                    let is_set = time >= self.core.clock;
+                    self.advance_played(time, outside);
+                    if is_set {
+                        self.clock_was_set();
+                    }
+                }
             }
             let one = batch.slice_chunks(chunk..chunk + 1);
             let part = stamped(one, self.core.clock, self.core.wall);
@@ -482,7 +517,7 @@ impl App {
     }
 
     /// One root of the work stack; deferred streams are drained behind it.
-    fn root(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
+    pub(crate) fn root(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         if self.streams[stream].feeds_deferred && batch.chunk_count() > 1 {
             for chunk in 0..batch.chunk_count() {
                 self.root(stream, batch.slice_chunks(chunk..chunk + 1), outside);
@@ -641,12 +676,8 @@ pub fn topic_links(plan: &Plan) -> Vec<(StreamId, StreamId)> {
 
 /// What a plan may hold that does not run yet.
 fn refuse_missing(plan: &Plan) -> Result<(), Error> {
-    let none = lang::span::Span::default();
     if let Some(aggregation) = plan.aggregations.first() {
         return Err(Error::unsupported("an aggregation", aggregation.span));
-    }
-    if let Some(trigger) = plan.triggers.first() {
-        return Err(Error::unsupported("a trigger", trigger.span));
     }
     if let Some(table) = plan
         .tables
@@ -657,9 +688,6 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
     }
     match plan.not_runnable.first() {
         Some((what, span)) => Err(Error::unsupported(what.clone(), *span)),
-        None if plan.options.playback.is_some_and(|p| p.idle.is_some()) => {
-            Err(Error::unsupported("the idle time of playback", none))
-        }
         None => Ok(()),
     }
 }

@@ -9,6 +9,7 @@
 use crate::emission::Emission;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
+use jiff::tz::TimeZone;
 use lang::spec::FunctionSpec;
 
 /// Dense number of a partition key; 0 outside partitions. State of a place is kept per key.
@@ -103,6 +104,13 @@ pub struct Environment {
     pub zone: String,
     /// `@app:compat('siddhi-5.1')`.
     pub compat: bool,
+}
+
+impl Environment {
+    /// The zone by whose clock cron expressions are read; UTC where it has no known name.
+    pub fn time_zone(&self) -> TimeZone {
+        TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC)
+    }
 }
 
 impl<'a> EvalContext<'a> {

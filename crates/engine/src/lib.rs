@@ -58,6 +58,7 @@ mod expr;
 pub mod function;
 mod graph;
 mod host;
+mod idle;
 mod join;
 mod junction;
 pub mod keyed;
@@ -71,6 +72,7 @@ mod rate;
 mod snapshot;
 mod spec;
 mod table;
+mod trigger;
 pub mod window;
 
 pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};

@@ -120,6 +120,12 @@ impl NamedWindow {
         self.chain.content(SHARED)
     }
 
+    /// It may refuse a chunk.
+    pub fn is_fallible(&self) -> bool {
+        let operator = self.chain.operator();
+        self.chain.is_late_fallible() || operator.is_some_and(|(_, w, _)| !w.needed().is_empty())
+    }
+
     pub fn held(&self) -> usize {
         self.chain.operator().map_or(0, |(_, w, _)| w.held(SHARED))
     }
@@ -193,7 +199,7 @@ fn is_joined(plan: &Plan, window: WindowId) -> bool {
 }
 
 /// The order in which a Java `HashMap` goes through names.
-fn hash_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize> {
+pub(crate) fn hash_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize> {
     let hashes: Vec<u32> = names.map(|name| java_hash(name) as u32).collect();
     let mut buckets = 16usize;
     while hashes.len() > buckets / 4 * 3 {

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::explain::State;
-use lang::plan::Plan;
+use lang::plan::{Plan, Playback};
 
 use crate::alarm::Owner;
 use crate::app::App;
@@ -174,6 +174,12 @@ impl App {
         writer.u64(self.core.steps);
         writer.u64(self.core.seed);
         writer.bool(self.core.playback.is_some());
+        let idle = self.core.playback.and_then(|p| p.idle);
+        writer.bool(idle.is_some());
+        let (idle, increment) = idle.unwrap_or_default();
+        writer.i64(idle);
+        writer.i64(increment);
+        writer.i64(self.core.clock_set_at);
         writer.count(self.rows_in.len());
         for (stream, &rows) in self.rows_in.iter().enumerate() {
             writer.str(self.stream_name(stream));
@@ -192,6 +198,8 @@ impl App {
             }
             Owner::Limiter { query } => format!("limiter of {}", name(Piece::Query(query))?),
             Owner::Named { window } => name(Piece::Window(window))?,
+            Owner::Trigger { trigger } => format!("trigger '{}'", self.triggers.name(trigger)),
+            Owner::Idle => "the idle time of playback".to_owned(),
             Owner::Purge { partition } => {
                 format!("purge of {}", name(Piece::Partition(partition))?)
             }
@@ -204,7 +212,7 @@ impl App {
             Owner::Window { query, .. }
             | Owner::Absent { query, .. }
             | Owner::Limiter { query } => self.queries[query].partition,
-            Owner::Purge { .. } | Owner::Named { .. } => None,
+            Owner::Purge { .. } | Owner::Named { .. } | Owner::Trigger { .. } | Owner::Idle => None,
         }
     }
 
@@ -383,10 +391,13 @@ impl App {
         self.core.steps = reader.u64()?;
         self.core.seed = reader.u64()?;
         // Playback may have been switched while the app ran.
-        self.core.playback = match (reader.bool()?, self.core.playback) {
-            (true, own) => Some(own.unwrap_or_default()),
-            (false, _) => None,
-        };
+        let (is_on, is_idle) = (reader.bool()?, reader.bool()?);
+        let idle = (reader.i64()?, reader.i64()?);
+        self.core.playback = is_on.then_some(Playback {
+            idle: is_idle.then_some(idle),
+        });
+        self.add_idle_timer();
+        self.core.clock_set_at = reader.i64()?;
         let mut counts = HashMap::new();
         for _ in 0..reader.count()? {
             counts.insert(reader.str()?.to_owned(), reader.u64()?);

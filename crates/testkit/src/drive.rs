@@ -241,10 +241,8 @@ impl<'a> Session<'a> {
 
     /// The id of a stream that may be sent to.
     pub fn stream(&self, name: &str) -> Option<StreamId> {
-        self.plan
-            .streams
-            .iter()
-            .position(|s| s.display_name() == name)
+        let junction = self.plan.junction_named(name);
+        junction.filter(|&stream| stream < self.plan.streams.len())
     }
 
     fn act(&mut self, action: &Action) {

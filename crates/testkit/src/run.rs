@@ -328,7 +328,7 @@ impl<'a> Player<'a> {
         at: Option<i64>,
         rows: &[RowText],
     ) -> Result<(), String> {
-        let id = self.session.stream(stream).ok_or("no such stream")?;
+        let id = self.plan.junction_named(stream).ok_or("no such stream")?;
         let schema = self.plan.junction_schema(id);
         let next = self.next(stream);
         let chunks = self.outcome().streams.get(stream);

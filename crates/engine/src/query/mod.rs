@@ -179,7 +179,7 @@ impl Query {
         let width = query.selector.items.len();
         let write = TableWrite::new(&query.output, width, context)?;
         let fills_fallible_window = match query.output {
-            plan::Output::Window(window) => windows.get(window).chain.is_late_fallible(),
+            plan::Output::Window(window) => windows.get(window).is_fallible(),
             _ => false,
         };
         let limiter = Limiter::new(query, selector.types());

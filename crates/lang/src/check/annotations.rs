@@ -3,7 +3,6 @@
 use crate::ast::{self, Annotation, Text};
 use crate::check::names::Shape;
 use crate::check::report::{error, warning};
-use crate::check::runnable::Feature;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{self, StreamId};
@@ -217,10 +216,7 @@ impl Checker<'_> {
             }
         }
         let idle = match (idle, increment) {
-            (Some(idle), Some(increment)) => {
-                self.note_feature(Feature::PlaybackIdle, annotation.span);
-                Some((idle, increment))
-            }
+            (Some(idle), Some(increment)) => Some((idle, increment)),
             (None, None) => None,
             (one, _) => {
                 let (given, missing) = if one.is_some() {

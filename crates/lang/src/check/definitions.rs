@@ -256,7 +256,6 @@ impl Checker<'_> {
     }
 
     fn push_trigger(&mut self, def: &ast::TriggerDef, stream: StreamId) {
-        self.note_feature(Feature::Trigger, def.name.span);
         let at = match &def.at {
             ast::TriggerAt::Every(time) if time.millis <= 0 => {
                 self.report(

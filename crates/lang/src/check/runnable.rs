@@ -15,9 +15,7 @@ pub(super) enum Feature {
     Pattern,
     Sequence,
     Aggregation,
-    Trigger,
     Script,
-    PlaybackIdle,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
     StoreCache,
@@ -26,9 +24,7 @@ pub(super) enum Feature {
 /// What the engine does not run yet, in the words of the person who wrote the app.
 const PENDING: &[(Feature, &str)] = &[
     (Feature::Aggregation, "incremental aggregations"),
-    (Feature::Trigger, "triggers"),
     (Feature::Script, "script functions"),
-    (Feature::PlaybackIdle, "the idle time of playback"),
     (
         Feature::Probe,
         "'in' and functions that reach outside, at this place,",
