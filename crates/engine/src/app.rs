@@ -439,10 +439,13 @@ impl App {
         let Some((_, interval)) = self.partitions[partition].purge else {
             return;
         };
-        let gone = self.partitions[partition].take_idle(self.core.clock);
+        let (gone, pages) = self.partitions[partition].take_idle(self.core.clock);
         for query in self.partitions[partition].queries.clone() {
             for &key in &gone {
                 self.queries[query].remove(key, &mut self.core.alarms);
+            }
+            for page in &pages {
+                self.queries[query].release_keys(page.clone());
             }
         }
         let alarms = &mut self.core.alarms;
@@ -626,7 +629,7 @@ impl App {
         &self.streams[stream].name
     }
 
-    /// Heap bytes of windows and tables.
+    /// Heap bytes of windows, groups, partition keys and tables.
     pub fn bytes(&self) -> usize {
         let mut bytes = 0;
         for query in &self.queries {
@@ -638,6 +641,12 @@ impl App {
             }
         }
         bytes += self.core.windows.iter().map(|w| w.bytes()).sum::<usize>();
+        bytes += self
+            .queries
+            .iter()
+            .map(|q| q.selector.bytes())
+            .sum::<usize>();
+        bytes += self.partitions.iter().map(Partition::bytes).sum::<usize>();
         let tables = self.core.tables.in_memory();
         bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }

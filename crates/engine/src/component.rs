@@ -6,6 +6,8 @@
 //!
 //! Never here: clocks, threads, I/O. Time arrives in the contexts.
 
+use std::ops::Range;
+
 use crate::emission::Emission;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
@@ -210,6 +212,14 @@ pub trait Aggregate: Send {
     /// Nothing is left of the group, so that its number may be given back (`canDestroy`).
     fn is_empty(&self, group: Group) -> bool;
 
+    /// These numbers, whole pages of them, are all given back: their memory is not needed.
+    fn release(&mut self, _groups: Range<Group>) {}
+
+    /// Heap bytes of all groups, as far as they are known without looking into each.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// State of one group, versioned by the first byte.
     fn save(&self, group: Group, writer: &mut Writer);
 
@@ -290,6 +300,13 @@ pub trait WindowOperator: Send {
 
     /// Heap bytes of a key's state.
     fn bytes(&self, key: Key) -> usize;
+
+    /// Chunks of rows whose timestamps are not before the clock of the first of them set no
+    /// deadline earlier than this many milliseconds behind that clock. In playback as many chunks
+    /// travel in one batch; with 0 each is a batch of its own.
+    fn delay_min(&self) -> i64 {
+        0
+    }
 
     fn remove(&mut self, key: Key);
 

@@ -152,7 +152,8 @@ impl App {
                 let partition = &self.partitions[id];
                 writer.count(partition.live.len());
                 for &key in &partition.live {
-                    writer.str(partition.keys.name(key).map_or("", |(_, text)| text));
+                    let name = partition.keys.name(key);
+                    writer.str(name.as_ref().map_or("", |(_, text)| text));
                     writer.i64(partition.last_used(key));
                 }
             }
@@ -222,7 +223,7 @@ impl App {
             return String::new();
         };
         let name = self.partitions[partition].keys.name(key);
-        name.map_or_else(String::new, |(_, text)| text.to_owned())
+        name.map_or_else(String::new, |(_, text)| text.into_owned())
     }
 
     fn key_name(&self, query: usize, key: Key) -> String {
@@ -253,12 +254,7 @@ impl App {
                 None => writer.section(|_| {}),
             }
         }
-        let groups: Vec<(u32, Key, String)> = query
-            .selector
-            .groups
-            .all()
-            .map(|(group, key, text)| (group, key, text.to_owned()))
-            .collect();
+        let groups = query.selector.saved_groups(&keys);
         let places: HashMap<Key, usize> = keys.iter().enumerate().map(|(i, k)| (*k, i)).collect();
         writer.count(groups.len());
         for (group, key, text) in &groups {
@@ -446,7 +442,7 @@ impl App {
             let index = reader.u64()? as usize;
             let key = keys.get(index).copied();
             let key = key.ok_or_else(|| StateError::Mismatch("a group of no key".into()))?;
-            let group = query.selector.groups.intern(key, reader.str()?);
+            let group = query.selector.restored_group(key, reader.str()?);
             let mut section = reader.section()?;
             for site in query.selector.all_sites_mut() {
                 if let Site::Aggregate(site) = site {

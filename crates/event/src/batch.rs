@@ -216,9 +216,7 @@ impl Batch {
     /// them. Returns `None` when nothing is left.
     pub fn filter(&self, keep: &[bool]) -> Option<Batch> {
         debug_assert_eq!(keep.len(), self.len);
-        let kept: Vec<u32> = (0..self.len as u32)
-            .filter(|&row| keep[row as usize])
-            .collect();
+        let kept = picked(keep);
         if kept.len() == self.len {
             return Some(self.clone());
         }
@@ -229,10 +227,7 @@ impl Batch {
         Some(Batch {
             columns: self.columns.iter().map(|c| c.gather(&kept)).collect(),
             len: kept.len(),
-            times: match &self.times {
-                Times::Same(t) => Times::Same(*t),
-                times => Times::PerRow(kept.iter().map(|&r| times.at(r as usize)).collect(), 0),
-            },
+            times: self.times.gather(&kept),
             expired: self
                 .expired
                 .as_ref()
@@ -302,6 +297,24 @@ impl Batch {
             }
         }
     }
+}
+
+/// Numbers of the rows marked true. Whether a row is kept is hard to guess for the processor, so
+/// the loop has no branch.
+pub fn picked(keep: &[bool]) -> Vec<u32> {
+    let count = keep.iter().filter(|&&k| k).count();
+    if count == 0 {
+        return Vec::new();
+    }
+    // One place more than needed, for what is written and not counted behind the last row kept.
+    let mut rows = vec![0u32; count + 1];
+    let mut at = 0;
+    for (row, &is_kept) in keep.iter().enumerate() {
+        rows[at] = row as u32;
+        at += usize::from(is_kept);
+    }
+    rows.truncate(count);
+    rows
 }
 
 #[cfg(test)]

@@ -178,6 +178,29 @@ impl Column {
         }
     }
 
+    /// The rows of a BOOL column without nulls, taken over where nobody else holds the vector.
+    pub fn into_bools(self) -> Result<Vec<bool>, Column> {
+        if self.data.nulls.is_some() || !matches!(self.data.values, Values::Bool(_)) {
+            return Err(self);
+        }
+        let rows = self.offset..self.offset + self.len;
+        Ok(match Arc::try_unwrap(self.data) {
+            Ok(Data {
+                values: Values::Bool(mut all),
+                ..
+            }) => {
+                all.truncate(rows.end);
+                all.drain(..rows.start);
+                all
+            }
+            Ok(_) => unreachable!("the vector was just seen to be of BOOL"),
+            Err(shared) => match &shared.values {
+                Values::Bool(all) => all[rows].to_vec(),
+                _ => unreachable!("the vector was just seen to be of BOOL"),
+            },
+        })
+    }
+
     /// Rows picked by index, in that order.
     pub fn gather(&self, rows: &[u32]) -> Column {
         fn pick<T: Copy>(from: &[T], rows: &[u32]) -> Vec<T> {

@@ -18,7 +18,7 @@ pub mod value;
 
 pub use batch::{Batch, Chunks, Clock, Reset};
 pub use column::{Column, ColumnBuilder, Values};
-pub use strings::{StrBuilder, Strings};
+pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};
 pub use types::{Attribute, Schema, Type};
 pub use value::{Object, Value};

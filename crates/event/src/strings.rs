@@ -195,6 +195,47 @@ impl Strings {
     }
 }
 
+/// A text of at most [`INLINE_MAX`] bytes by value: two words to hash and to compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShortText(View);
+
+impl ShortText {
+    /// `None` for a longer text.
+    #[inline]
+    pub fn new(text: &str) -> Option<ShortText> {
+        (text.len() <= INLINE_MAX).then(|| ShortText(View::inline(text.as_bytes())))
+    }
+
+    /// The text as two words; equal texts have equal words.
+    #[inline]
+    pub fn words(self) -> [u64; 2] {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.0.data;
+        let first = u32::from_le_bytes([a, b, c, d]);
+        [
+            u64::from(self.0.len) | u64::from(first) << 32,
+            u64::from_le_bytes([e, f, g, h, i, j, k, l]),
+        ]
+    }
+
+    /// The text whose [`ShortText::words`] these are; `None` if they are of no text.
+    pub fn text_of(words: [u64; 2]) -> Option<String> {
+        let mut data = [0; INLINE_MAX];
+        data[..4].copy_from_slice(&((words[0] >> 32) as u32).to_le_bytes());
+        data[4..].copy_from_slice(&words[1].to_le_bytes());
+        let bytes = data.get(..words[0] as u32 as usize)?;
+        Some(std::str::from_utf8(bytes).ok()?.to_owned())
+    }
+}
+
+impl StrView<'_> {
+    /// The text of a row by value, where it is short.
+    #[inline]
+    pub fn short(&self, row: usize) -> Option<ShortText> {
+        let view = self.views[row];
+        view.is_inline().then_some(ShortText(view))
+    }
+}
+
 /// Builds a column of text row by row.
 ///
 /// A long text equal to the one before it shares its bytes, so that a file name on every row costs

@@ -50,6 +50,28 @@ impl Times {
         }
     }
 
+    /// Rows picked by index, ascending.
+    pub fn gather(&self, rows: &[u32]) -> Times {
+        match self {
+            Times::Same(t) => Times::Same(*t),
+            Times::PerRow(times, offset) => {
+                let times = &times[*offset..];
+                Times::PerRow(rows.iter().map(|&r| times[r as usize]).collect(), 0)
+            }
+            Times::Runs(runs, offset) => {
+                let mut run = 0;
+                let picked = rows.iter().map(|&r| {
+                    let row = (offset + r as usize) as u32;
+                    while runs[run].0 <= row {
+                        run += 1;
+                    }
+                    runs[run].1
+                });
+                Times::PerRow(picked.collect(), 0)
+            }
+        }
+    }
+
     /// Rows of a range as (count, timestamp), in order; equal neighbours are not always joined.
     pub fn runs(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, i64)> + '_ {
         let mut at = rows.start;
@@ -172,6 +194,13 @@ mod tests {
             let sliced = built.slice(start);
             for row in 0..times.len() - start {
                 assert_eq!(sliced.at(row), times[start + row]);
+            }
+            let odd: Vec<u32> = (0..(times.len() - start) as u32)
+                .filter(|r| r % 2 == 1)
+                .collect();
+            let gathered = sliced.gather(&odd);
+            for (at, &row) in odd.iter().enumerate() {
+                assert_eq!(gathered.at(at), sliced.at(row as usize));
             }
             let runs: Vec<i64> = sliced
                 .runs(0..times.len() - start)

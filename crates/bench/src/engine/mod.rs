@@ -44,6 +44,8 @@ pub struct EngineOptions {
     pub events: Option<u64>,
     /// Only scenarios whose name contains this.
     pub only: Option<String>,
+    /// In these feeds.
+    pub feeds: Vec<Feed>,
     /// Measure siddhi-core too.
     pub with_siddhi: bool,
     /// Where events, outputs and the built reference lie; the user's cache folder by default.
@@ -122,7 +124,7 @@ pub fn run(options: &EngineOptions) -> anyhow::Result<EngineReport> {
         }
         // One by one is the same for siddhi-core whatever our batches are.
         let mut singles: Vec<Sample> = Vec::new();
-        for feed in Feed::ALL {
+        for &feed in &options.feeds {
             let mut row = measure(
                 scenario,
                 &events,

@@ -1,5 +1,7 @@
 //! `count()`, `count(x)`.
 
+use std::ops::Range;
+
 use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
@@ -44,6 +46,14 @@ impl Aggregate for Counts {
 
     fn is_empty(&self, group: Group) -> bool {
         self.states.get(group).is_none_or(|&count| count == 0)
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

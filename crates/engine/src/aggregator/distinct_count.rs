@@ -1,5 +1,7 @@
 //! `distinctCount(x)`.
 
+use std::ops::Range;
+
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 use foldhash::fast::FixedState;
@@ -56,6 +58,14 @@ impl Aggregate for Operator {
 
     fn is_empty(&self, group: Group) -> bool {
         self.states.get(group).is_none_or(HashMap::is_empty)
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

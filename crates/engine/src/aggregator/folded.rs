@@ -1,5 +1,7 @@
 //! Aggregators over any values, row by row: groups that hold texts, lists or maps.
 
+use std::ops::Range;
+
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 
@@ -64,6 +66,14 @@ impl<F: Folded> Aggregate for Values<F> {
 
     fn is_empty(&self, group: Group) -> bool {
         self.states.get(group).is_none_or(Folded::is_empty)
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

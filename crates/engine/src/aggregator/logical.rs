@@ -1,5 +1,7 @@
 //! `and(b)` and `or(b)`.
 
+use std::ops::Range;
+
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
@@ -79,6 +81,14 @@ impl Aggregate for Operator {
         self.states
             .get(group)
             .is_none_or(|c| c.yes == 0 && c.no == 0)
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

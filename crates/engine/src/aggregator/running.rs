@@ -1,6 +1,7 @@
 //! Aggregators over numbers: one scan for all of them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
@@ -212,6 +213,14 @@ impl<S: Running> Aggregate for Numbers<S> {
 
     fn is_empty(&self, group: Group) -> bool {
         self.states.get(group).is_none_or(Running::is_empty)
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

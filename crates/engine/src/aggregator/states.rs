@@ -1,44 +1,50 @@
 //! State per group, and the walk over the rows of a scan.
 
+use std::ops::Range;
+
 use event::codec::{Error as StateError, Reader};
 
 use crate::component::{Group, Groups, Scan};
+use crate::keyed::Pages;
 
 /// State by dense group number; groups not seen yet are empty.
 #[derive(Debug)]
 pub struct States<S> {
-    all: Vec<S>,
+    all: Pages<S>,
 }
 
 impl<S> Default for States<S> {
     fn default() -> Self {
-        States { all: Vec::new() }
+        States {
+            all: Pages::default(),
+        }
     }
 }
 
 impl<S: Default> States<S> {
     #[inline(always)]
     pub fn at(&mut self, group: Group) -> &mut S {
-        let index = group as usize;
-        if index >= self.all.len() {
-            self.grow(index);
-        }
-        &mut self.all[index]
-    }
-
-    #[cold]
-    fn grow(&mut self, index: usize) {
-        self.all.resize_with(index + 1, S::default);
+        self.all.at(group)
     }
 
     pub fn get(&self, group: Group) -> Option<&S> {
-        self.all.get(group as usize)
+        self.all.get(group)
     }
 
     pub fn clear(&mut self, group: Group) {
-        if let Some(state) = self.all.get_mut(group as usize) {
+        if let Some(state) = self.all.get_mut(group) {
             *state = S::default();
         }
+    }
+
+    /// Whole pages of numbers are not in use any more.
+    pub fn release(&mut self, groups: Range<Group>) {
+        self.all.release(groups);
+    }
+
+    /// Heap bytes, without what the states hold themselves.
+    pub fn bytes(&self) -> usize {
+        self.all.bytes()
     }
 }
 

@@ -1,5 +1,7 @@
 //! `unionSet(s)`.
 
+use std::ops::Range;
+
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{ColumnBuilder, Object, Value};
@@ -108,6 +110,14 @@ impl Aggregate for Operator {
 
     fn is_empty(&self, group: Group) -> bool {
         self.states.get(group).is_none_or(|u| u.set.is_empty())
+    }
+
+    fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

@@ -51,6 +51,17 @@ impl Operand {
         }
     }
 
+    /// As [`Operand::mask`]; a column that nobody else holds is taken over.
+    pub fn into_mask(self, rows: usize) -> Vec<bool> {
+        match self {
+            Operand::Column(column) => match column.into_bools() {
+                Ok(mask) => mask,
+                Err(column) => Operand::Column(column).mask(rows),
+            },
+            constant => constant.mask(rows),
+        }
+    }
+
     /// As a condition: null and whatever is no BOOL count as false.
     pub fn mask(&self, rows: usize) -> Vec<bool> {
         match self {
@@ -196,7 +207,7 @@ impl Expression {
     pub fn mask(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Vec<bool> {
         let operand = self.evaluate(inputs, context);
         row::expect_bools(&operand, inputs.rows, context);
-        operand.mask(inputs.rows)
+        operand.into_mask(inputs.rows)
     }
 
     /// May a row fail even where every column has its declared type?
@@ -404,7 +415,7 @@ fn logical(
     {
         return Operand::Constant(Value::Bool(stops_at));
     }
-    let mut mask = operand.mask(inputs.rows);
+    let mut mask = operand.into_mask(inputs.rows);
     let open = mask.iter().filter(|&&m| m != stops_at).count();
     if open == 0 {
         return bools(mask);
@@ -422,12 +433,11 @@ fn logical(
     }
     let answer = right.evaluate(inputs, context);
     row::expect_bools(&answer, inputs.rows, context);
-    for (mask, answer) in mask.iter_mut().zip(answer.mask(inputs.rows)) {
-        *mask = if stops_at {
-            *mask || answer
-        } else {
-            *mask && answer
-        };
+    let answers = answer.into_mask(inputs.rows);
+    if stops_at {
+        mask.iter_mut().zip(answers).for_each(|(m, a)| *m |= a);
+    } else {
+        mask.iter_mut().zip(answers).for_each(|(m, a)| *m &= a);
     }
     bools(mask)
 }

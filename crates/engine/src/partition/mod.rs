@@ -5,6 +5,9 @@
 //! gives a row to every range that holds. A stream that is not in `with` goes chunk by chunk to each
 //! live key, in the order in which the keys were first seen.
 
+use std::ops::Range;
+
+use event::column::View;
 use event::{Batch, Chunks, Clock, Times};
 use lang::plan::{self, PartitionBy, Plan, QueryId, StreamId};
 
@@ -12,7 +15,8 @@ use crate::component::{EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Expression, Inputs};
 use crate::graph::{Graph, Receiver};
-use crate::query::{Interner, Step, for_each_key, plain_layout};
+use crate::keyed::Pages;
+use crate::query::{Interner, Step, for_each_key, intern_all, plain_layout};
 use crate::table::ConditionContext;
 
 pub(crate) struct Partition {
@@ -22,8 +26,8 @@ pub(crate) struct Partition {
     pub keys: Interner,
     /// Keys whose state has begun, in the order in which they were first seen.
     pub live: Vec<Key>,
-    is_live: Vec<bool>,
-    last_used: Vec<i64>,
+    /// By key: when it was last used; `None` where its state has not begun.
+    last_used: Pages<Option<i64>>,
     /// Idle period and interval, milliseconds.
     pub purge: Option<(i64, i64)>,
 }
@@ -79,8 +83,7 @@ impl Partition {
             queries: partition.queries.clone(),
             keys: Interner::default(),
             live: Vec::new(),
-            is_live: Vec::new(),
-            last_used: Vec::new(),
+            last_used: Pages::default(),
             purge: partition.purge,
         })
     }
@@ -111,12 +114,18 @@ impl Partition {
             By::Value(expr) => {
                 let column = expr.column(&inputs, &mut context);
                 let names = &mut self.keys;
-                for_each_key(std::slice::from_ref(&column), batch.len, |row, text| {
-                    if !column.is_null(row) {
-                        rows.push(row as u32);
-                        keys.push(names.intern(0, text));
-                    }
-                });
+                let columns = std::slice::from_ref(&column);
+                if column.nulls().is_none() && !matches!(column.view(), View::Any(_)) {
+                    rows.extend(0..batch.len as u32);
+                    intern_all(names, 0, columns, batch.len, &mut keys);
+                } else {
+                    for_each_key(columns, batch.len, |row, text| {
+                        if !column.is_null(row) {
+                            rows.push(row as u32);
+                            keys.push(names.intern(0, text));
+                        }
+                    });
+                }
             }
             By::Ranges(ranges) => {
                 let masks: Vec<Vec<bool>> = ranges
@@ -142,47 +151,54 @@ impl Partition {
 
     /// The key gets rows; true if its state has to begin.
     pub fn touch(&mut self, key: Key, now: i64) -> bool {
-        let at = key as usize;
-        if self.is_live.len() <= at {
-            self.is_live.resize(at + 1, false);
-            self.last_used.resize(at + 1, i64::MIN);
-        }
-        self.last_used[at] = now;
-        if std::mem::replace(&mut self.is_live[at], true) {
+        if self.last_used.at(key).replace(now).is_some() {
             return false;
         }
         self.live.push(key);
         true
     }
 
-    /// Keys that have been idle for the idle period; they are forgotten here.
-    pub fn take_idle(&mut self, now: i64) -> Vec<Key> {
+    /// Keys that have been idle for the idle period, and whole pages of key numbers that are free
+    /// then; they are forgotten here.
+    pub fn take_idle(&mut self, now: i64) -> (Vec<Key>, Vec<Range<Key>>) {
         let Some((idle, _)) = self.purge else {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         };
         let last_used = &self.last_used;
-        let is_idle = |key: &Key| last_used[*key as usize] + idle <= now;
-        let gone: Vec<Key> = self.live.iter().copied().filter(is_idle).collect();
-        self.live.retain(|k| !gone.contains(k));
+        let is_idle = |key: &Key| {
+            let used = last_used.get(*key).copied().flatten();
+            used.is_none_or(|used| used.saturating_add(idle) <= now)
+        };
+        let (gone, live): (Vec<Key>, Vec<Key>) = self.live.iter().partition(|key| is_idle(key));
+        self.live = live;
+        let mut pages = Vec::new();
         for &key in &gone {
-            self.is_live[key as usize] = false;
-            self.keys.give_back(key);
+            *self.last_used.at(key) = None;
+            pages.extend(self.keys.give_back(key));
         }
-        gone
+        for page in &pages {
+            self.last_used.release(page.clone());
+        }
+        (gone, pages)
     }
 
     pub fn forget_all(&mut self) {
         self.keys.clear();
         self.live.clear();
-        self.is_live.clear();
         self.last_used.clear();
     }
 
     pub fn last_used(&self, key: Key) -> i64 {
         self.last_used
-            .get(key as usize)
+            .get(key)
             .copied()
+            .flatten()
             .unwrap_or(i64::MIN)
+    }
+
+    /// Heap bytes of keys and what is known of each.
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes() + self.last_used.bytes() + size_of_val(&self.live[..])
     }
 }
 

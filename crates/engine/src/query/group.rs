@@ -4,14 +4,17 @@
 //! `GroupByKeyGenerator`): null is 'null', 0.0 differs from -0.0, NaN equals NaN. Numbers are dense
 //! over all partition keys of a query and are reused once a group is given back.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use event::column::View;
-use event::{Column, text};
+use event::{Column, ShortText, text};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::component::{Group, Key};
+use crate::keyed::{PAGE, Pages, page_range};
 
 /// Seed of the hash of key texts; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x517c_c1b7_2722_0a95;
@@ -19,91 +22,391 @@ const SEED: u64 = 0x517c_c1b7_2722_0a95;
 /// What joins the parts of a key.
 const SEPARATOR: &str = ":-:";
 
+/// No group: the end of a list of groups.
+const NONE: Group = Group::MAX;
+
+/// Low half of the first word where it is no length of a text that lies in the words themselves.
+const LONG: u32 = u32::MAX;
+const FREE: u32 = u32::MAX - 1;
+
+/// Texts of keys, by number. A short text lies in its name, so that a key of a dozen bytes costs 24
+/// bytes and what the table of numbers takes.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     table: HashTable<Group>,
-    /// Of each number: its partition key and text; `None` once given back.
-    names: Vec<Option<(Key, Box<str>)>>,
-    free: Vec<Group>,
+    names: Pages<Name>,
+    pages: Vec<PageUse>,
+    /// Pages that may have a free number, each once.
+    open: Vec<u32>,
+    longs: Vec<Box<str>>,
+    longs_free: Vec<u32>,
+    /// Of partition keys but 0, which has all the rest: their groups as lists in both directions.
+    heads: Pages<Head>,
+    links: Pages<Link>,
+}
+
+#[derive(Debug)]
+struct PageUse {
+    /// Numbers in use.
+    used: u32,
+    /// The first free one.
+    free: Group,
+    is_open: bool,
+}
+
+/// Partition key and text of a number.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    /// The words of a short text; [`LONG`] with the place of the text, and its hash; or [`FREE`]
+    /// with the next free number.
+    words: [u64; 2],
+    key: Key,
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Name::free(NONE)
+    }
+}
+
+impl Name {
+    fn free(next: Group) -> Name {
+        Name {
+            words: [u64::from(FREE) | u64::from(next) << 32, 0],
+            key: 0,
+        }
+    }
+
+    fn mark(&self) -> u32 {
+        self.words[0] as u32
+    }
+
+    /// Place of a long text, or the next free number.
+    fn place(&self) -> u32 {
+        (self.words[0] >> 32) as u32
+    }
+
+    fn hash(&self) -> u64 {
+        if self.mark() == LONG {
+            self.words[1]
+        } else {
+            hash_words(self.key, self.words)
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Head(Group);
+
+impl Default for Head {
+    fn default() -> Self {
+        Head(NONE)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    before: Group,
+    behind: Group,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Link {
+            before: NONE,
+            behind: NONE,
+        }
+    }
 }
 
 impl Interner {
-    /// The number of a key that is known.
-    pub fn find(&self, key: Key, text: &str) -> Option<Group> {
-        let is_it = |&group: &Group| {
-            let name = self.names[group as usize].as_ref();
-            name.is_some_and(|(k, t)| *k == key && **t == *text)
-        };
-        self.table.find(hash(key, text), is_it).copied()
+    #[inline]
+    pub fn intern(&mut self, key: Key, text: &str) -> Group {
+        match ShortText::new(text) {
+            Some(short) => self.intern_short(key, short),
+            None => self.intern_long(key, text),
+        }
     }
 
-    pub fn intern(&mut self, key: Key, text: &str) -> Group {
-        if let Some(group) = self.find(key, text) {
+    #[inline]
+    pub fn intern_short(&mut self, key: Key, text: ShortText) -> Group {
+        let words = text.words();
+        let names = &self.names;
+        let is_it = |&group: &Group| {
+            names
+                .get(group)
+                .is_some_and(|n| n.words == words && n.key == key)
+        };
+        let hash = hash_words(key, words);
+        match self.table.find(hash, is_it) {
+            Some(&group) => group,
+            None => self.add(Name { words, key }, hash),
+        }
+    }
+
+    fn intern_long(&mut self, key: Key, text: &str) -> Group {
+        let hash = hash_long(key, text);
+        if let Some(group) = self.find_long(key, text, hash) {
             return group;
         }
-        let hash = hash(key, text);
-        let group = self.free.pop().unwrap_or(self.names.len() as Group);
-        let name = Some((key, Box::from(text)));
-        match self.names.get_mut(group as usize) {
-            Some(slot) => *slot = name,
-            None => self.names.push(name),
-        }
+        let place = match self.longs_free.pop() {
+            Some(place) => {
+                self.longs[place as usize] = text.into();
+                place
+            }
+            None => {
+                self.longs.push(text.into());
+                self.longs.len() as u32 - 1
+            }
+        };
+        let words = [u64::from(LONG) | u64::from(place) << 32, hash];
+        self.add(Name { words, key }, hash)
+    }
+
+    fn find_long(&self, key: Key, text: &str, hash: u64) -> Option<Group> {
+        let is_it = |&group: &Group| {
+            self.names.get(group).is_some_and(|n| {
+                n.mark() == LONG
+                    && n.words[1] == hash
+                    && n.key == key
+                    && *self.longs[n.place() as usize] == *text
+            })
+        };
+        self.table.find(hash, is_it).copied()
+    }
+
+    /// The number of a key that is known.
+    pub fn find(&self, key: Key, text: &str) -> Option<Group> {
+        let Some(short) = ShortText::new(text) else {
+            return self.find_long(key, text, hash_long(key, text));
+        };
+        let words = short.words();
+        let is_it = |&group: &Group| {
+            self.names
+                .get(group)
+                .is_some_and(|n| n.words == words && n.key == key)
+        };
+        self.table.find(hash_words(key, words), is_it).copied()
+    }
+
+    #[cold]
+    fn add(&mut self, name: Name, hash: u64) -> Group {
+        let group = self.take_free();
+        *self.names.at(group) = name;
         let names = &self.names;
-        self.table.insert_unique(hash, group, |&g| {
-            names[g as usize]
-                .as_ref()
-                .map_or(0, |(k, t)| self::hash(*k, t))
-        });
+        self.table
+            .insert_unique(hash, group, |&g| names.get(g).map_or(0, Name::hash));
+        if name.key != 0 {
+            let head = self.heads.at(name.key);
+            let behind = std::mem::replace(&mut head.0, group);
+            *self.links.at(group) = Link {
+                before: NONE,
+                behind,
+            };
+            if behind != NONE {
+                self.links.at(behind).before = group;
+            }
+        }
         group
     }
 
-    /// The number may be given to another group from now on.
-    pub fn give_back(&mut self, group: Group) {
-        let Some((key, text)) = self.names[group as usize].take() else {
-            return;
-        };
-        if let Ok(entry) = self.table.find_entry(hash(key, &text), |&g| g == group) {
+    /// A number that is not in use: the last given back of an open page, else the next.
+    fn take_free(&mut self) -> Group {
+        while let Some(&page) = self.open.last() {
+            let page = &mut self.pages[page as usize];
+            let group = page.free;
+            if group == NONE {
+                page.is_open = false;
+                self.open.pop();
+                continue;
+            }
+            page.used += 1;
+            page.free = match self.names.get(group) {
+                Some(name) => name.place(),
+                // Never touched, like all behind it in its page.
+                None if !(group as usize + 1).is_multiple_of(PAGE) => group + 1,
+                None => NONE,
+            };
+            return group;
+        }
+        let page = self.pages.len() as u32;
+        let start = page * PAGE as u32;
+        self.pages.push(PageUse {
+            used: 1,
+            free: start + 1,
+            is_open: true,
+        });
+        self.open.push(page);
+        start
+    }
+
+    /// The number may be given to another group from now on. Where a whole page of numbers is free
+    /// now, its range: whatever is kept by them needs no memory any more.
+    pub fn give_back(&mut self, group: Group) -> Option<Range<Group>> {
+        let name = *self.names.get(group).filter(|n| n.mark() != FREE)?;
+        if let Ok(entry) = self.table.find_entry(name.hash(), |&g| g == group) {
             entry.remove();
         }
-        self.free.push(group);
+        if name.mark() == LONG {
+            self.longs[name.place() as usize] = Box::default();
+            self.longs_free.push(name.place());
+        }
+        if name.key != 0 {
+            self.unlink(name.key, group);
+        }
+        let page = group as usize / PAGE;
+        let is_only = self.pages.len() == 1;
+        let page_use = &mut self.pages[page];
+        page_use.used -= 1;
+        if !std::mem::replace(&mut page_use.is_open, true) {
+            self.open.push(page as u32);
+        }
+        let next = std::mem::replace(&mut page_use.free, group);
+        *self.names.at(group) = Name::free(next);
+        if page_use.used > 0 || is_only {
+            return None;
+        }
+        let range = page_range(page);
+        page_use.free = range.start;
+        self.names.release(range.clone());
+        self.links.release(range.clone());
+        self.shrink();
+        Some(range)
     }
 
-    pub fn name(&self, group: Group) -> Option<(Key, &str)> {
-        let name = self.names.get(group as usize)?.as_ref();
-        name.map(|(key, text)| (*key, &**text))
+    /// The table of numbers follows, at an eighth of what it was.
+    fn shrink(&mut self) {
+        let names = &self.names;
+        if self.table.capacity() > 8 * self.table.len().max(PAGE) {
+            let room = 2 * self.table.len();
+            self.table
+                .shrink_to(room, |&g| names.get(g).map_or(0, Name::hash));
+        }
+        if self.longs_free.len() == self.longs.len() {
+            (self.longs, self.longs_free) = (Vec::new(), Vec::new());
+        }
     }
 
-    /// Groups of a partition key, in the order of their numbers.
-    pub fn of_key(&self, key: Key) -> impl Iterator<Item = Group> + '_ {
-        let named = self.names.iter().enumerate();
-        named
-            .filter(move |(_, name)| name.as_ref().is_some_and(|(k, _)| *k == key))
-            .map(|(group, _)| group as Group)
+    fn unlink(&mut self, key: Key, group: Group) {
+        let Link { before, behind } = *self.links.at(group);
+        match before {
+            NONE => self.heads.at(key).0 = behind,
+            before => self.links.at(before).behind = behind,
+        }
+        if behind != NONE {
+            self.links.at(behind).before = before;
+        }
     }
 
-    /// All groups with their partition key and text.
-    pub fn all(&self) -> impl Iterator<Item = (Group, Key, &str)> {
-        let named = self.names.iter().enumerate();
-        named.filter_map(|(group, name)| {
-            let (key, text) = name.as_ref()?;
-            Some((group as Group, *key, &**text))
+    pub fn name(&self, group: Group) -> Option<(Key, Cow<'_, str>)> {
+        let name = self.names.get(group).filter(|n| n.mark() != FREE)?;
+        let text = match name.mark() {
+            LONG => Cow::Borrowed(&*self.longs[name.place() as usize]),
+            _ => Cow::Owned(ShortText::text_of(name.words)?),
+        };
+        Some((name.key, text))
+    }
+
+    /// Groups of a partition key. Their order is of no meaning.
+    pub fn of_key(&self, key: Key) -> Vec<Group> {
+        if key == 0 {
+            let all = self.all_numbers();
+            return all
+                .filter(|&g| self.names.get(g).is_some_and(|n| n.key == 0))
+                .collect();
+        }
+        let mut groups = Vec::new();
+        let mut at = self.heads.get(key).map_or(NONE, |h| h.0);
+        while at != NONE {
+            groups.push(at);
+            at = self.links.get(at).map_or(NONE, |l| l.behind);
+        }
+        groups
+    }
+
+    /// Numbers in use, ascending.
+    fn all_numbers(&self) -> impl Iterator<Item = Group> + '_ {
+        let pages = self.pages.iter().enumerate().filter(|(_, p)| p.used > 0);
+        pages
+            .flat_map(|(page, _)| page_range(page))
+            .filter(|&g| self.names.get(g).is_some_and(|n| n.mark() != FREE))
+    }
+
+    /// All groups with their partition key and text, in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (Group, Key, Cow<'_, str>)> {
+        self.all_numbers().filter_map(|group| {
+            let (key, text) = self.name(group)?;
+            Some((group, key, text))
         })
     }
 
+    /// Whole pages of partition keys are not in use any more.
+    pub fn release_keys(&mut self, keys: Range<Key>) {
+        self.heads.release(keys);
+    }
+
     pub fn clear(&mut self) {
-        self.table.clear();
-        self.names.clear();
-        self.free.clear();
+        if !self.table.is_empty() {
+            *self = Interner::default();
+        }
     }
 
     /// One past the largest number in use.
     pub fn width(&self) -> usize {
-        self.names.len()
+        self.pages.len() * PAGE
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        let longs: usize = self
+            .longs
+            .iter()
+            .map(|t| t.len() + size_of::<Box<str>>())
+            .sum();
+        self.table.allocation_size()
+            + self.names.bytes()
+            + self.heads.bytes()
+            + self.links.bytes()
+            + size_of_val(&self.pages[..])
+            + longs
     }
 }
 
-fn hash(key: Key, text: &str) -> u64 {
+/// Mixes two words as foldhash does: the halves of a product of 128 bits, one over the other.
+#[inline]
+fn hash_words(key: Key, words: [u64; 2]) -> u64 {
+    let product = u128::from(words[0] ^ SEED ^ u64::from(key) << 16)
+        * u128::from(words[1] ^ SEED.rotate_left(29) ^ u64::from(key));
+    let folded = product as u64 ^ (product >> 64) as u64;
+    // Once more, so that neither a word of zeros nor one like the seed takes the other away.
+    let product = u128::from(folded ^ words[0]) * u128::from(0x9e37_79b9_7f4a_7c15u64);
+    product as u64 ^ (product >> 64) as u64
+}
+
+fn hash_long(key: Key, text: &str) -> u64 {
     FixedState::with_seed(SEED ^ u64::from(key)).hash_one(text)
+}
+
+/// Appends the number of the group of each row.
+pub(crate) fn intern_all(
+    interner: &mut Interner,
+    key: Key,
+    columns: &[Column],
+    rows: usize,
+    numbers: &mut Vec<Group>,
+) {
+    if let [column] = columns
+        && let (View::Str(texts), None) = (column.view(), column.nulls())
+    {
+        numbers.extend((0..rows).map(|row| match texts.short(row) {
+            Some(short) => interner.intern_short(key, short),
+            None => interner.intern_long(key, texts.get(row)),
+        }));
+        return;
+    }
+    for_each_key(columns, rows, |_, text| {
+        numbers.push(interner.intern(key, text));
+    });
 }
 
 /// Calls `visit` with each row and the text of its key, in order.
@@ -185,7 +488,50 @@ mod tests {
         assert_eq!((interner.intern(0, "a"), interner.intern(1, "a")), (0, 1));
         interner.give_back(0);
         assert_eq!(interner.name(0), None);
+        assert_eq!(interner.find(1, "a"), Some(1));
         assert_eq!((interner.intern(0, "b"), interner.intern(1, "a")), (0, 1));
-        assert_eq!(interner.of_key(0).collect::<Vec<_>>(), [0]);
+        assert_eq!(interner.of_key(0), [0]);
+    }
+
+    /// Numbers stay dense and texts right, whatever comes and goes, and memory follows.
+    #[test]
+    fn keys_come_and_go() {
+        let mut interner = Interner::default();
+        let text = |n: u32| match n % 3 {
+            0 => format!("k{n}"),
+            1 => format!("a key that is a long one, {n}"),
+            _ => n.to_string(),
+        };
+        let count = 20_000;
+        let numbers: Vec<Group> = (0..count)
+            .map(|n| interner.intern(n % 7, &text(n)))
+            .collect();
+        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+        let full = interner.bytes();
+        for n in 0..count {
+            if n % 7 != 3 || n >= 700 {
+                interner.give_back(numbers[n as usize]);
+            }
+        }
+        assert_eq!((interner.table.len(), interner.of_key(3).len()), (100, 100));
+        assert!(
+            interner.bytes() < full / 6,
+            "{} of {full}",
+            interner.bytes()
+        );
+        for (group, key, text_found) in interner.all() {
+            assert_eq!((key, text_found.into_owned()), (3, text(group)));
+        }
+        let again: Vec<Group> = (0..count)
+            .map(|n| interner.intern(n % 7, &text(n)))
+            .collect();
+        let mut sorted = again.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..count).collect::<Vec<_>>());
+        for (n, &group) in again.iter().enumerate() {
+            let n = n as u32;
+            assert_eq!(interner.name(group), Some((n % 7, text(n).into())));
+            assert_eq!(interner.intern(n % 7, &text(n)), group);
+        }
     }
 }

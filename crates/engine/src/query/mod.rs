@@ -14,7 +14,7 @@ mod site;
 mod stage;
 
 pub(crate) use chain::{Chain, Place, Used, widened};
-pub(crate) use group::{Interner, for_each_key};
+pub(crate) use group::{Interner, for_each_key, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
 
@@ -329,6 +329,11 @@ impl Query {
         if let Some(operator) = self.limiter_operator {
             alarms.forget(operator, key);
         }
+    }
+
+    /// Whole pages of partition keys are gone, each removed before.
+    pub fn release_keys(&mut self, keys: std::ops::Range<Key>) {
+        self.selector.release_keys(keys);
     }
 
     pub fn process(

@@ -5,6 +5,7 @@
 //! Siddhi's `QuerySelector` would have.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Type};
 use lang::ast::EventType;
@@ -207,10 +208,11 @@ impl Selector {
         let groups = self.group_numbers(batch, key, step);
         let row_groups = match &groups {
             Some(groups) => Groups::PerRow(groups),
-            None => Groups::One(self.only_group(key)),
+            // Without `group by` all rows of a partition key are one group, numbered by the key.
+            None => Groups::One(key),
         };
         let reset_groups: Vec<Group> = match &batch.resets {
-            Some(_) if !self.sites.is_empty() => self.groups.of_key(key).collect(),
+            Some(_) if !self.sites.is_empty() => self.groups_of(key),
             _ => Vec::new(),
         };
         let rows = SiteRows {
@@ -222,7 +224,10 @@ impl Selector {
         let mut result = self.finish(batch, &columns, groups.as_deref(), &rows, step);
         if let (true, Ok(Some(selected))) = (wants_names, &mut result) {
             // Before the numbers of empty groups are given back.
-            let name = |&g: &Group| self.groups.name(g).map_or("", |(_, text)| text).into();
+            let name = |&g: &Group| {
+                let name = self.groups.name(g);
+                name.map_or_else(Box::default, |(_, text)| text.into())
+            };
             let groups = selected.groups.as_deref();
             selected.names = groups.map(|groups| groups.iter().map(name).collect());
         }
@@ -230,13 +235,32 @@ impl Selector {
         result
     }
 
-    /// Without `group by` all rows of a partition key are one group.
-    fn only_group(&mut self, key: Key) -> Group {
-        if self.has_aggregator {
-            self.groups.intern(key, "")
-        } else {
-            0
+    fn groups_of(&self, key: Key) -> Vec<Group> {
+        if self.group_by.is_empty() {
+            return vec![key];
         }
+        self.groups.of_key(key)
+    }
+
+    /// Groups with a state, each with its partition key and text. `keys` are those in use.
+    pub fn saved_groups(&self, keys: &[Key]) -> Vec<(Group, Key, String)> {
+        if !self.has_aggregator {
+            return Vec::new();
+        }
+        if self.group_by.is_empty() {
+            return keys.iter().map(|&k| (k, k, String::new())).collect();
+        }
+        let all = self.groups.all();
+        all.map(|(group, key, text)| (group, key, text.into_owned()))
+            .collect()
+    }
+
+    /// The number of a group that was saved.
+    pub fn restored_group(&mut self, key: Key, text: &str) -> Group {
+        if self.group_by.is_empty() {
+            return key;
+        }
+        self.groups.intern(key, text)
     }
 
     fn group_numbers(
@@ -257,10 +281,7 @@ impl Selector {
             .map(|e| e.column(&inputs, &mut context))
             .collect();
         let mut numbers = Vec::with_capacity(batch.len);
-        let groups = &mut self.groups;
-        group::for_each_key(&columns, batch.len, |_, text| {
-            numbers.push(groups.intern(key, text));
-        });
+        group::intern_all(&mut self.groups, key, &columns, batch.len, &mut numbers);
         Some(numbers)
     }
 
@@ -572,7 +593,7 @@ impl Selector {
             return self.groups.clear();
         }
         let mut candidates: Vec<Group> = if batch.resets.is_some() {
-            self.groups.of_key(key).collect()
+            self.groups_of(key)
         } else if let Some(expired) = &batch.expired {
             let rows = numbers.iter().zip(expired.iter());
             rows.filter(|(_, e)| **e).map(|(&g, _)| g).collect()
@@ -594,13 +615,45 @@ impl Selector {
 
     fn forget(&mut self, group: Group) {
         self.clear(&[group]);
-        self.groups.give_back(group);
+        if let Some(numbers) = self.groups.give_back(group) {
+            self.release(numbers);
+        }
+    }
+
+    /// Whole pages of group numbers are free.
+    fn release(&mut self, groups: Range<Group>) {
+        for site in self.all_sites_mut() {
+            if let Site::Aggregate(site) = site {
+                site.aggregate.release(groups.clone());
+            }
+        }
     }
 
     /// A partition key is gone.
     pub fn remove(&mut self, key: Key) {
-        let all: Vec<Group> = self.groups.of_key(key).collect();
+        if self.group_by.is_empty() {
+            return self.clear(&[key]);
+        }
+        let all = self.groups.of_key(key);
         all.into_iter().for_each(|g| self.forget(g));
+    }
+
+    /// Whole pages of partition keys are gone.
+    pub fn release_keys(&mut self, keys: Range<Key>) {
+        if self.group_by.is_empty() {
+            self.release(keys);
+        } else {
+            self.groups.release_keys(keys);
+        }
+    }
+
+    /// Heap bytes of groups and aggregators.
+    pub fn bytes(&self) -> usize {
+        let sites = self.all_sites().map(|site| match site {
+            Site::Aggregate(site) => site.aggregate.bytes(),
+            Site::Probe(_) | Site::Effect(_) => 0,
+        });
+        sites.sum::<usize>() + self.groups.bytes() + size_of_val(&self.seen.places[..])
     }
 
     pub fn types(&self) -> Vec<Type> {

@@ -51,6 +51,7 @@ fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resu
         events: args.events,
         only: args.only.clone(),
         dir: args.dir.clone(),
+        feeds: bench::engine::Feed::ALL.to_vec(),
         with_siddhi: true,
         progress,
     })?;
