@@ -839,7 +839,7 @@ mod tests {
             let columns = vec![longs, builder.finish()];
             Batch::new(columns, count as usize, Times::Same(3), Chunks::One, 0)
         };
-        let (small, large) = (rows(10), rows(50_000));
+        let (small, large) = (rows(10), rows(5_000));
         let write = |writer: &mut Writer| {
             writer.str("head");
             writer.section(|w| {
@@ -876,7 +876,7 @@ mod tests {
             }
         }
         let mut writer = Writer::streaming(Box::new(Full));
-        (0..100_000).for_each(|i| writer.u64(i));
+        (0..2 * BLOCK as u64 / 8).for_each(|i| writer.u64(i));
         let error = writer.finish().expect_err("the disk is full");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }

@@ -655,6 +655,26 @@ impl ColumnBuilder {
         }
     }
 
+    /// Makes room for more rows. A vector that has to move for it gets room for `share` of all its
+    /// rows beyond them.
+    pub fn reserve(&mut self, rows: usize, share: f64) {
+        fn room<T>(vector: &mut Vec<T>, rows: usize, share: f64) {
+            if vector.capacity() - vector.len() < rows {
+                let beyond = (share * (vector.len() + rows) as f64) as usize;
+                vector.reserve_exact(rows + beyond);
+            }
+        }
+        match &mut self.rows {
+            Rows::Bool(v) => room(v, rows, share),
+            Rows::Int(v) => room(v, rows, share),
+            Rows::Long(v) => room(v, rows, share),
+            Rows::Float(v) => room(v, rows, share),
+            Rows::Double(v) => room(v, rows, share),
+            Rows::Str(v) => v.reserve(rows, share),
+            Rows::Any(v) => room(v, rows, share),
+        }
+    }
+
     /// Appends rows of a column.
     pub fn extend(&mut self, from: &Column, rows: std::ops::Range<usize>) {
         if let (Rows::Str(to), Values::Str(strings)) = (&mut self.rows, &from.data.values) {

@@ -275,6 +275,14 @@ impl StrBuilder {
         }
     }
 
+    /// As [`crate::ColumnBuilder::reserve`], for the views.
+    pub(crate) fn reserve(&mut self, rows: usize, share: f64) {
+        if self.views.capacity() - self.views.len() < rows {
+            let beyond = (share * (self.views.len() + rows) as f64) as usize;
+            self.views.reserve_exact(rows + beyond);
+        }
+    }
+
     pub fn with_capacity(rows: usize) -> StrBuilder {
         StrBuilder {
             views: Vec::with_capacity(rows),
