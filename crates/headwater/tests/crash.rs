@@ -122,7 +122,11 @@ impl Case {
     }
 
     fn rows(&self, query: &str) -> Vec<String> {
-        let database = rusqlite::Connection::open(self.path("out.db")).expect("the database opens");
+        self.rows_of("out.db", query)
+    }
+
+    fn rows_of(&self, database: &str, query: &str) -> Vec<String> {
+        let database = rusqlite::Connection::open(self.path(database)).expect("the database opens");
         let mut statement = database.prepare(query).expect("the query is right");
         let rows = statement
             .query_map([], |row| row.get::<_, String>(0))
@@ -284,6 +288,53 @@ fn what_is_read_back_is_counted_once() {
         let counts = case.rows("select count(*) || ' ' || min(n) || ' ' || max(n) from T");
         assert_eq!(counts, ["60 100 100"], "{name}: {}", case.log());
     });
+}
+
+/// Two databases commit one after the other: a crash in between leaves the first an epoch ahead, and
+/// going on from the epoch of the second writes rows to the first again.
+fn two_databases() -> Case {
+    let case = copier();
+    let path = case.path("copier.siddhi");
+    let text = fs::read_to_string(&path).expect("the app is there");
+    let other = format!(
+        "@store(type='rdbms', jdbc.url='jdbc:sqlite:{}')
+         define table U (id string, amount double);
+         from Lines select id, amount insert into T;
+         from Lines select id, amount insert into U;",
+        case.path("other.db").display()
+    );
+    let text = text.replace(", number long", "");
+    let (head, _) = text.split_once("from Lines").expect("a query");
+    fs::write(&path, format!("{head}{other}")).expect("the app is written");
+    case
+}
+
+#[test]
+fn two_databases_have_every_row_at_least_once() {
+    let all = (3 * LINES).to_string();
+    at_every_point(12, "-KILL", &two_databases, &|case, name| {
+        assert_eq!(case.files("done"), ["0.csv", "1.csv", "2.csv"], "{name}");
+        let distinct = "select cast(count(distinct id) as text) from ";
+        let counts = [
+            case.rows(&format!("{distinct} T")),
+            case.rows_of("other.db", &format!("{distinct} U")),
+        ];
+        assert_eq!(counts, [[all.as_str()], [all.as_str()]], "{name}");
+    });
+}
+
+#[test]
+fn a_database_that_is_behind_is_said() {
+    let case = two_databases();
+    let (code, _) = case.run(RUN_MAX);
+    assert_eq!(code, Some(0), "{}", case.log());
+    let back = "update headwater_epochs set epoch = epoch - 1 returning cast(epoch as text)";
+    assert_eq!(case.rows_of("other.db", back).len(), 1);
+    let (code, _) = case.run(RUN_MAX);
+    assert_eq!(code, Some(0), "{}", case.log());
+    let log = case.log();
+    assert!(log.contains("store 'T' has committed epoch"), "{log}");
+    assert!(log.contains("may be written to it twice"), "{log}");
 }
 
 /// A file cannot take part in an epoch: lines may stand in it twice, none is missing.

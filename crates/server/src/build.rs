@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
         }
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
-        let (operations, store_threads, inline) = stores.seated(&engines, &store_context);
+        let (operations, store_threads, databases) = stores.seated(&engines, &store_context);
         let in_memory = stores.in_memory;
         let (jobs, job_queue) = sync_channel(1);
         let apps: Vec<LaneApp> = engines
@@ -229,8 +229,7 @@ impl<'a> Builder<'a> {
                 .iter()
                 .map(|s| Arc::clone(&s.outbox))
                 .collect(),
-            inline_stores: inline,
-            store_context,
+            databases,
             pulse: Arc::clone(&self.common.pulse),
             health: self.health,
             lines: Arc::clone(&self.common.lines),
@@ -758,15 +757,23 @@ impl Stores {
         &mut self,
         engines: &[App],
         context: &StoreContext,
-    ) -> (Vec<Vec<OperationSeat>>, Vec<StoreThread>, Vec<StoreSeat>) {
+    ) -> (
+        Vec<Vec<OperationSeat>>,
+        Vec<StoreThread>,
+        Vec<store::Database>,
+    ) {
         let mut by_table: HashMap<(usize, usize), OperationSeat> = HashMap::new();
         let (mut threads, mut inline) = (Vec::new(), Vec::new());
         for database in self.databases.drain(..) {
             if database.is_read {
-                for (seat, place) in database.seats.into_iter().zip(database.places) {
-                    by_table.insert(place, OperationSeat::Inline(inline.len()));
-                    inline.push(seat);
+                for (slot, place) in database.places.into_iter().enumerate() {
+                    let seat = OperationSeat::Inline {
+                        database: inline.len(),
+                        slot,
+                    };
+                    by_table.insert(place, seat);
                 }
+                inline.push(store::Database::new(database.seats, context.clone()));
                 continue;
             }
             let outbox = Arc::new(Outbox::new(Weight {
@@ -781,10 +788,8 @@ impl Stores {
                 by_table.insert(place, seat);
             }
             threads.push(StoreThread {
-                seats: database.seats,
+                database: store::Database::new(database.seats, context.clone()),
                 outbox,
-                context: context.clone(),
-                redo: store::Redo::default(),
             });
         }
         let operations = engines

@@ -38,9 +38,10 @@ use crate::report::panic_text;
 use crate::sink::{OnUnreachable, Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
-use crate::store::{StoreContext, StoreRows, StoreSeat};
+use crate::store::{Database, StoreRows};
 
 pub(crate) use cut::Saved;
+use cut::WRITTEN_MAX;
 pub(crate) use host::PendingEffect;
 
 pub(crate) type Inbox = Queue<Letter>;
@@ -152,8 +153,8 @@ pub(crate) struct Subscriber {
 
 #[derive(Clone)]
 pub(crate) enum OperationSeat {
-    /// By a store on this lane.
-    Inline(usize),
+    /// By a database on this lane.
+    Inline { database: usize, slot: usize },
     /// By the thread of a database.
     Thread {
         outbox: Arc<Outbox<StoreRows>>,
@@ -184,8 +185,8 @@ pub(crate) struct Lane {
     pub inbox: Arc<Inbox>,
     pub sink_boxes: Vec<Arc<Outbox<SinkRows>>>,
     pub store_boxes: Vec<Arc<Outbox<StoreRows>>>,
-    pub inline_stores: Vec<StoreSeat>,
-    pub store_context: StoreContext,
+    /// Those that queries read.
+    pub databases: Vec<Database>,
     pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
     pub lines: Arc<Lines>,
@@ -394,8 +395,7 @@ impl Lane {
         let mut host = host::LaneHost {
             app: &seat.name,
             operations: &seat.operations,
-            stores: &mut self.inline_stores,
-            context: &self.store_context,
+            databases: &mut self.databases,
             effects: &seat.environment.effects,
             pending: self
                 .cutter
@@ -417,9 +417,11 @@ impl Lane {
             metrics.updated.set(written.updated);
             metrics.deleted.set(written.deleted);
         }
-        self.cutter.is_dirty |= !outputs.items.is_empty()
-            || self.inline_stores.iter().any(|store| store.in_transaction);
+        self.cutter.is_dirty |=
+            !outputs.items.is_empty() || self.databases.iter().any(Database::is_in_transaction);
         let posted = self.post_outputs(app, &mut outputs);
+        let uncommitted = self.databases.iter().map(Database::uncommitted);
+        self.cutter.is_wanted |= uncommitted.sum::<usize>() >= WRITTEN_MAX;
         outputs.clear();
         self.outputs = outputs;
         match failure {

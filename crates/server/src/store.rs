@@ -4,6 +4,10 @@
 //! In both places the writes between two cuts are one transaction, committed with the cut, so that
 //! a store which takes part in epochs holds every row once, whatever happens to the process.
 
+mod database;
+
+pub(crate) use database::{Database, Failure};
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +23,7 @@ use crate::pulse::Pulse;
 use crate::queue::Taken;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
-use crate::sink::{Outbox, Parcel, payload_text, weight_of};
+use crate::sink::{Outbox, Parcel, payload_text};
 
 /// Slice in which a store that waits looks whether the server stops.
 const STOP_LOOK: Duration = Duration::from_millis(100);
@@ -202,19 +206,28 @@ impl StoreSeat {
     }
 
     fn apply(&mut self, id: OperationId, batch: &Batch) -> Result<(), connect::Error> {
-        let kind = self.operation(id).map(|o| &o.kind);
-        if matches!(kind, Some(OperationKind::Insert)) {
-            self.store.insert(batch)?;
-            self.metrics.inserted.add(batch.len as u64);
-            return Ok(());
-        }
-        if let Answer::Written(written) = self.store.execute(id, batch)? {
-            self.count(written);
-        }
-        Ok(())
+        self.answer(id, batch).map(drop)
     }
 
-    pub fn count(&self, written: Written) {
+    /// Asks the store, or writes to it and counts what was written.
+    fn answer(&mut self, id: OperationId, batch: &Batch) -> Result<Answer, connect::Error> {
+        let kind = self.operation(id).map(|o| &o.kind);
+        let answer = if matches!(kind, Some(OperationKind::Insert)) {
+            self.store.insert(batch)?;
+            Answer::Written(Written {
+                inserted: batch.len as u64,
+                ..Written::default()
+            })
+        } else {
+            self.store.execute(id, batch)?
+        };
+        if let Answer::Written(written) = answer {
+            self.count(written);
+        }
+        Ok(answer)
+    }
+
+    fn count(&self, written: Written) {
         self.metrics.inserted.add(written.inserted);
         self.metrics.updated.add(written.updated);
         self.metrics.deleted.add(written.deleted);
@@ -334,36 +347,8 @@ pub(crate) fn retry<T>(
 
 /// A database that no query reads: written behind the lane's back, in order.
 pub(crate) struct StoreThread {
-    pub seats: Vec<StoreSeat>,
+    pub database: Database,
     pub outbox: Arc<Outbox<StoreRows>>,
-    pub context: StoreContext,
-    pub redo: Redo,
-}
-
-/// The writes of the open transaction, to do them again when the store has undone it. They are
-/// shared with nobody, so there is a bound; beyond it a restart goes on from the last snapshot.
-#[derive(Default)]
-pub(crate) struct Redo {
-    rows: Vec<StoreRows>,
-    bytes: usize,
-    is_too_long: bool,
-}
-
-/// Bytes of writes that are kept to be done again.
-const REDO_BYTES_MAX: usize = 64 << 20;
-
-impl Redo {
-    fn keep(&mut self, rows: StoreRows) {
-        if self.is_too_long {
-            return;
-        }
-        self.bytes += weight_of(&rows.batch).bytes;
-        self.rows.push(rows);
-        if self.bytes > REDO_BYTES_MAX {
-            self.rows = Vec::new();
-            self.is_too_long = true;
-        }
-    }
 }
 
 impl StoreThread {
@@ -377,7 +362,7 @@ impl StoreThread {
                 panic_text(panic.as_ref())
             ),
         };
-        self.context.health.fail(failure);
+        self.database.context.health.fail(failure);
         // Whoever waits for this thread is let go: marks still in the queue are given up.
         self.outbox.close();
         while let Some(parcel) = self.outbox.take_now() {
@@ -390,110 +375,30 @@ impl StoreThread {
     fn run_inner(&mut self) -> Result<(), String> {
         loop {
             match self.outbox.take(None) {
-                Taken::Item(Parcel::Rows(rows)) => {
-                    self.write(rows)?;
-                }
+                Taken::Item(Parcel::Rows(rows)) => self.database.write(rows)?,
                 Taken::Item(Parcel::Mark(cut)) => self.commit(&cut)?,
                 Taken::Late => {}
                 Taken::Closed => break,
             }
         }
-        for seat in &mut self.seats {
-            seat.abort();
-            if let Err(error) = seat.store.close() {
-                tracing::warn!(
-                    table = seat.table,
-                    cause = chain(&error),
-                    "store did not close"
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, rows: StoreRows) -> Result<(), String> {
-        let seat = &mut self.seats[rows.slot];
-        let written = seat.write(rows.operation, &rows.batch, &self.context);
-        self.redo.keep(rows);
-        match written {
-            Ok(()) => Ok(()),
-            Err(Trouble::Fatal(message)) => Err(message),
-            Err(Trouble::Lost(cause)) => self.do_again(cause),
-        }
-    }
-
-    /// The store has undone the transaction: waits, and does its writes again from the first.
-    fn do_again(&mut self, mut cause: String) -> Result<(), String> {
-        let mut backoff = Backoff::with_second(self.context.second);
-        loop {
-            if self.redo.is_too_long {
-                return Err(format!(
-                    "{cause}; everything since the last checkpoint was undone and is too long to \
-                     be done again here: mend the database, then start again with the same --state"
-                ));
-            }
-            self.seats.iter_mut().for_each(StoreSeat::forget);
-            let pause = backoff.next_pause();
-            tracing::error!(
-                cause,
-                again_in_seconds = pause.as_secs(),
-                "store has undone its writes; they will be done again"
-            );
-            pause_for(pause, &self.context.pulse);
-            if self.context.pulse.is_stopping() {
-                return Err(cause);
-            }
-            match self.write_all_again() {
-                Ok(()) => return Ok(()),
-                Err(Trouble::Fatal(message)) => return Err(message),
-                Err(Trouble::Lost(again)) => cause = again,
-            }
-        }
-    }
-
-    fn write_all_again(&mut self) -> Result<(), Trouble> {
-        for rows in &self.redo.rows {
-            // What was rejected the first time is kept already.
-            let context = StoreContext {
-                rejected: SharedLog::default(),
-                ..self.context.clone()
-            };
-            self.seats[rows.slot].write(rows.operation, &rows.batch, &context)?;
-        }
+        self.database.close();
         Ok(())
     }
 
     fn commit(&mut self, cut: &Cut) -> Result<(), String> {
         cut.flushed();
         let result = match cut.wait_durable() {
-            Phase::Durable => self.commit_seats(cut.epoch),
+            Phase::Durable => self.database.commit(cut.epoch),
             _ => Err("its snapshot could not be written".to_owned()),
         };
         match &result {
             Ok(()) => cut.committed(),
             Err(_) => {
-                self.seats.iter_mut().for_each(StoreSeat::abort);
+                self.database.abort();
                 cut.set_phase(Phase::GivenUp);
             }
         }
         result
-    }
-
-    fn commit_seats(&mut self, epoch: u64) -> Result<(), String> {
-        loop {
-            let committed = self
-                .seats
-                .iter_mut()
-                .try_for_each(|seat| seat.commit(epoch, &self.context));
-            match committed {
-                Ok(()) => {
-                    self.redo = Redo::default();
-                    return Ok(());
-                }
-                Err(Trouble::Fatal(message)) => return Err(message),
-                Err(Trouble::Lost(cause)) => self.do_again(cause)?,
-            }
-        }
     }
 }
 
@@ -528,6 +433,8 @@ mod tests {
     struct Forgetful {
         calls: usize,
         loses_at: Vec<usize>,
+        /// Calls at which the store cannot be reached, and loses nothing.
+        is_away_at: Vec<usize>,
         is_lost: bool,
         open: Vec<i64>,
         kept: Arc<Mutex<Vec<(u64, Vec<i64>)>>>,
@@ -540,7 +447,7 @@ mod tests {
                 self.is_lost = true;
                 self.open.clear();
             }
-            if self.is_lost {
+            if self.is_lost || self.is_away_at.contains(&self.calls) {
                 return Err(Error::unavailable("the disk", "it is full"));
             }
             Ok(())
@@ -568,8 +475,10 @@ mod tests {
             Ok(())
         }
 
+        /// Finds every row of the open transaction.
         fn execute(&mut self, _: OperationId, _: &Batch) -> Result<Answer, Error> {
-            Ok(Answer::Written(Written::default()))
+            self.call()?;
+            Ok(Answer::Contains(vec![true; self.open.len()]))
         }
 
         fn begin(&mut self) -> Result<(), Error> {
@@ -602,47 +511,79 @@ mod tests {
         }
     }
 
-    /// Each inner list is a batch of rows that are a chunk each.
-    #[track_caller]
-    fn check(loses_at: &[usize], batches: &[&[i64]], expect: &[i64], refused: u64) {
-        let kept = Arc::new(Mutex::new(Vec::new()));
+    const INSERT: OperationId = 0;
+    const FIND: OperationId = 1;
+
+    /// A database of one table that behaves like `store`, and what it keeps.
+    fn database(
+        store: Forgetful,
+        on_unreachable: OnUnreachable,
+    ) -> (Database, Arc<TableMetrics>, Arc<Health>) {
         let metrics = Arc::new(TableMetrics::default());
         let pulse = Arc::new(Pulse::default());
         let health = Arc::new(Health::new("A".into(), Arc::clone(&pulse)));
+        let operation = |kind| Operation {
+            table: 0,
+            kind,
+            parameters: vec![event::Type::Long],
+        };
+        let find = OperationKind::Find { on: None };
         let seat = StoreSeat {
             app: "A".into(),
             table: "T".into(),
-            store: Box::new(Forgetful {
-                loses_at: loses_at.to_vec(),
-                kept: Arc::clone(&kept),
-                ..Forgetful::default()
-            }),
-            operations: vec![(
-                0,
-                Operation {
-                    table: 0,
-                    kind: OperationKind::Insert,
-                    parameters: vec![event::Type::Long],
-                },
-            )],
-            on_unreachable: OnUnreachable::Retry,
+            store: Box::new(store),
+            operations: vec![
+                (INSERT, operation(OperationKind::Insert)),
+                (FIND, operation(find)),
+            ],
+            on_unreachable,
             metrics: Arc::clone(&metrics),
             has_epochs: true,
             in_transaction: false,
             counts_at_begin: [0; 4],
             said: Sparse::default(),
         };
+        let context = StoreContext {
+            pulse,
+            health: Arc::clone(&health),
+            rejected: SharedLog::default(),
+            store_key: "key".into(),
+            second: Duration::ZERO,
+        };
+        (Database::new(vec![seat], context), metrics, health)
+    }
+
+    /// Rows that are a chunk each.
+    fn rows(values: &[i64]) -> Batch {
+        let column = Column::longs_from(values.to_vec());
+        Batch::new(
+            vec![column],
+            values.len(),
+            Times::Same(0),
+            Chunks::EachRow,
+            0,
+        )
+    }
+
+    /// Each inner list is a batch.
+    #[track_caller]
+    fn check(loses_at: &[usize], batches: &[&[i64]], expect: &[i64], refused: u64) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let store = Forgetful {
+            loses_at: loses_at.to_vec(),
+            kept: Arc::clone(&kept),
+            ..Forgetful::default()
+        };
+        let (database, metrics, health) = database(store, OnUnreachable::Retry);
         let outbox = Arc::new(Outbox::new(Weight {
             rows: 1000,
             bytes: 1 << 20,
         }));
-        for rows in batches {
-            let column = Column::longs_from(rows.to_vec());
-            let batch = Batch::new(vec![column], rows.len(), Times::Same(0), Chunks::EachRow, 0);
+        for values in batches {
             let rows = StoreRows {
                 slot: 0,
-                operation: 0,
-                batch,
+                operation: INSERT,
+                batch: rows(values),
             };
             outbox.push_always(Parcel::Rows(rows)).expect("open");
         }
@@ -652,19 +593,7 @@ mod tests {
             .push_always(Parcel::Mark(Arc::clone(&cut)))
             .expect("open");
         outbox.close();
-        StoreThread {
-            seats: vec![seat],
-            outbox,
-            context: StoreContext {
-                pulse,
-                health: Arc::clone(&health),
-                rejected: SharedLog::default(),
-                store_key: "key".into(),
-                second: Duration::ZERO,
-            },
-            redo: Redo::default(),
-        }
-        .run();
+        StoreThread { database, outbox }.run();
         assert_eq!(health.failure(), None);
         assert_eq!(cut.wait_committed(), Phase::Durable);
         assert_eq!(*kept.lock().expect("one thread"), [(7, expect.to_vec())]);
@@ -685,5 +614,63 @@ mod tests {
     fn a_chunk_that_is_refused_goes_alone() {
         check(&[], &[&[1, 13, 2], &[3]], &[1, 2, 3], 1);
         check(&[3], &[&[1, 13, 2], &[3]], &[1, 2, 3], 1);
+    }
+
+    /// Inserts 1, 2 and 3 one by one, asking behind each how many there are.
+    #[track_caller]
+    fn check_asked(loses_at: &[usize], is_away_at: &[usize]) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let store = Forgetful {
+            loses_at: loses_at.to_vec(),
+            is_away_at: is_away_at.to_vec(),
+            kept: Arc::clone(&kept),
+            ..Forgetful::default()
+        };
+        let (mut database, metrics, _) = database(store, OnUnreachable::Retry);
+        for value in 1..=3 {
+            let written = database.execute(0, INSERT, rows(&[value]));
+            assert!(
+                matches!(written, Ok(Answer::Written(w)) if w.inserted == 1),
+                "{written:?}"
+            );
+            let found = database.execute(0, FIND, rows(&[0]));
+            let Ok(Answer::Contains(found)) = found else {
+                panic!("{found:?}");
+            };
+            assert_eq!(found.len() as i64, value);
+        }
+        assert!(database.uncommitted() > 0);
+        database.commit(7).expect("commits");
+        assert_eq!(database.uncommitted(), 0);
+        assert_eq!(*kept.lock().expect("one thread"), [(7, vec![1, 2, 3])]);
+        assert_eq!(metrics.inserted.get(), 3);
+    }
+
+    #[test]
+    fn what_queries_read_is_done_again_too() {
+        check_asked(&[], &[]);
+        // While writing, while asking, while doing again, at the commit.
+        check_asked(&[3], &[]);
+        check_asked(&[4], &[]);
+        check_asked(&[5, 6], &[]);
+        check_asked(&[7], &[]);
+        check_asked(&[], &[1, 4, 5]);
+    }
+
+    #[test]
+    fn what_is_refused_or_not_to_be_waited_for_is_the_querys_to_reject() {
+        let (mut database, ..) = database(Forgetful::default(), OnUnreachable::Retry);
+        let refused = database.execute(0, INSERT, rows(&[13]));
+        assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
+        for policy in [OnUnreachable::Log, OnUnreachable::Store] {
+            let store = Forgetful {
+                is_away_at: vec![1],
+                ..Forgetful::default()
+            };
+            let (mut database, ..) = super::tests::database(store, policy);
+            let refused = database.execute(0, INSERT, rows(&[1]));
+            assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
+            assert!(database.execute(0, INSERT, rows(&[2])).is_ok());
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::report::chain;
 use crate::sink::Parcel;
 use crate::source::Position;
 use crate::state::Spool;
+use crate::store::Database;
 
 /// Without state: how long writes are gathered into one transaction while nobody waits.
 const GATHER: Duration = Duration::from_millis(200);
@@ -27,7 +28,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(5);
 
 /// Bytes of writes at which a cut is made early. What a store has not committed is kept, in the
 /// database's cache and to be done again, so this and not the interval bounds its memory.
-const WRITTEN_MAX: usize = 16 << 20;
+pub(super) const WRITTEN_MAX: usize = 16 << 20;
 
 /// The first byte of what a snapshot holds.
 const VERSION: u8 = 2;
@@ -87,7 +88,7 @@ impl Lane {
         }
         self.effects_barrier(epoch);
         self.lines.flush();
-        let stores = self.store_boxes.len() + usize::from(!self.inline_stores.is_empty());
+        let stores = self.store_boxes.len() + usize::from(!self.databases.is_empty());
         let cut = Arc::new(Cut::new(epoch, self.sink_boxes.len(), stores));
         for outbox in &self.sink_boxes {
             outbox
@@ -119,17 +120,17 @@ impl Lane {
 
     /// Stores that queries read are written by the steps to come, so the lane waits for the commit.
     fn commit_inline(&mut self, cut: &Cut) -> Result<(), String> {
-        if self.inline_stores.is_empty() {
+        if self.databases.is_empty() {
             return Ok(());
         }
         cut.flushed();
         if cut.wait_durable() != Phase::Durable {
             return Err("its snapshot could not be written".to_owned());
         }
-        for seat in &mut self.inline_stores {
-            if let Err(trouble) = seat.commit(cut.epoch, &self.store_context) {
+        for database in &mut self.databases {
+            if let Err(message) = database.commit(cut.epoch) {
                 cut.set_phase(Phase::GivenUp);
-                return Err(trouble.into());
+                return Err(message);
             }
         }
         cut.committed();
@@ -159,16 +160,7 @@ impl Lane {
             self.wait_for_cut()?;
         }
         self.count_held();
-        for seat in &mut self.inline_stores {
-            seat.abort();
-            if let Err(error) = seat.store.close() {
-                tracing::warn!(
-                    table = seat.table,
-                    cause = chain(&error),
-                    "store did not close"
-                );
-            }
-        }
+        self.databases.iter_mut().for_each(Database::close);
         Ok(())
     }
 

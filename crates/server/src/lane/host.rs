@@ -6,12 +6,11 @@ use connect::file::effects::Effects;
 use connect::file::functions::{self, Effect};
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Column, ColumnBuilder, Value};
-use lang::store::{OperationId, OperationKind};
+use lang::store::OperationId;
 
 use super::OperationSeat;
 use crate::pulse::Pulse;
-use crate::report::chain;
-use crate::store::{StoreContext, StoreSeat, parameters};
+use crate::store::{Database, Failure, parameters};
 
 /// A file function that waits for the checkpoint that covers its call.
 ///
@@ -28,8 +27,7 @@ pub(crate) struct PendingEffect {
 pub(super) struct LaneHost<'a> {
     pub app: &'a str,
     pub operations: &'a [OperationSeat],
-    pub stores: &'a mut Vec<StoreSeat>,
-    pub context: &'a StoreContext,
+    pub databases: &'a mut Vec<Database>,
     pub effects: &'a Effects,
     /// `None` without state: calls act at once.
     pub pending: Option<&'a mut Vec<PendingEffect>>,
@@ -40,15 +38,6 @@ pub(super) struct LaneHost<'a> {
 }
 
 impl LaneHost<'_> {
-    fn store(&mut self, operation: OperationId) -> Result<&mut StoreSeat, HostError> {
-        match self.operations.get(operation) {
-            Some(OperationSeat::Inline(seat)) => Ok(&mut self.stores[*seat]),
-            _ => Err(refused(format!(
-                "operation {operation} has no store on this lane"
-            ))),
-        }
-    }
-
     /// Runs an operation inside the transaction of the cut to come.
     fn execute(
         &mut self,
@@ -56,28 +45,21 @@ impl LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Answer, HostError> {
-        let context = self.context;
-        let seat = self.store(operation)?;
-        if let Err(trouble) = seat.begin(context) {
-            let failure = String::from(trouble);
-            self.failure = Some(failure.clone());
-            return Err(refused(failure));
-        }
-        let answer = seat.store.execute(operation, &parameters(columns, rows));
-        answer.map_err(|error| self.failed(operation, &error))
-    }
-
-    /// What failed for good ends the apps: an error of one event would hide that all writes since
-    /// the last checkpoint are gone.
-    fn failed(&mut self, operation: OperationId, error: &connect::Error) -> HostError {
-        let cause = chain(error);
-        if self
-            .store(operation)
-            .is_ok_and(|seat| seat.store.has_lost())
-        {
-            self.failure = Some(cause.clone());
-        }
-        refused(cause)
+        let Some(OperationSeat::Inline { database, slot }) = self.operations.get(operation) else {
+            return Err(refused(format!(
+                "operation {operation} has no store on this lane"
+            )));
+        };
+        let batch = parameters(columns, rows);
+        let answer = self.databases[*database].execute(*slot, operation, batch);
+        answer.map_err(|failure| match failure {
+            Failure::Refused(cause) => refused(cause),
+            // An error of one event would hide that all writes since the last checkpoint are gone.
+            Failure::Fatal(cause) => {
+                self.failure = Some(cause.clone());
+                refused(cause)
+            }
+        })
     }
 
     /// Keeps a call that takes files away for after the checkpoint; `None` if it is none.
@@ -146,37 +128,14 @@ impl Host for LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Written, HostError> {
-        let context = self.context;
-        let seat = self.store(operation)?;
-        let is_insert = seat
-            .operation(operation)
-            .is_some_and(|o| matches!(o.kind, OperationKind::Insert));
-        if !is_insert {
-            let answer = self.execute(operation, columns, rows)?;
-            let Answer::Written(written) = answer else {
-                return Err(refused("the store gave no count"));
-            };
-            self.store(operation)?.count(written);
-            return Ok(Written {
+        match self.execute(operation, columns, rows)? {
+            Answer::Written(written) => Ok(Written {
                 inserted: written.inserted,
                 updated: written.updated,
                 deleted: written.deleted,
-            });
+            }),
+            _ => Err(refused("the store gave no count")),
         }
-        if let Err(trouble) = seat.begin(context) {
-            let failure = String::from(trouble);
-            self.failure = Some(failure.clone());
-            return Err(refused(failure));
-        }
-        let inserted = seat.store.insert(&parameters(columns, rows));
-        if let Err(error) = inserted {
-            return Err(self.failed(operation, &error));
-        }
-        self.store(operation)?.metrics.inserted.add(rows as u64);
-        Ok(Written {
-            inserted: rows as u64,
-            ..Written::default()
-        })
     }
 
     fn call(&mut self, name: &str, arguments: &[Column], rows: usize) -> Result<Called, HostError> {

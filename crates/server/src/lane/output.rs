@@ -34,15 +34,17 @@ impl Lane {
     }
 
     fn hand_to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
-        match &self.apps[app].operations[operation] {
-            OperationSeat::Inline(seat) => self.inline_stores[*seat]
-                .write(operation, &batch, &self.store_context)
-                .map_err(String::from),
+        match self.apps[app].operations[operation].clone() {
+            OperationSeat::Inline { database, slot } => self.databases[database].write(StoreRows {
+                slot,
+                operation,
+                batch,
+            }),
             OperationSeat::Thread { outbox, slot } => {
                 let weight = weight_of(&batch);
                 self.cutter.wrote(weight.bytes);
                 let rows = StoreRows {
-                    slot: *slot,
+                    slot,
                     operation,
                     batch,
                 };

@@ -1,0 +1,212 @@
+//! The tables of one database: they share its transaction, so what it has undone is done again for
+//! all of them, in the order in which it was done.
+
+use connect::component::Answer;
+use event::Batch;
+use lang::store::{OperationId, OperationKind};
+
+use super::{OnUnreachable, StoreContext, StoreRows, StoreSeat, Trouble, pause_for, retry};
+use crate::backoff::Backoff;
+use crate::rejected::SharedLog;
+use crate::report::chain;
+use crate::sink::weight_of;
+
+/// Bytes of writes that are kept to be done again.
+const REDO_BYTES_MAX: usize = 64 << 20;
+
+/// Where tables of one database are written to and asked.
+pub(crate) struct Database {
+    pub seats: Vec<StoreSeat>,
+    pub context: StoreContext,
+    redo: Redo,
+}
+
+/// The writes of the open transaction, to do them again when the store has undone it. They are
+/// shared with nobody, so there is a bound; beyond it a restart goes on from the last snapshot.
+#[derive(Default)]
+struct Redo {
+    rows: Vec<StoreRows>,
+    bytes: usize,
+    is_too_long: bool,
+}
+
+impl Redo {
+    fn keep(&mut self, rows: StoreRows) {
+        if self.is_too_long {
+            return;
+        }
+        self.bytes += weight_of(&rows.batch).bytes;
+        self.rows.push(rows);
+        if self.bytes > REDO_BYTES_MAX {
+            self.rows = Vec::new();
+            self.is_too_long = true;
+        }
+    }
+}
+
+/// Why an operation gave no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The rows are refused; everything else goes on.
+    Refused(String),
+    /// The apps cannot go on.
+    Fatal(String),
+}
+
+impl Database {
+    pub fn new(seats: Vec<StoreSeat>, context: StoreContext) -> Database {
+        Database {
+            seats,
+            context,
+            redo: Redo::default(),
+        }
+    }
+
+    /// Bytes of writes that wait for a commit.
+    pub fn uncommitted(&self) -> usize {
+        self.redo.bytes
+    }
+
+    pub fn is_in_transaction(&self) -> bool {
+        self.seats.iter().any(|seat| seat.in_transaction)
+    }
+
+    /// Does a write whose outcome no query asks for; what the store refuses is rejected.
+    pub fn write(&mut self, rows: StoreRows) -> Result<(), String> {
+        let seat = &mut self.seats[rows.slot];
+        let written = seat.write(rows.operation, &rows.batch, &self.context);
+        self.redo.keep(rows);
+        match written {
+            Ok(()) => Ok(()),
+            Err(Trouble::Fatal(message)) => Err(message),
+            Err(Trouble::Lost(cause)) => self.do_again(cause),
+        }
+    }
+
+    /// Asks or writes for a query that waits for the answer, inside the transaction of the cut to
+    /// come. A refused write has not been done.
+    pub fn execute(
+        &mut self,
+        slot: usize,
+        operation: OperationId,
+        batch: Batch,
+    ) -> Result<Answer, Failure> {
+        let mut backoff = Backoff::with_second(self.context.second);
+        loop {
+            let seat = &mut self.seats[slot];
+            seat.begin(&self.context)
+                .map_err(|trouble| Failure::Fatal(trouble.into()))?;
+            let kind = seat.operation(operation).map(|o| &o.kind);
+            let is_write = kind.is_some_and(OperationKind::is_write);
+            let error = match seat.answer(operation, &batch) {
+                Ok(answer) => {
+                    if is_write {
+                        self.redo.keep(StoreRows {
+                            slot,
+                            operation,
+                            batch,
+                        });
+                    }
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            let cause = chain(&error);
+            if seat.store.has_lost() {
+                self.do_again(cause).map_err(Failure::Fatal)?;
+                continue;
+            }
+            if !error.is_unavailable() || seat.on_unreachable != OnUnreachable::Retry {
+                return Err(Failure::Refused(cause));
+            }
+            let (name, pause) = (seat.name(), backoff.next_pause());
+            tracing::error!(
+                store = name,
+                cause,
+                again_in_seconds = pause.as_secs(),
+                "store cannot be reached"
+            );
+            pause_for(pause, &self.context.pulse);
+            if self.context.pulse.is_stopping() {
+                return Err(Failure::Fatal(cause));
+            }
+            retry(&name, &self.context, || seat.store.connect()).map_err(Failure::Fatal)?;
+        }
+    }
+
+    /// The store has undone the transaction: waits, and does its writes again from the first.
+    fn do_again(&mut self, mut cause: String) -> Result<(), String> {
+        let mut backoff = Backoff::with_second(self.context.second);
+        loop {
+            if self.redo.is_too_long {
+                return Err(format!(
+                    "{cause}; everything since the last checkpoint was undone and is too long to \
+                     be done again here: mend the database, then start again with the same --state"
+                ));
+            }
+            self.seats.iter_mut().for_each(StoreSeat::forget);
+            let pause = backoff.next_pause();
+            tracing::error!(
+                cause,
+                again_in_seconds = pause.as_secs(),
+                "store has undone its writes; they will be done again"
+            );
+            pause_for(pause, &self.context.pulse);
+            if self.context.pulse.is_stopping() {
+                return Err(cause);
+            }
+            match self.write_all_again() {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Fatal(message)) => return Err(message),
+                Err(Trouble::Lost(again)) => cause = again,
+            }
+        }
+    }
+
+    fn write_all_again(&mut self) -> Result<(), Trouble> {
+        for rows in &self.redo.rows {
+            // What was rejected the first time is kept already.
+            let context = StoreContext {
+                rejected: SharedLog::default(),
+                ..self.context.clone()
+            };
+            self.seats[rows.slot].write(rows.operation, &rows.batch, &context)?;
+        }
+        Ok(())
+    }
+
+    pub fn commit(&mut self, epoch: u64) -> Result<(), String> {
+        loop {
+            let committed = self
+                .seats
+                .iter_mut()
+                .try_for_each(|seat| seat.commit(epoch, &self.context));
+            match committed {
+                Ok(()) => {
+                    self.redo = Redo::default();
+                    return Ok(());
+                }
+                Err(Trouble::Fatal(message)) => return Err(message),
+                Err(Trouble::Lost(cause)) => self.do_again(cause)?,
+            }
+        }
+    }
+
+    pub fn abort(&mut self) {
+        self.seats.iter_mut().for_each(StoreSeat::abort);
+    }
+
+    /// Gives up what has not been committed and closes the stores.
+    pub fn close(&mut self) {
+        self.abort();
+        for seat in &mut self.seats {
+            if let Err(error) = seat.store.close() {
+                tracing::warn!(
+                    table = seat.table,
+                    cause = chain(&error),
+                    "store did not close"
+                );
+            }
+        }
+    }
+}
