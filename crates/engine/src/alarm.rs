@@ -32,6 +32,12 @@ pub(crate) enum Owner {
         query: QueryId,
         state: u16,
     },
+    /// A stream processor in the chain of a query, by its place there.
+    Stage {
+        query: QueryId,
+        side: u16,
+        stage: u16,
+    },
     Limiter {
         query: QueryId,
     },

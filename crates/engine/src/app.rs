@@ -400,6 +400,13 @@ impl App {
                         self.queries[query].absent_alarm(state, key, due.deadline, step),
                     )
                 }
+                Owner::Stage { query, side, stage } => {
+                    let step = &mut self.core.step(outside);
+                    (
+                        query,
+                        self.queries[query].stage_alarm((side, stage), key, due.deadline, step),
+                    )
+                }
                 Owner::Limiter { query } => {
                     let step = &mut self.core.step(outside);
                     (
@@ -601,9 +608,7 @@ impl App {
         let mut held = 0;
         for query in &self.queries {
             for key in self.keys_of(query) {
-                for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
-                    held += window.held(key);
-                }
+                held += query.chains().map(|c| c.held(key)).sum::<usize>();
                 held += query.pattern().map_or(0, |p| p.held(key));
             }
             held += query.limiter.as_ref().map_or(0, |l| l.held());
@@ -634,9 +639,7 @@ impl App {
         let mut bytes = 0;
         for query in &self.queries {
             for key in self.keys_of(query) {
-                for (_, window, _) in query.chains().filter_map(|c| c.operator()) {
-                    bytes += window.bytes(key);
-                }
+                bytes += query.chains().map(|c| c.bytes(key)).sum::<usize>();
                 bytes += query.pattern().map_or(0, |p| p.bytes(key));
             }
         }

@@ -243,6 +243,79 @@ pub enum Groups<'a> {
     PerRow(&'a [Group]),
 }
 
+// ---- stream processors ----
+
+/// A stream processor (`#ns:name(…)`), by name in `processor::PROCESSORS`.
+pub trait Processor: Sync {
+    fn spec(&self) -> &'static FunctionSpec;
+    fn bind(&self, setup: &ProcessorSetup<'_>) -> Result<Box<dyn ProcessorOperator>, Refused>;
+}
+
+/// What a stream processor is told when the plan is made.
+pub struct ProcessorSetup<'a> {
+    pub args: &'a [Argument],
+    /// Types of the row that comes in.
+    pub types: &'a [event::Type],
+    /// Types of the attributes that it adds behind them.
+    pub adds: &'a [event::Type],
+    /// It stands in a partition.
+    pub is_partitioned: bool,
+    pub environment: &'a Environment,
+}
+
+/// One stream processor of an app: its state, if it has any, for every partition key.
+///
+/// It takes chunks and gives chunks: rows may be dropped, multiplied, held back and put in another
+/// order, and get the added attributes. What it gives has the columns that came in and, behind
+/// them, those it adds.
+pub trait ProcessorOperator: Send {
+    /// Takes a batch of one key, rows CURRENT and EXPIRED, with a column per argument; `None` where
+    /// nothing leaves. A row that fails is reported in `context.failures`.
+    fn process(
+        &mut self,
+        key: Key,
+        batch: Batch,
+        args: &[Column],
+        context: &mut WindowContext<'_>,
+    ) -> Option<Batch>;
+
+    /// A deadline is due; as [`WindowOperator::alarm`].
+    fn alarm(&mut self, _key: Key, _due: i64, _context: &mut WindowContext<'_>) -> Option<Batch> {
+        None
+    }
+
+    /// The state of a key begins; as [`WindowOperator::start`].
+    fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
+
+    /// What a row gives depends on those before it.
+    fn has_state(&self) -> bool {
+        false
+    }
+
+    fn is_fallible(&self) -> bool {
+        true
+    }
+
+    /// Rows that a due timer would still emit, for `held_in_windows`.
+    fn held(&self, _key: Key) -> usize {
+        0
+    }
+
+    /// Heap bytes of a key's state.
+    fn bytes(&self, _key: Key) -> usize {
+        0
+    }
+
+    fn remove(&mut self, _key: Key) {}
+
+    /// State of one key, versioned by the first byte. Deadlines are saved by the engine.
+    fn save(&self, _key: Key, _writer: &mut Writer) {}
+
+    fn restore(&mut self, _key: Key, _reader: &mut Reader<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
 // ---- windows ----
 
 /// A window, by name in `window::WINDOWS`.

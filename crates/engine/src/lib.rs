@@ -67,6 +67,7 @@ mod on_demand;
 mod output;
 mod partition;
 mod pattern;
+pub mod processor;
 mod query;
 mod rate;
 mod snapshot;
@@ -90,4 +91,5 @@ pub fn specs() -> impl Iterator<Item = &'static lang::spec::FunctionSpec> {
         .map(|w| w.spec())
         .chain(aggregator::AGGREGATORS.iter().map(|a| a.spec()))
         .chain(function::functions().map(|f| f.spec()))
+        .chain(processor::PROCESSORS.iter().map(|p| p.spec()))
 }

@@ -104,6 +104,7 @@ impl NamedWindow {
             is_searched: is_joined(plan, id),
             source_expires: false,
             is_joined: false,
+            is_partitioned: false,
             environment,
         };
         let all = Used::all(window.schema.attributes.len());

@@ -24,6 +24,7 @@ use crate::app::App;
 use crate::component::Key;
 use crate::error::RestoreError;
 use crate::expr::Site;
+use crate::query::Stage;
 use fit::{Pairs, Saved};
 
 /// Version of the whole; what windows, aggregators and functions save carries its own.
@@ -197,6 +198,9 @@ impl App {
             Owner::Absent { query, state } => {
                 format!("absent {state} of {}", name(Piece::Query(query))?)
             }
+            Owner::Stage { query, side, stage } => {
+                format!("stage {side}.{stage} of {}", name(Piece::Query(query))?)
+            }
             Owner::Limiter { query } => format!("limiter of {}", name(Piece::Query(query))?),
             Owner::Named { window } => name(Piece::Window(window))?,
             Owner::Trigger { trigger } => format!("trigger '{}'", self.triggers.name(trigger)),
@@ -211,6 +215,7 @@ impl App {
     fn partition_of(&self, owner: Owner) -> Option<usize> {
         match owner {
             Owner::Window { query, .. }
+            | Owner::Stage { query, .. }
             | Owner::Absent { query, .. }
             | Owner::Limiter { query } => self.queries[query].partition,
             Owner::Purge { .. } | Owner::Named { .. } | Owner::Trigger { .. } | Owner::Idle => None,
@@ -244,6 +249,10 @@ impl App {
                         writer.section(|w| window.save(key, w));
                     }
                     None => writer.str(""),
+                }
+                for processor in chain.stages().filter_map(Stage::processor) {
+                    writer.str(&processor.name);
+                    writer.section(|w| processor.operator.save(key, w));
                 }
             }
             if let Some(pattern) = query.pattern() {
@@ -426,6 +435,16 @@ impl App {
                 }
                 if let Some(window) = chain.operator_mut() {
                     window.restore(key, &mut reader.section()?)?;
+                }
+                for processor in chain.stages_mut().filter_map(Stage::processor_mut) {
+                    let name = reader.str()?;
+                    if name != processor.name {
+                        return Err(StateError::Mismatch(format!(
+                            "stream function '{name}', expected '{}'",
+                            processor.name
+                        )));
+                    }
+                    processor.operator.restore(key, &mut reader.section()?)?;
                 }
             }
             if let Some(pattern) = query.pattern_mut() {

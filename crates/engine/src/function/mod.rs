@@ -6,7 +6,7 @@
 
 mod core;
 pub(crate) mod java_map;
-mod java_regex;
+pub(crate) mod java_regex;
 pub(crate) mod json;
 mod list;
 mod map;
@@ -22,6 +22,8 @@ mod testing;
 mod time;
 mod unitconversion;
 pub(crate) mod utf16;
+
+pub(crate) use memo::Memo;
 
 use crate::component::Function;
 

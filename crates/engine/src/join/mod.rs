@@ -82,6 +82,7 @@ impl Join {
             is_searched: triggers[1 - side],
             source_expires: source_expires(plan, singles[side].from),
             is_joined: true,
+            is_partitioned: plan.queries[query].partition.is_some(),
             environment,
         };
         let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), alarms, context)?;
@@ -170,6 +171,18 @@ impl Join {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let rows = self.sides[usize::from(side)].alarm(key, deadline, step)?;
+        self.join(rows, usize::from(side), key, step)
+    }
+
+    /// A deadline of a stream processor is due, of a side and by its place there.
+    pub fn stage_alarm(
+        &mut self,
+        (side, at): (u16, usize),
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let rows = self.sides[usize::from(side)].stage_alarm(at, key, deadline, step)?;
         self.join(rows, usize::from(side), key, step)
     }
 

@@ -5,7 +5,7 @@
 use event::{Batch, Column, Schema, Type, Value};
 use lang::plan::{self, From, Handler};
 
-use super::stage::Stage;
+use super::stage::{Stage, StagePlace};
 use super::{Broken, Step};
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{
@@ -53,6 +53,8 @@ pub(crate) struct Place<'a> {
     pub source_expires: bool,
     /// A side of a join.
     pub is_joined: bool,
+    /// In a partition.
+    pub is_partitioned: bool,
     pub environment: &'a Environment,
 }
 
@@ -170,6 +172,10 @@ impl Chain {
         let all = single.schema.attributes.len();
         let mut width = all - adds;
         let mut kept: Vec<usize> = (0..width).collect();
+        let mut types: Vec<Type> = single.schema.attributes[..width]
+            .iter()
+            .map(|a| a.ty)
+            .collect();
         let mut chain = Chain {
             from: single.from,
             before: Vec::new(),
@@ -205,12 +211,29 @@ impl Chain {
                 let (stage, columns) =
                     WindowStage::new(call, single, &used, width, &place, alarms, context)?;
                 kept = columns;
+                types.clone_from(&stage.types);
                 chain.window = Some(stage);
                 continue;
             }
             let layout = Layout::default().and_picked(0, ROW, 0, all, &kept);
-            let stage = Stage::new(handler, &layout, context)?;
+            let stage_place = StagePlace {
+                types: &types,
+                keeps_state: true,
+                is_partitioned: place.is_partitioned,
+                environment: place.environment,
+            };
+            let mut stage = Stage::placed(handler, &layout, &stage_place, context)?;
+            if let Some(processor) = stage.processor_mut().filter(|p| p.operator.has_state())
+                && let Owner::Window { query, side } = place.owner
+            {
+                processor.id = Some(alarms.add_operator(Owner::Stage {
+                    query,
+                    side,
+                    stage: (chain.before.len() + chain.after.len()) as u16,
+                }));
+            }
             if let Handler::Function(call) = handler {
+                types.extend(call.adds.iter().map(|a| a.ty));
                 kept.extend(width..width + call.adds.len());
                 width += call.adds.len();
             }
@@ -281,6 +304,9 @@ impl Chain {
     }
 
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        for stage in self.stages_mut() {
+            stage.start(key, step);
+        }
         let Some(window) = &mut self.window else {
             return;
         };
@@ -297,10 +323,27 @@ impl Chain {
     }
 
     pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        for stage in self.stages_mut() {
+            stage.remove(key, alarms);
+        }
         if let Some(window) = &mut self.window {
             window.operator.remove(key);
             alarms.forget(window.id, key);
         }
+    }
+
+    /// Rows of a key that a due timer would still emit.
+    pub fn held(&self, key: Key) -> usize {
+        let window = self.window.as_ref().map_or(0, |w| w.operator.held(key));
+        let stages = self.stages().filter_map(Stage::processor);
+        window + stages.map(|s| s.operator.held(key)).sum::<usize>()
+    }
+
+    /// Heap bytes of a key's state in the window and the stream processors.
+    pub fn bytes(&self, key: Key) -> usize {
+        let window = self.window.as_ref().map_or(0, |w| w.operator.bytes(key));
+        let stages = self.stages().filter_map(Stage::processor);
+        window + stages.map(|s| s.operator.bytes(key)).sum::<usize>()
     }
 
     /// What a join finds in the window; `None` where there is none.
@@ -327,22 +370,42 @@ impl Chain {
         let outputs = step.out.items.len();
         let seed = *step.seed;
         let is_retried = batch.chunk_count() > 1;
-        let mut rows = Some(batch);
-        for stage in &mut self.before {
+        match self.through(Some(batch), 0, key, step) {
+            Ok(rows) => self.enter(rows, key, step),
+            Err(broken) => {
+                if is_retried {
+                    step.out.items.truncate(outputs);
+                    *step.seed = seed;
+                }
+                Err(broken)
+            }
+        }
+    }
+
+    /// Through the stages in front of the window, from one on.
+    fn through(
+        &mut self,
+        mut rows: Option<Batch>,
+        from: usize,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        for stage in &mut self.before[from..] {
             let Some(batch) = rows else {
                 return Ok(None);
             };
-            rows = match stage.run(batch, key, step) {
-                Ok(rows) => rows,
-                Err(broken) => {
-                    if is_retried {
-                        step.out.items.truncate(outputs);
-                        *step.seed = seed;
-                    }
-                    return Err(broken);
-                }
-            };
+            rows = stage.run(batch, key, step)?;
         }
+        Ok(rows)
+    }
+
+    /// Into the window, if there is one, and what comes out of it through the stages behind.
+    fn enter(
+        &mut self,
+        rows: Option<Batch>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
         let Some(mut batch) = rows else {
             return Ok(None);
         };
@@ -353,7 +416,28 @@ impl Chain {
             None => Ok(Some(batch)),
             Some(window) => {
                 let rows = window.process(batch, key, step)?;
-                self.behind(rows, key, step)
+                self.behind(rows, 0, key, step)
+            }
+        }
+    }
+
+    /// A deadline of a stage is due; `at` counts the stages in front of the window and behind it.
+    pub fn stage_alarm(
+        &mut self,
+        at: usize,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        match at.checked_sub(self.before.len()) {
+            None => {
+                let rows = self.before[at].alarm(key, deadline, step)?;
+                let rows = self.through(rows, at + 1, key, step)?;
+                self.enter(rows, key, step)
+            }
+            Some(at) => {
+                let rows = self.after[at].alarm(key, deadline, step)?;
+                self.behind(rows, at + 1, key, step)
             }
         }
     }
@@ -368,16 +452,18 @@ impl Chain {
             return Ok(None);
         };
         let rows = window.alarm(key, deadline, step)?;
-        self.behind(rows, key, step)
+        self.behind(rows, 0, key, step)
     }
 
+    /// Through the stages behind the window, from one on.
     fn behind(
         &mut self,
         mut rows: Option<Batch>,
+        from: usize,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        for stage in &mut self.after {
+        for stage in &mut self.after[from..] {
             let Some(batch) = rows else {
                 return Ok(None);
             };

@@ -17,6 +17,7 @@ pub(crate) use chain::{Chain, Place, Used, widened};
 pub(crate) use group::{Interner, for_each_key, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
+pub(crate) use stage::Stage;
 
 use std::collections::HashMap;
 
@@ -153,6 +154,7 @@ impl Query {
                         is_searched: false,
                         source_expires: source_expires(plan, single.from),
                         is_joined: false,
+                        is_partitioned: query.partition.is_some(),
                         environment,
                     },
                     alarms,
@@ -381,6 +383,23 @@ impl Query {
         self.select(rows, key, step)
     }
 
+    /// A deadline of a stream processor is due: the side and the place of its stage.
+    pub fn stage_alarm(
+        &mut self,
+        (side, stage): (u16, u16),
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let at = usize::from(stage);
+        let rows = match &mut self.input {
+            Input::Single(chain) => chain.stage_alarm(at, key, deadline, step)?,
+            Input::Pattern(_) => None,
+            Input::Join(join) => join.stage_alarm((side, at), key, deadline, step)?,
+        };
+        self.select(rows, key, step)
+    }
+
     /// A deadline of the rate limiter is due.
     pub fn limit_alarm(
         &mut self,
@@ -454,7 +473,7 @@ impl Query {
     /// All expressions in a fixed order, for the saved state of their call sites.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let stages = self.chains().flat_map(Chain::stages);
-        let staged = stages.flat_map(stage::Stage::expressions);
+        let staged = stages.flat_map(Stage::expressions);
         let matched = self.pattern().into_iter().flat_map(Pattern::expressions);
         staged.chain(matched).chain(self.selector.expressions())
     }

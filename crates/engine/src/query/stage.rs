@@ -1,18 +1,24 @@
-//! Handlers of a stream: filters, `#log`, and functions that add attributes.
+//! Handlers of a stream: filters, `#log`, stream processors, and functions with effects.
 
-use event::{Batch, Column, text};
+use event::{Batch, Column, Type, text};
 use lang::plan::{Handler, StreamFunctionCall};
 
 use super::site::{self, SiteRows};
 use super::{Broken, Step};
-use crate::component::{EvalContext, Groups};
+use crate::alarm::{Alarms, OperatorId};
+use crate::component::{
+    Argument, Environment, Failure, Groups, Key, Processor, ProcessorOperator, ProcessorSetup,
+    WindowContext,
+};
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, Site};
+use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, Site, argument};
 use crate::output::{LogLevel, Output};
 use crate::table::ConditionContext;
 
 /// Group number of running aggregators in a filter: one state per partition key.
-const ALL_ROWS: fn(crate::component::Key) -> u32 = |key| key;
+const ALL_ROWS: fn(Key) -> u32 = |key| key;
+
+const SITE_IN_ARGUMENT: &str = "'in' or an effect inside the argument of a stream function";
 
 pub(crate) enum Stage {
     Filter {
@@ -25,8 +31,7 @@ pub(crate) enum Stage {
         message: Option<Expression>,
         with_event: Option<Expression>,
     },
-    /// `#pol2Cart(theta, rho [, z])`.
-    PolarToCartesian { args: Vec<Expression> },
+    Processor(ProcessorStage),
     /// A stream function with effects.
     Effect {
         name: String,
@@ -35,7 +40,203 @@ pub(crate) enum Stage {
     },
 }
 
+/// A stream processor at its place.
+pub(crate) struct ProcessorStage {
+    /// `str:tokenize`.
+    pub name: String,
+    pub operator: Box<dyn ProcessorOperator>,
+    args: Vec<Expression>,
+    /// Its number among the timed operators, where it stands in a query's chain.
+    pub id: Option<OperatorId>,
+}
+
+/// Where a stream processor stands.
+pub(crate) struct StagePlace<'a> {
+    /// Types of the row that comes in.
+    pub types: &'a [Type],
+    /// Has it a state per key, and deadlines?
+    pub keeps_state: bool,
+    pub is_partitioned: bool,
+    pub environment: &'a Environment,
+}
+
+/// The stream processor of a name.
+pub(crate) fn processor(name: &str) -> Option<&'static dyn Processor> {
+    let mut all = crate::processor::PROCESSORS.iter().copied();
+    all.find(|p| p.spec().full_name() == name)
+}
+
+impl ProcessorStage {
+    fn new(
+        processor: &dyn Processor,
+        call: &StreamFunctionCall,
+        args: Vec<Expression>,
+        place: &StagePlace<'_>,
+    ) -> Result<ProcessorStage, Error> {
+        let known: Vec<Argument> = call
+            .args
+            .iter()
+            .map(|a| argument(a, &|_, _| None))
+            .collect();
+        let adds: Vec<Type> = call.adds.iter().map(|a| a.ty).collect();
+        let operator = processor
+            .bind(&ProcessorSetup {
+                args: &known,
+                types: place.types,
+                adds: &adds,
+                is_partitioned: place.is_partitioned,
+                environment: place.environment,
+            })
+            .map_err(|reason| Error::Refused {
+                kind: "stream function",
+                name: call.name.clone(),
+                reason: reason.0,
+                span: call.span,
+            })?;
+        if operator.has_state() && !place.keeps_state {
+            let what = format!("stream function '{}' at this place", call.name);
+            return Err(Error::unsupported(what, call.span));
+        }
+        Ok(ProcessorStage {
+            name: call.name.clone(),
+            operator,
+            args,
+            id: None,
+        })
+    }
+
+    fn run(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+        failures: &mut Vec<Failure>,
+    ) -> Option<Batch> {
+        let args: Vec<Column> = {
+            let inputs = Inputs::of(&batch.columns, batch.len);
+            let mut context = step.evaluation(&batch, failures);
+            let args = self.args.iter_mut();
+            args.map(|a| a.column(&inputs, &mut context)).collect()
+        };
+        if !failures.is_empty() {
+            return None;
+        }
+        self.call(key, step, failures, |operator, context| {
+            operator.process(key, batch, &args, context)
+        })
+    }
+
+    fn call<T>(
+        &mut self,
+        key: Key,
+        step: &mut Step<'_>,
+        failures: &mut Vec<Failure>,
+        call: impl FnOnce(&mut dyn ProcessorOperator, &mut WindowContext<'_>) -> T,
+    ) -> T {
+        let mut deadlines = Vec::new();
+        let mut context = WindowContext {
+            now: step.now,
+            wall: step.wall,
+            deadlines: &mut deadlines,
+            failures,
+        };
+        let result = call(self.operator.as_mut(), &mut context);
+        if let Some(id) = self.id {
+            for deadline in deadlines {
+                step.alarms.notify(id, key, deadline, step.now);
+            }
+        }
+        result
+    }
+}
+
 impl Stage {
+    /// A handler in the chain of a query, where it may keep a state and set deadlines.
+    pub fn placed(
+        handler: &Handler,
+        layout: &Layout,
+        place: &StagePlace<'_>,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<Stage, Error> {
+        if let Handler::Function(call) = handler
+            && let Some(processor) = processor(&call.name)
+        {
+            let mut sites = Vec::new();
+            let args = Compiler {
+                layout: layout.clone(),
+                sites: &mut sites,
+                removes: false,
+                tables: context,
+            }
+            .expressions(&call.args)?;
+            if !sites.is_empty() {
+                return Err(Error::unsupported(SITE_IN_ARGUMENT, call.span));
+            }
+            let stage = ProcessorStage::new(processor, call, args, place)?;
+            return Ok(Stage::Processor(stage));
+        }
+        Stage::new(handler, layout, context)
+    }
+
+    /// The stream processor of the stage, if it is one.
+    pub fn processor(&self) -> Option<&ProcessorStage> {
+        match self {
+            Stage::Processor(stage) => Some(stage),
+            _ => None,
+        }
+    }
+
+    pub fn processor_mut(&mut self) -> Option<&mut ProcessorStage> {
+        match self {
+            Stage::Processor(stage) => Some(stage),
+            _ => None,
+        }
+    }
+
+    /// The state of a key begins.
+    pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        if let Stage::Processor(stage) = self {
+            stage.call(key, step, &mut Vec::new(), |operator, context| {
+                operator.start(key, context);
+            });
+        }
+    }
+
+    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        if let Stage::Processor(stage) = self {
+            stage.operator.remove(key);
+            stage.id.iter().for_each(|&id| alarms.forget(id, key));
+        }
+    }
+
+    /// A deadline of the stage is due.
+    pub fn alarm(
+        &mut self,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let mut failures = Vec::new();
+        let rows = match self {
+            Stage::Processor(stage) => stage.call(key, step, &mut failures, |operator, context| {
+                operator.alarm(key, deadline, context)
+            }),
+            _ => None,
+        };
+        self.checked(rows, failures)
+    }
+
+    fn checked(
+        &self,
+        rows: Option<Batch>,
+        failures: Vec<Failure>,
+    ) -> Result<Option<Batch>, Broken> {
+        match failures.into_iter().min_by_key(|f| f.row) {
+            Some(failure) => Err(Broken::at(self.place(), failure.message)),
+            None => Ok(rows),
+        }
+    }
+
     /// The handlers that see a row of `schema` whose attributes stand where `layout` says.
     pub fn new(
         handler: &Handler,
@@ -60,10 +261,7 @@ impl Stage {
             }
         };
         if let (Handler::Function(call), false) = (handler, sites.is_empty()) {
-            return Err(Error::unsupported(
-                "'in' or an effect inside the argument of a stream function",
-                call.span,
-            ));
+            return Err(Error::unsupported(SITE_IN_ARGUMENT, call.span));
         }
         Ok(stage)
     }
@@ -85,8 +283,17 @@ impl Stage {
                     with_event,
                 })
             }
-            "pol2Cart" => Ok(Stage::PolarToCartesian { args }),
             name => {
+                if let Some(processor) = processor(name) {
+                    let place = StagePlace {
+                        types: &[],
+                        keeps_state: false,
+                        is_partitioned: false,
+                        environment: &Environment::default(),
+                    };
+                    let stage = ProcessorStage::new(processor, call, args, &place)?;
+                    return Ok(Stage::Processor(stage));
+                }
                 let is_effect = lang::catalog::connectors::all()
                     .any(|c| c.kind == lang::spec::ConnectorKind::StreamFunction && c.name == name);
                 if !is_effect {
@@ -111,7 +318,8 @@ impl Stage {
             Stage::Filter { sites, .. } => sites
                 .iter()
                 .any(|s| matches!(s, Site::Aggregate(_) | Site::Effect(_))),
-            Stage::Log { .. } | Stage::PolarToCartesian { .. } => false,
+            Stage::Log { .. } => false,
+            Stage::Processor(stage) => stage.operator.has_state(),
             Stage::Effect { .. } => true,
         }
     }
@@ -127,7 +335,9 @@ impl Stage {
                 .into_iter()
                 .flatten()
                 .any(Expression::is_fallible),
-            Stage::PolarToCartesian { args } => args.iter().any(Expression::is_fallible),
+            Stage::Processor(stage) => {
+                stage.operator.is_fallible() || stage.args.iter().any(Expression::is_fallible)
+            }
             Stage::Effect { .. } => true,
         }
     }
@@ -154,7 +364,9 @@ impl Stage {
                 message,
                 with_event,
             } => [level, message, with_event].into_iter().flatten().collect(),
-            Stage::PolarToCartesian { args } | Stage::Effect { args, .. } => args.iter().collect(),
+            Stage::Processor(ProcessorStage { args, .. }) | Stage::Effect { args, .. } => {
+                args.iter().collect()
+            }
         }
     }
 
@@ -166,7 +378,7 @@ impl Stage {
                 message,
                 with_event,
             } => [level, message, with_event].into_iter().flatten().collect(),
-            Stage::PolarToCartesian { args } | Stage::Effect { args, .. } => {
+            Stage::Processor(ProcessorStage { args, .. }) | Stage::Effect { args, .. } => {
                 args.iter_mut().collect()
             }
         }
@@ -176,7 +388,7 @@ impl Stage {
     pub fn run(
         &mut self,
         batch: Batch,
-        key: crate::component::Key,
+        key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let mut failures = Vec::new();
@@ -215,7 +427,7 @@ impl Stage {
                         .as_deref()
                         .map_or(Some(LogLevel::Info), LogLevel::from_name);
                     let Some(level) = level else {
-                        failures.push(crate::component::Failure {
+                        failures.push(Failure {
                             row: row as u32,
                             message: "priority of '#log' is none of Siddhi's".to_owned(),
                         });
@@ -226,18 +438,7 @@ impl Stage {
                 }
                 Some(batch)
             }
-            Stage::PolarToCartesian { args } => {
-                let inputs = Inputs::of(&batch.columns, batch.len);
-                let mut context = step.evaluation(&batch, &mut failures);
-                let args: Vec<Column> = args
-                    .iter_mut()
-                    .map(|a| a.column(&inputs, &mut context))
-                    .collect();
-                let added = polar_to_cartesian(&args, batch.len, &mut context);
-                let mut batch = batch;
-                batch.columns.extend(added);
-                Some(batch)
-            }
+            Stage::Processor(stage) => stage.run(batch, key, step, &mut failures),
             Stage::Effect { name, args, adds } => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
                 let mut context = step.evaluation(&batch, &mut failures);
@@ -252,18 +453,16 @@ impl Stage {
                 }
             }
         };
-        match failures.into_iter().min_by_key(|f| f.row) {
-            Some(failure) => Err(Broken::at(self.place(), failure.message)),
-            None => Ok(result),
-        }
+        self.checked(result, failures)
     }
 
     fn place(&self) -> String {
         match self {
             Stage::Filter { .. } => "filter".to_owned(),
             Stage::Log { .. } => "stream function '#log'".to_owned(),
-            Stage::PolarToCartesian { .. } => "stream function '#pol2Cart'".to_owned(),
-            Stage::Effect { name, .. } => format!("stream function '#{name}'"),
+            Stage::Processor(ProcessorStage { name, .. }) | Stage::Effect { name, .. } => {
+                format!("stream function '#{name}'")
+            }
         }
     }
 }
@@ -298,32 +497,6 @@ fn log_line(
     }
 }
 
-/// Theta is in degrees (Siddhi's `Pol2CartStreamFunctionProcessor`).
-fn polar_to_cartesian(args: &[Column], rows: usize, context: &mut EvalContext<'_>) -> Vec<Column> {
-    let mut x = event::ColumnBuilder::with_capacity(event::Type::Double, rows);
-    let mut y = event::ColumnBuilder::with_capacity(event::Type::Double, rows);
-    for row in 0..rows {
-        let (theta, rho) = (
-            args[0].value(row).to_double(),
-            args[1].value(row).to_double(),
-        );
-        match (theta, rho) {
-            (Some(theta), Some(rho)) => {
-                x.push_double(rho * theta.to_radians().cos());
-                y.push_double(rho * theta.to_radians().sin());
-            }
-            _ => {
-                context.fail(row, "an argument of '#pol2Cart' is null");
-                x.push_null();
-                y.push_null();
-            }
-        }
-    }
-    let mut added = vec![x.finish(), y.finish()];
-    added.extend(args.get(2).cloned());
-    added
-}
-
 /// Calls the host; its rows keep the order, kinds and chunks of the rows they come from.
 fn effect(
     name: &str,
@@ -331,10 +504,10 @@ fn effect(
     adds: usize,
     mut batch: Batch,
     step: &mut Step<'_>,
-    failures: &mut Vec<crate::component::Failure>,
+    failures: &mut Vec<Failure>,
 ) -> Option<Batch> {
     let mut fail = |row: usize, message: String| {
-        failures.push(crate::component::Failure {
+        failures.push(Failure {
             row: row as u32,
             message,
         });
@@ -345,38 +518,7 @@ fn effect(
         Err(error) => return fail(error.row, error.message),
     };
     if let Some(origins) = &called.origins {
-        let mut counts = vec![0u32; batch.len];
-        origins.iter().for_each(|&o| counts[o as usize] += 1);
-        let mut ends = Vec::with_capacity(batch.chunk_count());
-        let mut clocks = Vec::with_capacity(batch.chunk_count());
-        let mut end = 0;
-        for chunk in 0..batch.chunk_count() {
-            let rows: u32 = counts[batch.chunk(chunk)].iter().sum();
-            if rows > 0 {
-                end += rows;
-                ends.push(end);
-                clocks.push(batch.clock_at(chunk));
-            }
-        }
-        if end == 0 {
-            return None;
-        }
-        let times = origins
-            .iter()
-            .map(|&o| batch.times.at(o as usize))
-            .collect();
-        let expired = batch.expired.as_ref();
-        let expired = expired.map(|e| origins.iter().map(|&o| e[o as usize]).collect());
-        batch = Batch {
-            columns: batch.columns.iter().map(|c| c.gather(origins)).collect(),
-            len: origins.len(),
-            times: event::Times::per_row(times),
-            expired,
-            resets: None,
-            chunks: event::Chunks::Ends(ends.into()),
-            inner: None,
-            clock: event::Clock::PerChunk(clocks.into()),
-        };
+        batch = crate::processor::spread(&batch, origins, false)?;
     }
     if called.columns.len() != adds || called.columns.iter().any(|c| c.len() != batch.len) {
         return fail(0, format!("stream function '#{name}' gave other columns"));

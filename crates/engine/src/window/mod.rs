@@ -31,6 +31,10 @@ mod time_batch;
 mod time_length;
 mod timed;
 
+pub(crate) use per_key::Stored;
+pub(crate) use pool::{Pool, Slot, Visit};
+pub(crate) use store::RowTypes;
+
 use std::ops::Range;
 
 use crate::component::{Argument, Refused, Window};

@@ -89,7 +89,7 @@ pub static ROWS: &[RowFunction] = &[
 ];
 
 /// The document of the first argument.
-fn document(args: &[Value]) -> Result<Value, String> {
+pub fn document(args: &[Value]) -> Result<Value, String> {
     match args.first() {
         Some(Value::Str(text)) => parse(text, ReadStyle::Linked),
         Some(value @ Value::Object(_)) => {

@@ -109,7 +109,8 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         "Drops events of a key that has passed less than T before.",
         &[Overload::new(&[
             KEY,
-            param("time.interval", Types::INT_LONG, "How long, in ms.").constant(),
+            // Siddhi declares INT as well, and then fails to cast it.
+            param("time.interval", Types::LONG, "How long, in ms.").constant(),
         ])],
         Returns::Nothing,
     ),

@@ -1,0 +1,38 @@
+//! `#pol2Cart(theta, rho, z)`: Cartesian coordinates of polar ones.
+
+use event::Value;
+use lang::catalog::functions::core::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::each::{EachRow, Rows};
+use crate::spec::runs;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "pol2Cart",
+    "define stream S (theta double, rho double);
+from S#pol2Cart(theta, rho) select x, y insert into Out;
+---
+send S 0.0 2.0
+expect Out 2.0 0.0
+",
+);
+
+pub const POLAR_TO_CARTESIAN: EachRow = EachRow {
+    spec: &SPEC,
+    call,
+    check: None,
+    chunk_each: false,
+};
+
+/// Theta is in degrees (`Pol2CartStreamFunctionProcessor`).
+fn call(args: &[Value], rows: &mut Rows<'_>) -> Result<(), String> {
+    let number = |at: usize| args.get(at).and_then(Value::to_double);
+    let (Some(theta), Some(rho)) = (number(0), number(1)) else {
+        return Err("an argument of '#pol2Cart' is null".into());
+    };
+    let (sin, cos) = theta.to_radians().sin_cos();
+    let z = args.get(2).cloned().unwrap_or_default();
+    rows.push(&[Value::Double(rho * cos), Value::Double(rho * sin), z]);
+    Ok(())
+}

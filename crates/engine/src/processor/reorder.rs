@@ -1,0 +1,236 @@
+//! Rows that wait for earlier ones: what `#reorder:kslack` and `#reorder:akslack` share.
+//!
+//! A row goes into a first tree by its time. When the largest time grows, the first tree is poured
+//! into the second, and from there leave all rows that lie at least the slack behind.
+
+use std::collections::BTreeMap;
+
+use event::codec::{Error as StateError, Reader, Writer};
+use event::column::View;
+use event::{Batch, Column, Type, Value};
+
+use crate::component::{Argument, Refused};
+use crate::emission::Emission;
+use crate::window::{Pool, RowTypes, Slot, Visit};
+
+/// Milliseconds between two looks at what waits, once the first has come.
+pub const TICK: i64 = 1000;
+
+/// A row that waits; true: it is EXPIRED.
+type Waiting = (Slot, bool);
+
+type Tree = BTreeMap<i64, Vec<Waiting>>;
+
+pub struct Buffer {
+    pub pool: Pool,
+    first: Tree,
+    second: Tree,
+    /// How far behind the largest time rows wait, ms.
+    pub slack: i64,
+    /// The largest time so far.
+    pub largest: i64,
+    /// Time of the row that left last.
+    pub last_sent: i64,
+}
+
+impl Buffer {
+    pub fn new(types: &RowTypes) -> Buffer {
+        Buffer {
+            pool: Pool::new(types),
+            first: Tree::new(),
+            second: Tree::new(),
+            slack: 0,
+            largest: 0,
+            last_sent: -1,
+        }
+    }
+
+    /// Rows that wait.
+    pub fn len(&self) -> usize {
+        self.first
+            .values()
+            .chain(self.second.values())
+            .map(Vec::len)
+            .sum()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.pool.bytes() + self.len() * size_of::<Waiting>()
+    }
+
+    pub fn save(&self, writer: &mut Writer) {
+        [self.slack, self.largest, self.last_sent]
+            .into_iter()
+            .for_each(|v| writer.i64(v));
+        let waiting = self.first.values().chain(self.second.values()).flatten();
+        writer.rows(&self.pool.rows(waiting.map(|(slot, _)| *slot)));
+        for tree in [&self.first, &self.second] {
+            writer.count(tree.values().map(Vec::len).sum());
+            for (time, rows) in tree {
+                for (_, expired) in rows {
+                    writer.i64(*time);
+                    writer.bool(*expired);
+                }
+            }
+        }
+    }
+
+    pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Buffer, StateError> {
+        let (slack, largest, last_sent) = (reader.i64()?, reader.i64()?, reader.i64()?);
+        let rows = reader.rows(types, 0)?;
+        let len = rows.len;
+        let mut trees = [Tree::new(), Tree::new()];
+        let mut slot = 0;
+        for tree in &mut trees {
+            for _ in 0..reader.count()? {
+                let time = reader.i64()?;
+                let expired = reader.bool()?;
+                tree.entry(time).or_default().push((slot, expired));
+                slot += 1;
+            }
+        }
+        if slot as usize != len {
+            return Err(StateError::Mismatch(format!("{slot} times for {len} rows")));
+        }
+        let [first, second] = trees;
+        Ok(Buffer {
+            pool: Pool::of(types, rows),
+            first,
+            second,
+            slack,
+            largest,
+            last_sent,
+        })
+    }
+}
+
+/// One call of a reordering processor. The trees lie beside the pool that is being visited.
+pub struct Turn<'a> {
+    pub visit: Visit<'a>,
+    first: &'a mut Tree,
+    second: &'a mut Tree,
+    pub slack: &'a mut i64,
+    pub largest: &'a mut i64,
+    pub last_sent: &'a mut i64,
+}
+
+impl<'a> Turn<'a> {
+    pub fn of_batch(buffer: &'a mut Buffer, batch: &'a Batch, out: &mut Emission) -> Turn<'a> {
+        let Buffer {
+            pool,
+            first,
+            second,
+            slack,
+            largest,
+            last_sent,
+        } = buffer;
+        Turn {
+            visit: Visit::of_batch(pool, batch, out),
+            first,
+            second,
+            slack,
+            largest,
+            last_sent,
+        }
+    }
+
+    pub fn of_timer(buffer: &'a mut Buffer) -> Turn<'a> {
+        let Buffer {
+            pool,
+            first,
+            second,
+            slack,
+            largest,
+            last_sent,
+        } = buffer;
+        Turn {
+            visit: Visit::of_timer(pool),
+            first,
+            second,
+            slack,
+            largest,
+            last_sent,
+        }
+    }
+
+    pub fn add(&mut self, time: i64, row: usize, expired: bool) {
+        let slot = self.visit.add(row);
+        self.first.entry(time).or_default().push((slot, expired));
+    }
+
+    /// How far the smallest time of the first tree lies behind the largest of all.
+    pub fn spread(&self) -> i64 {
+        let smallest = self.first.keys().next().copied();
+        smallest.map_or(0, |s| self.largest.wrapping_sub(s))
+    }
+
+    /// Pours the first tree into the second; what lies the slack behind leaves.
+    pub fn release(&mut self, out: &mut Emission) {
+        for (time, rows) in std::mem::take(self.first) {
+            self.second.entry(time).or_default().extend(rows);
+        }
+        while let Some(entry) = self.second.first_entry()
+            && entry.key().wrapping_add(*self.slack) <= *self.largest
+        {
+            let (time, rows) = entry.remove_entry();
+            *self.last_sent = time;
+            emit(&mut self.visit, rows, out);
+        }
+    }
+
+    /// Whatever lies before `limit` leaves, from the second tree, and then, if asked, from the first.
+    pub fn time_out(&mut self, limit: i64, first_too: bool, out: &mut Emission) {
+        let trees = [
+            Some(&mut *self.second),
+            first_too.then_some(&mut *self.first),
+        ];
+        for tree in trees.into_iter().flatten() {
+            while let Some(entry) = tree.first_entry()
+                && *entry.key() < limit
+            {
+                emit(&mut self.visit, entry.remove(), out);
+            }
+        }
+    }
+}
+
+fn emit(visit: &mut Visit<'_>, rows: Vec<Waiting>, out: &mut Emission) {
+    for (slot, expired) in rows {
+        visit.emit(slot, expired, None, out);
+        visit.remove(slot);
+    }
+}
+
+/// The time of a row; `None` for null or another class.
+pub fn time_of(column: &Column, row: usize) -> Option<i64> {
+    match column.view() {
+        View::Long(times) if !column.is_null(row) => Some(times[row]),
+        _ => match column.value(row) {
+            Value::Long(time) => Some(time),
+            _ => None,
+        },
+    }
+}
+
+/// The constant LONG at a place of the arguments; -1 and what is left out are `default`.
+pub fn long(args: &[Argument], at: usize, name: &str) -> Result<Option<i64>, Refused> {
+    match args.get(at) {
+        None => Ok(None),
+        Some(argument) => match argument.constant {
+            Some(Value::Long(-1)) => Ok(None),
+            Some(Value::Long(value)) => Ok(Some(value)),
+            _ => Err(Refused(format!(
+                "argument {} of '#reorder:{name}' must be a constant long",
+                at + 1
+            ))),
+        },
+    }
+}
+
+/// The constant BOOL that stands last.
+pub fn discards(args: &[Argument]) -> bool {
+    args.iter()
+        .rev()
+        .find(|a| a.ty == Type::Bool)
+        .is_some_and(|a| a.constant == Some(Value::Bool(true)))
+}

@@ -1,0 +1,57 @@
+//! `#str:tokenize(s, regex, distinct)`: a row for each part of a text.
+
+use event::Value;
+use lang::catalog::functions::string::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+use super::each::{EachRow, Rows};
+use crate::function::java_regex::JavaRegex;
+use crate::spec::runs;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "tokenize",
+    "define stream S (words string);
+from S#str:tokenize(words, ' ') select token insert into Out;
+---
+send S 'to be'
+expect Out to
+expect Out be
+",
+);
+
+/// Every part is a chunk of its own. (Siddhi's `TokenizeStreamProcessorExtension` sends the whole
+/// chunk again for each part, and of a chunk of several events looks at the first alone.)
+pub const TOKENIZE: EachRow = EachRow {
+    spec: &SPEC,
+    call: tokenize,
+    check: Some(|args| {
+        let pattern = args.get(1).and_then(|a| a.constant.as_ref());
+        match pattern.and_then(Value::as_str) {
+            Some(pattern) => JavaRegex::new(pattern)
+                .map(drop)
+                .map_err(crate::component::Refused),
+            None => Ok(()),
+        }
+    }),
+    chunk_each: true,
+};
+
+fn tokenize(args: &[Value], rows: &mut Rows<'_>) -> Result<(), String> {
+    let [Value::Str(text), Value::Str(pattern), rest @ ..] = args else {
+        return Err("'#str:tokenize' needs a text and a regular expression, one is null".into());
+    };
+    let is_distinct = matches!(rest, [Value::Bool(true)]);
+    let parts: Vec<String> = {
+        let mut parts = rows.memo.regex(pattern)?.split(text)?;
+        if is_distinct {
+            let mut seen = std::collections::HashSet::new();
+            parts.retain(|part| seen.insert(*part));
+        }
+        parts.into_iter().map(str::to_owned).collect()
+    };
+    for part in parts {
+        rows.push(&[Value::Str(part.into())]);
+    }
+    Ok(())
+}
