@@ -8,18 +8,21 @@
 //! depths and queues are bounded. Never: threads (they belong to `server`), sleeps, knowledge of
 //! queries, `unsafe`.
 
+pub mod cache;
 pub mod component;
 pub mod error;
 pub mod file;
 pub mod inlet;
 pub mod log;
 pub mod mapper;
+pub mod memory;
 pub mod message;
 pub mod outlet;
 pub mod pattern;
 pub mod rdbms;
 pub mod rows;
 pub mod template;
+pub mod terms;
 
 pub use component::Connector;
 pub use error::Error;

@@ -691,13 +691,6 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
     if let Some(aggregation) = plan.aggregations.first() {
         return Err(Error::unsupported("an aggregation", aggregation.span));
     }
-    if let Some(table) = plan
-        .tables
-        .iter()
-        .find(|t| t.store.as_ref().is_some_and(|s| s.cache.is_some()))
-    {
-        return Err(Error::unsupported("a cache before a store", table.span));
-    }
     match plan.not_runnable.first() {
         Some((what, span)) => Err(Error::unsupported(what.clone(), *span)),
         None => Ok(()),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
+use connect::cache::{CachedStore, Limits};
 use connect::component::{
-    Environment, PayloadKind, Setting, SinkSetup, Source, SourceSetup, StoreSetup,
+    Environment, PayloadKind, Setting, SinkSetup, Source, SourceSetup, Store, StoreSetup,
 };
 use connect::file::effects::Effects;
 use connect::inlet::Inlet;
@@ -689,6 +690,7 @@ impl<'a> Builder<'a> {
                     environment: &self.environments[app],
                 };
                 let made = connector.store(&setup).map_err(|e| self.refused(app, &e))?;
+                let made = cached(made, definition, store).map_err(|e| self.refused(app, &e))?;
                 let operations: Vec<_> = engines[app]
                     .operations()
                     .iter()
@@ -715,6 +717,23 @@ impl<'a> Builder<'a> {
         }
         Ok(stores)
     }
+}
+
+/// With what `@cache` asks for before it.
+fn cached(
+    inner: Box<dyn Store>,
+    table: &lang::plan::Table,
+    store: &lang::plan::Store,
+) -> Result<Box<dyn Store>, connect::Error> {
+    let Some(options) = &store.cache else {
+        return Ok(inner);
+    };
+    let limits = Limits::from_options(options).map_err(|message| {
+        connect::Error::refused(format!("table '{}'", table.schema.name), message)
+    })?;
+    let start = Instant::now();
+    let clock = Box::new(move || i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX));
+    Ok(Box::new(CachedStore::new(inner, table, limits, clock)))
 }
 
 /// Stores by database.

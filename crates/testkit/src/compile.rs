@@ -11,9 +11,11 @@ use lang::plan::{OnDemand, Plan};
 use crate::case::{AppCase, Config};
 use crate::outcome::Status;
 
-/// All components: those of the engine run, the rest is known.
+/// All components: those of the engine run, the rest is known; and the stores of tests.
 pub fn catalog() -> Catalog {
-    Catalog::new(engine::specs())
+    crate::stores::SPECS
+        .into_iter()
+        .fold(Catalog::new(engine::specs()), Catalog::with_connector)
 }
 
 /// The plan of a recorded case, or how it ends without one.
@@ -36,10 +38,13 @@ pub fn plan(text: &str, case: &AppCase) -> Result<Plan, Status> {
     }
 }
 
-/// A plan as a test runs it: tables of external stores are kept in memory, and what does not run
-/// yet is named.
+/// A plan as a test runs it: tables of external stores are kept in memory, those of the test kit's
+/// own behind the interface of stores, and what does not run yet is named.
 pub fn for_test(mut plan: Plan) -> Result<Plan, String> {
-    plan.tables.iter_mut().for_each(|table| table.store = None);
+    let is_ours = |ty: &str| crate::stores::SPECS.iter().any(|spec| spec.name == ty);
+    for table in &mut plan.tables {
+        table.store = table.store.take().filter(|store| is_ours(&store.ty));
+    }
     match plan.not_runnable.first() {
         None => Ok(plan),
         Some((name, _)) => Err(format!("{name} does not run yet")),

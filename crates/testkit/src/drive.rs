@@ -3,13 +3,14 @@
 //! The clock is set to the time of each step; timers due before it run first, each at its own
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
-use engine::{App, Environment, Input, NoHost, Output, Outputs, Setup, UNSTAMPED_SENT};
+use engine::{App, Environment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use lang::plan::{Plan, QueryId, StreamId};
 
 use crate::case::{Action, AppCase, Event};
 use crate::mode::Mode;
 use crate::outcome::{Answer, Callback, Chunk, Outcome, Row, Status};
+use crate::stores::Stores;
 use crate::topics::{Published, Topics};
 
 /// Timers that may run at one instant before a case is given up as one that never ends.
@@ -56,6 +57,15 @@ pub fn parse_only(entry: &str, text: &str) -> Status {
     match crate::compile::parse_entry(entry, text) {
         faults if faults.is_empty() => Status::Done(Outcome::default()),
         faults => Status::Refused(faults),
+    }
+}
+
+fn store_refused(reason: String) -> engine::Error {
+    engine::Error::Refused {
+        kind: "store",
+        name: "@cache".to_owned(),
+        reason,
+        span: lang::span::Span::default(),
     }
 }
 
@@ -114,6 +124,8 @@ pub struct Session<'a> {
     held: Option<Vec<u8>>,
     pending: Option<Pending>,
     topics: Topics,
+    /// External tables, which outlive the app.
+    stores: Stores,
     out: Outputs,
     pub outcome: Outcome,
 }
@@ -143,6 +155,7 @@ impl<'a> Session<'a> {
             held: None,
             pending: None,
             topics: Topics::default(),
+            stores: Stores::new(plan).map_err(store_refused)?,
             out: Outputs::default(),
             outcome: Outcome::default(),
         };
@@ -181,7 +194,11 @@ impl<'a> Session<'a> {
     }
 
     fn create(&mut self) -> Result<(), engine::Error> {
-        self.app = Some(self.fresh()?);
+        let app = self.fresh()?;
+        self.stores
+            .prepare(app.operations())
+            .map_err(store_refused)?;
+        self.app = Some(app);
         Ok(())
     }
 
@@ -300,7 +317,13 @@ impl<'a> Session<'a> {
         let query = crate::compile::on_demand(text, self.plan)?;
         let app = self.app.as_mut().ok_or("the app is not running")?;
         let answer = app
-            .ask(self.plan, &query, self.clock, &mut NoHost, &mut self.out)
+            .ask(
+                self.plan,
+                &query,
+                self.clock,
+                &mut self.stores,
+                &mut self.out,
+            )
             .map_err(|error| error.to_string())?;
         self.collect(self.clock);
         let rows = answer.rows.map(|batch| {
@@ -394,7 +417,8 @@ impl<'a> Session<'a> {
         } else {
             now
         };
-        app.step(app_now, now, input, &mut NoHost, &mut self.out);
+        self.stores.set_clock(now);
+        app.step(app_now, now, input, &mut self.stores, &mut self.out);
         self.collect(now);
         if self.mode == Mode::Snapshot {
             self.save_and_restore();
@@ -444,7 +468,15 @@ impl<'a> Session<'a> {
                 Output::Sink { stream, batch } => {
                     self.topics.send(stream, &batch, at, &mut published);
                 }
-                Output::Write { .. } | Output::Log { .. } => {}
+                Output::Write {
+                    table,
+                    operation,
+                    batch,
+                } => {
+                    let written = self.stores.write_later(table, operation, &batch);
+                    self.outcome.failures.extend(written.err());
+                }
+                Output::Log { .. } => {}
             }
         }
         self.take_published(published);

@@ -16,4 +16,5 @@ pub mod mode;
 pub mod outcome;
 pub mod run;
 pub mod script;
+pub mod stores;
 pub mod topics;

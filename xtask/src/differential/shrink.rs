@@ -11,9 +11,9 @@ use super::maker::{Made, make};
 use crate::oracle::Oracle;
 
 /// Smaller cases that are tried of each in one round.
-const TRIED_MAX: usize = 150;
+const TRIED_MAX: usize = 80;
 
-const ROUNDS_MAX: usize = 25;
+const ROUNDS_MAX: usize = 14;
 
 /// The smallest case found for each that still differs.
 pub fn smallest(

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
 use super::sql::arithmetic_name;
+use crate::terms::{double, float, int, long};
 
 const OPS: [ArithmeticOp; 5] = [
     ArithmeticOp::Add,
@@ -53,48 +54,4 @@ fn longs(context: &Context<'_>) -> rusqlite::Result<Option<(i64, i64)>> {
 fn doubles(context: &Context<'_>) -> rusqlite::Result<Option<(f64, f64)>> {
     let (a, b): (Option<f64>, Option<f64>) = (context.get(0)?, context.get(1)?);
     Ok(a.zip(b))
-}
-
-fn int(op: ArithmeticOp, a: i32, b: i32) -> Option<i32> {
-    Some(match op {
-        ArithmeticOp::Add => a.wrapping_add(b),
-        ArithmeticOp::Subtract => a.wrapping_sub(b),
-        ArithmeticOp::Multiply => a.wrapping_mul(b),
-        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0 => return None,
-        ArithmeticOp::Divide => a.wrapping_div(b),
-        ArithmeticOp::Modulo => a.wrapping_rem(b),
-    })
-}
-
-fn long(op: ArithmeticOp, a: i64, b: i64) -> Option<i64> {
-    Some(match op {
-        ArithmeticOp::Add => a.wrapping_add(b),
-        ArithmeticOp::Subtract => a.wrapping_sub(b),
-        ArithmeticOp::Multiply => a.wrapping_mul(b),
-        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0 => return None,
-        ArithmeticOp::Divide => a.wrapping_div(b),
-        ArithmeticOp::Modulo => a.wrapping_rem(b),
-    })
-}
-
-fn float(op: ArithmeticOp, a: f32, b: f32) -> Option<f32> {
-    Some(match op {
-        ArithmeticOp::Add => a + b,
-        ArithmeticOp::Subtract => a - b,
-        ArithmeticOp::Multiply => a * b,
-        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0.0 => return None,
-        ArithmeticOp::Divide => a / b,
-        ArithmeticOp::Modulo => a % b,
-    })
-}
-
-fn double(op: ArithmeticOp, a: f64, b: f64) -> Option<f64> {
-    Some(match op {
-        ArithmeticOp::Add => a + b,
-        ArithmeticOp::Subtract => a - b,
-        ArithmeticOp::Multiply => a * b,
-        ArithmeticOp::Divide | ArithmeticOp::Modulo if b == 0.0 => return None,
-        ArithmeticOp::Divide => a / b,
-        ArithmeticOp::Modulo => a % b,
-    })
 }

@@ -63,6 +63,12 @@ impl Catalog {
         }
     }
 
+    /// With one component more: that of a test.
+    pub fn with_connector(mut self, spec: &'static ConnectorSpec) -> Catalog {
+        self.connectors.entry(spec.kind).or_default().push(spec);
+        self
+    }
+
     /// Names are case-sensitive; an empty namespace is core.
     pub fn function(
         &self,

@@ -27,7 +27,7 @@ pub(super) fn find<'a>(annotations: &'a [Annotation], name: &str) -> Option<&'a 
 }
 
 /// Milliseconds of `1 hour 30 min`; `None` if the text is no time.
-pub(super) fn time_text(text: &str) -> Option<i64> {
+pub fn time_text(text: &str) -> Option<i64> {
     let parts = time_parts(text)?;
     parts
         .iter()

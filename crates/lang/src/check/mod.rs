@@ -40,6 +40,7 @@ use crate::plan::{PartitionId, Plan, StreamId};
 use crate::span::Span;
 
 pub(crate) use crate::codes::check as code;
+pub use annotations::time_text;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
 
 /// What the checker must know beside the app.

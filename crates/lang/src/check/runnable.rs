@@ -18,7 +18,6 @@ pub(super) enum Feature {
     Script,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
-    StoreCache,
 }
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
@@ -29,7 +28,6 @@ const PENDING: &[(Feature, &str)] = &[
         Feature::Probe,
         "'in' and functions that reach outside, at this place,",
     ),
-    (Feature::StoreCache, "caches of stores"),
 ];
 
 impl Checker<'_> {

@@ -5,7 +5,6 @@ use crate::catalog::judge::{self, Judged, View};
 use crate::check::annotations::find;
 use crate::check::names::Shape;
 use crate::check::report::warning;
-use crate::check::runnable::Feature;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan;
@@ -66,9 +65,6 @@ impl Checker<'_> {
         let annotation = find(annotations, "store")?;
         self.once_each(&annotation.annotations, &["cache"]);
         let judged = judge::store(annotation, self.catalog, &self.config.refs);
-        if let Some(cache) = annotation.nested("cache") {
-            self.note_feature(Feature::StoreCache, cache.span);
-        }
         self.take(judged)
     }
 
