@@ -140,10 +140,19 @@ impl Junction {
 }
 
 impl Core {
+    /// The wall clock. Unless in playback it is the application clock, which within one input may
+    /// pass through many times.
+    pub(crate) fn wall(&self) -> i64 {
+        match self.playback {
+            Some(_) => self.wall,
+            None => self.clock,
+        }
+    }
+
     pub(crate) fn step<'a>(&'a mut self, outside: &'a mut Outside<'_>) -> Step<'a> {
         Step {
             now: self.clock,
-            wall: self.wall,
+            wall: self.wall(),
             environment: &self.environment,
             seed: &mut self.seed,
             tables: &mut self.tables,
@@ -161,7 +170,7 @@ impl Core {
     ) -> (&'a mut NamedWindows, Step<'a>) {
         let step = Step {
             now: self.clock,
-            wall: self.wall,
+            wall: self.wall(),
             environment: &self.environment,
             seed: &mut self.seed,
             tables: &mut self.tables,
@@ -319,6 +328,10 @@ impl App {
                 queries: (0..self.queries.len()).collect(),
                 partitions: (0..self.partitions.len()).collect(),
             };
+        }
+        // What fell due while nobody looked is served late, not in the past (Siddhi's schedulers
+        // ask the clock when they run).
+        if self.core.playback.is_none() || self.core.clock == 0 {
             self.core.clock = self.core.clock.max(now);
         }
         let (windows, step) = &mut self.core.windows_and_step(outside);
@@ -333,7 +346,7 @@ impl App {
                 && unbegun.partitions.contains(&partition)
                 && let Some((_, interval)) = self.partitions[partition].purge
             {
-                let wall = self.core.wall;
+                let wall = self.core.wall();
                 self.core.alarms.notify(operator, 0, wall + interval, wall);
             }
         }

@@ -270,11 +270,9 @@ impl Lane {
     }
 
     fn run_inner(&mut self) -> Result<(), String> {
-        // After a restore only what is new begins.
+        // After a restore only what is new begins, and the clock is that of today.
         for app in 0..self.apps.len() {
-            if self.apps[app].engine.wants_start() {
-                self.step(app, Input::Start)?;
-            }
+            self.step(app, Input::Start)?;
         }
         loop {
             self.fire_due()?;

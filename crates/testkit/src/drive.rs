@@ -352,6 +352,10 @@ impl<'a> Session<'a> {
         {
             self.outcome.failures.push(error.to_string());
         }
+        // The saved state goes on now, however long ago it was saved.
+        if self.app.as_ref().is_some_and(|app| !app.wants_start()) {
+            self.step(self.clock, Input::Start);
+        }
     }
 
     /// Lets time pass: timers due on the way run, each at its own time.
