@@ -2,7 +2,8 @@
 
 use super::chart::{Kind, StateId};
 use super::gate::{Gate, Part};
-use super::machine::Machine;
+use super::index::{Equation, Values};
+use super::machine::{Machine, StateLists};
 use super::partials::{Arrival, CURRENT, EventId, NONE, PartialId};
 use super::view::{Pick, Seen, View};
 use crate::component::Failure;
@@ -44,18 +45,30 @@ impl Machine<'_> {
         }
         // A mark may be left of a count that needs no event; the next that looks takes it.
         let is_marked = self.store.returned[state.last];
-        if !offer.is_fit && !self.chart.is_sequence && !is_marked && is_plain(kind) {
+        let is_idle_unless_fit = !self.chart.is_sequence && is_plain(kind);
+        if !offer.is_fit && is_idle_unless_fit && !is_marked {
             return Ok(());
         }
-        self.candidates(id, kind, scratch);
+        let (mut part, mut chain) = (offer.part, None);
+        match (self.store.equations[id], gate.equation()) {
+            (Some(equation), Some(_)) if offer.is_fit && part == Part::Rest => {
+                part = Part::Residual;
+                chain = self.find(id, equation, &offer.arrival, scratch);
+            }
+            _ => self.candidates(id, kind, scratch),
+        }
+        if scratch.candidates.is_empty() {
+            self.tidy(id);
+            return Ok(());
+        }
         let (mut failure, mut mask) = (None, None);
         if !offer.is_fit {
             mask = Some(vec![false; scratch.candidates.len()]);
-        } else if gate.asks(offer.part) && !scratch.candidates.is_empty() {
-            self.see(id, kind, offer, gate.views_of(offer.part), scratch);
+        } else if gate.asks(part) {
+            self.see(id, kind, offer, gate.views_of(part), scratch);
             let captures = &self.store.captures;
             let (fits, failures) = gate.test(
-                offer.part,
+                part,
                 &offer.arrival,
                 &scratch.seen,
                 &scratch.times,
@@ -70,6 +83,9 @@ impl Machine<'_> {
                 break;
             }
             let fits = mask.as_ref().is_none_or(|mask| mask[at]);
+            if !fits && is_idle_unless_fit && !is_marked {
+                continue;
+            }
             self.store.changed[id] = false;
             match kind {
                 Kind::Stream | Kind::Absent { .. } => {
@@ -84,8 +100,43 @@ impl Machine<'_> {
                 }
             }
         }
-        self.lists.states[id].pending.tidy();
+        if let Some(chain) = chain {
+            let StateLists { pending, index, .. } = &mut self.lists.states[id];
+            let left = scratch.candidates.iter();
+            let left = left.filter(|(place, _)| pending.at(*place as usize).is_some());
+            index.retain(
+                chain,
+                left.map(|&(_, partial)| partial),
+                &mut self.store.links,
+            );
+        }
+        self.tidy(id);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// The candidates by the index, and the chain they are of.
+    fn find(
+        &self,
+        id: StateId,
+        equation: Equation,
+        arrival: &Arrival<'_>,
+        scratch: &mut Scratch,
+    ) -> Option<u32> {
+        scratch.candidates.clear();
+        let sought = equation.of_event(&arrival.batch.columns, arrival.row)?;
+        let values = Values {
+            equation,
+            partials: &self.store.partials,
+            captures: &self.store.captures,
+        };
+        let StateLists { pending, index, .. } = &self.lists.states[id];
+        index.find(
+            &sought,
+            &values,
+            &self.store.links,
+            pending.first_place(),
+            &mut scratch.candidates,
+        )
     }
 
     /// Those of the list that look at the event; the others leave.
@@ -350,7 +401,7 @@ impl Machine<'_> {
                 && let Some(at) = self.lists.states[partner].pending.place_of(partial)
             {
                 self.drop_pending(partner, at);
-                self.lists.states[partner].pending.tidy();
+                self.tidy(partner);
             }
         }
         if is_gone || !self.store.changed[id] && is_sequence {

@@ -105,6 +105,8 @@ pub(super) struct Chart {
     pub is_sequence: bool,
     /// Milliseconds.
     pub within: Option<i64>,
+    /// The one state at which matches begin, where it is one and no absent one.
+    pub only_start: Option<StateId>,
     /// In the order in which a key's state begins.
     pub begins: Vec<StateId>,
     /// Of a sequence: in the order in which states are cleared before an event.
@@ -138,6 +140,7 @@ impl Chart {
             readers: Vec::new(),
             is_sequence: pattern.kind == PatternKind::Sequence,
             within: pattern.within,
+            only_start: None,
             begins: Vec::new(),
             resets: Vec::new(),
             updates: Vec::new(),
@@ -170,8 +173,24 @@ impl Chart {
             chart.of_reference[state.reference] = id;
         }
         chart.mark_rearming();
+        let mut starts = chart.states.iter().enumerate().filter(|(_, s)| s.is_start);
+        chart.only_start = match (starts.next(), starts.next()) {
+            // A count that may stay empty begins while it stands in the list behind already.
+            (Some((_, state)), None) if matches!(state.kind, Kind::Count { min: 0, .. }) => None,
+            (Some((id, state)), None) if !state.kind.is_absent() => Some(id),
+            _ => None,
+        };
         chart.readers(pattern, &whole.setups);
         chart
+    }
+
+    /// May the pending list of a state be looked into by a value? Where a count at the end needs no
+    /// event, its mark falls to whichever partial match comes first.
+    pub fn may_index(&self, id: StateId) -> bool {
+        let mut states = self.states.iter();
+        self.states[id].kind == Kind::Stream
+            && !self.is_sequence
+            && !states.any(|s| s.emits && matches!(s.kind, Kind::Count { min: 0, .. }))
     }
 
     fn readers(&mut self, pattern: &plan::Pattern, setups: &[StateId]) {

@@ -7,6 +7,7 @@ use event::{Batch, Column, Times};
 use lang::plan::{self, Expr, ExprKind, Handler};
 
 use super::chart::Chart;
+use super::index::Equation;
 use super::partials::{Arrival, Captures};
 use super::view::{Place, Seen, Views};
 use crate::component::{EvalContext, Failure, Groups};
@@ -19,6 +20,9 @@ pub(super) struct Gate {
     /// Conditions on the event alone that cannot fail.
     own: Option<Expression>,
     rest: Option<Rest>,
+    /// An equation with an earlier event, and the rest without it.
+    equation: Option<Equation>,
+    residual: Option<Rest>,
     /// All of it, for batches whose columns hold values of other types than declared: there the
     /// conditions on the event alone may fail too, and only where they are asked.
     whole: Option<Rest>,
@@ -40,6 +44,8 @@ struct Rest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Rest,
+    /// The rest of those that the index has found.
+    Residual,
     Whole,
 }
 
@@ -71,7 +77,23 @@ impl Gate {
                 && !compile(condition, pattern, reference, context)?.is_fallible();
             if is_own { &mut own } else { &mut rest }.push(condition);
         }
+        let mut residual = rest.clone();
+        let equation = residual
+            .iter()
+            .enumerate()
+            .find_map(|(at, c)| Some((at, Equation::new(c, reference, pattern, chart)?)))
+            .map(|(at, equation)| {
+                residual.remove(at);
+                equation
+            });
         let rest = Rest::new(&rest, pattern, reference, chart, context)?;
+        // A filter that may fail asks every partial match.
+        let is_sure = rest.as_ref().is_some_and(|r| !r.is_fallible());
+        let equation = equation.filter(|_| is_sure);
+        let residual = match equation {
+            Some(_) => Rest::new(&residual, pattern, reference, chart, context)?,
+            None => None,
+        };
         let whole = match own.is_empty() {
             true => None,
             false => Rest::new(&conditions, pattern, reference, chart, context)?,
@@ -79,22 +101,34 @@ impl Gate {
         let own = all_of(&own)
             .map(|expr| compile(&expr, pattern, reference, context))
             .transpose()?;
-        Ok(Gate { own, rest, whole })
+        Ok(Gate {
+            own,
+            rest,
+            equation,
+            residual,
+            whole,
+        })
     }
 
     /// The views that the filter reads.
     pub fn views(&self) -> impl Iterator<Item = &Views> {
-        let parts = [&self.rest, &self.whole].into_iter().flatten();
+        let parts = [&self.rest, &self.residual, &self.whole]
+            .into_iter()
+            .flatten();
         parts.map(|rest| &rest.views)
     }
 
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        let parts = [&self.rest, &self.whole].into_iter().flatten();
+        let parts = [&self.rest, &self.residual, &self.whole]
+            .into_iter()
+            .flatten();
         self.own.iter().chain(parts.map(|rest| &rest.condition))
     }
 
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expression> {
-        let parts = [&mut self.rest, &mut self.whole].into_iter().flatten();
+        let parts = [&mut self.rest, &mut self.residual, &mut self.whole]
+            .into_iter()
+            .flatten();
         self.own
             .iter_mut()
             .chain(parts.map(|rest| &mut rest.condition))
@@ -102,9 +136,12 @@ impl Gate {
 
     /// May it fail once partial matches have moved?
     pub fn is_fallible(&self) -> bool {
-        self.rest
-            .as_ref()
-            .is_some_and(|r| r.condition.is_fallible() || !r.sites.is_empty() || r.reads_objects)
+        self.rest.as_ref().is_some_and(Rest::is_fallible)
+    }
+
+    /// The equation that an index may answer.
+    pub fn equation(&self) -> Option<Equation> {
+        self.equation
     }
 
     /// For each row whether the conditions on the event alone hold; `None` if there are none. A
@@ -133,8 +170,9 @@ impl Gate {
 
     fn part(&self, part: Part) -> Option<&Rest> {
         match part {
+            Part::Residual => self.residual.as_ref(),
             Part::Whole if self.whole.is_some() => self.whole.as_ref(),
-            _ => self.rest.as_ref(),
+            Part::Rest | Part::Whole => self.rest.as_ref(),
         }
     }
 
@@ -157,8 +195,9 @@ impl Gate {
         let rows = times.len();
         let mut failures = Vec::new();
         let rest = match part {
+            Part::Residual => self.residual.as_mut(),
             Part::Whole if self.whole.is_some() => self.whole.as_mut(),
-            _ => self.rest.as_mut(),
+            Part::Rest | Part::Whole => self.rest.as_mut(),
         };
         let Some(rest) = rest else {
             return (vec![true; rows], failures);
@@ -199,6 +238,10 @@ impl Gate {
 }
 
 impl Rest {
+    fn is_fallible(&self) -> bool {
+        self.condition.is_fallible() || !self.sites.is_empty() || self.reads_objects
+    }
+
     fn new(
         conditions: &[&Expr],
         pattern: &plan::Pattern,

@@ -7,6 +7,7 @@
 //! is where, and in which order, is visible in the results.
 
 use super::chart::{Chart, Kind, State, StateId};
+use super::index::{Equation, Index, Links, Values};
 use super::partials::{Arrival, CURRENT, Captures, EventId, NONE, PartialId, Partials, UNTIMED};
 use super::queue::Queue;
 
@@ -19,7 +20,11 @@ pub(super) struct Lists {
 #[derive(Debug)]
 pub(super) struct StateLists {
     pub pending: Queue,
+    /// The same by a value, where the filter has an equation.
+    pub index: Index,
     pub new: Queue,
+    /// When those in `new` began.
+    ages: Ages,
     /// A first partial match has been made.
     pub has_begun: bool,
     /// Of an absent state without `every`: it has not fired yet.
@@ -31,11 +36,41 @@ pub(super) struct StateLists {
     pub restarts: bool,
 }
 
+/// Bounds of the times at which the partial matches of a list began, so that a list in which none
+/// can have expired is not looked through for every event.
+#[derive(Clone, Copy, Debug)]
+struct Ages {
+    oldest: i64,
+    newest: i64,
+    /// The list has them in ascending order.
+    is_ascending: bool,
+}
+
+impl Default for Ages {
+    fn default() -> Ages {
+        Ages {
+            oldest: i64::MAX,
+            newest: i64::MIN,
+            is_ascending: true,
+        }
+    }
+}
+
+impl Ages {
+    fn add(&mut self, start: i64) {
+        self.is_ascending &= start >= self.newest;
+        self.oldest = self.oldest.min(start);
+        self.newest = self.newest.max(start);
+    }
+}
+
 impl Lists {
     pub fn new(states: usize) -> Lists {
         let states = (0..states).map(|_| StateLists {
             pending: Queue::default(),
+            index: Index::default(),
             new: Queue::default(),
+            ages: Ages::default(),
             has_begun: false,
             is_active: true,
             last: 0,
@@ -54,7 +89,9 @@ impl Lists {
 
     pub fn bytes(&self) -> usize {
         let lists = self.states.iter();
-        let queues: usize = lists.map(|s| s.pending.bytes() + s.new.bytes()).sum();
+        let queues: usize = lists
+            .map(|s| s.pending.bytes() + s.new.bytes() + s.index.bytes())
+            .sum();
         queues + self.states.len() * size_of::<StateLists>()
     }
 }
@@ -67,6 +104,8 @@ pub(super) struct Matches {
     /// Row of the event that completed it, where there is one.
     pub rows: Vec<u32>,
     pub times: Vec<i64>,
+    /// It had expired before it was completed: Siddhi's selector takes it for an EXPIRED event.
+    pub expired: Vec<bool>,
     /// Ends of the chunks of delivery, in matches, and the clock of each.
     pub ends: Vec<u32>,
     pub clocks: Vec<i64>,
@@ -101,6 +140,9 @@ impl Matches {
 pub(super) struct Store {
     pub partials: Partials,
     pub captures: Vec<Captures>,
+    /// Of each state the equation by which its pending list is indexed.
+    pub equations: Vec<Option<Equation>>,
+    pub links: Links,
     /// Of each state: a match was completed and nobody has taken it yet (`isEventReturned`).
     pub returned: Vec<bool>,
     /// Of each state: the partial match just tried goes on (`stateChanged`).
@@ -126,8 +168,13 @@ impl<'a> Machine<'a> {
 
     // ---- lists ----
 
-    fn push_new(&mut self, id: StateId, partial: PartialId) {
+    pub fn push_new(&mut self, id: StateId, partial: PartialId) {
         self.store.partials.own(partial);
+        if let (Some(_), Some(start)) = (self.chart.within, self.chart.only_start)
+            && let Some(time) = self.start_of(partial, start)
+        {
+            self.lists.states[id].ages.add(time);
+        }
         self.lists.states[id].new.push(partial);
     }
 
@@ -144,9 +191,47 @@ impl<'a> Machine<'a> {
     }
 
     fn clear_pending(&mut self, id: StateId) {
+        self.lists.states[id].index.clear();
+        if self.lists.states[id].pending.is_empty() {
+            return;
+        }
         let all: Vec<PartialId> = self.lists.states[id].pending.drain().collect();
         for partial in all {
             self.release(partial);
+        }
+    }
+
+    /// Gives back the gaps of a pending list.
+    pub fn tidy(&mut self, id: StateId) {
+        let StateLists { pending, .. } = &mut self.lists.states[id];
+        if pending.tidy() && self.store.equations[id].is_some() {
+            for (partial, place) in pending.iter().zip(pending.first_place()..) {
+                self.store.links.move_to(partial, place);
+            }
+        }
+    }
+
+    /// What the lists of a state are known by, after they have been restored.
+    pub fn settle(&mut self, id: StateId) {
+        let mut ages = Ages::default();
+        if let Some(start) = self.chart.only_start {
+            let new = self.lists.states[id].new.iter();
+            new.filter_map(|partial| self.start_of(partial, start))
+                .for_each(|time| ages.add(time));
+        }
+        self.lists.states[id].ages = ages;
+        let StateLists { pending, index, .. } = &mut self.lists.states[id];
+        index.clear();
+        let Some(equation) = self.store.equations[id] else {
+            return;
+        };
+        let values = Values {
+            equation,
+            partials: &self.store.partials,
+            captures: &self.store.captures,
+        };
+        for (partial, place) in pending.iter().zip(pending.first_place()..) {
+            index.push(partial, place, &values, &mut self.store.links);
         }
     }
 
@@ -388,6 +473,9 @@ impl<'a> Machine<'a> {
             return false;
         };
         let is_old = |start: i64| start.abs_diff(now) > within.unsigned_abs();
+        if let Some(start) = self.chart.only_start {
+            return self.start_of(partial, start).is_some_and(is_old);
+        }
         let mut starts_absent = false;
         for (id, state) in self.chart.states.iter().enumerate() {
             if !state.is_start {
@@ -414,19 +502,14 @@ impl<'a> Machine<'a> {
         while let Some(partial) = self.lists.states[id].pending.front()
             && self.has_expired(partial, now)
         {
+            if self.store.equations[id].is_some() {
+                self.lists.states[id].index.pop(partial, &self.store.links);
+            }
             let _ = self.lists.states[id].pending.take(0);
-            self.lists.states[id].pending.tidy();
+            self.tidy(id);
             self.note_expired(id, partial, &mut last);
         }
-        for place in 0..self.lists.states[id].new.places() {
-            if let Some(partial) = self.lists.states[id].new.at(place)
-                && self.has_expired(partial, now)
-            {
-                let _ = self.lists.states[id].new.take(place);
-                self.note_expired(id, partial, &mut last);
-            }
-        }
-        self.lists.states[id].new.tidy();
+        self.expire_new(id, now, &mut last);
         let Some(last) = last else {
             return;
         };
@@ -435,6 +518,67 @@ impl<'a> Machine<'a> {
             self.update(every);
         }
         self.release(last);
+    }
+
+    fn expire_new(&mut self, id: StateId, now: i64, last: &mut Option<PartialId>) {
+        let StateLists { new, ages, .. } = &self.lists.states[id];
+        if new.is_empty() {
+            return;
+        }
+        let is_old = |start: i64| {
+            let within = self.chart.within.unwrap_or(i64::MAX);
+            start.abs_diff(now) > within.unsigned_abs()
+        };
+        let knows_ages = self.chart.only_start.is_some();
+        let is_any_old = ages.oldest <= ages.newest && (is_old(ages.oldest) || is_old(ages.newest));
+        if knows_ages && !is_any_old {
+            return;
+        }
+        if knows_ages && ages.is_ascending && !is_old(ages.newest) {
+            return self.expire_leading(id, now, last);
+        }
+        let mut left = Ages::default();
+        for place in 0..self.lists.states[id].new.places() {
+            let Some(partial) = self.lists.states[id].new.at(place) else {
+                continue;
+            };
+            if self.has_expired(partial, now) {
+                let _ = self.lists.states[id].new.take(place);
+                self.note_expired(id, partial, last);
+            } else if let Some(start) = self.chart.only_start
+                && let Some(time) = self.start_of(partial, start)
+            {
+                left.add(time);
+            }
+        }
+        let lists = &mut self.lists.states[id];
+        lists.ages = left;
+        lists.new.tidy();
+    }
+
+    /// Those that have expired come before those that have not; one that has not begun may stand
+    /// between them.
+    fn expire_leading(&mut self, id: StateId, now: i64, last: &mut Option<PartialId>) {
+        let start = self.chart.only_start.unwrap_or_default();
+        let mut oldest = None;
+        for place in 0..self.lists.states[id].new.places() {
+            let Some(partial) = self.lists.states[id].new.at(place) else {
+                continue;
+            };
+            if self.has_expired(partial, now) {
+                let _ = self.lists.states[id].new.take(place);
+                self.note_expired(id, partial, last);
+            } else if let Some(time) = self.start_of(partial, start) {
+                oldest = Some(time);
+                break;
+            }
+        }
+        let lists = &mut self.lists.states[id];
+        match oldest {
+            Some(oldest) => lists.ages.oldest = oldest,
+            None => lists.ages = Ages::default(),
+        }
+        lists.new.tidy();
     }
 
     /// The caller's hold on `partial` goes over to `last`, or is given up.
@@ -468,10 +612,17 @@ impl<'a> Machine<'a> {
     }
 
     fn promote(&mut self, id: StateId) {
-        let StateLists { pending, new, .. } = &mut self.lists.states[id];
+        let StateLists {
+            pending,
+            new,
+            index,
+            ages,
+            ..
+        } = &mut self.lists.states[id];
         if new.is_empty() {
             return;
         }
+        *ages = Ages::default();
         let partials = &self.store.partials;
         let key = |partial: PartialId| match partials.time(partial) {
             UNTIMED => i64::MAX,
@@ -484,7 +635,17 @@ impl<'a> Machine<'a> {
         if !is_sorted {
             new.sort_by_key(key);
         }
+        let equation = self.store.equations[id];
+        let values = equation.map(|equation| Values {
+            equation,
+            partials,
+            captures: &self.store.captures,
+        });
         for partial in new.drain() {
+            if let Some(values) = &values {
+                let place = pending.first_place() + pending.places() as u64;
+                index.push(partial, place, values, &mut self.store.links);
+            }
             pending.push(partial);
         }
     }
@@ -583,6 +744,8 @@ impl<'a> Machine<'a> {
         }
         self.matches.rows.push(row);
         self.matches.times.push(time);
+        let is_expired = self.store.partials.is_expired(partial);
+        self.matches.expired.push(is_expired);
     }
 
     pub fn notify(&mut self, id: StateId, time: i64) {

@@ -12,6 +12,7 @@
 mod arrive;
 mod chart;
 mod gate;
+mod index;
 mod machine;
 mod partials;
 mod queue;
@@ -34,6 +35,7 @@ use crate::table::ConditionContext;
 use arrive::{Offer, Scratch};
 use chart::{Chart, StateId};
 use gate::{Gate, Part};
+use index::Links;
 use machine::{Lists, Machine, Matches, Store};
 use partials::{Arrival, Captures, NONE, Partials};
 use view::{Place, Seen, Views};
@@ -78,6 +80,11 @@ impl Pattern {
         }
         let captures = captures(pattern, &chart, &views, &gates);
         let width = chart.states.len();
+        let equations = gates
+            .iter()
+            .enumerate()
+            .map(|(state, gate)| gate.equation().filter(|_| chart.may_index(state)))
+            .collect();
         let mut timers = vec![None; width];
         for &state in &chart.timers {
             let owner = Owner::Absent {
@@ -103,6 +110,8 @@ impl Pattern {
             store: Store {
                 partials: Partials::new(width),
                 captures,
+                equations,
+                links: Links::default(),
                 returned: vec![false; width],
                 changed: vec![false; width],
             },
@@ -120,6 +129,13 @@ impl Pattern {
     /// A row may fail where partial matches have moved already.
     pub fn is_fallible(&self) -> bool {
         self.gates.iter().any(Gate::is_fallible)
+    }
+
+    /// A partial match that has expired on one side of an `and` or `or` may be completed on the
+    /// other one.
+    pub fn may_emit_expired(&self) -> bool {
+        let mut states = self.chart.states.iter();
+        self.chart.within.is_some() && states.any(|s| s.kind.partner().is_some())
     }
 
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
@@ -188,6 +204,10 @@ impl Pattern {
         }
         if part == Part::Whole {
             masks.fill(None);
+        }
+        if !is_typed {
+            // Such values are compared one by one from now on.
+            self.store.equations.fill(None);
         }
         let mut machine = Machine {
             chart: &self.chart,
@@ -310,7 +330,10 @@ impl Pattern {
             columns,
             len,
             times: Times::per_row(matches.times.clone()),
-            expired: None,
+            expired: matches
+                .expired
+                .contains(&true)
+                .then(|| matches.expired.as_slice().into()),
             resets: None,
             chunks: match is_each {
                 true => Chunks::EachRow,
@@ -347,6 +370,13 @@ impl Pattern {
         let mut lists = self.take_lists(key);
         let result = saved::restore(&self.chart, &mut self.store, &mut lists, reader);
         self.keys[key as usize] = Some(lists);
+        for state in 0..self.chart.states.len() {
+            let equation = self.store.equations[state];
+            if equation.is_some_and(|e| !self.store.captures[e.state].is_typed()) {
+                self.store.equations[state] = None;
+            }
+            self.with(key, |machine| machine.settle(state));
+        }
         result
     }
 
@@ -437,6 +467,7 @@ fn forget(matches: &mut Matches, from: usize, captures: &mut [Captures], width: 
     matches.slots.truncate(from * width);
     matches.rows.truncate(from);
     matches.times.truncate(from);
+    matches.expired.truncate(from);
     let chunks = matches.ends.partition_point(|&end| end as usize <= from);
     matches.ends.truncate(if from == 0 { 0 } else { chunks });
     matches.clocks.truncate(matches.ends.len());

@@ -172,6 +172,12 @@ impl Captures {
         &self.columns[at]
     }
 
+    /// All kept values have the types of their attributes.
+    pub fn is_typed(&self) -> bool {
+        let mut columns = self.columns.iter().zip(&self.types);
+        columns.all(|(column, &ty)| is_typed(column, ty))
+    }
+
     pub fn column_of(&self, attribute: usize) -> Option<usize> {
         self.attributes.iter().position(|&a| a == attribute)
     }

@@ -14,6 +14,8 @@ pub(super) struct Queue {
     entries: VecDeque<PartialId>,
     /// Entries that are no gaps.
     live: usize,
+    /// Entries dropped at the front since the beginning.
+    dropped: u64,
 }
 
 impl Queue {
@@ -62,13 +64,23 @@ impl Queue {
         self.entries.front().copied()
     }
 
-    pub fn tidy(&mut self) {
+    /// Drops gaps at the front, and all where they are too many: true if places have changed
+    /// otherwise than by what [`Queue::first_place`] tells.
+    pub fn tidy(&mut self) -> bool {
         while self.entries.front() == Some(&GONE) {
             self.entries.pop_front();
+            self.dropped += 1;
         }
-        if self.entries.len() > 2 * self.live + 32 {
+        let is_sparse = self.entries.len() > 2 * self.live + 32;
+        if is_sparse {
             self.entries.retain(|&p| p != GONE);
         }
+        is_sparse
+    }
+
+    /// Number of the first place, counted from the first ever.
+    pub fn first_place(&self) -> u64 {
+        self.dropped
     }
 
     /// All entries, in order; the list is empty then.

@@ -62,7 +62,7 @@ impl Machine<'_> {
                 self.store.partials.set_time(partial, deadline);
             }
         }
-        self.lists.states[id].pending.tidy();
+        self.tidy(id);
         if let Some(every) = within_every {
             self.update(every);
         }
@@ -190,7 +190,7 @@ impl Machine<'_> {
             }
             self.release(partial);
         }
-        self.lists.states[id].pending.tidy();
+        self.tidy(id);
         if let Some(partial) = expired {
             if let Some(every) = within_every {
                 self.add_every(every, partial);

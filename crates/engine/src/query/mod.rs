@@ -173,7 +173,8 @@ impl Query {
                 let (pattern, select, layout) =
                     Pattern::new(pattern, select, id, environment, alarms, context)?;
                 rewritten = Some(select);
-                (Input::Pattern(Box::new(pattern)), layout, false)
+                let removes = pattern.may_emit_expired();
+                (Input::Pattern(Box::new(pattern)), layout, removes)
             }
         };
         let select = rewritten.as_ref().unwrap_or(&query.selector);
