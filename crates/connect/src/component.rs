@@ -17,7 +17,8 @@ use lang::store::{Operation, OperationId};
 
 use crate::error::Error;
 use crate::file::effects::Effects;
-use crate::message::{Message, Messages};
+use crate::message::{Message, Messages, Undelivered};
+use crate::net::Network;
 use crate::rdbms::Databases;
 use crate::rows::{Lines, Properties, Rejected, Rows};
 
@@ -71,6 +72,8 @@ pub struct Environment {
     pub effects: Arc<Effects>,
     /// Databases that are open; one list for all apps of a server.
     pub databases: Arc<Databases>,
+    /// Listeners, connections and pending requests; one for all apps of a server.
+    pub network: Arc<Network>,
 }
 
 impl Environment {
@@ -83,7 +86,16 @@ impl Environment {
             lines: Arc::new(|_| {}),
             effects: Arc::new(Effects::none()),
             databases: Arc::new(Databases::default()),
+            network: Arc::new(Network::default()),
         }
+    }
+
+    /// What the deployment file says for an extension (`connectors.md` 1.1).
+    pub fn setting(&self, namespace: &str, name: &str, key: &str) -> Option<&str> {
+        self.settings
+            .iter()
+            .find(|s| s.namespace == namespace && s.name == name && s.key == key)
+            .map(|s| s.value.as_str())
     }
 }
 
@@ -244,6 +256,12 @@ pub trait Source: Send {
     /// Goes on behind `position`, the last that was posted and covered. Called before `run`.
     fn restore(&mut self, position: &[u8]) -> Result<(), Error>;
 
+    /// Is what it brings an answer to what the app itself has sent? Answers are let in however full
+    /// the app is: else app and answer could wait for each other. They are no more than the requests.
+    fn is_reply(&self) -> bool {
+        false
+    }
+
     /// Does its input end by itself (a file that is not followed)? Decides `--until-done`.
     fn ends(&self) -> bool {
         false
@@ -281,6 +299,14 @@ pub trait SourceLink {
     /// The only way to wait.
     fn wait(&mut self, timeout: Duration) -> Signal;
 
+    /// A handle by which other threads of the source (its connections) end a [`SourceLink::listen`].
+    fn bell(&self) -> Arc<dyn Bell>;
+
+    /// Waits for a signal, until somebody rings, or for `timeout` ([`Signal::Timeout`] in both cases).
+    /// Somebody who waits for his input to be done (`asks`) has it acknowledged soon; without, the
+    /// acknowledgement comes when the app sees fit.
+    fn listen(&mut self, timeout: Duration, asks: bool) -> Signal;
+
     /// A whole look at the input found nothing new, and nothing is waited for but new input. Waits
     /// like [`SourceLink::wait`], at most `pause`, and less where the run ends with its input: then
     /// [`Signal::End`] says that two looks in a row found nothing while no other source, step or
@@ -297,6 +323,11 @@ pub trait SourceLink {
 
     /// Wall clock, milliseconds.
     fn now(&self) -> i64;
+}
+
+/// Ends the wait of a source from any thread. A ring between two waits is not lost.
+pub trait Bell: Send + Sync {
+    fn ring(&self);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -343,6 +374,13 @@ pub trait Sink: Send {
 
     /// Flushes and disconnects. Nothing follows but `connect`.
     fn close(&mut self) -> Result<(), Error>;
+
+    /// Messages that `publish` took and that turned out later not to have arrived: `flush`, and mostly
+    /// the next `publish`, say so by [`Error::Unavailable`]. The next `connect` sends them first, unless
+    /// they are asked for before, to go to `on.error`.
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        Vec::new()
+    }
 }
 
 // ---- stores ----

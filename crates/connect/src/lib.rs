@@ -5,22 +5,25 @@
 //! [`component::Sink`] ([`outlet::Outlet`]). Tables kept outside are [`component::Store`]s.
 //!
 //! Promises: bad input is rejected with its place, cause and remedy, its neighbours go on; sizes,
-//! depths and queues are bounded. Never: threads (they belong to `server`), sleeps, knowledge of
-//! queries, `unsafe`.
+//! depths and queues are bounded. Never: threads (they belong to `server`; those that serve
+//! connections are in [`net`] alone), sleeps, knowledge of queries, `unsafe`.
 
 pub mod cache;
 pub mod component;
 pub mod error;
 pub mod file;
+pub mod http;
 pub mod inlet;
 pub mod log;
 pub mod mapper;
 pub mod memory;
 pub mod message;
+pub mod net;
 pub mod outlet;
 pub mod pattern;
 pub mod rdbms;
 pub mod rows;
+pub mod tcp;
 pub mod template;
 pub mod terms;
 
@@ -30,7 +33,13 @@ pub use error::Error;
 use lang::spec::{ConnectorKind, Status};
 
 /// All technologies that run.
-pub const CONNECTORS: &[&dyn Connector] = &[&file::FILE, &log::LOG, &rdbms::RDBMS];
+pub const CONNECTORS: &[&dyn Connector] = &[
+    &file::FILE,
+    &http::HTTP,
+    &log::LOG,
+    &rdbms::RDBMS,
+    &tcp::TCP,
+];
 
 /// The technology that makes a component that runs, as in `@source(type='…')`.
 pub fn find(kind: ConnectorKind, name: &str) -> Option<&'static dyn Connector> {

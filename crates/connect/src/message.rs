@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use event::{Batch, Value};
 
 use crate::component::Payload;
+use crate::error::Error;
 use crate::rows::Rejected;
 
 /// Messages in order, texts and bytes in one buffer each. Reused between batches.
@@ -39,7 +41,58 @@ pub struct Message<'a> {
     pub payload: Payload<'a>,
     /// Rows of the batch that it was made of, for the fault stream and the error store.
     pub rows: &'a [u32],
+    /// The batch that the rows are in, where the server knows it.
+    pub events: Option<&'a Batch>,
     options: &'a [String],
+}
+
+/// A message that a sink sends while others follow, kept until it is known to have arrived.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub payload: Bytes,
+    pub is_text: bool,
+    pub rows: Box<[u32]>,
+    pub events: Option<Batch>,
+    pub options: Box<[String]>,
+}
+
+/// A message that did not arrive, and why.
+#[derive(Debug)]
+pub struct Undelivered {
+    pub message: Sent,
+    pub error: Error,
+}
+
+impl Sent {
+    /// Keeps what a message carries. Payloads that are neither text nor bytes carry none.
+    pub fn new(message: &Message<'_>) -> Sent {
+        let (payload, is_text) = match message.payload {
+            Payload::Text(text) => (Bytes::copy_from_slice(text.as_bytes()), true),
+            Payload::Bytes(bytes) => (Bytes::copy_from_slice(bytes), false),
+            _ => (Bytes::new(), false),
+        };
+        Sent {
+            payload,
+            is_text,
+            rows: message.rows.into(),
+            events: message.events.cloned(),
+            options: message.options.into(),
+        }
+    }
+
+    /// The message as it was.
+    pub fn message(&self) -> Message<'_> {
+        let payload = match std::str::from_utf8(&self.payload) {
+            Ok(text) if self.is_text => Payload::Text(text),
+            _ => Payload::Bytes(&self.payload),
+        };
+        Message {
+            payload,
+            rows: &self.rows,
+            events: self.events.as_ref(),
+            options: &self.options,
+        }
+    }
 }
 
 impl<'a> Message<'a> {
@@ -48,6 +101,7 @@ impl<'a> Message<'a> {
         Message {
             payload,
             rows: &[],
+            events: None,
             options: &[],
         }
     }
@@ -57,7 +111,16 @@ impl<'a> Message<'a> {
         Message {
             payload,
             rows: &[],
+            events: None,
             options,
+        }
+    }
+
+    /// The message with the batch that its rows are in.
+    pub fn with_events(self, batch: &'a Batch) -> Message<'a> {
+        Message {
+            events: Some(batch),
+            ..self
         }
     }
 
@@ -96,6 +159,7 @@ impl Messages {
                 Body::Object(value) => Payload::Object(value),
             },
             rows: &self.rows[entry.rows.clone()],
+            events: None,
             options: entry
                 .options
                 .map_or(&[], |group| self.options[group].as_slice()),
@@ -143,6 +207,16 @@ impl Messages {
     pub fn push_bytes(&mut self, bytes: &[u8], rows: &[u32]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
+        self.entry(Body::Bytes(start..self.bytes.len()), rows);
+    }
+
+    /// The bytes so far; append to them, then call [`Messages::end_bytes`].
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Closes the bytes begun at `start`, made of `rows`.
+    pub fn end_bytes(&mut self, start: usize, rows: &[u32]) {
         self.entry(Body::Bytes(start..self.bytes.len()), rows);
     }
 

@@ -13,6 +13,7 @@ use connect::component::{
 use connect::file::effects::Effects;
 use connect::inlet::Inlet;
 use connect::message::Messages;
+use connect::net::Network;
 use connect::outlet::Outlet;
 use connect::rdbms::Databases;
 use engine::{App, Outputs, Setup};
@@ -51,6 +52,7 @@ pub(crate) struct Common {
     pub pulse: Arc<Pulse>,
     pub lines: Arc<Lines>,
     pub databases: Arc<Databases>,
+    pub network: Arc<Network>,
     pub settings: Arc<[Setting]>,
     pub process: Process,
     pub clock: Clock,
@@ -119,6 +121,7 @@ impl<'a> Builder<'a> {
                     lines: Arc::new(move |line: &str| lines.put(line)),
                     effects: Arc::clone(&effects),
                     databases: Arc::clone(&common.databases),
+                    network: Arc::clone(&common.network),
                 }
             })
             .collect();

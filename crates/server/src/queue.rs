@@ -75,6 +75,11 @@ impl<T> Queue<T> {
         self.append(self.lock(), item, Weight::default())
     }
 
+    /// Appends whatever the bounds say, and counts against them: others wait the longer.
+    pub fn push_past(&self, item: T, weight: Weight) -> Result<(), Closed> {
+        self.append(self.lock(), item, weight)
+    }
+
     fn append(
         &self,
         mut state: MutexGuard<'_, State<T>>,
@@ -182,6 +187,16 @@ mod tests {
         assert_eq!(queue.take(None), Taken::Item(2));
         assert_eq!(queue.take(None), Taken::Item(3));
         assert_eq!(queue.take_now(), None);
+    }
+
+    #[test]
+    fn an_answer_goes_in_past_the_bounds_and_counts() {
+        let queue = queue();
+        queue.push(1, rows(10)).expect("open");
+        queue.push_past(2, rows(5)).expect("open");
+        assert_eq!(queue.held(), rows(15));
+        assert_eq!(queue.take_now(), Some(1));
+        assert_eq!(queue.held(), rows(5));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use connect::component::Setting;
+use connect::net::Network;
 use connect::rdbms::Databases;
 use lang::plan::Plan;
 
@@ -102,6 +103,7 @@ impl Server {
             pulse: Arc::clone(&pulse),
             lines: options.lines,
             databases: Arc::new(Databases::default()),
+            network: Arc::new(Network::default()),
             settings: settings(&options.config),
             process: options.process,
             clock: Clock::start(),

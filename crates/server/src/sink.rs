@@ -153,14 +153,15 @@ impl SinkThread {
             }
         }
         self.flush();
-        for slot in &mut self.slots {
-            if let Err(error) = slot.sink.close() {
+        for slot in 0..self.slots.len() {
+            if let Err(error) = self.slots[slot].sink.close() {
                 tracing::warn!(
                     sink = self.name,
                     cause = chain(&error),
                     "sink did not close"
                 );
             }
+            self.give_back(slot);
         }
     }
 
@@ -210,9 +211,33 @@ impl SinkThread {
             if self.is_cut_off {
                 break;
             }
-            self.publish_one(slot, batch, &message);
+            self.publish_one(slot, batch, &message.with_events(batch));
+            self.give_back(slot);
         }
         self.messages = messages;
+    }
+
+    /// What the sink took and could not deliver after all goes to `on.error`. One that waits for its
+    /// destination keeps it.
+    fn give_back(&mut self, slot: usize) {
+        let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
+        if waits && (self.has_state || !self.pulse.is_stopping()) {
+            return;
+        }
+        for undelivered in self.slots[slot].sink.take_undelivered() {
+            let message = undelivered.message.message();
+            let rows = message.rows.len().max(1) as u64;
+            // It was counted when it was taken.
+            let events = &self.slots[slot].metrics.events;
+            events.set(events.get().saturating_sub(rows));
+            let cause = chain(&undelivered.error);
+            match message.events {
+                Some(batch) if undelivered.error.is_unavailable() => {
+                    self.unreachable(slot, batch, &message, cause);
+                }
+                _ => self.give_up(slot, &cause, &undelivered.message.payload, rows),
+            }
+        }
     }
 
     fn publish_one(&mut self, slot: usize, batch: &Batch, message: &Message<'_>) {
@@ -246,25 +271,29 @@ impl SinkThread {
             match self.slots[slot].on_unreachable {
                 OnUnreachable::Wait if !self.pulse.is_stopping() => self.wait_for(slot),
                 OnUnreachable::Wait if self.has_state => return self.cut_off(),
-                OnUnreachable::Stream { app, fault } => {
-                    let letter = Letter::Fault {
-                        app,
-                        stream: fault,
-                        rows: rows_picked(batch, message.rows),
-                        cause,
-                    };
-                    // The lane has gone only when the server ends without waiting.
-                    if self.inbox.push_always(letter).is_err() {
-                        tracing::error!(sink = self.name, "rows for the fault stream are lost");
-                    }
-                    return;
-                }
-                _ => {
-                    let text = payload_text(batch, message.rows);
-                    return self.give_up(slot, &cause, text.as_bytes(), rows);
-                }
+                _ => return self.unreachable(slot, batch, message, cause),
             }
         }
+    }
+
+    /// One event of a destination that is not there, where nobody waits for it.
+    fn unreachable(&mut self, slot: usize, batch: &Batch, message: &Message<'_>, cause: String) {
+        if let OnUnreachable::Stream { app, fault } = self.slots[slot].on_unreachable {
+            let letter = Letter::Fault {
+                app,
+                stream: fault,
+                rows: rows_picked(batch, message.rows),
+                cause,
+            };
+            // The lane has gone only when the server ends without waiting.
+            if self.inbox.push_always(letter).is_err() {
+                tracing::error!(sink = self.name, "rows for the fault stream are lost");
+            }
+            return;
+        }
+        let rows = message.rows.len().max(1) as u64;
+        let text = payload_text(batch, message.rows);
+        self.give_up(slot, &cause, text.as_bytes(), rows);
     }
 
     /// Blocks until the destination is there or the server stops.
@@ -302,7 +331,10 @@ impl SinkThread {
 
     fn flush(&mut self) {
         for slot in 0..self.slots.len() {
-            if !self.slots[slot].is_connected {
+            if !self.slots[slot].is_connected
+                && self.slots[slot].on_unreachable != OnUnreachable::Wait
+            {
+                self.give_back(slot);
                 continue;
             }
             while let Err(error) = self.slots[slot].sink.flush() {
@@ -321,6 +353,7 @@ impl SinkThread {
                     }
                 }
             }
+            self.give_back(slot);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use connect::component::{
-    Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
+    Bell, Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
 };
 use connect::inlet::Inlet;
 use connect::rows::{Lines, Properties, Rejected};
@@ -72,6 +72,23 @@ struct Mail {
     is_abandoned: bool,
     /// The input of the whole run has ended.
     is_end: bool,
+    /// A connection of the source has something for it.
+    is_rung: bool,
+}
+
+/// What ends a wait beside the signals of the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Signal,
+    End,
+    Ring,
+}
+
+impl Bell for Mailbox {
+    fn ring(&self) {
+        self.lock().is_rung = true;
+        self.changed.notify_all();
+    }
 }
 
 impl Mailbox {
@@ -104,15 +121,20 @@ impl Mailbox {
 
     /// As [`Mailbox::wait`], and also until the input of the run has ended.
     fn idle(&self, posted: Sequence, timeout: Duration) -> Signal {
-        self.wait_for(posted, timeout, true)
+        self.wait_for(posted, timeout, Until::End)
     }
 
-    /// `posted`: the last post of the source.
+    /// `posted`: the last post that the source wants to see acknowledged.
     fn wait(&self, posted: Sequence, timeout: Duration) -> Signal {
-        self.wait_for(posted, timeout, false)
+        self.wait_for(posted, timeout, Until::Signal)
     }
 
-    fn wait_for(&self, posted: Sequence, timeout: Duration, is_idle: bool) -> Signal {
+    /// As [`Mailbox::wait`], and also until somebody rings.
+    fn listen(&self, posted: Sequence, timeout: Duration) -> Signal {
+        self.wait_for(posted, timeout, Until::Ring)
+    }
+
+    fn wait_for(&self, posted: Sequence, timeout: Duration, until_also: Until) -> Signal {
         let deadline = Instant::now().checked_add(timeout);
         let mut mail = self.lock();
         loop {
@@ -123,9 +145,10 @@ impl Mailbox {
             if mail.is_abandoned {
                 return Signal::Stop;
             }
-            if is_idle && mail.is_end {
+            if until_also == Until::End && mail.is_end {
                 return Signal::End;
             }
+            let is_rung = until_also == Until::Ring && std::mem::take(&mut mail.is_rung);
             let now = Instant::now();
             let mut until = deadline;
             if let Some(since) = mail.stop_since {
@@ -136,7 +159,7 @@ impl Mailbox {
                 }
                 until = Some(until.map_or(grace_ends, |d| d.min(grace_ends)));
             }
-            if deadline.is_some_and(|d| now >= d) {
+            if is_rung || deadline.is_some_and(|d| now >= d) {
                 return Signal::Timeout;
             }
             mail = match until {
@@ -219,6 +242,7 @@ impl SourceThread {
             process,
             clock,
             until_done,
+            is_reply: source.is_reply(),
             sequence: 0,
             asked_for: 0,
             bytes_counted: 0,
@@ -313,13 +337,14 @@ struct Link<'a> {
     look_since: u64,
     inlet: Inlet,
     inbox: &'a Inbox,
-    mailbox: &'a Mailbox,
+    mailbox: &'a Arc<Mailbox>,
     pulse: &'a Pulse,
     metrics: &'a SourceMetrics,
     server_metrics: &'a Metrics,
     process: Process,
     clock: Clock,
     until_done: bool,
+    is_reply: bool,
     sequence: Sequence,
     /// The lane was asked to acknowledge up to here.
     asked_for: Sequence,
@@ -420,9 +445,13 @@ impl SourceLink for Link<'_> {
             rows: rows.max(1),
             bytes: bytes as usize,
         };
-        self.inbox
-            .push(Letter::Post(Box::new(post)), weight)
-            .map_err(|_| connect::Error::Stopped)?;
+        let letter = Letter::Post(Box::new(post));
+        let pushed = if self.is_reply {
+            self.inbox.push_past(letter, weight)
+        } else {
+            self.inbox.push(letter, weight)
+        };
+        pushed.map_err(|_| connect::Error::Stopped)?;
         Ok(self.sequence)
     }
 
@@ -456,6 +485,18 @@ impl SourceLink for Link<'_> {
             self.is_busy();
         }
         signal
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        Arc::<Mailbox>::clone(self.mailbox)
+    }
+
+    fn listen(&mut self, timeout: Duration, asks: bool) -> Signal {
+        if asks {
+            self.ask_for_acknowledgement();
+        }
+        let wanted = if asks { self.sequence } else { 0 };
+        self.mailbox.listen(wanted, timeout)
     }
 
     fn report(&mut self, state: Connection) {
@@ -504,6 +545,20 @@ mod tests {
         mailbox.ack(5);
         assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Acked(5));
         assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Timeout);
+    }
+
+    #[test]
+    fn a_ring_ends_a_wait_for_it_once_also_when_it_came_before() {
+        let mailbox = Mailbox::default();
+        mailbox.ring();
+        assert_eq!(mailbox.wait(0, Duration::ZERO), Signal::Timeout);
+        assert_eq!(
+            mailbox.listen(0, Duration::from_secs(3600)),
+            Signal::Timeout
+        );
+        mailbox.ring();
+        mailbox.stop();
+        assert_eq!(mailbox.listen(0, Duration::from_secs(3600)), Signal::Stop);
     }
 
     #[test]

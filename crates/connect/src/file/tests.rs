@@ -12,7 +12,7 @@ use lang::span::Span;
 use super::effects::Effects;
 use super::source::FileSource;
 use crate::component::{
-    Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
+    Bell, Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
     SourceSetup,
 };
 use crate::error::Error;
@@ -93,6 +93,14 @@ impl Recorder {
 }
 
 impl SourceLink for Recorder {
+    fn bell(&self) -> Arc<dyn Bell> {
+        unreachable!("a file source has no connections")
+    }
+
+    fn listen(&mut self, timeout: Duration, _: bool) -> Signal {
+        self.wait(timeout)
+    }
+
     fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
         match payload {
             Payload::Text(text) => self.take(text, properties),

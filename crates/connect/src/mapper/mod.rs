@@ -6,6 +6,7 @@
 //! Promises: a message that cannot be read is rejected with its place, cause and remedy, and its
 //! neighbours go on; size, depth and time are bounded for any input. Never: I/O, clocks, threads.
 
+pub mod binary;
 pub mod csv;
 pub mod json;
 pub mod keyvalue;
@@ -30,6 +31,7 @@ use crate::template::names;
 
 /// All mappers that run.
 pub const MAPPERS: &[&dyn Mapper] = &[
+    &binary::Binary,
     &csv::Csv,
     &json::Json,
     &keyvalue::KeyValue,

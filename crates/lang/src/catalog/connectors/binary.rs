@@ -1,8 +1,9 @@
 //! The binary form of events that Siddhi sends over TCP.
 
-use crate::spec::{ConnectorKind, ConnectorSpec, Payload};
+use crate::spec::{ConnectorKind, ConnectorSpec, Payload, Status};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     payloads: &[Payload::Bytes],
     ..ConnectorSpec::new(
         ConnectorKind::SourceMapper,
@@ -13,6 +14,7 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     payloads: &[Payload::Bytes],
     ..ConnectorSpec::new(
         ConnectorKind::SinkMapper,

@@ -2,7 +2,9 @@
 //! options that listeners and clients share.
 
 use super::{bool, int, list, millis, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Rule};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Payload, Rule, Status,
+};
 
 // ---- options shared with the listeners ----
 
@@ -181,6 +183,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     ),
 ];
 
+pub(super) const TEXT_BYTES_OR_MAP: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Map];
+
 const TARGET: OptionSpec = text(
     "publisher.url",
     "Where requests go; the path is kept as written.",
@@ -196,6 +200,8 @@ const SINK_ID: OptionSpec = text(
 const BASIC_AUTH: Rule = Rule::Together(&["basic.auth.username", "basic.auth.password"]);
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_BYTES_OR_MAP,
     options: super::options!(&[TARGET], CLIENT),
     rules: &[BASIC_AUTH],
     ..ConnectorSpec::new(
@@ -207,6 +213,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 };
 
 pub const CALL: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_BYTES_OR_MAP,
     options: super::options!(
         &[
             TARGET,
@@ -252,6 +260,8 @@ pub const REQUEST_SINK: ConnectorSpec = ConnectorSpec {
 };
 
 pub const CALL_RESPONSE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: &[Payload::Text],
     options: &[
         SINK_ID,
         OptionSpec::new(

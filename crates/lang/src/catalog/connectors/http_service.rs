@@ -1,8 +1,8 @@
 //! HTTP as a server: the `http` source, services with their responses, and the WebSub hub.
 
-use super::http::{CLIENT, HEADERS, LISTENER};
+use super::http::{CLIENT, HEADERS, LISTENER, TEXT_BYTES_OR_MAP};
 use super::{list, millis, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec, Payload, Status};
 
 const SOURCE_ID: OptionSpec = text(
     "source.id",
@@ -13,6 +13,8 @@ const HUB_ID: OptionSpec = text("hub.id", "Joins the source and the sink of one 
 const HUB_TABLE: OptionSpec = text("table.name", "Table of the subscriptions.").required();
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: &[Payload::Text],
     options: LISTENER,
     properties: &["*"],
     exposes_service: true,
@@ -25,6 +27,8 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SERVICE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: &[Payload::Text],
     options: super::options!(
         LISTENER,
         &[
@@ -53,6 +57,8 @@ pub const REQUEST_SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SERVICE_RESPONSE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_BYTES_OR_MAP,
     options: &[
         SOURCE_ID,
         text(

@@ -1,9 +1,11 @@
 //! Siddhi's own frames over TCP.
 
 use super::{bool, int, text};
-use crate::spec::{ConnectorKind, ConnectorSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, Status, TEXT_OR_BYTES};
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_OR_BYTES,
     options: &[text(
         "context",
         "Name that senders use; `<app>/<stream>` by default.",
@@ -18,6 +20,8 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_OR_BYTES,
     options: &[
         text("url", "`tcp://host:port/context` of the source.").required(),
         text("sync", "Waits until a payload has been written.")

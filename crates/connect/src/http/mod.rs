@@ -1,0 +1,77 @@
+//! HTTP: sources that listen, sinks that send, and the pairs of both that belong together.
+//!
+//! Promises: one port serves all sources of a server, each at its path; a request is answered when
+//! its source has taken it, with state when what it brought is saved; a full app is felt by clients
+//! as slow answers, never as lost requests; a stopped source has freed its port. Never: a redirect
+//! followed, a path put right, a request sent twice after its answer began.
+
+mod call;
+mod client;
+mod headers;
+mod listener;
+mod oauth;
+mod request;
+mod service;
+mod sink;
+mod source;
+mod tls;
+mod url;
+
+use lang::catalog::connectors::{http, http_service};
+use lang::spec::ConnectorSpec;
+
+use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use crate::error::Error;
+
+pub(crate) use call::Calls;
+pub(crate) use listener::Listeners;
+pub(crate) use service::{Dynamic, Ids, Services};
+pub(crate) use url::split_port;
+
+/// All that is HTTP.
+pub const HTTP: HttpConnector = HttpConnector;
+
+pub struct HttpConnector;
+
+const SPECS: &[ConnectorSpec] = &[
+    http_service::SOURCE,
+    http_service::SERVICE,
+    http_service::REQUEST_SOURCE,
+    http_service::SERVICE_RESPONSE,
+    http_service::RESPONSE_SINK,
+    http::SINK,
+    http::CALL,
+    http::REQUEST_SINK,
+    http::CALL_RESPONSE,
+    http::RESPONSE_SOURCE,
+];
+
+impl Connector for HttpConnector {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        SPECS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text]
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes, PayloadKind::Map]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            "http-call-response" | "http-response" => Box::new(call::ResponseSource::new(setup)?),
+            _ => Box::new(source::HttpSource::new(setup)?),
+        })
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            "http-service-response" | "http-response" => {
+                Box::new(service::ResponseSink::new(setup)?)
+            }
+            _ => Box::new(sink::HttpSink::new(setup)?),
+        })
+    }
+}

@@ -1,0 +1,700 @@
+//! The `http` sink, and the `http-call` sink whose responses come back through a source.
+//!
+//! Requests are on their way at once, as many as connections are allowed; `flush` waits for all of
+//! them. A request that got an answer has arrived, whatever its status (`HttpSink`), except with
+//! OAuth, where each request is waited for and its status judged. What could not be sent is given
+//! back for `on.error`. With one connection (`max.pool.active.connections='1'`) order is kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::call::{Calls, Received, Waiting};
+use super::client::{Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within};
+use super::headers::{self, content_type};
+use super::oauth::OAuth;
+use super::service::Dynamic;
+use super::tls::ClientTls;
+use super::url::Url;
+use crate::component::{Sink, SinkSetup};
+use crate::error::Error;
+use crate::message::{Message, Sent, Undelivered};
+use crate::net::{Network, Settings, is_again_too_soon, number};
+
+/// Requests on their way where the number of connections is not limited.
+const IN_FLIGHT_MAX: usize = 128;
+
+/// Longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Longest wait for an answer with OAuth and with `blocking.io` (`HttpSink`).
+const BLOCKING_WAIT: Duration = Duration::from_secs(30);
+
+pub(super) struct HttpSink {
+    name: String,
+    network: Arc<Network>,
+    shared: Arc<Shared>,
+    target: Target,
+    method: Dynamic,
+    headers: Dynamic,
+    refresh_token: Dynamic,
+    download: Option<Dynamic>,
+    /// Headers of every request.
+    common: HeaderMap,
+    has_length: bool,
+    in_flight_max: usize,
+    max_wait: Option<Duration>,
+    fails_when_full: bool,
+    is_waited_for: bool,
+    connected: Option<Instant>,
+}
+
+enum Target {
+    Constant(Url),
+    Event(usize),
+}
+
+/// What requests on their way need.
+struct Shared {
+    name: String,
+    client: Client,
+    oauth: Option<OAuth>,
+    call: Option<Call>,
+    flight: Mutex<Flight>,
+    changed: Condvar,
+}
+
+/// What a call does with its response.
+struct Call {
+    sink_id: String,
+    calls: Arc<Calls>,
+    /// Names of the stream's attributes, for `trp:` of the response.
+    names: Vec<String>,
+}
+
+#[derive(Default)]
+struct Flight {
+    count: usize,
+    /// What got no answer, and why; sent again by the next `connect`.
+    failed: Vec<(Job, Error)>,
+}
+
+/// One request, ready to be sent as often as needed.
+struct Job {
+    url: Url,
+    method: Method,
+    headers: HeaderMap,
+    has_length: bool,
+    refresh_token: String,
+    download: Option<PathBuf>,
+    sent: Sent,
+}
+
+impl Job {
+    fn peer(&self) -> String {
+        format!("'{}://{}'", self.url.scheme(), self.url.authority())
+    }
+}
+
+impl HttpSink {
+    pub fn new(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        let target = match Dynamic::new(setup, "publisher.url", "") {
+            Dynamic::Event(index) => Target::Event(index),
+            Dynamic::Constant(text) => Target::Constant(Url::parse(&text).ok_or_else(|| {
+                settings.refused(format!(
+                    "option 'publisher.url' is '{text}': write http://host:port/path"
+                ))
+            })?),
+        };
+        let oauth = OAuth::new(settings)?;
+        let mut options = client_options(settings)?;
+        let is_tls = matches!(&target, Target::Constant(url) if url.is_tls);
+        if is_tls || oauth.as_ref().is_some_and(OAuth::uses_tls) {
+            options.tls = Some(ClientTls::new(settings, setup.environment)?);
+        }
+        let common = common_headers(settings, &options, &setup.transport.map.ty)?;
+        let max: i64 = settings.number("max.pool.active.connections", -1)?;
+        let exhausted: i32 = settings.number("exhausted.action", 1)?;
+        let allowed = usize::try_from(max).ok().filter(|max| *max > 0);
+        let headers = Dynamic::new(setup, "headers", "");
+        if let Dynamic::Constant(text) = &headers {
+            headers::add(&mut HeaderMap::new(), text)
+                .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
+        }
+        let call = call(setup, settings)?;
+        let is_waited_for = oauth.is_some() || settings.flag("blocking.io", false);
+        Ok(HttpSink {
+            name: format!("sink '{}'", setup.transport.ty),
+            network: Arc::clone(&setup.environment.network),
+            target,
+            method: Dynamic::new(setup, "method", "POST"),
+            headers,
+            refresh_token: Dynamic::new(setup, "refresh.token", ""),
+            download: settings
+                .flag("downloading.enabled", false)
+                .then(|| Dynamic::new(setup, "download.path", "")),
+            common,
+            has_length: settings.flag("chunk.disabled", false),
+            in_flight_max: match (allowed, exhausted) {
+                // The pool grows beyond its size.
+                (_, 2) | (None, _) => IN_FLIGHT_MAX,
+                (Some(max), _) => max.min(IN_FLIGHT_MAX),
+            },
+            max_wait: settings.millis("max.wait.time", 60_000)?,
+            fails_when_full: exhausted == 0,
+            is_waited_for,
+            connected: None,
+            shared: Arc::new(Shared {
+                name: format!("{}/{}", setup.environment.app, setup.schema.name),
+                client: Client::new(options),
+                oauth,
+                call,
+                flight: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+        })
+    }
+
+    fn failed(&self, cause: impl Into<String>) -> Error {
+        Error::failed(format!("sending by {}", self.name), cause.into())
+    }
+
+    fn job(&self, message: &Message<'_>) -> Result<Job, Error> {
+        let url = match &self.target {
+            Target::Constant(url) => url.clone(),
+            Target::Event(index) => {
+                let text = message.option(*index);
+                Url::parse(text)
+                    .ok_or_else(|| self.failed(format!("'{text}' is no http or https URL")))?
+            }
+        };
+        let method = self.method.of(message).trim().to_ascii_uppercase();
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| self.failed(format!("'{method}' is no HTTP method")))?;
+        let mut headers = self.common.clone();
+        headers::add(&mut headers, self.headers.of(message)).map_err(|cause| self.failed(cause))?;
+        if !headers.contains_key(HOST) {
+            let host = HeaderValue::from_str(&url.host_header());
+            headers.insert(HOST, host.map_err(|e| self.failed(e.to_string()))?);
+        }
+        let body = headers::body(message.payload)
+            .ok_or_else(|| self.failed("the payload is neither text nor bytes"))?;
+        let download = match &self.download {
+            Some(path) => Some(download_path(path.of(message)).map_err(|e| self.failed(e))?),
+            None => None,
+        };
+        Ok(Job {
+            url,
+            method,
+            headers,
+            has_length: self.has_length,
+            refresh_token: self.refresh_token.of(message).to_owned(),
+            download,
+            sent: Sent {
+                payload: body,
+                is_text: true,
+                ..Sent::new(message)
+            },
+        })
+    }
+
+    /// What got no answer goes out once more.
+    fn send_again(&self) {
+        let Ok(workers) = self.network.workers() else {
+            return;
+        };
+        let mut flight = self.shared.lock();
+        let failed = std::mem::take(&mut flight.failed);
+        flight.count += failed.len();
+        drop(flight);
+        for (job, _) in failed {
+            workers.next().spawn(Arc::clone(&self.shared).send_off(job));
+        }
+    }
+
+    /// Waits until one more request may be on its way.
+    fn enter(&self) -> Result<(), Error> {
+        let deadline = self.max_wait.map(|wait| Instant::now() + wait);
+        let mut flight = self.shared.lock();
+        while flight.count >= self.in_flight_max {
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if self.fails_when_full || left.is_some_and(|left| left.is_zero()) {
+                let all = format!("all {} connections are in use", self.in_flight_max);
+                return Err(Error::unavailable("a free connection", all));
+            }
+            flight = self.shared.wait(flight, left);
+        }
+        flight.count += 1;
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &self,
+        flight: MutexGuard<'a, Flight>,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'a, Flight> {
+        match at_most {
+            None => self
+                .changed
+                .wait(flight)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(left) => {
+                self.changed
+                    .wait_timeout(flight, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+        }
+    }
+
+    fn leave(&self, failed: Option<(Job, Error)>) {
+        let mut flight = self.lock();
+        flight.count -= 1;
+        flight.failed.extend(failed);
+        drop(flight);
+        self.changed.notify_all();
+    }
+
+    /// A request on its way, counted in `flight`.
+    async fn send_off(self: Arc<Shared>, job: Job) {
+        let failed = match self.deliver(&job).await {
+            Ok(()) => None,
+            Err(error) => Some((job, error)),
+        };
+        self.leave(failed);
+    }
+
+    /// Why requests that were sent have not arrived.
+    fn lost(&self, flight: &Flight) -> Option<Error> {
+        let (job, error) = flight.failed.first()?;
+        let cause =
+            std::error::Error::source(error).map_or_else(|| error.to_string(), |c| c.to_string());
+        Some(Error::unavailable(job.peer(), cause))
+    }
+
+    /// Sends a request and takes care of its answer.
+    async fn deliver(&self, job: &Job) -> Result<(), Error> {
+        let unavailable = |error: io::Error| Error::unavailable(job.peer(), error);
+        let Some(oauth) = &self.oauth else {
+            let (response, used) = self.send(job, None).await.map_err(unavailable)?;
+            let status = response.status();
+            if !status.is_success() {
+                tracing::debug!(sink = self.name, %status, "request answered");
+            }
+            let read = self.take(job, response).await.map_err(unavailable)?;
+            if read {
+                self.client.give_back(used);
+            }
+            return Ok(());
+        };
+        let refresh = &job.refresh_token;
+        let mut token = oauth
+            .token(&self.client, refresh)
+            .await
+            .map_err(unavailable)?;
+        for is_last in [false, true] {
+            let (response, used) = self.send(job, Some(&token)).await.map_err(unavailable)?;
+            let status = response.status();
+            if self.take(job, response).await.map_err(unavailable)? {
+                self.client.give_back(used);
+            }
+            match status {
+                StatusCode::UNAUTHORIZED if !is_last => {
+                    token = oauth
+                        .renew(&self.client, refresh, &token)
+                        .await
+                        .map_err(unavailable)?;
+                }
+                status if status.is_success() => return Ok(()),
+                StatusCode::INTERNAL_SERVER_ERROR => {
+                    let action = format!("a request to {}", job.peer());
+                    return Err(Error::failed(action, format!("it was answered {status}")));
+                }
+                status => {
+                    let cause = format!("it answered {status}");
+                    return Err(Error::unavailable(job.peer(), cause));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(
+        &self,
+        job: &Job,
+        token: Option<&str>,
+    ) -> io::Result<(Response<Incoming>, super::client::Used)> {
+        let bearer = match token {
+            None => None,
+            Some(token) => Some(
+                headers::secret(&format!("Bearer {token}"))
+                    .ok_or_else(|| io::Error::other("the token cannot be sent in a header"))?,
+            ),
+        };
+        let target = self.client.request_target(&job.url);
+        let target: hyper::Uri = target.parse().map_err(io::Error::other)?;
+        let make = || {
+            let body = match has_body(&job.method) {
+                true => job.sent.payload.clone(),
+                false => Bytes::new(),
+            };
+            let mut request = Request::new(RequestBody::new(body, job.has_length));
+            *request.method_mut() = job.method.clone();
+            *request.uri_mut() = target.clone();
+            *request.headers_mut() = job.headers.clone();
+            if let Some(bearer) = &bearer {
+                request.headers_mut().insert(AUTHORIZATION, bearer.clone());
+            }
+            request
+        };
+        self.client.send(&job.url, make).await
+    }
+
+    /// Reads the answer, and hands it to the sources that wait for it. False where the connection
+    /// cannot be used again.
+    async fn take(&self, job: &Job, response: Response<Incoming>) -> io::Result<bool> {
+        let timeout = self.client.options().idle_timeout;
+        let status = response.status();
+        let Some(call) = &self.call else {
+            // It has arrived; what the other side has to say about it is of no use.
+            let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await;
+            return Ok(body.is_ok());
+        };
+        let headers = response.headers().clone();
+        let sources = call.calls.find(&call.sink_id, status.as_u16());
+        if sources.is_empty() {
+            tracing::error!(
+                sink = self.name,
+                %status,
+                "no source takes the response: add one with this 'http.status.code'"
+            );
+        }
+        if !sources.is_empty() && sources.iter().all(|s| s.is_streaming) {
+            return self.stream(job, call, &headers, response, &sources).await;
+        }
+        let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await?;
+        let body = match &job.download {
+            Some(path) if status.is_success() => {
+                write_file(path, &body)?;
+                path.display().to_string()
+            }
+            _ => String::from_utf8_lossy(&body).into_owned(),
+        };
+        self.hand_over(job, call, &headers, body, &sources);
+        Ok(true)
+    }
+
+    /// Each piece of the answer is a message.
+    async fn stream(
+        &self,
+        job: &Job,
+        call: &Call,
+        headers: &HeaderMap,
+        response: Response<Incoming>,
+        sources: &[Arc<Waiting>],
+    ) -> io::Result<bool> {
+        use http_body_util::BodyExt as _;
+        let timeout = self.client.options().idle_timeout;
+        let mut body = response.into_body();
+        while let Some(frame) = within(timeout, body.frame()).await? {
+            let frame = frame.map_err(|error| super::client::broken(&error))?;
+            if let Ok(data) = frame.into_data() {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                self.hand_over(job, call, headers, text, sources);
+            }
+        }
+        Ok(true)
+    }
+
+    fn hand_over(
+        &self,
+        job: &Job,
+        call: &Call,
+        headers: &HeaderMap,
+        body: String,
+        sources: &[Arc<Waiting>],
+    ) {
+        if body.is_empty() {
+            tracing::debug!(sink = self.name, "an empty response is dropped");
+            return;
+        }
+        let row = job.sent.rows.first().copied().unwrap_or_default() as usize;
+        let event = job.sent.events.as_ref();
+        let received = Received {
+            headers,
+            body,
+            event: event.map(|batch| (batch, call.names.as_slice(), row)),
+        };
+        for source in sources {
+            if !source.deliver(&received) {
+                tracing::error!(sink = self.name, "the source of a response has stopped");
+            }
+        }
+    }
+}
+
+impl Sink for HttpSink {
+    /// Nothing is kept open before the first request; whether somebody listens is asked.
+    fn connect(&mut self) -> Result<(), Error> {
+        let lost = self.shared.lost(&self.shared.lock());
+        if let Some(error) = lost
+            && is_again_too_soon(self.connected)
+        {
+            return Err(error);
+        }
+        let workers = self
+            .network
+            .workers()
+            .map_err(|error| Error::unavailable("the network", error))?;
+        let Target::Constant(url) = &self.target else {
+            self.connected = Some(Instant::now());
+            self.send_again();
+            return Ok(());
+        };
+        let peer = format!("'{}://{}'", url.scheme(), url.authority());
+        let unavailable = |error: io::Error| Error::unavailable(peer.clone(), error);
+        let (shared, url) = (Arc::clone(&self.shared), url.clone());
+        let found = workers.wait_for(async move { shared.client.probe(&url).await });
+        found.and_then(|found| found).map_err(unavailable)?;
+        self.connected = Some(Instant::now());
+        self.send_again();
+        Ok(())
+    }
+
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        if let Some(error) = self.shared.lost(&self.shared.lock()) {
+            return Err(error);
+        }
+        let job = self.job(message)?;
+        let workers = self
+            .network
+            .workers()
+            .map_err(|e| Error::unavailable("the network", e))?;
+        let shared = Arc::clone(&self.shared);
+        if self.is_waited_for {
+            let done = workers.wait_for(async move {
+                let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
+                waited.unwrap_or_else(|error| {
+                    Err(Error::unavailable(
+                        format!("'{}'", job.url.authority()),
+                        error,
+                    ))
+                })
+            });
+            return done.unwrap_or_else(|error| Err(self.failed(error.to_string())));
+        }
+        self.enter()?;
+        workers.next().spawn(shared.send_off(job));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let mut flight = self.shared.lock();
+        while flight.count > 0 {
+            // Each request has a limit of its own.
+            flight = self.shared.wait(flight, None);
+        }
+        self.shared.lost(&flight).map_or(Ok(()), Err)
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        let flushed = self.flush();
+        self.shared.client.close();
+        flushed
+    }
+
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        let failed = std::mem::take(&mut self.shared.lock().failed);
+        failed
+            .into_iter()
+            .map(|(job, error)| Undelivered {
+                message: job.sent,
+                error,
+            })
+            .collect()
+    }
+}
+
+fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, Error> {
+    if setup.transport.ty == "http" {
+        return Ok(None);
+    }
+    let sink_id = settings
+        .text("sink.id")
+        .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
+    Ok(Some(Call {
+        sink_id: sink_id.to_owned(),
+        calls: Arc::clone(&setup.environment.network.calls),
+        names: setup
+            .schema
+            .attributes
+            .iter()
+            .map(|attribute| attribute.name.clone())
+            .collect(),
+    }))
+}
+
+fn common_headers(
+    settings: Settings<'_>,
+    options: &ClientOptions,
+    mapper: &str,
+) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    let kind = HeaderValue::from_static(content_type(mapper));
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(USER_AGENT, HeaderValue::from_static("headwater"));
+    let user = settings.text("basic.auth.username");
+    let password = settings.text("basic.auth.password");
+    match (user, password) {
+        (Some(user), Some(password)) => {
+            headers.insert(AUTHORIZATION, headers::basic(user, password));
+        }
+        (None, None) => {}
+        _ => {
+            return Err(settings
+                .refused("options 'basic.auth.username' and 'basic.auth.password' go together"));
+        }
+    }
+    let proxy = options.proxy.as_ref();
+    let authorization = proxy.and_then(|proxy| proxy.authorization.as_deref());
+    if let Some(value) = authorization.and_then(headers::secret) {
+        headers.insert(PROXY_AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
+    const OPTION: &str = "client.bootstrap.configurations";
+    let mut options = ClientOptions {
+        idle_timeout: settings.millis("socket.idle.timeout", 6000)?,
+        idle_max: settings
+            .number::<i64>("max.pool.idle.connections", 100)?
+            .try_into()
+            .unwrap_or(usize::MAX),
+        evict_after: settings.millis("min.evictable.idle.time", 300_000)?,
+        proxy: proxy(settings)?,
+        ..ClientOptions::default()
+    };
+    for (key, value) in settings.list(OPTION)? {
+        let wrong = || {
+            settings.refused(format!(
+                "option '{OPTION}' has '{key}' with the value '{value}': write a number"
+            ))
+        };
+        let flag = value.eq_ignore_ascii_case("true");
+        match key.as_str() {
+            "client.bootstrap.connect.timeout" => {
+                let millis = number(&value).ok_or_else(wrong)?;
+                options.connect_timeout = Some(Duration::from_millis(millis));
+            }
+            "client.bootstrap.socket.timeout" => {
+                let seconds = number(&value).ok_or_else(wrong)?;
+                options.idle_timeout = Some(Duration::from_secs(seconds));
+            }
+            "client.bootstrap.nodelay" => options.no_delay = flag,
+            "client.bootstrap.keepalive" => options.keep_alive = flag,
+            // A client takes any free port of its own.
+            "client.bootstrap.socket.reuse" => {}
+            "client.bootstrap.sendbuffersize" => {
+                options.send_buffer = Some(number(&value).ok_or_else(wrong)?);
+            }
+            "client.bootstrap.recievebuffersize" => {
+                options.receive_buffer = Some(number(&value).ok_or_else(wrong)?);
+            }
+            _ => {
+                return Err(
+                    settings.refused(format!("option '{OPTION}' has the unknown key '{key}'"))
+                );
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn proxy(settings: Settings<'_>) -> Result<Option<Proxy>, Error> {
+    let Some(host) = settings.text("proxy.host").filter(|h| !h.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let user = settings.text("proxy.username");
+    let authorization = user.map(|user| {
+        let password = settings.text("proxy.password").unwrap_or_default();
+        let value = headers::basic(user, password);
+        value.to_str().unwrap_or_default().to_owned()
+    });
+    Ok(Some(Proxy {
+        host: host.trim().to_owned(),
+        port: settings.number("proxy.port", 8080)?,
+        authorization,
+    }))
+}
+
+/// A path made of event data may not climb out of the directory that the option names.
+fn download_path(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text.trim());
+    let climbs = path
+        .components()
+        .any(|part| part == std::path::Component::ParentDir);
+    if text.trim().is_empty() || climbs {
+        return Err(format!("'{text}' is no path to download to"));
+    }
+    Ok(path.to_owned())
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(path, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::testing;
+
+    fn refusal(options: &[(&str, &str)]) -> String {
+        let mut all = options.to_vec();
+        all.push(("publisher.url", "http://localhost:1/x"));
+        testing::sink("http", &all, HttpSink::new)
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_when_the_app_is_made() {
+        for (option, value, cause) in [
+            ("publisher.url", "h:1", "write http://host:port/path"),
+            ("headers", "'nope'", "write 'name:value'"),
+            ("basic.auth.username", "u", "go together"),
+            ("consumer.key", "k", "go together"),
+            ("max.wait.time", "x", "write a whole number"),
+            ("client.bootstrap.configurations", "'x:1'", "unknown key"),
+        ] {
+            let message = refusal(&[(option, value)]);
+            assert!(message.contains(cause), "{option}: {message}");
+        }
+        assert_eq!(refusal(&[]), "");
+    }
+
+    #[test]
+    fn downloads_stay_where_the_option_puts_them() {
+        assert!(download_path("/a/b").is_ok());
+        for bad in ["", "a/../../b"] {
+            assert!(download_path(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! The bounded queue from connections to the thread of their source, and the loop of that thread.
+//!
+//! Connections push messages; the source takes all that wait at once, so that under load many
+//! requests become one batch (each still a chunk of its own) and an idle source costs no delay. A
+//! connection whose source has no room waits, and is read no further.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use event::Value;
+use tokio::sync::{Notify, oneshot};
+
+use crate::component::{Bell, Finished, Payload, Room, Sequence, Signal, SourceLink};
+use crate::error::Error;
+use crate::rows::Properties;
+
+/// Messages that may wait for a source.
+const MESSAGES_MAX: usize = 4096;
+
+/// Bytes of messages that may wait for a source. A longer message is let in alone.
+const BYTES_MAX: usize = 16 << 20;
+
+/// How often a source that nothing happens to looks around.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How often a source that stops looks for what is still on its way.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
+/// One message for a source.
+pub(crate) struct Delivery {
+    pub body: Body,
+    /// In the order of the names that the source asked for.
+    pub properties: Vec<Value>,
+    /// Told when what the message brought is safe; dropped unused when it never will be.
+    pub receipt: Option<oneshot::Sender<()>>,
+}
+
+pub(crate) enum Body {
+    Text(String),
+    Bytes(bytes::Bytes),
+}
+
+impl Body {
+    fn len(&self) -> usize {
+        match self {
+            Body::Text(text) => text.len(),
+            Body::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        match self {
+            Body::Text(text) => Payload::Text(text),
+            Body::Bytes(bytes) => Payload::Bytes(bytes),
+        }
+    }
+}
+
+impl Delivery {
+    pub fn text(text: String, properties: Vec<Value>) -> Delivery {
+        Delivery {
+            body: Body::Text(text),
+            properties,
+            receipt: None,
+        }
+    }
+
+    pub fn bytes(bytes: bytes::Bytes, properties: Vec<Value>) -> Delivery {
+        Delivery {
+            body: Body::Bytes(bytes),
+            properties,
+            receipt: None,
+        }
+    }
+
+    /// Asks to be told when the message is safe.
+    pub fn with_receipt(mut self) -> (Delivery, oneshot::Receiver<()>) {
+        let (receipt, told) = oneshot::channel();
+        self.receipt = Some(receipt);
+        (self, told)
+    }
+}
+
+/// The source takes nothing any more.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+/// The queue of one source.
+pub(crate) struct Intake {
+    state: Mutex<State>,
+    room: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Delivery>,
+    bytes: usize,
+    is_closed: bool,
+    /// The source waits for a ring.
+    asleep: Option<Arc<dyn Bell>>,
+}
+
+impl Default for Intake {
+    /// Closed: the source opens it when it runs.
+    fn default() -> Intake {
+        Intake {
+            state: Mutex::new(State {
+                is_closed: true,
+                ..State::default()
+            }),
+            room: Notify::new(),
+        }
+    }
+}
+
+impl Intake {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn open(&self) {
+        self.lock().is_closed = false;
+    }
+
+    /// Lets nothing more in; what waits can still be taken.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.room.notify_waiters();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// Appends whatever waits: for answers, of which there are no more than requests on their way.
+    pub fn push_past(&self, delivery: Delivery) -> Result<(), Closed> {
+        match self.lock() {
+            state if state.is_closed => Err(Closed),
+            state => {
+                append(state, delivery);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for room, then appends.
+    pub async fn push(&self, delivery: Delivery) -> Result<(), Closed> {
+        let mut delivery = delivery;
+        loop {
+            // Made before the look, so that room made in between is not missed.
+            let mut room = std::pin::pin!(self.room.notified());
+            room.as_mut().enable();
+            match self.try_push(delivery) {
+                Ok(result) => return result,
+                Err(back) => delivery = back,
+            }
+            room.await;
+        }
+    }
+
+    /// Gives the message back where there is no room.
+    fn try_push(&self, delivery: Delivery) -> Result<Result<(), Closed>, Delivery> {
+        let state = self.lock();
+        if state.is_closed {
+            return Ok(Err(Closed));
+        }
+        let len = delivery.body.len();
+        let is_full = state.waiting.len() >= MESSAGES_MAX
+            || !state.waiting.is_empty() && state.bytes + len > BYTES_MAX;
+        if is_full {
+            return Err(delivery);
+        }
+        append(state, delivery);
+        Ok(Ok(()))
+    }
+
+    /// Moves all that waits behind `into`, which is empty. Where nothing waits, the next push rings.
+    fn take(&self, into: &mut Vec<Delivery>, bell: &Arc<dyn Bell>) {
+        let mut state = self.lock();
+        if state.waiting.is_empty() {
+            state.asleep = Some(Arc::clone(bell));
+            return;
+        }
+        std::mem::swap(&mut state.waiting, into);
+        state.bytes = 0;
+        drop(state);
+        self.room.notify_waiters();
+    }
+}
+
+fn append(mut state: MutexGuard<'_, State>, delivery: Delivery) {
+    state.bytes += delivery.body.len();
+    state.waiting.push(delivery);
+    let asleep = state.asleep.take();
+    drop(state);
+    if let Some(bell) = asleep {
+        bell.ring();
+    }
+}
+
+/// The thread of a source that is fed by connections.
+pub(crate) struct Receiver {
+    pub intake: Arc<Intake>,
+    /// Names of the transport properties that come with each message.
+    pub names: Vec<String>,
+}
+
+/// Who waits for a post to be safe.
+type Waiting = VecDeque<(Sequence, Vec<oneshot::Sender<()>>)>;
+
+impl Receiver {
+    pub fn new(names: Vec<String>) -> Receiver {
+        Receiver {
+            intake: Arc::new(Intake::default()),
+            names,
+        }
+    }
+
+    /// Hands over what comes in until the server stops. What was let in by then is handed over first.
+    pub fn run(&self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
+        self.run_until(link, || true)
+    }
+
+    /// As [`Receiver::run`]; when the server stops, `is_drained` is asked again and again, and only
+    /// when it says so nothing more is let in.
+    pub fn run_until(
+        &self,
+        link: &mut dyn SourceLink,
+        is_drained: impl FnMut() -> bool,
+    ) -> Result<Finished, Error> {
+        let result = self.run_until_stopped(link, is_drained);
+        self.intake.close();
+        // Whoever still waits for a receipt learns by its end that none will come.
+        let mut left = Vec::new();
+        self.intake.take(&mut left, &link.bell());
+        result
+    }
+
+    fn run_until_stopped(
+        &self,
+        link: &mut dyn SourceLink,
+        mut is_drained: impl FnMut() -> bool,
+    ) -> Result<Finished, Error> {
+        let bell = link.bell();
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let mut properties = Properties::new(&names);
+        let mut batch = Vec::new();
+        let mut waiting = Waiting::new();
+        loop {
+            self.intake.take(&mut batch, &bell);
+            let pause = if batch.is_empty() {
+                LOOK
+            } else {
+                hand_over(link, &mut batch, &mut properties, &mut waiting)?;
+                Duration::ZERO
+            };
+            match link.listen(pause, !waiting.is_empty()) {
+                Signal::Acked(sequence) => tell(&mut waiting, sequence),
+                Signal::Stop => break,
+                Signal::Pause => self.pause(link, &mut waiting),
+                Signal::Timeout | Signal::Resume | Signal::End => {}
+            }
+        }
+        loop {
+            // The server says nothing new any more: what comes is looked for.
+            let is_last = is_drained();
+            if is_last {
+                self.intake.close();
+            }
+            self.intake.take(&mut batch, &bell);
+            hand_over(link, &mut batch, &mut properties, &mut waiting)?;
+            if is_last {
+                break;
+            }
+            std::thread::park_timeout(DRAIN_LOOK);
+        }
+        while !waiting.is_empty() {
+            match link.listen(LOOK, true) {
+                Signal::Acked(sequence) => tell(&mut waiting, sequence),
+                Signal::Stop => break,
+                _ => {}
+            }
+        }
+        Ok(Finished::Stopped)
+    }
+
+    /// Nothing is taken: the queue fills and connections wait.
+    fn pause(&self, link: &mut dyn SourceLink, waiting: &mut Waiting) {
+        loop {
+            match link.listen(LOOK, false) {
+                Signal::Resume | Signal::Stop => return,
+                Signal::Acked(sequence) => tell(waiting, sequence),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Maps and posts messages; whoever waits for one is noted with the post that it is in.
+fn hand_over(
+    link: &mut dyn SourceLink,
+    batch: &mut Vec<Delivery>,
+    properties: &mut Properties,
+    waiting: &mut Waiting,
+) -> Result<(), Error> {
+    let mut receipts = Vec::new();
+    let mut is_posted = true;
+    for mut delivery in batch.drain(..) {
+        for (index, value) in delivery.properties.drain(..).enumerate() {
+            properties.set(index, value);
+        }
+        let room = link.map(delivery.body.payload(), properties);
+        receipts.extend(delivery.receipt);
+        is_posted = room == Room::Full;
+        if is_posted {
+            post(link, &mut receipts, waiting)?;
+        }
+    }
+    if is_posted {
+        return Ok(());
+    }
+    post(link, &mut receipts, waiting)
+}
+
+fn post(
+    link: &mut dyn SourceLink,
+    receipts: &mut Vec<oneshot::Sender<()>>,
+    waiting: &mut Waiting,
+) -> Result<(), Error> {
+    // A network gives nothing twice: there is no position to go on from.
+    let sequence = link.post(&[])?;
+    if !receipts.is_empty() {
+        waiting.push_back((sequence, std::mem::take(receipts)));
+    }
+    Ok(())
+}
+
+fn tell(waiting: &mut Waiting, acked: Sequence) {
+    while waiting.front().is_some_and(|(s, _)| *s <= acked) {
+        for receipt in waiting.pop_front().into_iter().flat_map(|(_, all)| all) {
+            // A client that has gone needs no answer.
+            receipt.send(()).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Quiet;
+
+    impl Bell for Quiet {
+        fn ring(&self) {}
+    }
+
+    fn delivery(bytes: usize) -> Delivery {
+        Delivery::text("x".repeat(bytes), Vec::new())
+    }
+
+    #[test]
+    fn a_connection_waits_for_room_and_a_long_message_goes_in_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let intake = Arc::new(Intake::default());
+        assert!(runtime.block_on(intake.push(delivery(1))).is_err());
+        intake.open();
+        runtime.block_on(async {
+            intake.push(delivery(BYTES_MAX + 1)).await.unwrap();
+            let second = tokio::spawn({
+                let intake = Arc::clone(&intake);
+                async move { intake.push(delivery(1)).await }
+            });
+            tokio::task::yield_now().await;
+            assert!(!second.is_finished());
+            let bell: Arc<dyn Bell> = Arc::new(Quiet);
+            let mut taken = Vec::new();
+            intake.take(&mut taken, &bell);
+            assert_eq!(taken.len(), 1);
+            second.await.unwrap().unwrap();
+            for _ in 1..MESSAGES_MAX {
+                intake.push(delivery(1)).await.unwrap();
+            }
+            assert!(intake.try_push(delivery(1)).is_err());
+            let late = tokio::spawn({
+                let intake = Arc::clone(&intake);
+                async move { intake.push(delivery(1)).await }
+            });
+            tokio::task::yield_now().await;
+            intake.close();
+            assert!(late.await.unwrap().is_err());
+        });
+    }
+}

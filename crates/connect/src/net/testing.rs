@@ -1,0 +1,61 @@
+//! What the tests of network connectors share: transports made of short lists.
+
+use event::{Attribute, Schema, Type};
+use lang::plan::{Mapping, Transport};
+use lang::span::Span;
+
+use crate::component::{Environment, SinkSetup, SourceSetup};
+
+pub(crate) fn transport(ty: &str, options: &[(&str, &str)]) -> Transport {
+    Transport {
+        ty: ty.into(),
+        options: options
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        map: Mapping {
+            ty: "json".into(),
+            options: Vec::new(),
+            attributes: Vec::new(),
+            payload: Vec::new(),
+            span: Span::default(),
+        },
+        distribution: None,
+        span: Span::default(),
+    }
+}
+
+pub(crate) fn schema() -> Schema {
+    Schema {
+        name: "S".into(),
+        attributes: vec![Attribute {
+            name: "a".into(),
+            ty: Type::String,
+        }],
+    }
+}
+
+pub(crate) fn source<T>(
+    ty: &str,
+    options: &[(&str, &str)],
+    make: impl FnOnce(&SourceSetup<'_>) -> T,
+) -> T {
+    make(&SourceSetup {
+        transport: &transport(ty, options),
+        schema: &schema(),
+        environment: &Environment::new("A"),
+    })
+}
+
+pub(crate) fn sink<T>(
+    ty: &str,
+    options: &[(&str, &str)],
+    make: impl FnOnce(&SinkSetup<'_>) -> T,
+) -> T {
+    make(&SinkSetup {
+        transport: &transport(ty, options),
+        schema: &schema(),
+        dynamic: &[],
+        environment: &Environment::new("A"),
+    })
+}

@@ -1,0 +1,147 @@
+//! Frames: `0x02`, the length of the rest (32 bits, big-endian), then session, channel and data, each
+//! with its length in front (`TCPNettyClient` and `MessageCodec` of siddhi-io-tcp).
+
+use std::io;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// The first byte of every frame.
+const START: u8 = 2;
+
+/// Longest frame that is read.
+pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// What a frame carries.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Frame {
+    pub channel: String,
+    pub data: Bytes,
+}
+
+/// Appends a frame.
+pub(super) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8]) {
+    let parts = [session.as_bytes(), channel.as_bytes(), data];
+    let len: usize = parts.iter().map(|part| 4 + part.len()).sum();
+    into.reserve(len + 5);
+    into.push(START);
+    into.extend_from_slice(&(len as u32).to_be_bytes());
+    for part in parts {
+        into.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        into.extend_from_slice(part);
+    }
+}
+
+/// The next frame; `None` at the end, also where it cuts a frame off: that one comes again.
+pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+    let start = match from.read_u8().await {
+        Ok(start) => start,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if start != START {
+        return Err(wrong(format!(
+            "a frame begins with byte {start}, not 2: the other side sends something else"
+        )));
+    }
+    let whole = async {
+        let len = from.read_u32().await? as usize;
+        if len > FRAME_BYTES_MAX {
+            return Err(wrong(format!(
+                "a frame has {len} bytes, more than {FRAME_BYTES_MAX}"
+            )));
+        }
+        // As it comes, so that a length alone takes no memory.
+        let mut rest = Vec::new();
+        let read = from.take(len as u64).read_to_end(&mut rest).await?;
+        if read < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Bytes::from(rest))
+    };
+    match whole.await {
+        Ok(rest) => parse(rest).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse(mut rest: Bytes) -> io::Result<Frame> {
+    part(&mut rest)?;
+    let channel = part(&mut rest)?;
+    let channel = std::str::from_utf8(&channel).map_err(|e| wrong(e.to_string()))?;
+    let channel = channel.to_owned();
+    let data = part(&mut rest)?;
+    if !rest.is_empty() {
+        return Err(wrong("a frame is longer than its parts".to_owned()));
+    }
+    Ok(Frame { channel, data })
+}
+
+fn part(rest: &mut Bytes) -> io::Result<Bytes> {
+    let short = || wrong("a frame is shorter than its parts".to_owned());
+    let len = rest.first_chunk().map(|len| u32::from_be_bytes(*len));
+    let len = len.ok_or_else(short)? as usize;
+    if rest.len() - 4 < len {
+        return Err(short());
+    }
+    let mut part = rest.split_to(4 + len);
+    Ok(part.split_off(4))
+}
+
+fn wrong(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(mut bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let mut frames = Vec::new();
+            while let Some(frame) = read(&mut bytes).await.map_err(|e| e.to_string())? {
+                frames.push((frame.channel, frame.data.to_vec()));
+            }
+            Ok(frames)
+        })
+    }
+
+    #[test]
+    fn frames_come_back_and_a_torn_one_is_none() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, "s", "a/b", b"data");
+        let first = bytes.len();
+        assert_eq!(
+            bytes,
+            b"\x02\0\0\0\x14\0\0\0\x01s\0\0\0\x03a/b\0\0\0\x04data"
+        );
+        write(&mut bytes, "s", "c", b"");
+        let both = vec![
+            ("a/b".to_owned(), b"data".to_vec()),
+            ("c".to_owned(), Vec::new()),
+        ];
+        assert_eq!(read_all(&bytes), Ok(both.clone()));
+        for len in 0..bytes.len() {
+            let expect = if len < first { 0 } else { 1 };
+            let found = read_all(&bytes[..len]).expect("an end is no fault");
+            assert_eq!(found, both[..expect], "{len}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_told() {
+        for (bytes, cause) in [
+            (&b"GET / HTTP/1.1\r\n"[..], "begins with byte 71"),
+            (b"\x02\xff\xff\xff\xff", "more than"),
+            (b"\x02\0\0\0\x04\0\0\0\x01", "shorter"),
+            (b"\x02\0\0\0\x0d\0\0\0\0\0\0\0\0\0\0\0\0x", "longer"),
+        ] {
+            let error = read_all(bytes).expect_err("no frame");
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The `tcp` source: one listener for the server, a context for each source.
+
+use std::collections::HashMap;
+use std::net::ToSocketAddrs as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::frame::{self, Frame};
+use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
+use crate::error::Error;
+use crate::net::{Delivery, Intake, Network, Receiver, Settings, Workers, number};
+
+/// Connections that are read at once; more wait to be accepted.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// How long senders may take to end their connections when the listener stops.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a source that stops waits for the others of the listener to stop as well.
+const OTHERS: Duration = Duration::from_millis(200);
+
+/// Sources by context, and the listener that feeds them.
+#[derive(Default)]
+pub(crate) struct TcpListeners {
+    contexts: RwLock<HashMap<String, Arc<Intake>>>,
+    listening: Mutex<Listening>,
+}
+
+#[derive(Default)]
+struct Listening {
+    /// Sources that run, and those of them that want to stop.
+    running: usize,
+    leaving: usize,
+    accepting: Option<Accepting>,
+}
+
+struct Accepting {
+    stop: watch::Sender<bool>,
+    connections: Arc<Semaphore>,
+    task: JoinHandle<()>,
+}
+
+/// Host, port and sockets of the listener, from the deployment file.
+#[derive(Clone)]
+struct Address {
+    host: String,
+    port: u16,
+    no_delay: bool,
+    keep_alive: bool,
+}
+
+pub(super) struct TcpSource {
+    network: Arc<Network>,
+    context: String,
+    address: Address,
+    receiver: Receiver,
+}
+
+impl TcpSource {
+    pub fn new(setup: &SourceSetup<'_>) -> Result<TcpSource, Error> {
+        let settings = Settings::of_source(setup.transport);
+        let own = || format!("{}/{}", setup.environment.app, setup.schema.name);
+        let context = settings.text("context").map_or_else(own, str::to_owned);
+        let address = address(setup.environment, settings)?;
+        let receiver = Receiver::new(Vec::new());
+        let network = Arc::clone(&setup.environment.network);
+        let mut contexts = network.tcp.contexts();
+        if contexts.contains_key(&context) {
+            return Err(settings.refused(format!(
+                "another source has the context '{context}'; give each its own"
+            )));
+        }
+        contexts.insert(context.clone(), Arc::clone(&receiver.intake));
+        drop(contexts);
+        Ok(TcpSource {
+            network,
+            context,
+            address,
+            receiver,
+        })
+    }
+}
+
+impl Drop for TcpSource {
+    fn drop(&mut self) {
+        self.network.tcp.contexts().remove(&self.context);
+    }
+}
+
+fn address(environment: &Environment, settings: Settings<'_>) -> Result<Address, Error> {
+    let of = |key| environment.setting("source", "tcp", key);
+    let flag = |key| of(key).is_none_or(|text| text.trim().eq_ignore_ascii_case("true"));
+    let port = of("port").unwrap_or("9892");
+    Ok(Address {
+        host: of("host").unwrap_or("0.0.0.0").to_owned(),
+        port: number(port).ok_or_else(|| {
+            settings.refused(format!(
+                "the configuration has port '{port}' for it: write a number up to 65535"
+            ))
+        })?,
+        no_delay: flag("tcp.no.delay"),
+        keep_alive: flag("keep.alive"),
+    })
+}
+
+impl Source for TcpSource {
+    fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
+        let listeners = Arc::clone(&self.network.tcp);
+        let workers = self
+            .network
+            .workers()
+            .map_err(|e| Error::unavailable("the network", e))?;
+        self.receiver.intake.open();
+        listeners.open(workers, &self.address)?;
+        link.report(Connection::Connected);
+        let mut leaving = Leaving::new(&listeners, workers);
+        let result = self.receiver.run_until(link, || leaving.is_done());
+        leaving.finish();
+        result
+    }
+
+    fn restore(&mut self, _position: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A source on its way out: where all sources of the listener stop, senders are told, and what they
+/// have sent is taken before the context is closed.
+struct Leaving<'a> {
+    listeners: &'a TcpListeners,
+    workers: &'a Workers,
+    since: Option<Instant>,
+}
+
+impl<'a> Leaving<'a> {
+    fn new(listeners: &'a TcpListeners, workers: &'a Workers) -> Leaving<'a> {
+        Leaving {
+            listeners,
+            workers,
+            since: None,
+        }
+    }
+
+    fn begin(&mut self) -> Instant {
+        if let Some(since) = self.since {
+            return since;
+        }
+        let now = Instant::now();
+        self.since = Some(now);
+        let mut listening = self.listeners.lock();
+        listening.leaving += 1;
+        if listening.leaving == listening.running
+            && let Some(accepting) = &listening.accepting
+        {
+            accepting.stop.send_replace(true);
+        }
+        now
+    }
+
+    /// May the context be closed?
+    fn is_done(&mut self) -> bool {
+        let waited = self.begin().elapsed();
+        let listening = self.listeners.lock();
+        let Some(accepting) = &listening.accepting else {
+            return true;
+        };
+        let is_drained = accepting.connections.available_permits() == CONNECTIONS_MAX;
+        if *accepting.stop.borrow() {
+            return is_drained || waited > STOP_GRACE;
+        }
+        waited > OTHERS
+    }
+
+    /// The last source waits until the port is free.
+    fn finish(mut self) {
+        self.begin();
+        let mut listening = self.listeners.lock();
+        listening.running -= 1;
+        listening.leaving -= 1;
+        if listening.running > 0 {
+            return;
+        }
+        let Some(accepting) = listening.accepting.take() else {
+            return;
+        };
+        drop(listening);
+        accepting.stop.send_replace(true);
+        // However it ended, it holds the port no more.
+        self.workers.wait_for(accepting.task).ok();
+    }
+}
+
+impl TcpListeners {
+    fn lock(&self) -> MutexGuard<'_, Listening> {
+        self.listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn contexts(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<String, Arc<Intake>>> {
+        self.contexts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn intake(&self, context: &str) -> Option<Arc<Intake>> {
+        let contexts = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
+        contexts.get(context).cloned()
+    }
+
+    /// Listens, unless another source has it done.
+    fn open(self: &Arc<TcpListeners>, workers: &Workers, address: &Address) -> Result<(), Error> {
+        let mut listening = self.lock();
+        if listening.accepting.is_none() {
+            let peer = format!("address {}:{}", address.host, address.port);
+            let listener = bind(address).map_err(|e| Error::unavailable(peer, e))?;
+            let (stop, stopped) = watch::channel(false);
+            let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+            let accept = Accept {
+                listeners: Arc::clone(self),
+                address: address.clone(),
+                handles: workers.handles().to_vec(),
+                connections: Arc::clone(&connections),
+                stopped: stopped.clone(),
+            };
+            let mut until = stopped;
+            let task = workers.next().spawn(async move {
+                tokio::select! {
+                    () = accept.run(listener) => {}
+                    _ = until.wait_for(|is_stopped| *is_stopped) => {}
+                }
+            });
+            listening.accepting = Some(Accepting {
+                stop,
+                connections,
+                task,
+            });
+        }
+        listening.running += 1;
+        Ok(())
+    }
+}
+
+fn bind(address: &Address) -> std::io::Result<std::net::TcpListener> {
+    let mut last = std::io::Error::other(format!("host '{}' has no address", address.host));
+    for found in (address.host.as_str(), address.port).to_socket_addrs()? {
+        match std::net::TcpListener::bind(found) {
+            Ok(listener) => {
+                listener.set_nonblocking(true)?;
+                return Ok(listener);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+struct Accept {
+    listeners: Arc<TcpListeners>,
+    address: Address,
+    handles: Vec<tokio::runtime::Handle>,
+    connections: Arc<Semaphore>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Accept {
+    async fn run(self, listener: std::net::TcpListener) {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(cause = %error, "the listener cannot be used");
+                return;
+            }
+        };
+        for turn in 0.. {
+            let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else {
+                return;
+            };
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Too many open files: the next connection may find room.
+                    tracing::warn!(cause = %error, "a connection was not accepted");
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+            };
+            // Back to the system, so that the worker that reads it also waits for it.
+            let Ok(stream) = stream.into_std() else {
+                continue;
+            };
+            let (listeners, address) = (Arc::clone(&self.listeners), self.address.clone());
+            let stopped = self.stopped.clone();
+            self.handles[turn % self.handles.len()].spawn(async move {
+                if let Err(error) = serve(stream, &listeners, &address, stopped).await {
+                    tracing::error!(%peer, cause = %error, "a tcp connection broke off");
+                }
+                drop(permit);
+            });
+        }
+    }
+}
+
+async fn serve(
+    stream: std::net::TcpStream,
+    listeners: &TcpListeners,
+    address: &Address,
+    mut stopped: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let stream = TcpStream::from_std(stream)?;
+    stream.set_nodelay(address.no_delay)?;
+    socket2::SockRef::from(&stream).set_keepalive(address.keep_alive)?;
+    let (read, mut write) = stream.into_split();
+    let mut from = BufReader::with_capacity(BUFFER_BYTES, read);
+    let mut dropped = Dropped::default();
+    {
+        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, &mut dropped));
+        tokio::select! {
+            end = frames.as_mut() => return end,
+            _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+        }
+        // The sender sees the end, writes no further frame, and closes its half in turn.
+        write.shutdown().await?;
+        frames.await
+    }
+}
+
+/// Frames that nobody takes, said once a connection and context.
+#[derive(Default)]
+struct Dropped {
+    said: Option<String>,
+}
+
+async fn take_frames(
+    from: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
+    listeners: &TcpListeners,
+    dropped: &mut Dropped,
+) -> std::io::Result<()> {
+    let mut known: Option<(String, Arc<Intake>)> = None;
+    while let Some(Frame { channel, data }) = frame::read(from).await? {
+        let intake = match &known {
+            Some((context, intake)) if *context == channel => Some(Arc::clone(intake)),
+            _ => listeners.intake(&channel),
+        };
+        let taken = match &intake {
+            Some(intake) => intake.push(Delivery::bytes(data, Vec::new())).await.is_ok(),
+            None => false,
+        };
+        match intake {
+            Some(intake) if taken => known = Some((channel, intake)),
+            _ => {
+                known = None;
+                if dropped.said.as_ref() != Some(&channel) {
+                    tracing::error!(
+                        context = channel,
+                        "frames are dropped: no source has this context"
+                    );
+                    dropped.said = Some(channel);
+                }
+            }
+        }
+    }
+    Ok(())
+}
