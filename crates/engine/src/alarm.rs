@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::plan::{PartitionId, QueryId, WindowId};
+use lang::plan::{AggregationId, PartitionId, QueryId, WindowId};
 
 use crate::component::Key;
 
@@ -53,6 +53,13 @@ pub(crate) enum Owner {
     },
     /// The idle time of playback.
     Idle,
+    /// The end of a bucket.
+    Aggregation {
+        aggregation: AggregationId,
+    },
+    AggregationPurge {
+        aggregation: AggregationId,
+    },
 }
 
 impl Owner {
@@ -60,7 +67,10 @@ impl Owner {
     const fn is_wall(self) -> bool {
         matches!(
             self,
-            Owner::Purge { .. } | Owner::Trigger { .. } | Owner::Idle
+            Owner::Purge { .. }
+                | Owner::Trigger { .. }
+                | Owner::Idle
+                | Owner::AggregationPurge { .. }
         )
     }
 }

@@ -6,6 +6,7 @@ use event::{Batch, Chunks, Clock, Schema, Times};
 use lang::plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
 use lang::store::Operation;
 
+use crate::aggregation::Aggregation;
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{Environment, Key};
 use crate::error::Error;
@@ -94,6 +95,7 @@ pub(crate) struct Core {
     pub environment: Environment,
     pub tables: Tables,
     pub windows: NamedWindows,
+    pub aggregations: Vec<Aggregation>,
     pub alarms: Alarms,
 }
 
@@ -157,6 +159,7 @@ impl Core {
             seed: &mut self.seed,
             tables: &mut self.tables,
             windows: Some(&self.windows),
+            aggregations: &mut self.aggregations,
             alarms: &mut self.alarms,
             host: &mut *outside.host,
             out: &mut *outside.out,
@@ -175,6 +178,7 @@ impl Core {
             seed: &mut self.seed,
             tables: &mut self.tables,
             windows: None,
+            aggregations: &mut self.aggregations,
             alarms: &mut self.alarms,
             host: &mut *outside.host,
             out: &mut *outside.out,
@@ -197,6 +201,9 @@ impl App {
         }
         let is_compat = environment.compat;
         let windows = NamedWindows::new(plan, &environment, &mut alarms, &mut context)?;
+        let aggregations = (0..plan.aggregations.len())
+            .map(|id| Aggregation::new(id, plan, &environment, &mut alarms, &mut context))
+            .collect::<Result<Vec<_>, _>>()?;
         let queries = (0..plan.queries.len())
             .map(|id| {
                 let is_observed = setup.observed_queries.contains(&id);
@@ -258,6 +265,7 @@ impl App {
                 environment,
                 tables: Tables::new(&plan.tables, operations, is_read),
                 windows,
+                aggregations,
                 alarms,
             },
             queries,
@@ -325,6 +333,7 @@ impl App {
         if is_first {
             unbegun = Unbegun {
                 windows: (0..self.core.windows.iter().count()).collect(),
+                aggregations: (0..self.core.aggregations.len()).collect(),
                 queries: (0..self.queries.len()).collect(),
                 partitions: (0..self.partitions.len()).collect(),
             };
@@ -333,6 +342,9 @@ impl App {
         // ask the clock when they run).
         if self.core.playback.is_none() || self.core.clock == 0 {
             self.core.clock = self.core.clock.max(now);
+        }
+        for id in unbegun.aggregations {
+            self.start_aggregation(id, outside);
         }
         let (windows, step) = &mut self.core.windows_and_step(outside);
         windows.start(&unbegun.windows, step);
@@ -369,11 +381,17 @@ impl App {
             return self.fire_by_wall(outside);
         }
         while let Some((time, operator, key)) = self.core.alarms.fire(now) {
-            self.core.clock = self.core.clock.max(time);
+            self.set_live(time);
             let clock = self.core.clock;
             self.serve(operator, key, clock, outside);
         }
+        self.set_live(now);
+    }
+
+    /// Live, both clocks are one; a batch may bring them further than its step began.
+    fn set_live(&mut self, now: i64) {
         self.core.clock = self.core.clock.max(now);
+        self.core.wall = self.core.wall.max(self.core.clock);
     }
 
     /// Playback: what follows the wall clock.
@@ -443,6 +461,14 @@ impl App {
                     self.window_alarm(window, due.deadline, outside);
                     self.drain(outside);
                     self.drain_deferred(outside);
+                    continue;
+                }
+                Owner::Aggregation { aggregation } => {
+                    self.aggregation_alarm(aggregation, false, outside);
+                    continue;
+                }
+                Owner::AggregationPurge { aggregation } => {
+                    self.aggregation_alarm(aggregation, true, outside);
                     continue;
                 }
             };
@@ -663,6 +689,12 @@ impl App {
             .map(|q| q.selector.bytes())
             .sum::<usize>();
         bytes += self.partitions.iter().map(Partition::bytes).sum::<usize>();
+        bytes += self
+            .core
+            .aggregations
+            .iter()
+            .map(Aggregation::bytes)
+            .sum::<usize>();
         let tables = self.core.tables.in_memory();
         bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }
@@ -701,9 +733,6 @@ pub fn topic_links(plan: &Plan) -> Vec<(StreamId, StreamId)> {
 
 /// What a plan may hold that does not run yet.
 fn refuse_missing(plan: &Plan) -> Result<(), Error> {
-    if let Some(aggregation) = plan.aggregations.first() {
-        return Err(Error::unsupported("an aggregation", aggregation.span));
-    }
     match plan.not_runnable.first() {
         Some((what, span)) => Err(Error::unsupported(what.clone(), *span)),
         None => Ok(()),

@@ -7,8 +7,8 @@
 //! its own entrance lockstep.
 
 use lang::plan::{
-    Element, Expr, ExprKind, From, Handler, Input, OnError, Output, PartitionId, Plan, Query,
-    QueryId, Single, StreamId, TableId, WindowId,
+    AggregationId, Element, Expr, ExprKind, From, Handler, Input, OnError, Output, PartitionId,
+    Plan, Query, QueryId, Single, StreamId, TableId, WindowId,
 };
 
 /// One receiver of a stream, in the order of the text.
@@ -18,6 +18,8 @@ pub(crate) enum Receiver {
     Query { query: QueryId, side: u16 },
     /// The queries of a partition that read the stream, as one.
     Partition(PartitionId),
+    /// Comes before all others.
+    Aggregation(AggregationId),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,7 @@ enum Node {
     /// A partition seen from one stream.
     Entrance(PartitionId, StreamId),
     Table(TableId),
+    Aggregation(AggregationId),
     /// Type and address of a sink.
     Destination(String),
 }
@@ -92,6 +95,11 @@ impl Graph {
         let junctions = plan.streams.len() + plan.windows.len();
         let mut streams = vec![Readers::default(); junctions];
         let mut inside: Vec<Vec<(StreamId, Readers)>> = vec![Vec::new(); plan.partitions.len()];
+        for (id, aggregation) in plan.aggregations.iter().enumerate() {
+            if let From::Stream(stream) = aggregation.input.from {
+                streams[stream].receivers.push(Receiver::Aggregation(id));
+            }
+        }
         for element in &plan.elements {
             match *element {
                 Element::Query(query) => {
@@ -158,8 +166,20 @@ impl Graph {
                 }
             }
         }
+        for (id, aggregation) in plan.aggregations.iter().enumerate() {
+            for &table in &aggregation.tables {
+                edges.edge(Node::Aggregation(id), Node::Table(table));
+            }
+        }
         for (id, query) in plan.queries.iter().enumerate() {
             let own = Node::Query(id);
+            if let Input::Join(join) = &query.input {
+                for single in [&join.left, &join.right] {
+                    if let From::Aggregation(aggregation) = single.from {
+                        edges.edge(Node::Aggregation(aggregation), own.clone());
+                    }
+                }
+            }
             match &query.output {
                 Output::Stream(stream) => edges.edge(own.clone(), Node::Stream(*stream)),
                 Output::Table(table)
@@ -228,7 +248,7 @@ impl Graph {
         let all = own.chain(inside.flat_map(|(_, readers)| &readers.receivers));
         all.filter_map(|receiver| match *receiver {
             Receiver::Query { query, .. } => Some(&plan.queries[query]),
-            Receiver::Partition(_) => None,
+            Receiver::Partition(_) | Receiver::Aggregation(_) => None,
         })
         .find(|query| windows_searched(query).contains(&window))
         .map(|query| format!("query '{}' looks into what it reads", query.name))
@@ -287,6 +307,7 @@ fn describe(plan: &Plan, node: &Node) -> String {
         Node::Query(q) => format!("query '{}'", plan.queries[*q].name),
         Node::Entrance(p, _) => format!("partition '{}'", plan.partitions[*p].name),
         Node::Table(t) => format!("table '{}'", plan.tables[*t].schema.name),
+        Node::Aggregation(a) => format!("aggregation '{}'", plan.aggregations[*a].name),
         Node::Destination(name) => format!("sink '{name}'"),
     }
 }
@@ -295,6 +316,7 @@ fn node_of(receiver: Receiver, stream: StreamId) -> Node {
     match receiver {
         Receiver::Query { query, .. } => Node::Query(query),
         Receiver::Partition(partition) => Node::Entrance(partition, stream),
+        Receiver::Aggregation(aggregation) => Node::Aggregation(aggregation),
     }
 }
 

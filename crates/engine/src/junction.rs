@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Column, Object, Times, Value, Values};
-use lang::plan::{OnError, Output as PlanOutput, QueryId, StreamId, WindowId};
+use lang::plan::{AggregationId, OnError, Output as PlanOutput, QueryId, StreamId, WindowId};
 
 use crate::app::{App, Outside};
 use crate::component::Key;
@@ -57,6 +57,13 @@ pub(crate) enum Task {
         reader: Reader,
         batch: Batch,
         next: usize,
+    },
+    Aggregation {
+        aggregation: AggregationId,
+        stream: StreamId,
+        batch: Batch,
+        delivery: u64,
+        depth: u32,
     },
     Partition {
         partition: usize,
@@ -107,14 +114,16 @@ pub(crate) struct Reader {
 pub(crate) struct Writer(Arc<(Reader, Batch)>);
 
 impl Task {
-    fn delivery(&self) -> Option<u64> {
+    pub(crate) fn delivery(&self) -> Option<u64> {
         match self {
             Task::Stream { .. } | Task::StreamChunks { .. } | Task::Window { .. } => None,
             Task::Query { reader, .. } | Task::QueryChunks { reader, .. } => {
                 Some(reader.origin.delivery)
             }
             Task::Run { origin, .. } => Some(origin.delivery),
-            Task::Partition { delivery, .. } | Task::Leave { delivery, .. } => Some(*delivery),
+            Task::Aggregation { delivery, .. }
+            | Task::Partition { delivery, .. }
+            | Task::Leave { delivery, .. } => Some(*delivery),
         }
     }
 }
@@ -181,6 +190,13 @@ impl App {
                 writer,
                 depth,
             } => self.run_window(window, batch, writer, depth, outside),
+            Task::Aggregation {
+                aggregation,
+                stream,
+                batch,
+                delivery,
+                depth,
+            } => self.run_aggregation(aggregation, stream, batch, (delivery, depth), outside),
             Task::Partition {
                 partition,
                 entrance,
@@ -274,6 +290,13 @@ impl App {
                         },
                     },
                     batch,
+                },
+                Receiver::Aggregation(aggregation) => Task::Aggregation {
+                    aggregation,
+                    stream,
+                    batch,
+                    delivery,
+                    depth,
                 },
                 Receiver::Partition(partition) => Task::Partition {
                     partition,
@@ -583,6 +606,21 @@ impl App {
         depth: u32,
         outside: &mut Outside<'_>,
     ) {
+        let place = format!("query '{}', {}", self.queries[query].name, broken.place);
+        let broken = Broken::at(place, broken.cause);
+        self.report_at(Some(query), stream, broken, batch, depth, outside);
+    }
+
+    /// The same, where the place is said in full.
+    pub(crate) fn report_at(
+        &mut self,
+        query: Option<QueryId>,
+        stream: Option<StreamId>,
+        broken: Broken,
+        batch: Option<Batch>,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
         let on_error = stream.map_or(OnError::Log, |s| self.streams[s].on_error);
         let rows = batch.unwrap_or_else(|| {
             Batch::new(
@@ -608,7 +646,7 @@ impl App {
         outside.out.items.push(Output::Rejected(Rejected {
             stream,
             query,
-            place: format!("query '{}', {}", self.queries[query].name, broken.place),
+            place: broken.place,
             cause: broken.cause,
             rows,
             is_kept: on_error == OnError::Store,

@@ -48,6 +48,7 @@
 //! # Ok::<(), headwater_engine::Error>(())
 //! ```
 
+mod aggregation;
 pub mod aggregator;
 mod alarm;
 mod app;

@@ -9,10 +9,13 @@
 
 use event::{Batch, Chunks, Column, Schema, Times};
 use lang::ast::EventType;
-use lang::plan::{Expr, Find, From, OnDemand, Plan, Selector as SelectorPlan, Write};
+use lang::plan::{
+    AggregationId, Expr, Find, From, OnDemand, Plan, Selector as SelectorPlan, Write,
+};
 use lang::span::Span;
 use lang::store::{Operation, OperationId};
 
+use crate::aggregation::{Contents, RangeOf};
 use crate::app::{App, Outside};
 use crate::component::{EvalContext, Failure};
 use crate::error::Error;
@@ -108,8 +111,12 @@ impl App {
                 let schema = &plan.windows[window].schema;
                 (schema, content_condition(&mut context, find, schema)?)
             }
-            From::Aggregation(_) | From::Stream(_) => {
-                let message = "only tables and named windows can be asked";
+            From::Aggregation(aggregation) => {
+                let schema = &plan.aggregations[aggregation].schema;
+                (schema, content_condition(&mut context, find, schema)?)
+            }
+            From::Stream(_) => {
+                let message = "a stream keeps no events to ask for";
                 return Err(AskError::new(message, selector_span(&find.selector)));
             }
         };
@@ -120,11 +127,25 @@ impl App {
             false,
             &mut context,
         )?;
+        let (within, per) = (find.within.as_ref(), find.per.as_ref());
+        let mut range = RangeOf::new(within, per, &Layout::default(), &mut context)?;
         let on_span = find.on.as_ref().map_or(Span::default(), |on| on.span);
         let mut host = Prepared::new(host, &context.operations)
             .map_err(|e| AskError::new(e.message, on_span))?;
+        let content = match (find.from, &mut range) {
+            (From::Aggregation(aggregation), Some(range)) => {
+                let outside = &mut Outside {
+                    host: &mut host,
+                    out: &mut *out,
+                };
+                let span = within.map_or(on_span, |(start, _)| start.span);
+                let content = self.read(aggregation, range, outside);
+                Some(content.map_err(|message| AskError::new(message, span))?)
+            }
+            _ => None,
+        };
         let rows = self
-            .rows_of(find.from, &mut on, &mut host)
+            .rows_of(find.from, content.as_ref(), &mut on, &mut host)
             .map_err(|message| AskError::new(message, on_span))?;
         let outside = &mut Outside {
             host: &mut host,
@@ -143,11 +164,36 @@ impl App {
         })
     }
 
-    /// The rows of a table or named window that satisfy a condition, as one chunk; `None` where
-    /// there are none.
+    /// What an aggregation holds for a range.
+    fn read(
+        &mut self,
+        aggregation: AggregationId,
+        range: &mut RangeOf,
+        outside: &mut Outside<'_>,
+    ) -> Result<Batch, String> {
+        let mut failures = Vec::new();
+        let one = Batch::new(Vec::new(), 1, Times::Same(NO_TIME), Chunks::One, NO_TIME);
+        let mut step = self.core.step(outside);
+        let inputs = Inputs::of(&[], 1);
+        // The step is lent to the evaluation as a whole, so the aggregations wait aside.
+        let aggregations = std::mem::take(step.aggregations);
+        let mut context = step.evaluation(&one, &mut failures);
+        let ranges = range.ranges(&aggregations[aggregation], &inputs, &mut context);
+        *step.aggregations = aggregations;
+        if let Some(failure) = failures.into_iter().next() {
+            return Err(failure.message);
+        }
+        let contents = Contents::read(aggregation, &ranges, &mut step)?;
+        let part = contents.parts.into_iter().next();
+        part.ok_or_else(|| "there is no range to read".to_owned())
+    }
+
+    /// The rows of a table that satisfy a condition, or those of what else is kept, as one chunk;
+    /// `None` where there are none.
     fn rows_of(
         &mut self,
         from: From,
+        content: Option<&Batch>,
         on: &mut Condition,
         host: &mut dyn Host,
     ) -> Result<Option<Batch>, String> {
@@ -196,7 +242,12 @@ impl App {
                 on.find_in(&prepared, &content, &inputs, 0, &mut context, &mut rows);
                 content.columns.iter().map(|c| c.gather(&rows)).collect()
             }
-            (Condition::Memory(_), _) => return Err("nothing is kept there".to_owned()),
+            (Condition::Memory(on), _) => {
+                let content = content.ok_or("nothing is kept there")?;
+                let prepared = on.prepare(&inputs, &mut context);
+                on.find_in(&prepared, content, &inputs, 0, &mut context, &mut rows);
+                content.columns.iter().map(|c| c.gather(&rows)).collect()
+            }
         };
         if let Some(failure) = failures.into_iter().next() {
             return Err(failure.message);

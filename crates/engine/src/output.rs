@@ -75,7 +75,8 @@ impl LogLevel {
 pub struct Rejected {
     /// The stream the query reads; `None` for a failure in a timer's call.
     pub stream: Option<StreamId>,
-    pub query: QueryId,
+    /// `None` for an aggregation.
+    pub query: Option<QueryId>,
     /// `query 'q1', select item 'total'`.
     pub place: String,
     /// The message of the first failure.

@@ -38,6 +38,7 @@ enum Piece {
     Alarms,
     Table(usize),
     Window(usize),
+    Aggregation(usize),
     Query(usize),
 }
 
@@ -48,6 +49,7 @@ pub(crate) struct Shapes {
     /// With their names.
     tables: Vec<(String, State)>,
     windows: Vec<State>,
+    aggregations: Vec<State>,
     queries: Vec<State>,
 }
 
@@ -65,6 +67,9 @@ impl Shapes {
                 .collect(),
             windows: (0..plan.windows.len())
                 .map(|id| lang::explain::window_state(plan, id))
+                .collect(),
+            aggregations: (0..plan.aggregations.len())
+                .map(|id| lang::explain::aggregation_state(plan, id))
                 .collect(),
             queries: (0..plan.queries.len())
                 .map(|id| lang::explain::query_state(plan, id))
@@ -102,6 +107,7 @@ impl App {
         pieces.push(Piece::Alarms);
         pieces.extend(self.core.tables.in_memory().map(|(id, _)| Piece::Table(id)));
         pieces.extend((0..self.shapes.windows.len()).map(Piece::Window));
+        pieces.extend((0..self.shapes.aggregations.len()).map(Piece::Aggregation));
         pieces.extend((0..self.queries.len()).map(Piece::Query));
         pieces
     }
@@ -113,6 +119,9 @@ impl App {
             Piece::Partition(id) => format!("partition '{}'", self.partitions[id].name),
             Piece::Table(id) => format!("table '{}'", self.shapes.tables[id].0),
             Piece::Window(id) => format!("window '{}'", self.core.windows.get(id).name),
+            Piece::Aggregation(id) => {
+                format!("aggregation '{}'", self.core.aggregations[id].name)
+            }
             Piece::Query(id) => format!("query '{}'", self.queries[id].name),
         }
     }
@@ -125,6 +134,7 @@ impl App {
             Piece::Partition(id) => self.shapes.partitions[id].clone(),
             Piece::Table(id) => self.shapes.tables[id].1.clone(),
             Piece::Window(id) => self.shapes.windows[id].clone(),
+            Piece::Aggregation(id) => self.shapes.aggregations[id].clone(),
             Piece::Query(id) => {
                 let mut state = self.shapes.queries[id].clone();
                 let query = &self.queries[id];
@@ -165,6 +175,7 @@ impl App {
             ),
             Piece::Table(id) => self.core.tables.memory(id).save(writer),
             Piece::Window(id) => self.core.windows.get(id).save(writer),
+            Piece::Aggregation(id) => self.core.aggregations[id].save(writer),
             Piece::Query(id) => self.save_query(id, writer),
         }
     }
@@ -205,6 +216,10 @@ impl App {
             Owner::Named { window } => name(Piece::Window(window))?,
             Owner::Trigger { trigger } => format!("trigger '{}'", self.triggers.name(trigger)),
             Owner::Idle => "the idle time of playback".to_owned(),
+            Owner::Aggregation { aggregation } => name(Piece::Aggregation(aggregation))?,
+            Owner::AggregationPurge { aggregation } => {
+                format!("purge of {}", name(Piece::Aggregation(aggregation))?)
+            }
             Owner::Purge { partition } => {
                 format!("purge of {}", name(Piece::Partition(partition))?)
             }
@@ -218,7 +233,12 @@ impl App {
             | Owner::Stage { query, .. }
             | Owner::Absent { query, .. }
             | Owner::Limiter { query } => self.queries[query].partition,
-            Owner::Purge { .. } | Owner::Named { .. } | Owner::Trigger { .. } | Owner::Idle => None,
+            Owner::Purge { .. }
+            | Owner::Named { .. }
+            | Owner::Trigger { .. }
+            | Owner::Idle
+            | Owner::Aggregation { .. }
+            | Owner::AggregationPurge { .. } => None,
         }
     }
 
@@ -385,6 +405,7 @@ impl App {
                 Ok(())
             }
             Piece::Window(id) => self.core.windows.get_mut(id).restore(reader),
+            Piece::Aggregation(id) => self.core.aggregations[id].restore(reader),
             Piece::Query(id) => self.restore_query(id, reader),
         }
     }

@@ -26,7 +26,9 @@ macro_rules! put_line {
     }};
 }
 
-pub use state::{State, partition_state, query_state, table_state, window_state};
+pub use state::{
+    State, aggregation_state, partition_state, query_state, table_state, window_state,
+};
 
 /// The plan of an app for people.
 pub fn plan(plan: &Plan) -> String {

@@ -289,12 +289,69 @@ pub struct Aggregation {
     pub by: Option<Expr>,
     /// Ascending, without gaps for a range.
     pub durations: Vec<Duration>,
+    /// For each duration the table of its closed buckets (`A_SECONDS`), in memory or in the store.
+    pub tables: Vec<TableId>,
+    /// Attributes of those tables.
+    pub columns: Vec<AggregationColumn>,
+    /// For each attribute of `schema` how it is made of `columns`.
+    pub reads: Vec<AggregationRead>,
+    /// `@PartitionById`: the id of this shard.
+    pub shard: Option<String>,
+    /// Name of the zone of hours, days, months and years; empty for GMT.
+    pub zone: String,
+    /// `None`: nothing is purged.
+    pub purge: Option<AggregationPurge>,
     /// `AGG_TIMESTAMP` and the selected attributes.
     pub schema: Schema,
     pub store: Option<Store>,
     /// `@purge`, `@PartitionById`, `@persistedAggregation`, … as written.
     pub annotations: Vec<crate::ast::Annotation>,
     pub span: Span,
+}
+
+/// One attribute of the tables of an aggregation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AggregationColumn {
+    pub attribute: Attribute,
+    pub kind: ColumnKind,
+}
+
+/// Expressions see the row behind the handlers as input 0.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ColumnKind {
+    /// Start of the bucket, by the application clock at arrival.
+    Time,
+    Shard,
+    /// With `aggregate by`: start of the bucket by the event's own time.
+    EventTime,
+    Key(Expr),
+    /// The newest value.
+    Last(Expr),
+    /// With `aggregate by`: the event's own time of the last values.
+    LastEventTime,
+    Sum(Expr),
+    Count,
+    Min(Expr),
+    Max(Expr),
+    /// All values there were.
+    Set(Expr),
+}
+
+/// How an attribute of an aggregation is read, by indexes of its columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AggregationRead {
+    Column(usize),
+    Average { sum: usize, count: usize },
+    SizeOfSet(usize),
+}
+
+/// When closed buckets are deleted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AggregationPurge {
+    /// Milliseconds between two looks.
+    pub interval: i64,
+    /// For each duration how long its buckets are kept, in milliseconds; `None`: for ever.
+    pub keep: Vec<Option<i64>>,
 }
 
 // ---- queries ----

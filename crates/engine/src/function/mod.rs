@@ -19,7 +19,7 @@ mod row;
 mod str;
 #[cfg(test)]
 mod testing;
-mod time;
+pub(crate) mod time;
 mod unitconversion;
 pub(crate) mod utf16;
 

@@ -9,6 +9,7 @@ use event::{Batch, Chunks, Clock, Column, Reset, Times};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
 
+use crate::aggregation::{Contents, RangeOf};
 use crate::alarm::{Alarms, Owner};
 use crate::component::{Environment, EvalContext, Key};
 use crate::error::Error;
@@ -34,6 +35,8 @@ struct Probe {
     columns: Vec<usize>,
     /// A row without a match leaves with nulls.
     keeps_lonely: bool,
+    /// The searched side is an aggregation: what is read of it.
+    range: Option<RangeOf>,
 }
 
 /// For each joined row the row of either side, and where each triggering row's matches end.
@@ -56,10 +59,6 @@ impl Join {
         alarms: &mut Alarms,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Join, Layout), Error> {
-        if join.within.is_some() || join.per.is_some() {
-            let span = join.on.as_ref().map_or_else(Default::default, |on| on.span);
-            return Err(Error::unsupported("a join with an aggregation", span));
-        }
         let singles = [&join.left, &join.right];
         let selector = &plan.queries[query].selector;
         let triggers = [
@@ -104,6 +103,8 @@ impl Join {
             let (own, other) = (side as plan::InputId, 1 - side as plan::InputId);
             let event = Layout::default().and_picked(own, ROW, 0, widths[side], &kept[side]);
             let searched = singles[1 - side];
+            let (within, per) = (join.within.as_ref(), join.per.as_ref());
+            let range = RangeOf::new(within, per, &event, context)?;
             let on = match searched.from {
                 From::Table(table) => context.find(join.on.as_ref(), &event, table, other)?,
                 _ => {
@@ -121,6 +122,7 @@ impl Join {
                 on,
                 columns: kept[1 - side].clone(),
                 keeps_lonely: preserved,
+                range,
             });
         }
         let join = Join {
@@ -147,6 +149,7 @@ impl Join {
         let probes = self.probes.iter().flatten();
         self.sides.iter().any(Chain::is_late_fallible)
             || probes.into_iter().any(|p| match &p.on {
+                _ if p.range.is_some() => true,
                 Condition::Memory(on) => on.is_fallible(),
                 Condition::External { .. } => self.sides.iter().any(Chain::has_window),
             })
@@ -274,6 +277,14 @@ impl Probe {
     ) -> Result<(Pairs, Option<Found>), Broken> {
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut found = None;
+        let mut contents = self.read(batch, other, step)?;
+        if let Some(contents) = &mut contents {
+            found = Some(Found {
+                columns: std::mem::take(&mut contents.columns),
+                ends: Vec::new(),
+            });
+        }
         let mut context = EvalContext::new(
             step.now,
             step.wall,
@@ -285,7 +296,6 @@ impl Probe {
         let place = || "join".to_owned();
         let mut matches: Vec<u32> = Vec::new();
         let mut match_ends: Vec<u32> = Vec::with_capacity(batch.len);
-        let mut found = None;
         match &mut self.on {
             Condition::External {
                 operation,
@@ -313,6 +323,13 @@ impl Probe {
                             &mut context,
                             &mut matches,
                         ),
+                        (From::Aggregation(_), _) => {
+                            let Some(contents) = &contents else { continue };
+                            let (part, first) = contents.of_row[row];
+                            let (part, start) = (&contents.parts[part], matches.len());
+                            on.find_in(&prepared, part, &inputs, row, &mut context, &mut matches);
+                            matches[start..].iter_mut().for_each(|m| *m += first);
+                        }
                         (_, Some(content)) => {
                             on.find_in(&prepared, content, &inputs, row, &mut context, &mut matches)
                         }
@@ -327,6 +344,35 @@ impl Probe {
         }
         let pairs = self.pairs(batch, &matches, &match_ends, has_window, expired_wanted);
         Ok((pairs, found))
+    }
+
+    /// What an aggregation on the searched side holds for the rows of a batch.
+    fn read(
+        &mut self,
+        batch: &Batch,
+        other: &Chain,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Contents>, Broken> {
+        let (From::Aggregation(id), Some(range)) = (other.from, &mut self.range) else {
+            return Ok(None);
+        };
+        let place = || "join".to_owned();
+        let mut failures = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut context = EvalContext::new(
+            step.now,
+            step.wall,
+            &batch.times,
+            step.environment,
+            step.seed,
+            &mut failures,
+        );
+        let ranges = range.ranges(&step.aggregations[id], &inputs, &mut context);
+        if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
+            return Err(Broken::at(place(), failure.message));
+        }
+        let contents = Contents::read(id, &ranges, step);
+        contents.map(Some).map_err(|e| Broken::at(place(), e))
     }
 
     fn pairs(

@@ -154,13 +154,6 @@ impl Chain {
         alarms: &mut Alarms,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Chain, Vec<usize>), Error> {
-        match single.from {
-            From::Stream(_) | From::Table(_) | From::Window(_) => {}
-            From::Aggregation(_) => {
-                let none = lang::span::Span::default();
-                return Err(Error::unsupported("an aggregation", none));
-            }
-        }
         let adds: usize = single
             .handlers
             .iter()

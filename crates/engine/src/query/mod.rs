@@ -27,6 +27,7 @@ use event::{Batch, Clock, Column, Schema, Type};
 use lang::ast::EventType;
 use lang::plan::{self, Plan, QueryId};
 
+use crate::aggregation::Aggregation;
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{Environment, EvalContext, Evaluate, Failure, Groups, Key};
 use crate::error::Error;
@@ -50,6 +51,7 @@ pub(crate) struct Step<'a> {
     pub tables: &'a mut Tables,
     /// What joins look into; none while a named window itself takes rows.
     pub windows: Option<&'a NamedWindows>,
+    pub aggregations: &'a mut Vec<Aggregation>,
     pub alarms: &'a mut Alarms,
     pub host: &'a mut dyn Host,
     pub out: &'a mut Outputs,

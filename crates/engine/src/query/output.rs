@@ -59,6 +59,31 @@ impl Tables {
         all.filter_map(|(id, table)| Some((id, table.as_ref()?)))
     }
 
+    /// Rows that a part of the app itself inserts into a table in memory; keys are new.
+    pub fn insert(&mut self, table: TableId, columns: &[event::Column], rows: usize) {
+        let mut known = Vec::new();
+        self.memory_mut(table).insert(columns, 0..rows, &mut known);
+        self.written[table].inserted += (rows - known.len()) as u64;
+    }
+
+    /// Deletes the rows of a table in memory that a test on the columns of a page picks.
+    pub fn delete_where(
+        &mut self,
+        table: TableId,
+        is_doomed: impl Fn(&[event::Column], usize) -> bool,
+    ) {
+        let deleted = self.memory_mut(table).delete_where(is_doomed);
+        self.written[table].deleted += deleted as u64;
+    }
+
+    /// Counts what the host did to a table.
+    pub fn count(&mut self, table: TableId, written: crate::host::Written) {
+        let total = &mut self.written[table];
+        total.inserted += written.inserted;
+        total.updated += written.updated;
+        total.deleted += written.deleted;
+    }
+
     pub fn replace(&mut self, table: TableId, with: Table) {
         self.tables[table] = Some(with);
     }
@@ -120,7 +145,7 @@ pub(super) fn write(
         let time = event::Times::Same(batch.times.at(duplicate.row));
         step.out.items.push(Output::Rejected(Rejected {
             stream: None,
-            query,
+            query: Some(query),
             place: PLACE.to_owned(),
             cause: format!(
                 "a row with primary key '{}' is there already",
@@ -186,7 +211,7 @@ pub(crate) fn write_now(
             .host
             .write(external.operation, &external.parameters, batch.len)
             .map_err(|error| Broken::at(PLACE.to_owned(), error.message))?;
-        count(step, write.table, written);
+        step.tables.count(write.table, written);
         return Ok(Done {
             written,
             duplicates: Vec::new(),
@@ -219,17 +244,10 @@ pub(crate) fn write_now(
         deleted: rows_before.saturating_sub(rows) as u64,
         updated: assigned,
     };
-    count(step, write.table, written);
+    step.tables.count(write.table, written);
     Ok(Done {
         written,
         duplicates,
         failure: failures.into_iter().next().map(|f| f.message),
     })
-}
-
-fn count(step: &mut Step<'_>, table: TableId, written: crate::host::Written) {
-    let total = &mut step.tables.written[table];
-    total.inserted += written.inserted;
-    total.updated += written.updated;
-    total.deleted += written.deleted;
 }

@@ -94,6 +94,7 @@ impl Pairs {
         for (piece, _) in self.pieces.iter().filter(|(_, saved)| saved.is_none()) {
             match piece {
                 Piece::Window(id) => unbegun.windows.push(*id),
+                Piece::Aggregation(id) => unbegun.aggregations.push(*id),
                 Piece::Query(id) => unbegun.queries.push(*id),
                 Piece::Partition(id) => unbegun.partitions.push(*id),
                 Piece::Clock | Piece::Alarms | Piece::Table(_) => {}
@@ -107,6 +108,7 @@ impl Pairs {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Unbegun {
     pub windows: Vec<usize>,
+    pub aggregations: Vec<usize>,
     pub queries: Vec<usize>,
     pub partitions: Vec<usize>,
 }

@@ -191,6 +191,21 @@ impl<'p> ConditionContext<'p> {
         }
     }
 
+    /// Registers an operation whose parameters are not expressions of an event.
+    pub fn operation_on(
+        &mut self,
+        table: TableId,
+        kind: OperationKind,
+        parameters: Vec<Type>,
+    ) -> OperationId {
+        self.operations.push(Operation {
+            table,
+            kind,
+            parameters,
+        });
+        self.operations.len() - 1
+    }
+
     /// Registers an operation on an external table.
     pub fn external(
         &mut self,

@@ -225,6 +225,17 @@ impl Table {
         builder.finish()
     }
 
+    /// Deletes the rows that a test on the columns of a page picks; their number.
+    pub fn delete_where(&mut self, is_doomed: impl Fn(&[Column], usize) -> bool) -> usize {
+        let mut doomed = Vec::new();
+        for (first, columns, alive) in self.pages() {
+            let rows = (0..alive.len()).filter(|&row| alive[row] && is_doomed(columns, row));
+            doomed.extend(rows.map(|row| first + row as u32));
+        }
+        self.delete(&doomed);
+        doomed.len()
+    }
+
     fn delete(&mut self, rows: &[u32]) {
         for &row in rows {
             let (page, at) = (row as usize / PAGE_ROWS, row as usize % PAGE_ROWS);

@@ -3,11 +3,11 @@
 use event::Type;
 
 use crate::ast::{self, Annotation, Duration, Durations};
+use crate::check::aggregation_columns::{self, Parts};
 use crate::check::annotations::{find, first_time_text, value};
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::query::{Reads, nothing};
 use crate::check::report::{error, list, warning};
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -50,7 +50,7 @@ fn name_of(duration: Duration) -> &'static str {
     }
 }
 
-fn duration_named(text: &str) -> Option<Duration> {
+pub(super) fn duration_named(text: &str) -> Option<Duration> {
     Some(match text.trim().to_ascii_lowercase().as_str() {
         "sec" | "second" | "seconds" => Duration::Seconds,
         "min" | "minute" | "minutes" => Duration::Minutes,
@@ -64,7 +64,6 @@ fn duration_named(text: &str) -> Option<Duration> {
 
 impl Checker<'_> {
     pub(super) fn aggregation(&mut self, def: &ast::AggregationDef) {
-        self.note_feature(Feature::Aggregation, def.name.span);
         let (input, row) = self.single(&def.input, Reads::Aggregation);
         let scope = Scope::one(row.clone(), "the aggregation");
         self.once_each(
@@ -122,12 +121,26 @@ impl Checker<'_> {
             self.names.insert(&def.name.text, entry);
         }
         let store = self.store(&def.annotations);
+        let shard = self.shard_of(def);
+        let (columns, reads) = aggregation_columns::columns(&Parts {
+            selector: &selector,
+            row: &aggregation_columns::row_of(input.as_ref()),
+            by: by.as_ref(),
+            is_sharded: shard.is_some(),
+        });
+        let tables = self.aggregation_tables(def, &durations, &columns, store.as_ref());
         self.plan.aggregations.push(plan::Aggregation {
             name: def.name.text.clone(),
             input: input.unwrap_or_else(nothing),
+            purge: self.aggregation_retention(def, &durations),
+            zone: self.property("aggTimeZone").unwrap_or_default().to_owned(),
             selector,
             by,
             durations,
+            tables,
+            columns,
+            reads,
+            shard,
             schema: shape.schema(),
             store,
             annotations: def.annotations.clone(),

@@ -9,6 +9,7 @@
 //! Never: a panic on any tree, I/O, or a plan for an app with an error.
 
 mod aggregation;
+mod aggregation_columns;
 mod annotations;
 mod call;
 mod definitions;

@@ -14,7 +14,6 @@ use crate::spec::{FunctionSpec, Status};
 pub(super) enum Feature {
     Pattern,
     Sequence,
-    Aggregation,
     Script,
     /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
     Probe,
@@ -22,7 +21,6 @@ pub(super) enum Feature {
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
 const PENDING: &[(Feature, &str)] = &[
-    (Feature::Aggregation, "incremental aggregations"),
     (Feature::Script, "script functions"),
     (
         Feature::Probe,

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use super::{Names, call, expr, millis, pattern, source};
 use crate::plan::{
-    Expr, ExprKind, Handler, Input, PartitionBy, PartitionId, Plan, Query, QueryId, RateEvery,
-    Single, TableId, WindowId,
+    AggregationId, Expr, ExprKind, Handler, Input, PartitionBy, PartitionId, Plan, Query, QueryId,
+    RateEvery, Single, TableId, WindowId,
 };
 
 /// The state of one element.
@@ -165,6 +165,20 @@ pub fn partition_state(plan: &Plan, id: PartitionId) -> State {
         }
     }
     state.part(text);
+    state
+}
+
+/// The open buckets of an aggregation.
+pub fn aggregation_state(plan: &Plan, id: AggregationId) -> State {
+    let aggregation = &plan.aggregations[id];
+    let mut state = State::default();
+    state.part("open buckets".to_owned());
+    single_state(&mut state, plan, &aggregation.input);
+    state.hidden(&format!("{:?} {}", aggregation.durations, aggregation.zone));
+    for column in &aggregation.columns {
+        let attribute = &column.attribute;
+        state.hidden(&format!("{} {}", attribute.name, attribute.ty));
+    }
     state
 }
 

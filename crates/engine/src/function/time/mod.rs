@@ -3,7 +3,7 @@
 //! Texts without a zone are those of the app's zone; "now" is the wall clock, in playback too. A
 //! null argument gives null, a text that does not have its format is an error.
 
-mod calendar;
+pub(crate) mod calendar;
 mod pattern;
 
 pub use pattern::DatePattern;

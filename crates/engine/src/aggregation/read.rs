@@ -1,0 +1,304 @@
+//! Reading: `within … per …` of joins and on-demand queries.
+
+use std::ops;
+
+use event::{Batch, Chunks, Column, ColumnBuilder, Object, Times, Type, Value};
+use lang::plan::{AggregationId, AggregationRead, Expr};
+
+use super::calendar::{duration_named, range_of, start_of, time_of};
+use super::cells::Cells;
+use super::{Aggregation, NEVER, average, times_of};
+use crate::component::EvalContext;
+use crate::error::Error;
+use crate::expr::{Expression, Inputs, Layout};
+use crate::query::Step;
+use crate::table::ConditionContext;
+
+/// `within … per …`, seen from an event.
+pub(crate) struct RangeOf {
+    start: Expression,
+    end: Option<Expression>,
+    per: Expression,
+}
+
+/// The times that are asked for, `start <= time < end`, and the index of the duration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Range {
+    start: i64,
+    end: i64,
+    level: usize,
+}
+
+/// What is read for the rows of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Different contents, one behind the other in `columns`.
+    pub parts: Vec<Batch>,
+    /// For each row of the batch its part, and where that begins in `columns`.
+    pub of_row: Vec<(usize, u32)>,
+    pub columns: Vec<Column>,
+}
+
+impl RangeOf {
+    pub fn new(
+        within: Option<&(Expr, Option<Expr>)>,
+        per: Option<&Expr>,
+        event: &Layout,
+        context: &mut ConditionContext<'_>,
+    ) -> Result<Option<RangeOf>, Error> {
+        let (Some((start, end)), Some(per)) = (within, per) else {
+            return Ok(None);
+        };
+        Ok(Some(RangeOf {
+            start: context.expression(start, event)?,
+            end: end
+                .as_ref()
+                .map(|end| context.expression(end, event))
+                .transpose()?,
+            per: context.expression(per, event)?,
+        }))
+    }
+
+    /// The range that each row asks for. A row whose range makes no sense fails.
+    pub fn ranges(
+        &mut self,
+        aggregation: &Aggregation,
+        inputs: &Inputs<'_>,
+        context: &mut EvalContext<'_>,
+    ) -> Vec<Option<Range>> {
+        let start = self.start.column(inputs, context);
+        let end = self.end.as_mut().map(|end| end.column(inputs, context));
+        let per = self.per.column(inputs, context);
+        let mut ranges = Vec::with_capacity(inputs.rows);
+        for row in 0..inputs.rows {
+            let end = end.as_ref().map(|end| end.value(row));
+            let range = aggregation.range(&start.value(row), end.as_ref(), &per.value(row));
+            ranges.push(range.map_err(|message| context.fail(row, message)).ok());
+        }
+        ranges
+    }
+}
+
+impl Contents {
+    /// Reads what each row asks for; the same is read once.
+    pub fn read(
+        id: AggregationId,
+        ranges: &[Option<Range>],
+        step: &mut Step<'_>,
+    ) -> Result<Contents, String> {
+        let mut all = std::mem::take(step.aggregations);
+        let contents = Contents::read_from(&mut all[id], ranges, step);
+        *step.aggregations = all;
+        contents
+    }
+
+    fn read_from(
+        aggregation: &mut Aggregation,
+        ranges: &[Option<Range>],
+        step: &mut Step<'_>,
+    ) -> Result<Contents, String> {
+        let mut contents = Contents::default();
+        let mut known: Vec<(Range, u32)> = Vec::new();
+        let mut rows = 0;
+        for range in ranges.iter().flatten() {
+            let at = known.iter().position(|(r, _)| r == range);
+            let at = match at {
+                Some(at) => at,
+                None => {
+                    let part = aggregation.read(*range, step)?;
+                    known.push((*range, rows));
+                    rows += part.len as u32;
+                    contents.parts.push(part);
+                    known.len() - 1
+                }
+            };
+            contents.of_row.push((at, known[at].1));
+        }
+        let width = aggregation.schema.attributes.len();
+        contents.columns = (0..width)
+            .map(|column| {
+                let parts = contents.parts.iter().map(|p| p.columns[column].clone());
+                Column::concat(&parts.collect::<Vec<_>>())
+            })
+            .collect();
+        Ok(contents)
+    }
+}
+
+impl Aggregation {
+    fn range(&self, start: &Value, end: Option<&Value>, per: &Value) -> Result<Range, String> {
+        let per = per.as_str().unwrap_or("null");
+        let duration = duration_named(per).ok_or_else(|| {
+            format!(
+                "'{per}' is no duration: 'per' takes seconds, minutes, hours, days, months or years"
+            )
+        })?;
+        let level = self.levels.iter().position(|l| l.duration == duration);
+        let level =
+            level.ok_or_else(|| format!("aggregation '{}' does not keep {per}", self.name))?;
+        let (start, end) = match end {
+            Some(end) => (time_of(start)?, time_of(end)?),
+            None => range_of(start.as_str().unwrap_or("null"))?,
+        };
+        if start >= end {
+            return Err(format!(
+                "'within' needs a start before its end, but {start} is not before {end}"
+            ));
+        }
+        Ok(Range { start, end, level })
+    }
+
+    /// Closed and open buckets of a range, as rows of the aggregation.
+    pub fn read(&mut self, range: Range, step: &mut Step<'_>) -> Result<Batch, String> {
+        let now = step.now;
+        self.rebuild(step, now);
+        self.catch_up(step);
+        self.arm(step);
+        if let Some(message) = self.trouble.take() {
+            return Err(message);
+        }
+        let keep = &self.levels[range.level].keep;
+        let closed = keep.rows(&self.shape, range.start, range.end, step)?;
+        let rows = if self.is_sharded {
+            let parts = self.finer_tables(range, step)?;
+            self.together(range.level, std::iter::once(closed).chain(parts))
+        } else if self.by.is_some() {
+            let open = (0..=range.level).rev();
+            let open = open
+                .map(|level| self.open_rows(level, range))
+                .collect::<Vec<_>>();
+            self.together(range.level, std::iter::once(closed).chain(open))
+        } else {
+            let open = self.open_bucket(range);
+            join_rows(&[closed, open])
+        };
+        Ok(self.selected(&rows, now))
+    }
+
+    /// With shards open buckets are those of all: they are read from the tables of finer durations.
+    fn finer_tables(&self, range: Range, step: &mut Step<'_>) -> Result<Vec<Vec<Column>>, String> {
+        let mut parts = Vec::new();
+        for level in 0..range.level {
+            let longer = self.levels[level + 1].duration;
+            let open = start_of(step.now, longer, &self.zone);
+            let columns = if self.by.is_some() {
+                let keep = &self.levels[level].keep;
+                keep.rows(&self.shape, range.start, range.end, step)?
+            } else {
+                let keep = &self.levels[level].keep;
+                keep.rows(&self.shape, open, i64::MAX, step)?
+            };
+            parts.push(rows_from(&columns, 0, open, i64::MAX));
+        }
+        Ok(parts)
+    }
+
+    /// Rows of an open bucket whose event time lies in the range.
+    fn open_rows(&self, level: usize, range: Range) -> Vec<Column> {
+        let this = &self.levels[level];
+        let columns = this.cells.rows(this.bucket);
+        match self.shape.event_time {
+            Some(time) => rows_from(&columns, time, range.start, range.end),
+            None => columns,
+        }
+    }
+
+    /// The open bucket of a duration, with what is still in those of finer ones
+    /// (`IncrementalDataAggregator`).
+    fn open_bucket(&self, range: Range) -> Vec<Column> {
+        let levels = &self.levels[..=range.level];
+        let oldest = levels.iter().rev().map(|l| l.start).find(|&s| s != NEVER);
+        let mut cells = Cells::new(&self.shape);
+        let oldest = oldest.unwrap_or(NEVER);
+        if oldest >= range.start && oldest < range.end {
+            for level in levels.iter().rev().filter(|l| !l.cells.is_empty()) {
+                let columns = level.cells.rows(level.bucket);
+                let rows = columns.first().map_or(0, Column::len);
+                cells.add(&self.shape.args(&columns), 0..rows, &[]);
+            }
+        }
+        cells.rows_read(oldest)
+    }
+
+    /// Puts together rows of one bucket and group (`OutOfOrderEventsDataAggregator`).
+    fn together(&self, level: usize, parts: impl Iterator<Item = Vec<Column>>) -> Vec<Column> {
+        let time = self.shape.event_time.unwrap_or(0);
+        let mut buckets: Vec<(i64, Cells)> = Vec::new();
+        for columns in parts {
+            let rows = columns.first().map_or(0, Column::len);
+            let args = self.shape.args(&columns);
+            let starts = self.starts(level, &times_of(&columns[time]));
+            if self.by.is_some() {
+                if buckets.is_empty() {
+                    buckets.push((self.levels[level].start, Cells::new(&self.shape)));
+                }
+                buckets[0].1.add(&args, 0..rows, &starts);
+                continue;
+            }
+            for (row, &start) in starts.iter().enumerate() {
+                let at = buckets.iter().position(|(s, _)| *s == start);
+                let at = at.unwrap_or_else(|| {
+                    buckets.push((start, Cells::new(&self.shape)));
+                    buckets.len() - 1
+                });
+                buckets[at].1.add(&args, row..row + 1, &[]);
+            }
+        }
+        let parts: Vec<_> = buckets
+            .iter()
+            .map(|(start, cells)| cells.rows(*start))
+            .collect();
+        match parts.is_empty() {
+            true => Cells::new(&self.shape).rows(NEVER),
+            false => join_rows(&parts),
+        }
+    }
+
+    /// The attributes of the aggregation, made of the columns of its tables.
+    fn selected(&self, rows: &[Column], now: i64) -> Batch {
+        let len = rows.first().map_or(0, Column::len);
+        let attributes = self.reads.iter().zip(&self.schema.attributes);
+        let columns = attributes
+            .map(|(read, attribute)| match *read {
+                AggregationRead::Column(at) => rows[at].clone(),
+                AggregationRead::Average { sum, count } => {
+                    let values = |row| average(&rows[sum].value(row), &rows[count].value(row));
+                    built(attribute.ty, len, values)
+                }
+                AggregationRead::SizeOfSet(at) => {
+                    built(Type::Int, len, |row| match rows[at].value(row) {
+                        Value::Object(Object::Set(set)) => Value::Int(set.lock().len() as i32),
+                        _ => Value::Null,
+                    })
+                }
+            })
+            .collect();
+        Batch::new(columns, len, Times::Same(now), Chunks::One, now)
+    }
+}
+
+fn built(ty: Type, rows: usize, value: impl Fn(usize) -> Value) -> Column {
+    let mut builder = ColumnBuilder::with_capacity(ty, rows);
+    (0..rows).for_each(|row| builder.push(&value(row)));
+    builder.finish()
+}
+
+/// Rows whose time in a column lies in a range.
+fn rows_from(columns: &[Column], column: usize, start: i64, end: i64) -> Vec<Column> {
+    let range: ops::Range<i64> = start..end;
+    let times = times_of(&columns[column]);
+    let rows: Vec<u32> = (0..times.len() as u32)
+        .filter(|&row| range.contains(&times[row as usize]))
+        .collect();
+    columns.iter().map(|c| c.gather(&rows)).collect()
+}
+
+fn join_rows(parts: &[Vec<Column>]) -> Vec<Column> {
+    let width = parts.first().map_or(0, Vec::len);
+    (0..width)
+        .map(|column| {
+            let parts: Vec<Column> = parts.iter().map(|p| p[column].clone()).collect();
+            Column::concat(&parts)
+        })
+        .collect()
+}

@@ -1,0 +1,93 @@
+//! An aggregation among the receivers of a stream and the owners of timers.
+
+use event::Batch;
+use lang::plan::{AggregationId, StreamId};
+
+use super::Aggregation;
+use crate::app::{App, Outside};
+use crate::junction::Task;
+use crate::query::{Broken, Step};
+
+impl App {
+    pub(crate) fn start_aggregation(&mut self, id: AggregationId, outside: &mut Outside<'_>) {
+        self.with_aggregation(id, outside, |aggregation, step| aggregation.start(step));
+    }
+
+    /// Hands an aggregation out together with all that a step may use.
+    fn with_aggregation<R>(
+        &mut self,
+        id: AggregationId,
+        outside: &mut Outside<'_>,
+        act: impl FnOnce(&mut Aggregation, &mut Step<'_>) -> R,
+    ) -> R {
+        let mut all = std::mem::take(&mut self.core.aggregations);
+        let result = act(&mut all[id], &mut self.core.step(outside));
+        self.core.aggregations = all;
+        result
+    }
+
+    /// The end of a bucket, or the time to purge, has come.
+    pub(crate) fn aggregation_alarm(
+        &mut self,
+        id: AggregationId,
+        is_purge: bool,
+        outside: &mut Outside<'_>,
+    ) {
+        let result = self.with_aggregation(id, outside, |aggregation, step| match is_purge {
+            true => aggregation.purge(step),
+            false => aggregation.alarm(step),
+        });
+        if let Err(broken) = result {
+            self.aggregation_failed(id, (None, None), broken, None, 0, outside);
+        }
+    }
+
+    pub(crate) fn run_aggregation(
+        &mut self,
+        id: AggregationId,
+        stream: StreamId,
+        batch: Batch,
+        (delivery, depth): (u64, u32),
+        outside: &mut Outside<'_>,
+    ) {
+        let chunks = batch.chunk_count();
+        if chunks > 1 && self.core.aggregations[id].wants_chunks() {
+            for chunk in (0..chunks).rev() {
+                self.stack.push(Task::Aggregation {
+                    aggregation: id,
+                    stream,
+                    batch: batch.slice_chunks(chunk..chunk + 1),
+                    delivery,
+                    depth,
+                });
+            }
+            return;
+        }
+        let rows = batch.clone();
+        let result = self.with_aggregation(id, outside, |aggregation, step| {
+            aggregation.process(rows, step)
+        });
+        if let Err(broken) = result {
+            let from = (Some(stream), Some(delivery));
+            self.aggregation_failed(id, from, broken, Some(batch), depth, outside);
+        }
+    }
+
+    fn aggregation_failed(
+        &mut self,
+        id: AggregationId,
+        (stream, delivery): (Option<StreamId>, Option<u64>),
+        broken: Broken,
+        batch: Option<Batch>,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
+        if let (true, Some(delivery)) = (self.core.environment.compat, delivery) {
+            self.stack.retain(|task| task.delivery() != Some(delivery));
+        }
+        let name = &self.core.aggregations[id].name;
+        let place = format!("aggregation '{name}', {}", broken.place);
+        let broken = Broken::at(place, broken.cause);
+        self.report_at(None, stream, broken, batch, depth, outside);
+    }
+}
