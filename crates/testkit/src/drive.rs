@@ -347,6 +347,10 @@ impl<'a> Session<'a> {
     }
 
     fn restore(&mut self, saved: Option<Vec<u8>>) {
+        // Siddhi restores into an app that was shut down, too, and starts it again.
+        if saved.is_some() && self.app.is_none() && self.create().is_err() {
+            return;
+        }
         if let (Some(app), Some(saved)) = (&mut self.app, saved)
             && let Err(error) = app.restore(&saved)
         {
