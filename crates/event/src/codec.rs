@@ -33,7 +33,7 @@ pub enum Error {
 const DEPTH_MAX: usize = 64;
 
 /// Bytes that a writer gathers before it hands them on.
-const BLOCK: usize = 64 << 10;
+const BLOCK: usize = if cfg!(test) { 1 << 10 } else { 64 << 10 };
 
 /// Collects bytes in memory, or hands them on block by block, so that a large state never lies in
 /// memory a second time.
@@ -839,7 +839,7 @@ mod tests {
             let columns = vec![longs, builder.finish()];
             Batch::new(columns, count as usize, Times::Same(3), Chunks::One, 0)
         };
-        let (small, large) = (rows(10), rows(5_000));
+        let (small, large) = (rows(10), rows(200));
         let write = |writer: &mut Writer| {
             writer.str("head");
             writer.section(|w| {

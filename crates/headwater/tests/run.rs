@@ -462,7 +462,10 @@ fn a_deployment_file_gives_refs_data_sources_and_persistence() {
          define stream Lines (id string, amount double);
          @store(type='rdbms', datasource='SHOP')
          define table T (id string, amount double);
-         from Lines select id, amount insert into T;",
+         @store(type='rdbms')
+         define table U (id string, amount double);
+         from Lines select id, amount insert into T;
+         from Lines select id, amount insert into U;",
     );
     let config = place.write(
         "deployment.yaml",
@@ -478,6 +481,11 @@ siddhi:
           tailing: 'false'
           file.read.wait.timeout: 1
           action.after.process: keep
+  extensions:
+    - extension:
+        name: rdbms
+        namespace: store
+        properties: {jdbc.url: 'jdbc:sqlite:{dir}/default.db'}
 state.persistence:
   enabled: true
   config: {location: '{dir}/kept'}
@@ -496,7 +504,10 @@ wso2.datasources:
         .output()
         .expect("the binary starts");
     ended(&output, 0);
-    assert_eq!(summary(&output)["apps"][0]["tables"][0]["inserted"], 2);
+    for (table, database) in ["shop.db", "default.db"].iter().enumerate() {
+        assert_eq!(summary(&output)["apps"][0]["tables"][table]["inserted"], 2);
+        assert!(place.path(database).exists());
+    }
     assert!(place.path("kept/Configured/current").exists());
     let said = stderr(&output);
     assert!(

@@ -3,10 +3,10 @@
 //! Promises: all faults of all apps at once, each at its place in the text as the user wrote it; two
 //! apps of one name are not run together. Never: runs or connects anything.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lang::catalog::Catalog;
+use lang::catalog::judge::{Deployed, Setting};
 use lang::check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::plan::Plan;
@@ -174,7 +174,7 @@ fn judge(
 ) -> LoadedApp {
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
     let config = CheckConfig {
-        refs: options.config.as_ref().map(refs).unwrap_or_default(),
+        deployed: options.config.as_ref().map(deployed).unwrap_or_default(),
         properties: options
             .config
             .as_ref()
@@ -221,16 +221,24 @@ fn in_original(diagnostic: &Diagnostic, text: &lang::substitute::Substituted<'_>
     moved
 }
 
-fn refs(config: &Config) -> BTreeMap<String, Vec<(String, String)>> {
-    config
-        .refs
-        .iter()
-        .map(|r| {
-            let ty = r.ty.iter().map(|ty| ("type".to_owned(), ty.clone()));
-            let options = ty.chain(r.properties.iter().cloned()).collect();
-            (r.name.clone(), options)
+fn deployed(config: &Config) -> Deployed {
+    let refs = config.refs.iter().map(|r| {
+        let ty = r.ty.iter().map(|ty| ("type".to_owned(), ty.clone()));
+        let options = ty.chain(r.properties.iter().cloned()).collect();
+        (r.name.clone(), options)
+    });
+    let settings = config.extensions.iter().flat_map(|extension| {
+        extension.properties.iter().map(|(key, value)| Setting {
+            namespace: extension.namespace.clone(),
+            name: extension.name.clone(),
+            key: key.clone(),
+            value: value.clone(),
         })
-        .collect()
+    });
+    Deployed {
+        refs: refs.collect(),
+        settings: settings.collect(),
+    }
 }
 
 fn name_of_file(file: &str) -> String {
@@ -270,7 +278,8 @@ pub fn plans(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<Plan>, Error> 
     Ok(plans)
 }
 
-/// `datasource='NAME'` and `jndi.resource='NAME'` stand for what the configuration says.
+/// `datasource='NAME'` and `jndi.resource='NAME'` stand for what the configuration says; it wins over
+/// the store's own options.
 fn fill_data_sources(plan: &mut Plan, config: &Config) -> Result<(), Error> {
     for table in &mut plan.tables {
         let Some(store) = &mut table.store else {
@@ -293,9 +302,8 @@ fn fill_data_sources(plan: &mut Plan, config: &Config) -> Result<(), Error> {
             .options
             .retain(|(key, _)| key != "datasource" && key != "jndi.resource");
         for (key, value) in source.store_options() {
-            if store.option(&key).is_none() {
-                store.options.push((key, value));
-            }
+            store.options.retain(|(own, _)| *own != key);
+            store.options.push((key, value));
         }
     }
     Ok(())

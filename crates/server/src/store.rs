@@ -673,4 +673,45 @@ mod tests {
             assert!(database.execute(0, INSERT, rows(&[2])).is_ok());
         }
     }
+
+    /// What becomes of the second of three rows while the store is away: rows stored, rows counted as
+    /// failed and whether they are kept with the rejected events, as with every policy that gives up.
+    #[track_caller]
+    fn check_away(policy: &str, stored: &[i64], failed: u64, is_kept: bool) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let store = Forgetful {
+            is_away_at: vec![2],
+            kept: Arc::clone(&kept),
+            ..Forgetful::default()
+        };
+        let (mut database, metrics, _) = database(store, OnUnreachable::from_name(policy));
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let log = dir.path().join("undelivered");
+        let log = crate::rejected::RejectedLog::open(&log, 0).expect("a log");
+        database.context.rejected.set(log);
+        for value in 1..=3 {
+            let rows = StoreRows {
+                slot: 0,
+                operation: INSERT,
+                batch: rows(&[value]),
+            };
+            database.write(rows).expect("goes on");
+        }
+        database.commit(1).expect("commits");
+        assert_eq!(
+            *kept.lock().expect("one thread"),
+            [(1, stored.to_vec())],
+            "{policy}"
+        );
+        assert_eq!(metrics.failed.get(), failed, "{policy}");
+        assert_eq!(database.context.rejected.len() > 0, is_kept, "{policy}");
+    }
+
+    #[test]
+    fn a_store_that_is_away_is_waited_for_or_its_rows_are_kept() {
+        check_away("RETRY", &[1, 2, 3], 0, false);
+        check_away("", &[1, 2, 3], 0, false);
+        check_away("LOG", &[1, 3], 1, true);
+        check_away("STORE", &[1, 3], 1, true);
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lang::catalog::Catalog;
+use lang::catalog::judge::Deployed;
 use lang::check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::parser::{Entry, parse_as};
@@ -110,7 +111,10 @@ fn config(config: &Config) -> CheckConfig {
         }
     }
     CheckConfig {
-        refs,
+        deployed: Deployed {
+            refs,
+            ..Deployed::default()
+        },
         properties: Some(config.properties.iter().cloned().collect()),
         ..CheckConfig::default()
     }

@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::ast;
 use crate::catalog::Catalog;
-use crate::catalog::judge::Refs;
+use crate::catalog::judge::Deployed;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::plan::{PartitionId, Plan, StreamId};
 use crate::span::Span;
@@ -47,8 +47,8 @@ pub use on_demand::{CheckedOnDemand, check_on_demand};
 /// What the checker must know beside the app.
 #[derive(Clone, Default, Debug)]
 pub struct CheckConfig {
-    /// Blocks that `ref='name'` takes options from (`siddhi: refs:` of the deployment file).
-    pub refs: Refs,
+    /// What the deployment file gives: blocks for `ref='name'`, settings of extensions.
+    pub deployed: Deployed,
     /// Properties of the configuration, such as `shardId`; `None` where the configuration that the
     /// app will run with is not known, so that what it lacks is a warning only.
     pub properties: Option<BTreeMap<String, String>>,

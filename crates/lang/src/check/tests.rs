@@ -479,8 +479,8 @@ fn long_chains_and_deep_brackets_end() {
 
 #[test]
 fn what_does_not_run_is_a_warning_or_an_error() {
-    let text = "define stream S (a int); define trigger T at every 5 sec; \
-        from S select a insert into Out;";
+    let text = "@source(type='nats', destination='d', bootstrap.servers='s', @map(type='json')) \
+        define stream S (a int); from S select a insert into Out;";
     let parsed = crate::parse(text);
     let catalog = Catalog::new([]);
     let lenient = check(&parsed.app, &catalog, &CheckConfig::default());

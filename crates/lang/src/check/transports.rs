@@ -22,7 +22,7 @@ impl Checker<'_> {
             is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map"]);
-        let judged = judge::source(annotation, &view, self.catalog, &self.config.refs);
+        let judged = judge::source(annotation, &view, self.catalog, &self.config.deployed);
         self.take(judged)
     }
 
@@ -39,7 +39,7 @@ impl Checker<'_> {
             is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map", "distribution"]);
-        let judged = judge::sink(annotation, &view, self.catalog, &self.config.refs);
+        let judged = judge::sink(annotation, &view, self.catalog, &self.config.deployed);
         let on_error = annotation.value("on.error");
         if let Some(text) = on_error
             && text.text.eq_ignore_ascii_case("stream")
@@ -64,7 +64,7 @@ impl Checker<'_> {
     pub(super) fn store(&mut self, annotations: &[Annotation]) -> Option<plan::Store> {
         let annotation = find(annotations, "store")?;
         self.once_each(&annotation.annotations, &["cache"]);
-        let judged = judge::store(annotation, self.catalog, &self.config.refs);
+        let judged = judge::store(annotation, self.catalog, &self.config.deployed);
         self.take(judged)
     }
 

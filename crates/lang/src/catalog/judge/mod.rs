@@ -14,7 +14,7 @@ mod value;
 mod tests;
 
 pub use mapping::{attributes, payload};
-pub use transport::{Judged, Refs, View, sink, source, store};
+pub use transport::{Deployed, Judged, Setting, View, sink, source, store};
 
 use crate::ast::Annotation;
 use crate::codes::option as code;

@@ -1,6 +1,6 @@
 use event::Type;
 
-use super::{Given, Judged, Refs, View, options, sink, source, store};
+use super::{Deployed, Given, Judged, Setting, View, options, sink, source, store};
 use crate::ast::{Annotation, Element};
 use crate::catalog::{Catalog, connectors};
 use crate::parse;
@@ -8,7 +8,7 @@ use crate::span::Span;
 use crate::spec::{OptionStatus, Status};
 
 /// The findings for the annotations of one definition: code and text under the span, then help.
-fn judge(text: &str, refs: &Refs) -> Vec<String> {
+fn judge(text: &str, deployed: &Deployed) -> Vec<String> {
     let parsed = parse(text);
     assert!(
         !parsed.has_errors(),
@@ -30,7 +30,7 @@ fn judge(text: &str, refs: &Refs) -> Vec<String> {
     let catalog = Catalog::new([]);
     let mut found = Vec::new();
     for annotation in annotations {
-        let (diagnostics, waiting) = judge_one(annotation, &view, &catalog, refs);
+        let (diagnostics, waiting) = judge_one(annotation, &view, &catalog, deployed);
         for d in &diagnostics {
             assert!(
                 crate::codes::page(d.code).is_some(),
@@ -49,7 +49,7 @@ fn judge_one(
     annotation: &Annotation,
     view: &View,
     catalog: &Catalog,
-    refs: &Refs,
+    deployed: &Deployed,
 ) -> (Vec<crate::diagnostic::Diagnostic>, Vec<String>) {
     fn parts<T>(judged: Judged<T>) -> (Vec<crate::diagnostic::Diagnostic>, Vec<String>) {
         (
@@ -58,11 +58,11 @@ fn judge_one(
         )
     }
     if annotation.is("source") {
-        parts(source(annotation, view, catalog, refs))
+        parts(source(annotation, view, catalog, deployed))
     } else if annotation.is("sink") {
-        parts(sink(annotation, view, catalog, refs))
+        parts(sink(annotation, view, catalog, deployed))
     } else {
-        parts(store(annotation, catalog, refs))
+        parts(store(annotation, catalog, deployed))
     }
 }
 
@@ -74,7 +74,7 @@ fn check(annotation: &str, expect: &[&str]) {
         "stream"
     };
     let text = format!("{annotation} define {what} S (a int, b string);");
-    assert_eq!(judge(&text, &Refs::new()), expect, "{annotation}");
+    assert_eq!(judge(&text, &Deployed::default()), expect, "{annotation}");
 }
 
 #[test]
@@ -356,17 +356,43 @@ fn distribution_judges_each_destination() {
 }
 
 #[test]
-fn references_bring_type_and_options() {
-    let refs = Refs::from([(
-        "orders".to_owned(),
-        vec![
-            ("type".to_owned(), "inMemory".to_owned()),
-            ("topic".to_owned(), "orders".to_owned()),
+fn settings_of_an_extension_are_options_that_nobody_gives() {
+    let setting = |namespace: &str, key: &str, value: &str| Setting {
+        namespace: namespace.to_owned(),
+        name: "inMemory".to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
+    let deployed = Deployed {
+        settings: vec![
+            setting("source", "topic", "orders"),
+            setting("source", "somethingElse", "x"),
+            setting("sink", "on.error", "later"),
         ],
-    )]);
+        ..Deployed::default()
+    };
     let check = |annotation: &str, expect: &[&str]| {
         let text = format!("{annotation} define stream S (a int, b string);");
-        assert_eq!(judge(&text, &refs), expect, "{annotation}");
+        assert_eq!(judge(&text, &deployed), expect, "{annotation}");
+    };
+    check("@source(type='inMemory')", &[]);
+    check("@sink(type='inMemory', topic='t')", &["E0505 'inMemory'"]);
+    check("@sink(type='inMemory', topic='t', on.error='log')", &[]);
+}
+
+#[test]
+fn references_bring_type_and_options() {
+    let block = vec![
+        ("type".to_owned(), "inMemory".to_owned()),
+        ("topic".to_owned(), "orders".to_owned()),
+    ];
+    let deployed = Deployed {
+        refs: [("orders".to_owned(), block)].into(),
+        ..Deployed::default()
+    };
+    let check = |annotation: &str, expect: &[&str]| {
+        let text = format!("{annotation} define stream S (a int, b string);");
+        assert_eq!(judge(&text, &deployed), expect, "{annotation}");
     };
     check("@source(ref='orders')", &[]);
     check("@source(ref='orders', topic='other')", &[]);
@@ -390,7 +416,7 @@ fn options_reach_the_connector_under_their_own_names() {
         &stream.annotations[0],
         &view,
         &Catalog::new([]),
-        &Refs::new(),
+        &Deployed::default(),
     );
     let transport = judged.value.expect("it is right");
     assert_eq!(transport.map.option("header"), Some("true"));

@@ -14,9 +14,32 @@ use crate::span::Span;
 use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType};
 use crate::suggest::nearest;
 
-/// The blocks of the deployment file that `ref='name'` stands for: options in order, `type` among
-/// them.
-pub type Refs = BTreeMap<String, Vec<(String, String)>>;
+/// What the deployment file says about the options of annotations.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Deployed {
+    /// The blocks that `ref='name'` stands for: options in order, `type` among them.
+    pub refs: BTreeMap<String, Vec<(String, String)>>,
+    pub settings: Vec<Setting>,
+}
+
+/// A setting of an extension (`siddhi: extensions:`). One that has the name of an option is the
+/// value of that option where the annotation gives none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// `source`, `sink`, `sourceMapper`, `sinkMapper`, `store`.
+    pub namespace: String,
+    pub name: String,
+    pub key: String,
+    pub value: String,
+}
+
+impl Setting {
+    fn is_of(&self, spec: &ConnectorSpec) -> bool {
+        // Mappers are written in camel case there.
+        let kind = spec.kind.name().replace('-', "");
+        self.namespace.eq_ignore_ascii_case(&kind) && self.name == spec.name
+    }
+}
 
 /// The stream or table that the annotation stands on.
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +82,14 @@ pub fn source(
     annotation: &Annotation,
     view: &View,
     catalog: &Catalog,
-    refs: &Refs,
+    deployed: &Deployed,
 ) -> Judged<plan::Transport> {
     let mut judged = Judged::new();
     let found = component(
         ConnectorKind::Source,
         annotation,
         catalog,
-        refs,
+        deployed,
         &mut judged,
     );
     if let Some(found) = &found {
@@ -76,7 +99,7 @@ pub fn source(
         ConnectorKind::SourceMapper,
         annotation,
         catalog,
-        refs,
+        deployed,
         &mut judged,
     );
     if let (Some(found), Some((mapper, at))) = (&found, &map) {
@@ -109,14 +132,20 @@ pub fn sink(
     annotation: &Annotation,
     view: &View,
     catalog: &Catalog,
-    refs: &Refs,
+    deployed: &Deployed,
 ) -> Judged<plan::Transport> {
     let mut judged = Judged::new();
-    let found = component(ConnectorKind::Sink, annotation, catalog, refs, &mut judged);
+    let found = component(
+        ConnectorKind::Sink,
+        annotation,
+        catalog,
+        deployed,
+        &mut judged,
+    );
     let shared = annotation.nested("distribution");
     let distribution = match (&found, shared) {
         (Some(found), Some(shared)) => {
-            distribution(shared, found, view, catalog, refs, &mut judged)
+            distribution(shared, found, view, catalog, deployed, &mut judged)
         }
         (Some(found), None) => {
             judge_options(found, annotation, Some(view), &mut judged);
@@ -128,7 +157,7 @@ pub fn sink(
         ConnectorKind::SinkMapper,
         annotation,
         catalog,
-        refs,
+        deployed,
         &mut judged,
     );
     if let (Some(found), Some((mapper, at))) = (&found, &map) {
@@ -159,9 +188,19 @@ pub fn sink(
 }
 
 /// `@store(type='…', …, @cache(…))`.
-pub fn store(annotation: &Annotation, catalog: &Catalog, refs: &Refs) -> Judged<plan::Store> {
+pub fn store(
+    annotation: &Annotation,
+    catalog: &Catalog,
+    deployed: &Deployed,
+) -> Judged<plan::Store> {
     let mut judged = Judged::new();
-    let found = component(ConnectorKind::Store, annotation, catalog, refs, &mut judged);
+    let found = component(
+        ConnectorKind::Store,
+        annotation,
+        catalog,
+        deployed,
+        &mut judged,
+    );
     let cache = annotation.nested("cache").map(|a| {
         judged
             .diagnostics
@@ -207,10 +246,10 @@ fn component<'a, T>(
     kind: ConnectorKind,
     annotation: &'a Annotation,
     catalog: &Catalog,
-    refs: &'a Refs,
+    deployed: &'a Deployed,
     judged: &mut Judged<T>,
 ) -> Option<Found<'a>> {
-    let (ty, given) = merged(annotation, refs, &mut judged.diagnostics)?;
+    let (ty, mut given) = merged(annotation, deployed, &mut judged.diagnostics)?;
     let Some(ty) = ty else {
         judged.diagnostics.push(no_type(kind, annotation));
         return None;
@@ -221,11 +260,33 @@ fn component<'a, T>(
             .push(unknown_component(kind, ty.text, ty.span, catalog));
         return None;
     };
+    add_settings(&mut given, spec, ty.span, deployed);
     Some(Found {
         spec,
         given,
         type_span: ty.span,
     })
+}
+
+/// Settings of the extension that are the values of options nobody has given.
+fn add_settings<'a>(
+    given: &mut Vec<Given<'a>>,
+    spec: &ConnectorSpec,
+    span: Span,
+    deployed: &'a Deployed,
+) {
+    for setting in deployed.settings.iter().filter(|s| s.is_of(spec)) {
+        let is_given = given.iter().any(|g| g.name == setting.key);
+        if is_given || spec.option(&setting.key).is_none() {
+            continue;
+        }
+        given.push(Given {
+            name: &setting.key,
+            name_span: span,
+            value: &setting.value,
+            value_span: span,
+        });
+    }
 }
 
 /// `type` and `ref` match in any case, as in Siddhi; options do not.
@@ -247,7 +308,7 @@ struct Placed<'a> {
 /// `type` and options of an annotation, those of its `ref` included; none if there is no such block.
 fn merged<'a>(
     annotation: &'a Annotation,
-    refs: &'a Refs,
+    deployed: &'a Deployed,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(Option<Placed<'a>>, Vec<Given<'a>>)> {
     let mut ty = in_any_case(annotation, "type").map(|t| Placed {
@@ -258,8 +319,8 @@ fn merged<'a>(
     let Some(name) = in_any_case(annotation, "ref") else {
         return Some((ty, given));
     };
-    let Some(block) = refs.get(&name.text) else {
-        diagnostics.push(unknown_ref(name, refs));
+    let Some(block) = deployed.refs.get(&name.text) else {
+        diagnostics.push(unknown_ref(name, deployed));
         return None;
     };
     for (key, value) in block {
@@ -280,8 +341,8 @@ fn merged<'a>(
     Some((ty, given))
 }
 
-fn unknown_ref(name: &Text, refs: &Refs) -> Diagnostic {
-    let near = nearest(&name.text, refs.keys().map(String::as_str));
+fn unknown_ref(name: &Text, deployed: &Deployed) -> Diagnostic {
+    let near = nearest(&name.text, deployed.refs.keys().map(String::as_str));
     let mut unknown = finding(
         code::UNKNOWN_REF,
         Severity::Error,
@@ -341,7 +402,7 @@ fn map<'a, T>(
     kind: ConnectorKind,
     annotation: &'a Annotation,
     catalog: &Catalog,
-    refs: &'a Refs,
+    deployed: &'a Deployed,
     judged: &mut Judged<T>,
 ) -> Option<(Found<'a>, Option<&'a Annotation>)> {
     let Some(map) = annotation.nested("map") else {
@@ -353,7 +414,7 @@ fn map<'a, T>(
         };
         return Some((default, None));
     };
-    let found = component(kind, map, catalog, refs, judged)?;
+    let found = component(kind, map, catalog, deployed, judged)?;
     judge_options(&found, map, None, judged);
     for name in ["attributes", "payload"] {
         if let Some(again) = map.annotations.iter().filter(|a| a.is(name)).nth(1) {
@@ -444,7 +505,7 @@ fn distribution(
     sink: &Found,
     view: &View,
     catalog: &Catalog,
-    refs: &Refs,
+    deployed: &Deployed,
     judged: &mut Judged<plan::Transport>,
 ) -> Option<plan::Distribution> {
     judged
@@ -456,7 +517,7 @@ fn distribution(
         .iter()
         .filter(|a| a.is("destination"))
     {
-        let Some((_, own)) = merged(destination, refs, &mut judged.diagnostics) else {
+        let Some((_, own)) = merged(destination, deployed, &mut judged.diagnostics) else {
             continue;
         };
         let shared = sink
