@@ -10,7 +10,7 @@ use event::text::java_hash;
 pub type Entries = Vec<(Value, Value)>;
 
 /// `Object.hashCode` of what may be a key.
-fn hash_code(key: &Value) -> i32 {
+pub fn hash_code(key: &Value) -> i32 {
     let long = |v: i64| (v ^ ((v as u64) >> 32) as i64) as i32;
     match key {
         Value::Null | Value::Object(_) => 0,

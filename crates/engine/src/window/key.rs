@@ -3,6 +3,7 @@
 use event::{Batch, Column, Value, text};
 
 use crate::component::Argument;
+use crate::function::java_map::hash_code;
 
 /// Where the parts of a key come from.
 pub struct KeyParts {
@@ -70,6 +71,26 @@ impl KeyParts {
             Part::Constant(value) => text::write_value(&mut self.text, value),
         }
         Some(&self.text)
+    }
+}
+
+/// Stands for null where null is a key like any other.
+const NULL: &str = "\0";
+
+impl KeyParts {
+    /// The text of the first part and `hashCode` of its value in Java; null is a key of its own.
+    pub fn hashed(&mut self, batch: &Batch, row: usize) -> (&str, i32) {
+        let value = match self.parts.first() {
+            Some(Part::Column(column)) => batch.columns[*column].value(row),
+            Some(Part::Constant(value)) => value.clone(),
+            None => Value::Null,
+        };
+        self.text.clear();
+        match &value {
+            Value::Null => self.text.push_str(NULL),
+            value => text::write_value(&mut self.text, value),
+        }
+        (&self.text, hash_code(&value))
     }
 }
 

@@ -153,15 +153,15 @@ impl<V> KeyMap<V> {
     }
 
     /// In the order in which a Java `HashMap` iterates; `code` is `hashCode` of the key.
-    pub fn in_hash_order(&self, code: impl Fn(&str) -> i32) -> Vec<(&str, &V)> {
+    pub fn in_hash_order(&self, code: impl Fn(&str, &V) -> i32) -> Vec<(&str, &V)> {
         let mut entries: Vec<_> = self.iter().collect();
-        entries.sort_by_cached_key(|(text, _)| self.bucket_of(code(text)));
+        entries.sort_by_cached_key(|(text, v)| self.bucket_of(code(text, v)));
         entries
     }
 
     /// As [`KeyMap::in_hash_order`] where keys are texts in Java too.
     pub fn by_text_hash(&self) -> Vec<(&str, &V)> {
-        self.in_hash_order(text::java_hash)
+        self.in_hash_order(|text, _| text::java_hash(text))
     }
 
     pub fn bytes(&self) -> usize {

@@ -30,6 +30,7 @@ mod time;
 mod time_batch;
 mod time_length;
 mod timed;
+mod unique;
 
 pub(crate) use per_key::Stored;
 pub(crate) use pool::{Pool, Slot, Visit};
@@ -58,6 +59,16 @@ pub const WINDOWS: &[&dyn Window] = &[
     &time::Time,
     &time_batch::TimeBatch,
     &time_length::TimeLength,
+    &unique::Ever,
+    &unique::ExternalTimeBatch,
+    &unique::First,
+    &unique::FirstLengthBatch,
+    &unique::FirstTimeBatch,
+    &unique::Length,
+    &unique::LengthBatch,
+    &unique::Time,
+    &unique::TimeBatch,
+    &unique::TimeLengthBatch,
 ];
 
 /// A length of time, in milliseconds.

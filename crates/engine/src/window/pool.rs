@@ -75,6 +75,17 @@ impl Pool {
         pool
     }
 
+    /// All rows leave.
+    pub fn clear(&mut self) {
+        *self = Pool::new(&self.types);
+    }
+
+    /// Rows of a restored pool are held as often as they are named.
+    pub fn hold(&mut self, slots: impl Iterator<Item = Slot>) {
+        self.places.iter_mut().for_each(|place| place.holders = 0);
+        slots.for_each(|slot| self.places[slot as usize].holders += 1);
+    }
+
     pub fn share(&mut self, slot: Slot) {
         self.places[slot as usize].holders += 1;
     }

@@ -1,0 +1,103 @@
+//! `unique:ever(key, …)`: the newest row of each key.
+
+use super::super::key::KeyParts;
+use super::super::per_key::{PerKey, Rule};
+use super::super::pool::Visit;
+use super::Newest;
+use crate::component::*;
+use crate::emission::Emission;
+use crate::spec::runs;
+use event::Batch;
+use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
+use lang::spec::FunctionSpec;
+
+pub struct Ever;
+
+static SPEC: FunctionSpec = runs(
+    KNOWN,
+    "ever",
+    "define stream S (ip string, n int);
+from S#window.unique:ever(ip) select ip, sum(n) as total insert into Out;
+---
+send S @0 A 1
+send S @100 B 2
+send S @200 A 3
+expect Out A 1
+expect Out B 3
+expect Out A 5
+",
+);
+
+impl Window for Ever {
+    fn spec(&self) -> &'static FunctionSpec {
+        &SPEC
+    }
+
+    fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
+        let key = KeyParts::of_arguments(setup.args);
+        Ok(PerKey::operator(setup, NewestOfKey { key }))
+    }
+}
+
+struct NewestOfKey {
+    key: KeyParts,
+}
+
+impl Rule for NewestOfKey {
+    type State = Newest;
+
+    /// `[E, C]` per event of a known key (`UniqueEverWindowProcessor`).
+    fn process(
+        &mut self,
+        state: &mut Newest,
+        batch: &Batch,
+        _context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
+        let Newest { pool, keys } = state;
+        let mut visit = Visit::of_batch(pool, batch, out);
+        for chunk in 0..batch.chunk_count() {
+            let clock = batch.clock_at(chunk);
+            for row in batch.chunk(chunk) {
+                let slot = visit.add(row);
+                if let Some(old) = keys.insert(self.key.joined(batch, row), slot) {
+                    visit.emit(old, true, Some(clock), out);
+                    visit.remove(old);
+                }
+                visit.pass(row, out);
+            }
+            out.end_chunk(clock);
+        }
+        visit.finish();
+    }
+
+    fn content(&self, state: &Newest) -> Option<Batch> {
+        let kept = state.keys.by_text_hash().into_iter();
+        Some(state.pool.rows(kept.map(|(_, slot)| *slot)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::window::testing::*;
+
+    #[test]
+    fn the_row_before_leaves_first() {
+        let case = Case::new("unique:ever", &[t()]);
+        check(
+            &case,
+            "1~7@0 2~8@1 [3~7 4~7]@2 5~-@3 6~-@4",
+            "C1@0 | C2@1 | E1@2 C3@2 E3@2 C4@2 | C5@3 | E5@4 C6@4",
+        );
+        check_content(&case, "1~8@0 2~7@1 3~8@2", "2 3", 0);
+    }
+
+    #[test]
+    fn parts_of_a_key_stand_one_behind_the_other() {
+        check(
+            &Case::new("unique:ever", &[v(), t()]),
+            "1~23@0 12~3@1",
+            "C1@0 | E1@1 C12@1",
+        );
+    }
+}
