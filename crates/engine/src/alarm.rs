@@ -306,6 +306,22 @@ impl Alarms {
         }
     }
 
+    /// What an alarm before its clock, of the application and of the wall, would have fired for long
+    /// ago is not made up for: such a state is no saved one. `None` for a clock that jumps.
+    pub fn check(&self, clocks: [Option<i64>; 2]) -> Result<(), StateError> {
+        for (heap, clock) in self.heaps.iter().zip(clocks) {
+            let first = heap.iter().map(|Reverse((time, ..))| *time).min();
+            if let (Some(first), Some(clock)) = (first, clock)
+                && first < clock
+            {
+                return Err(StateError::Mismatch(format!(
+                    "an alarm at {first}, before the clock at {clock}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Alarms of these operators, as they were saved under the labels they have now; one without a
     /// label has none.
     pub fn restored(

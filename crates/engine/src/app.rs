@@ -302,6 +302,12 @@ impl App {
             Input::Start => self.start(now, outside),
             Input::Tick => self.advance(now, outside),
             Input::Playback(playback) => {
+                // The switch itself moves no event clock.
+                let now = if self.core.playback.is_some() {
+                    self.core.clock
+                } else {
+                    now
+                };
                 self.advance(now, outside);
                 // The event clock begins anew with the first event.
                 if playback.is_some() && self.core.playback.is_none() {
@@ -524,6 +530,9 @@ impl App {
             let rows = batch.chunk(chunk);
             (!rows.is_empty()).then(|| batch.times.at(rows.end - 1))
         };
+        if matches!(batch.clock, Clock::Same(_)) {
+            self.fire_by_wall(outside);
+        }
         if !self.core.alarms.has_operators() && is_stamped(&batch) {
             let mut clock = self.core.clock;
             let clocks: Vec<i64> = (0..batch.chunk_count())

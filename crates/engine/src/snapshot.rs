@@ -397,7 +397,9 @@ impl App {
                     &|owner| self.label(owner, &name),
                     &key_of,
                 )?;
-                Ok(())
+                let is_live = self.core.playback.is_none();
+                let clocks = [is_live.then_some(self.core.clock), Some(self.core.wall)];
+                self.core.alarms.check(clocks)
             }
             Piece::Table(id) => {
                 let table = self.core.tables.memory(id).restored(reader)?;
@@ -413,6 +415,11 @@ impl App {
     fn restore_clock(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
         self.core.clock = reader.i64()?;
         self.core.wall = reader.i64()?;
+        // Both begin at 0 and go on; alarms would be made up for from whatever they say.
+        if self.core.clock < 0 || self.core.wall < 0 {
+            let what = format!("clocks at {} and {}", self.core.clock, self.core.wall);
+            return Err(StateError::Mismatch(what));
+        }
         self.core.is_started = reader.bool()?;
         self.core.steps = reader.u64()?;
         self.core.seed = reader.u64()?;

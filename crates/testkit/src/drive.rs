@@ -219,7 +219,7 @@ impl<'a> Session<'a> {
             match &step.action {
                 Action::Query(text) => {
                     self.flush();
-                    self.advance(step.at);
+                    self.pass(step.at);
                     let rows = self.ask(text).map(|answer| answer.1);
                     self.outcome.answers.push(Answer { step: number, rows });
                 }
@@ -228,9 +228,13 @@ impl<'a> Session<'a> {
                         self.gather(id, step.at, events.clone());
                     }
                 }
-                action => {
+                Action::Advance => {
                     self.flush();
                     self.advance(step.at);
+                }
+                action => {
+                    self.flush();
+                    self.pass(step.at);
                     self.act(action);
                 }
             }
@@ -362,10 +366,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Lets time pass: timers due on the way run, each at its own time.
-    pub fn advance(&mut self, to: i64) {
+    /// Lets time pass: timers due on the way run, each at its own time. Of an event clock nothing
+    /// else moves.
+    fn pass(&mut self, to: i64) {
         self.run_alarms(to);
         self.clock = self.clock.max(to);
+    }
+
+    /// Lets time pass, also by the event clock.
+    pub fn advance(&mut self, to: i64) {
+        self.pass(to);
         if self.event_clock {
             self.step(to, Input::Tick);
         }

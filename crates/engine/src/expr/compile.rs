@@ -60,6 +60,19 @@ impl Layout {
         self
     }
 
+    /// Columns of a part that are spoken for.
+    pub fn width(&self, part: u8) -> usize {
+        let slots = self
+            .inputs
+            .iter()
+            .flat_map(|(_, slots)| slots.iter().flatten());
+        let slots = slots.chain(self.presence.iter().map(|(_, slot)| slot));
+        let ends = slots
+            .filter(|s| s.part == part)
+            .map(|s| usize::from(s.index) + 1);
+        ends.max().unwrap_or(0)
+    }
+
     fn slot(&self, input: InputId, attribute: usize) -> Option<Slot> {
         let (_, slots) = self.inputs.iter().find(|(i, _)| *i == input)?;
         slots.get(attribute).copied().flatten()

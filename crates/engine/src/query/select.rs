@@ -17,7 +17,7 @@ use super::site::{self, SiteRows};
 use super::{Broken, Step};
 use crate::component::{Failure, Group, Groups, Key};
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, Site};
+use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site};
 use crate::table::ConditionContext;
 
 pub(crate) struct Selector {
@@ -42,6 +42,8 @@ pub(crate) struct Selector {
 }
 
 struct Having {
+    /// Columns of the input; those of the output follow.
+    inputs: usize,
     sites: Vec<Site>,
     condition: Expression,
 }
@@ -79,28 +81,40 @@ impl Selector {
             site_items.resize(sites.len(), at);
         }
         let width = items.len();
-        let outputs = row.clone().and_whole(plan::OUTPUT, OTHER, width);
+        // `having` sees the output behind the input as one row, so that it can look into tables.
+        let inputs = row.width(ROW);
+        let all: Vec<usize> = (0..width).collect();
         let mut having_sites = Vec::new();
-        let mut compiler = Compiler {
-            layout: outputs,
-            sites: &mut having_sites,
-            removes,
-            tables: context,
-        };
         let having = selector
             .having
             .as_ref()
-            .map(|expr| compiler.compile(expr))
+            .map(|expr| {
+                Compiler {
+                    layout: row
+                        .clone()
+                        .and_picked(plan::OUTPUT, ROW, inputs, width, &all),
+                    sites: &mut having_sites,
+                    removes,
+                    tables: context,
+                }
+                .compile(expr)
+            })
             .transpose()?;
+        let mut no_sites = Vec::new();
+        let mut compiler = Compiler {
+            layout: row.clone().and_whole(plan::OUTPUT, OTHER, width),
+            sites: &mut no_sites,
+            removes,
+            tables: context,
+        };
         let order_by = selector
             .order_by
             .iter()
             .map(|(expr, descending)| Ok((compiler.compile(expr)?, *descending)))
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut no_sites = Vec::new();
         let group_by = Compiler {
             layout: row.clone(),
-            sites: &mut no_sites,
+            sites: &mut Vec::new(),
             removes,
             tables: context,
         }
@@ -124,6 +138,7 @@ impl Selector {
             group_by,
             groups: Interner::default(),
             having: having.map(|condition| Having {
+                inputs,
                 sites: having_sites,
                 condition,
             }),
@@ -431,11 +446,16 @@ impl Selector {
         };
         if let Some(having) = &mut self.having {
             let mut failures = Vec::new();
-            let computed = site::compute(&mut having.sites, rows, step, &mut failures);
-            let inputs = Inputs::of(&batch.columns, batch.len)
-                .with(OTHER, columns)
-                .with(COMPUTED, &computed);
-            let mut context = step.evaluation(batch, &mut failures);
+            let mut row = batch.clone();
+            row.columns.truncate(having.inputs);
+            row.columns.extend_from_slice(columns);
+            let rows = SiteRows {
+                batch: &row,
+                ..*rows
+            };
+            let computed = site::compute(&mut having.sites, &rows, step, &mut failures);
+            let inputs = Inputs::of(&row.columns, row.len).with(COMPUTED, &computed);
+            let mut context = step.evaluation(&row, &mut failures);
             let passes = having.condition.mask(&inputs, &mut context);
             if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
                 return Err(Broken::at("having".to_owned(), failure.message));

@@ -18,8 +18,6 @@ use crate::table::ConditionContext;
 /// Group number of running aggregators in a filter: one state per partition key.
 const ALL_ROWS: fn(Key) -> u32 = |key| key;
 
-const SITE_IN_ARGUMENT: &str = "'in' or an effect inside the argument of a stream function";
-
 pub(crate) enum Stage {
     Filter {
         sites: Vec<Site>,
@@ -37,6 +35,11 @@ pub(crate) enum Stage {
         name: String,
         args: Vec<Expression>,
         adds: usize,
+    },
+    /// A stream function whose arguments look into tables or outside: that is computed first.
+    Probing {
+        sites: Vec<Site>,
+        stage: Box<Stage>,
     },
 }
 
@@ -108,12 +111,13 @@ impl ProcessorStage {
     fn run(
         &mut self,
         batch: Batch,
+        computed: &[Column],
         key: Key,
         step: &mut Step<'_>,
         failures: &mut Vec<Failure>,
     ) -> Option<Batch> {
         let args: Vec<Column> = {
-            let inputs = Inputs::of(&batch.columns, batch.len);
+            let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
             let mut context = step.evaluation(&batch, failures);
             let args = self.args.iter_mut();
             args.map(|a| a.column(&inputs, &mut context)).collect()
@@ -169,11 +173,8 @@ impl Stage {
                 tables: context,
             }
             .expressions(&call.args)?;
-            if !sites.is_empty() {
-                return Err(Error::unsupported(SITE_IN_ARGUMENT, call.span));
-            }
             let stage = ProcessorStage::new(processor, call, args, place)?;
-            return Ok(Stage::Processor(stage));
+            return Ok(Stage::Processor(stage).probing(sites));
         }
         Stage::new(handler, layout, context)
     }
@@ -182,6 +183,7 @@ impl Stage {
     pub fn processor(&self) -> Option<&ProcessorStage> {
         match self {
             Stage::Processor(stage) => Some(stage),
+            Stage::Probing { stage, .. } => stage.processor(),
             _ => None,
         }
     }
@@ -189,13 +191,14 @@ impl Stage {
     pub fn processor_mut(&mut self) -> Option<&mut ProcessorStage> {
         match self {
             Stage::Processor(stage) => Some(stage),
+            Stage::Probing { stage, .. } => stage.processor_mut(),
             _ => None,
         }
     }
 
     /// The state of a key begins.
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
-        if let Stage::Processor(stage) = self {
+        if let Some(stage) = self.processor_mut() {
             stage.call(key, step, &mut Vec::new(), |operator, context| {
                 operator.start(key, context);
             });
@@ -203,7 +206,7 @@ impl Stage {
     }
 
     pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
-        if let Stage::Processor(stage) = self {
+        if let Some(stage) = self.processor_mut() {
             stage.operator.remove(key);
             stage.id.iter().for_each(|&id| alarms.forget(id, key));
         }
@@ -217,11 +220,11 @@ impl Stage {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let mut failures = Vec::new();
-        let rows = match self {
-            Stage::Processor(stage) => stage.call(key, step, &mut failures, |operator, context| {
+        let rows = match self.processor_mut() {
+            Some(stage) => stage.call(key, step, &mut failures, |operator, context| {
                 operator.alarm(key, deadline, context)
             }),
-            _ => None,
+            None => None,
         };
         self.checked(rows, failures)
     }
@@ -260,10 +263,17 @@ impl Stage {
                 return Err(Error::unsupported("a second window in a query", call.span));
             }
         };
-        if let (Handler::Function(call), false) = (handler, sites.is_empty()) {
-            return Err(Error::unsupported(SITE_IN_ARGUMENT, call.span));
+        Ok(stage.probing(sites))
+    }
+
+    fn probing(self, sites: Vec<Site>) -> Stage {
+        if sites.is_empty() {
+            return self;
         }
-        Ok(stage)
+        Stage::Probing {
+            sites,
+            stage: Box::new(self),
+        }
     }
 
     fn function(
@@ -321,6 +331,10 @@ impl Stage {
             Stage::Log { .. } => false,
             Stage::Processor(stage) => stage.operator.has_state(),
             Stage::Effect { .. } => true,
+            Stage::Probing { sites, stage } => {
+                let mut sites = sites.iter();
+                sites.any(|s| matches!(s, Site::Effect(_))) || stage.has_effect()
+            }
         }
     }
 
@@ -339,19 +353,20 @@ impl Stage {
                 stage.operator.is_fallible() || stage.args.iter().any(Expression::is_fallible)
             }
             Stage::Effect { .. } => true,
+            Stage::Probing { stage, .. } => stage.is_fallible(),
         }
     }
 
     pub fn sites(&self) -> &[Site] {
         match self {
-            Stage::Filter { sites, .. } => sites,
+            Stage::Filter { sites, .. } | Stage::Probing { sites, .. } => sites,
             _ => &[],
         }
     }
 
     pub fn sites_mut(&mut self) -> &mut [Site] {
         match self {
-            Stage::Filter { sites, .. } => sites,
+            Stage::Filter { sites, .. } | Stage::Probing { sites, .. } => sites,
             _ => &mut [],
         }
     }
@@ -367,6 +382,7 @@ impl Stage {
             Stage::Processor(ProcessorStage { args, .. }) | Stage::Effect { args, .. } => {
                 args.iter().collect()
             }
+            Stage::Probing { stage, .. } => stage.expressions(),
         }
     }
 
@@ -381,6 +397,7 @@ impl Stage {
             Stage::Processor(ProcessorStage { args, .. }) | Stage::Effect { args, .. } => {
                 args.iter_mut().collect()
             }
+            Stage::Probing { stage, .. } => stage.expressions_mut(),
         }
     }
 
@@ -391,13 +408,23 @@ impl Stage {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.run_with(batch, &[], key, step)
+    }
+
+    /// `computed` are the columns of the sites in the arguments.
+    fn run_with(
+        &mut self,
+        batch: Batch,
+        computed: &[Column],
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
         let mut failures = Vec::new();
         let result = match self {
             Stage::Filter { sites, condition } => {
-                let group = ALL_ROWS(key);
                 let rows = SiteRows {
                     batch: &batch,
-                    groups: Groups::One(group),
+                    groups: Groups::One(ALL_ROWS(key)),
                     reset_groups: &[],
                 };
                 let computed = site::compute(sites, &rows, step, &mut failures);
@@ -411,7 +438,7 @@ impl Stage {
                 message,
                 with_event,
             } => {
-                let inputs = Inputs::of(&batch.columns, batch.len);
+                let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
                 let mut context = step.evaluation(&batch, &mut failures);
                 let mut all = |e: &mut Option<Expression>| {
                     e.as_mut().map(|e| e.evaluate(&inputs, &mut context))
@@ -438,9 +465,21 @@ impl Stage {
                 }
                 Some(batch)
             }
-            Stage::Processor(stage) => stage.run(batch, key, step, &mut failures),
+            Stage::Probing { sites, stage } => {
+                let rows = SiteRows {
+                    batch: &batch,
+                    groups: Groups::One(ALL_ROWS(key)),
+                    reset_groups: &[],
+                };
+                let computed = site::compute(sites, &rows, step, &mut failures);
+                if failures.is_empty() {
+                    return stage.run_with(batch, &computed, key, step);
+                }
+                None
+            }
+            Stage::Processor(stage) => stage.run(batch, computed, key, step, &mut failures),
             Stage::Effect { name, args, adds } => {
-                let inputs = Inputs::of(&batch.columns, batch.len);
+                let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
                 let mut context = step.evaluation(&batch, &mut failures);
                 let args: Vec<Column> = args
                     .iter_mut()
@@ -463,6 +502,7 @@ impl Stage {
             Stage::Processor(ProcessorStage { name, .. }) | Stage::Effect { name, .. } => {
                 format!("stream function '#{name}'")
             }
+            Stage::Probing { stage, .. } => stage.place(),
         }
     }
 }

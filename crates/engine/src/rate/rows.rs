@@ -12,6 +12,7 @@ use lang::plan::{Rate, RateEvery};
 
 use super::Name;
 use crate::component::Key;
+use crate::window::first_after;
 
 pub(crate) struct RowLimiter {
     rate: Rate,
@@ -118,7 +119,9 @@ impl RowLimiter {
         let state = self.keys.entry(key).or_default();
         state.count = 0;
         let rows: Vec<Batch> = state.waiting.drain(..).map(|(_, row)| row).collect();
-        (join_rows(rows, None, now), deadline + t)
+        // Of the deadlines that the clock has jumped over only the first finds anything.
+        let next = first_after(now, deadline.saturating_add(t), t);
+        (join_rows(rows, None, now), next)
     }
 
     pub fn held(&self) -> usize {

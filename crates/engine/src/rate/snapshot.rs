@@ -357,6 +357,10 @@ impl SnapshotLimiter {
             is_fresh: reader.bool()?,
             ..State::default()
         };
+        if state.due < 0 {
+            let what = format!("a snapshot that was due at {}", state.due);
+            return Err(StateError::Mismatch(what));
+        }
         let mut counts: HashMap<Name, usize> = HashMap::new();
         for _ in 0..reader.count()? {
             let row = Row::restore(reader, width)?;

@@ -24,6 +24,16 @@ mod session;
 mod slide;
 mod sort;
 mod store;
+/// The first of `time`, `time + period`, … behind `now`; a period is above zero.
+pub(crate) fn first_after(now: i64, time: i64, period: i64) -> i64 {
+    if time > now {
+        return time;
+    }
+    let periods = now.saturating_sub(time) / period.max(1);
+    let passed = periods.saturating_add(1).saturating_mul(period);
+    time.saturating_add(passed)
+}
+
 #[cfg(test)]
 mod testing;
 mod time;

@@ -1,5 +1,6 @@
 //! `timeBatch(T)`: batches of T milliseconds.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::collect::{Collect, Keeping};
@@ -73,6 +74,9 @@ struct State {
     boundary: Option<i64>,
     /// Where events pass at once: some did since the last boundary.
     passed: bool,
+    /// A join or an on-demand query has gone through the batch before: Siddhi's queue then stands at
+    /// its end, and its events expire with their own timestamps.
+    is_searched: Cell<bool>,
 }
 
 impl Stored for State {
@@ -81,6 +85,7 @@ impl Stored for State {
             rows: Collect::new(types),
             boundary: None,
             passed: false,
+            is_searched: Cell::new(false),
         }
     }
 
@@ -92,6 +97,7 @@ impl Stored for State {
         writer.bool(self.boundary.is_some());
         writer.i64(self.boundary.unwrap_or_default());
         writer.bool(self.passed);
+        writer.bool(self.is_searched.get());
         self.rows.save(writer);
     }
 
@@ -101,6 +107,7 @@ impl Stored for State {
         Ok(State {
             boundary: has_boundary.then_some(boundary),
             passed: reader.bool()?,
+            is_searched: Cell::new(reader.bool()?),
             rows: Collect::restore(types, reader)?,
         })
     }
@@ -136,9 +143,26 @@ impl Periodic {
                 out.reset();
             }
         } else {
+            if state.is_searched.take() && self.keeping.emits_expired {
+                state.rows.emit_previous(true, None, out);
+                state.rows.previous.clear();
+            }
             state.rows.flush(self.keeping, now, out);
         }
         out.end_chunk(now);
+    }
+
+    /// A clock that has jumped over many boundaries passes those at which nothing would leave at
+    /// once.
+    fn skip_empty(&self, state: &mut State, context: &mut WindowContext<'_>) {
+        let keeps_none = state.rows.previous.is_empty() || self.keeping.grows;
+        let is_empty = state.rows.current.is_empty() && keeps_none && !state.passed;
+        let Some(next) = state.boundary.filter(|&b| is_empty && context.now >= b) else {
+            return;
+        };
+        let next = super::first_after(context.now, next, self.millis);
+        state.boundary = Some(next);
+        context.notify(next);
     }
 
     /// Rows enter the batch.
@@ -204,6 +228,7 @@ impl Rule for Periodic {
     ) {
         if let Some(boundary) = state.boundary.filter(|&b| context.now >= b) {
             self.flush(state, boundary, context.now, context, out);
+            self.skip_empty(state, context);
         }
     }
 
@@ -213,6 +238,7 @@ impl Rule for Periodic {
             if self.streams {
                 state.rows.current.copy()
             } else {
+                state.is_searched.set(!state.rows.previous.is_empty());
                 state.rows.content()
             }
         })

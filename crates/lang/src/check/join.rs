@@ -26,11 +26,9 @@ impl Checker<'_> {
                 single.handlers.clear();
             }
         }
-        let is_table =
-            |s: &Option<Single>| s.as_ref().is_some_and(|s| matches!(s.from, From::Table(_)));
         let on_scope = Scope {
             takes_aggregators: false,
-            takes_probes: !is_table(&left) && !is_table(&right),
+            takes_probes: false,
             ..scope.at("the join condition")
         };
         let on = match &join.on {

@@ -70,6 +70,7 @@ impl Checker<'_> {
         let input = Input::new(&key.stream.name.text, key.stream.kind, shape);
         let scope = Scope {
             takes_aggregators: false,
+            takes_probes: false,
             ..Scope::one(input, "the partition's key")
         };
         let by = match &key.by {

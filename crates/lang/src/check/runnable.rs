@@ -15,7 +15,9 @@ pub(super) enum Feature {
     Pattern,
     Sequence,
     Script,
-    /// `in`, or a function that reaches outside, where the engine cannot wait for the answer.
+    /// `in`, or a function that reaches outside, in the condition of a join, of a write to a table or
+    /// of another `in`, in an argument of a window and in a partition's key. Siddhi takes most of
+    /// these and then fails on every event.
     Probe,
 }
 
@@ -24,7 +26,8 @@ const PENDING: &[(Feature, &str)] = &[
     (Feature::Script, "script functions"),
     (
         Feature::Probe,
-        "'in' and functions that reach outside, at this place,",
+        "'in' and functions that reach outside, in conditions of joins and writes, in arguments of \
+         windows and in keys of partitions,",
     ),
 ];
 

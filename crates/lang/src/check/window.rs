@@ -191,7 +191,6 @@ impl Checker<'_> {
     ) -> Option<plan::StreamFunctionCall> {
         let scope = Scope {
             takes_aggregators: false,
-            takes_probes: false,
             ..scope.clone()
         };
         let namespace = call.namespace.as_ref().map_or("", |n| n.text.as_str());
