@@ -90,6 +90,7 @@ impl Queue {
     }
 
     pub fn sort_by_key(&mut self, key: impl Fn(PartialId) -> i64) {
+        self.entries.retain(|&p| p != GONE);
         self.entries
             .make_contiguous()
             .sort_by_key(|&partial| key(partial));
@@ -97,5 +98,47 @@ impl Queue {
 
     pub fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<PartialId>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(entries: &[PartialId], taken: &[usize]) -> Queue {
+        let mut queue = Queue::default();
+        entries.iter().for_each(|&p| queue.push(p));
+        for &place in taken {
+            assert_eq!(queue.take(place), Some(entries[place]));
+        }
+        queue
+    }
+
+    #[test]
+    fn what_is_taken_leaves_the_order_of_the_rest() {
+        let mut queue = queue(&[7, 3, 9, 5], &[2]);
+        assert_eq!(queue.iter().collect::<Vec<_>>(), [7, 3, 5]);
+        assert_eq!((queue.len(), queue.at(2), queue.at(3)), (3, None, Some(5)));
+        queue.sort_by_key(|p| i64::from(p));
+        assert_eq!(queue.iter().collect::<Vec<_>>(), [3, 5, 7]);
+    }
+
+    #[test]
+    fn gaps_at_the_front_move_the_first_place() {
+        let mut queue = queue(&[7, 3, 9, 5], &[0, 1]);
+        assert!(!queue.tidy());
+        assert_eq!((queue.first_place(), queue.front()), (2, Some(9)));
+    }
+
+    #[test]
+    fn gaps_are_dropped_when_they_are_most() {
+        let entries: Vec<PartialId> = (0..40).collect();
+        let taken: Vec<usize> = (1..39).collect();
+        let mut queue = queue(&entries, &taken);
+        assert!(queue.tidy());
+        assert_eq!(
+            (queue.places(), queue.at(0), queue.at(1)),
+            (2, Some(0), Some(39))
+        );
     }
 }
