@@ -193,6 +193,8 @@ impl App {
         refuse_missing(plan)?;
         let graph = Graph::new(plan, &setup.links);
         let mut context = ConditionContext::new(&plan.tables);
+        context.functions = &plan.functions;
+        context.scripts = setup.environment.scripts;
         let mut alarms = Alarms::default();
         let mut environment = setup.environment;
         environment.compat |= plan.options.compat;

@@ -106,6 +106,8 @@ pub struct Environment {
     pub zone: String,
     /// `@app:compat('siddhi-5.1')`.
     pub compat: bool,
+    /// Runs the app's script functions; without it an app that has some is refused.
+    pub scripts: Option<&'static dyn crate::script::ScriptEngine>,
 }
 
 impl Environment {

@@ -71,6 +71,7 @@ mod pattern;
 pub mod processor;
 mod query;
 mod rate;
+mod script;
 mod snapshot;
 mod spec;
 mod table;
@@ -83,6 +84,7 @@ pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, Rejected};
+pub use script::{Script, ScriptEngine};
 pub use snapshot::{Dropped, Fit};
 
 /// The specs of everything that runs here, for the catalog.

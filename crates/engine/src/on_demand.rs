@@ -100,6 +100,8 @@ impl App {
         out: &mut Outputs,
     ) -> Result<Answer, AskError> {
         let mut context = ConditionContext::new(&plan.tables);
+        context.functions = &plan.functions;
+        context.scripts = self.core.environment.scripts;
         let row = |schema: &Schema| Layout::whole(INPUT, ROW, schema.attributes.len());
         let (schema, mut on) = match find.from {
             From::Table(table) => {
@@ -264,6 +266,8 @@ impl App {
         out: &mut Outputs,
     ) -> Result<Answer, AskError> {
         let mut context = ConditionContext::new(&plan.tables);
+        context.functions = &plan.functions;
+        context.scripts = self.core.environment.scripts;
         let nothing = Layout::default();
         let mut selector = Selector::new(
             &write.selector,

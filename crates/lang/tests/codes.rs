@@ -3,7 +3,7 @@
 
 use headwater_lang as lang;
 use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check, check_on_demand};
+use lang::check::{CheckConfig, ScriptFault, check, check_on_demand};
 use lang::codes::{CODES, CodePage, Example};
 use lang::diagnostic::{Diagnostic, Severity};
 
@@ -14,6 +14,13 @@ const APP: &str = "define stream S (a int); define table T (a int); \
 fn config(diagnostics: &[Diagnostic]) -> CheckConfig {
     CheckConfig {
         properties: Some(std::collections::BTreeMap::new()),
+        // Stands for the script language, which is no part of this crate.
+        script_fault: Some(|body| {
+            body.contains("= ;").then(|| ScriptFault {
+                line: 0,
+                message: "unexpected token".to_owned(),
+            })
+        }),
         syntax_faults: diagnostics
             .iter()
             .filter(|d| d.severity == Severity::Error)

@@ -283,6 +283,7 @@ impl<'a> Builder<'a> {
                         app: plan.name.clone(),
                         zone: self.common.zone.clone(),
                         compat: plan.options.compat,
+                        scripts: Some(&script::JavaScript),
                     },
                     seed: crate::clock::wall_millis() as u64,
                     links: engine::topic_links(plan),

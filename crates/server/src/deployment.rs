@@ -180,6 +180,7 @@ fn judge(
             .as_ref()
             .map(|c| c.properties.iter().cloned().collect()),
         must_run: options.must_run,
+        script_fault: Some(script::fault),
         syntax_faults: parsed
             .diagnostics
             .iter()

@@ -52,6 +52,14 @@ pub fn for_test(mut plan: Plan) -> Result<Plan, String> {
     }
 }
 
+/// What is known beside the app of a test.
+pub fn test_config() -> CheckConfig {
+    CheckConfig {
+        script_fault: Some(script::fault),
+        ..CheckConfig::default()
+    }
+}
+
 /// Parses and checks; the errors, where there are any.
 pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>> {
     let is_error = |d: &Diagnostic| d.severity == Severity::Error;
@@ -111,6 +119,7 @@ fn config(config: &Config) -> CheckConfig {
         }
     }
     CheckConfig {
+        script_fault: Some(script::fault),
         deployed: Deployed {
             refs,
             ..Deployed::default()

@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
                 environment: Environment {
                     app: self.plan.name.clone(),
                     compat: self.plan.options.compat,
+                    scripts: Some(&script::JavaScript),
                     ..Environment::default()
                 },
                 observed_streams: self.observed.streams.clone(),

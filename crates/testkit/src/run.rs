@@ -121,7 +121,7 @@ fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
     let refused = case.refusal();
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
     let plan = match (
-        crate::compile::checked(&text, &CheckConfig::default()),
+        crate::compile::checked(&text, &crate::compile::test_config()),
         refused,
     ) {
         (Ok(plan), None) => plan,

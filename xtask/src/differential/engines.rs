@@ -143,9 +143,12 @@ fn verdict(made: &Made, ours: &Ours, siddhi: &Json) -> Verdict {
         return Verdict::Refused;
     }
     if let Some(why) = difference(order, siddhi, &ours.first, STRICT) {
+        if hides_events(made, siddhi, &ours.first) {
+            return Verdict::Ruling("17: a failing query hides the event".to_owned());
+        }
         let compat = play(&made.case, Mode::One, true).to_json("");
         return match difference(order, siddhi, &compat, STRICT) {
-            None => Verdict::Ruling(why),
+            None => Verdict::Ruling("passes under compat".to_owned()),
             Some(_) => Verdict::Different(why),
         };
     }
@@ -155,6 +158,22 @@ fn verdict(made: &Made, ours: &Ours, siddhi: &Json) -> Verdict {
         }
     }
     Verdict::Same
+}
+
+/// Does a stream that nothing but the test feeds show fewer events in Siddhi? Then a query failed
+/// there and hid them from what reads the stream after it.
+fn hides_events(made: &Made, siddhi: &Json, ours: &Json) -> bool {
+    let rows = |result: &Json, name: &str| -> usize {
+        let chunks = result["streams"][name].as_array();
+        chunks.map_or(0, |all| {
+            all.iter()
+                .map(|c| c["events"].as_array().map_or(0, Vec::len))
+                .sum()
+        })
+    };
+    made.fed
+        .iter()
+        .any(|name| rows(siddhi, name) < rows(ours, name))
 }
 
 /// Results in the order of the inputs.

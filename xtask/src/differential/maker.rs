@@ -61,6 +61,8 @@ pub struct Made {
     pub shares: bool,
     /// Some rows come in an order that nothing promises.
     pub hash: bool,
+    /// Streams that the test and triggers feed.
+    pub fed: Vec<String>,
 }
 
 pub struct Maker<'g> {
@@ -127,6 +129,13 @@ impl<'g> Maker<'g> {
         let playback = if self.playback { "@app:playback " } else { "" };
         let app = format!("{playback}{}{}", self.definitions, self.body);
         let shares = self.shares();
+        let is_fed = |s: &&Source| s.is_input || s.kind == Kind::Trigger;
+        let fed = self
+            .sources
+            .iter()
+            .filter(is_fed)
+            .map(|s| s.name.clone())
+            .collect();
         let case = json!({ "id": "", "app": app, "start": start, "steps": steps,
             "observe": { "streams": streams, "queries": self.watched } });
         Made {
@@ -135,6 +144,7 @@ impl<'g> Maker<'g> {
             used: self.used,
             shares,
             hash: self.hash,
+            fed,
         }
     }
 

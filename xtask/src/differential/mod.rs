@@ -175,12 +175,7 @@ impl Tally {
             Verdict::Refused => self.refused += 1,
             Verdict::Pending(what) => *self.pending.entry(what).or_default() += 1,
             Verdict::NoAnswer(what) => self.no_answer.entry(what).or_default().push(seed),
-            Verdict::Ruling(_) => {
-                *self
-                    .excused
-                    .entry("passes under compat".into())
-                    .or_default() += 1
-            }
+            Verdict::Ruling(why) => *self.excused.entry(why).or_default() += 1,
             Verdict::Different(why) => match excuse(&made.case) {
                 Some(ruling) => *self.excused.entry(ruling).or_default() += 1,
                 None => self.different.push((seed, made, why)),

@@ -368,7 +368,12 @@ impl Maker<'_> {
                     let negative = op == "and" && self.choices.chance(25);
                     let first = one(self, "", !negative);
                     let second = one(self, "", true);
-                    format!("({first} {op} {second})")
+                    // The grammar of sequences has no parentheses.
+                    if is_sequence {
+                        format!("{first} {op} {second}")
+                    } else {
+                        format!("({first} {op} {second})")
+                    }
                 }
                 "absent" => {
                     let wait = *self.choices.pick(&["500 milliseconds", "1 sec"]);

@@ -7,6 +7,7 @@ use lang::spec::ConnectorKind;
 use super::{COMPUTED, Expression, Node, OTHER, ROW, Slot};
 use crate::component::{Aggregate, Argument};
 use crate::error::Error;
+use crate::script::ScriptSite;
 use crate::table::{Condition, ConditionContext};
 
 /// Where the attributes of each input stand.
@@ -187,9 +188,7 @@ impl Compiler<'_, '_> {
                 }))
             }
             ExprKind::Call { name, args, .. } => self.call(expr, name, args)?,
-            ExprKind::Script { .. } => {
-                return Err(Error::unsupported("a script function", expr.span));
-            }
+            ExprKind::Script { function, args } => self.script(expr, *function, args)?,
             ExprKind::Aggregate { name, args } => self.aggregate(expr, name, args)?,
         })
     }
@@ -241,6 +240,33 @@ impl Compiler<'_, '_> {
         Ok(Node::Call {
             name: name.to_owned(),
             function,
+            args,
+        })
+    }
+
+    fn script(&mut self, expr: &Expr, function: usize, args: &[Expr]) -> Result<Node, Error> {
+        let function = &self.tables.functions[function];
+        let Some(scripts) = self.tables.scripts else {
+            return Err(Error::unsupported("a script function", expr.span));
+        };
+        let script = scripts.compile(function).map_err(|reason| Error::Refused {
+            kind: "script function",
+            name: function.name.clone(),
+            reason,
+            span: function.span,
+        })?;
+        let site = ScriptSite {
+            name: function.name.clone(),
+            returns: expr.ty,
+            script,
+        };
+        let args = args
+            .iter()
+            .map(|arg| Ok((self.node(arg)?, arg.ty)))
+            .collect::<Result<_, Error>>()?;
+        Ok(Node::Call {
+            name: site.name.clone(),
+            function: Box::new(site),
             args,
         })
     }

@@ -20,6 +20,9 @@ pub(crate) struct ConditionContext<'p> {
     pub operations: Vec<Operation>,
     /// Tables that some query reads.
     pub is_read: Vec<bool>,
+    /// Script functions of the app, and what runs them.
+    pub functions: &'p [lang::plan::ScriptFunction],
+    pub scripts: Option<&'static dyn crate::ScriptEngine>,
 }
 
 impl<'p> ConditionContext<'p> {
@@ -28,6 +31,8 @@ impl<'p> ConditionContext<'p> {
             tables,
             operations: Vec::new(),
             is_read: vec![false; tables.len()],
+            functions: &[],
+            scripts: None,
         }
     }
 

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use event::Type;
 
 use crate::ast::{self, Element, EventType, StreamKind};
+use crate::check::ScriptFault;
 use crate::check::annotations::find;
 use crate::check::names::{Entry, Named, Names, Shape};
 use crate::check::report::{error, warning};
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::cron::Cron;
@@ -327,8 +327,12 @@ impl Checker<'_> {
                 )
                 .help("the script language is 'javascript'"),
             );
-        } else {
-            self.note_feature(Feature::Script, def.name.span);
+        } else if let Some(fault) = self
+            .config
+            .script_fault
+            .and_then(|fault| fault(&def.body.text))
+        {
+            self.script_fault(def, &fault);
         }
         let index = self.plan.functions.len();
         self.scripts
@@ -340,6 +344,37 @@ impl Checker<'_> {
             body: def.body.text.clone(),
             span: def.name.span,
         });
+    }
+
+    /// A body that is no JavaScript, shown at its line.
+    fn script_fault(&mut self, def: &ast::FunctionDef, fault: &ScriptFault) {
+        // The body stands behind its opening brace.
+        let start = def.body.span.start as usize + 1;
+        let mut at = 0;
+        let mut line = "";
+        for (number, text) in def.body.text.split_inclusive('\n').enumerate() {
+            line = text;
+            if number == fault.line as usize {
+                break;
+            }
+            at += text.len();
+        }
+        let indent = line.len() - line.trim_start().len();
+        let place = start + at.min(def.body.text.len()) + indent;
+        let length = line.trim().len().max(1);
+        self.report(
+            error(
+                code::SCRIPT_FAULT,
+                Kind::Syntax,
+                Span::new(place as u32, (place + length) as u32),
+                format!(
+                    "the body of function '{}' is no JavaScript: {}",
+                    def.name.text, fault.message
+                ),
+                "found here",
+            )
+            .help("the body is that of a function of 'data', the array of the arguments"),
+        );
     }
 
     /// Notes which streams come into being by a later query, so that reading one too early can be

@@ -54,8 +54,18 @@ pub struct CheckConfig {
     pub properties: Option<BTreeMap<String, String>>,
     /// What is known but does not run yet is an error instead of a warning.
     pub must_run: bool,
+    /// What is wrong with the body of a script function; without it bodies are not looked at.
+    pub script_fault: Option<fn(&str) -> Option<ScriptFault>>,
     /// Where the parser found faults: names that may have been lost there are not reported again.
     pub syntax_faults: Vec<Span>,
+}
+
+/// A fault in the body of a script function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScriptFault {
+    /// Line of the body, from 0.
+    pub line: u32,
+    pub message: String,
 }
 
 /// As many errors, and as many warnings, are told; more would help nobody.

@@ -14,7 +14,6 @@ use crate::spec::{FunctionSpec, Status};
 pub(super) enum Feature {
     Pattern,
     Sequence,
-    Script,
     /// `in`, or a function that reaches outside, in the condition of a join, of a write to a table or
     /// of another `in`, in an argument of a window and in a partition's key. Siddhi takes most of
     /// these and then fails on every event.
@@ -23,7 +22,6 @@ pub(super) enum Feature {
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
 const PENDING: &[(Feature, &str)] = &[
-    (Feature::Script, "script functions"),
     (
         Feature::Probe,
         "'in' and functions that reach outside, in conditions of joins and writes, in arguments of \

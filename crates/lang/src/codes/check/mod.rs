@@ -44,6 +44,7 @@ pub const ROW_COUNT: &str = "E0307";
 pub const TOO_DEEP: &str = "E0136";
 pub const OTHER_ROW: &str = "E0309";
 pub const BAD_REGEX: &str = "E0311";
+pub const SCRIPT_FAULT: &str = "E0312";
 pub const ARITHMETIC_FAILS: &str = "W0310";
 
 // Definitions.

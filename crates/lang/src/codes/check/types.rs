@@ -92,6 +92,18 @@ pub(super) const CODES: &[CodePage] = &[
          from S select convert(a, 'long') as a, b insert into Out;",
     ),
     CodePage::new(
+        super::SCRIPT_FAULT,
+        "not a script",
+        "The body of a script function has to be the body of a JavaScript function with one parameter, 'data', the array of its arguments.",
+        "Mend the line that is shown.",
+        "define function f[javascript] return int { var a = ; return a; };\n\
+         define stream S (a int);\n\
+         from S select f(a) as b insert into Out;",
+        "define function f[javascript] return int { var a = data[0]; return a; };\n\
+         define stream S (a int);\n\
+         from S select f(a) as b insert into Out;",
+    ),
+    CodePage::new(
         super::BAD_REGEX,
         "not a regular expression",
         "A constant regular expression has to be one when the app is made.",
