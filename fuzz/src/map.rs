@@ -9,6 +9,16 @@ use headwater_lang::span::Span;
 /// The way in of a stream with these attributes (`a string`), mapped `from` these (default mapping
 /// where there are none).
 pub fn inlet(format: &str, options: &[(&str, &str)], attributes: &[&str], from: &[&str]) -> Inlet {
+    try_inlet(format, options, attributes, from).expect("the mapping is right")
+}
+
+/// The same for a mapping that may be wrong.
+pub fn try_inlet(
+    format: &str,
+    options: &[(&str, &str)],
+    attributes: &[&str],
+    from: &[&str],
+) -> Option<Inlet> {
     let schema = Schema {
         name: "S".to_owned(),
         attributes: attributes
@@ -36,7 +46,7 @@ pub fn inlet(format: &str, options: &[(&str, &str)], attributes: &[&str], from: 
         distribution: None,
         span: Span::default(),
     };
-    Inlet::new(&transport, &schema, &[PayloadKind::Any]).expect("the mapping is right")
+    Inlet::new(&transport, &schema, &[PayloadKind::Any]).ok()
 }
 
 /// Appends the rows mapped so far, and counts what was rejected.

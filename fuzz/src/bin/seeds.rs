@@ -15,6 +15,14 @@ fn main() -> std::io::Result<()> {
         states.iter().map(Vec::as_slice),
     )?;
     println!("snapshot: {count} seeds");
+    for (target, inputs) in OWN {
+        let folder = fuzz.join("corpus").join(target);
+        let count = write(&folder, inputs.iter().map(|text| text.as_bytes()))?;
+        println!("{target}: {count} seeds");
+    }
+    let tests = text_tests(&fuzz.join("../tests"))?;
+    let count = write(&fuzz.join("corpus/text_test"), tests.iter().map(Vec::as_slice))?;
+    println!("text_test: {count} seeds");
     let shared = std::env::var_os("HEADWATER_SHARED")
         .map_or_else(|| fuzz.join("../../shared"), PathBuf::from);
     if !shared.is_dir() {
@@ -34,6 +42,53 @@ fn main() -> std::io::Result<()> {
         println!("map_{format}: {count} seeds");
     }
     Ok(())
+}
+
+/// First inputs that need no reference material.
+const OWN: &[(&str, &[&str])] = &[
+    (
+        "cron",
+        &[
+            "....*/5 * * * * ?",
+            "....0 15 10 L-2 JAN-MAR ? 2026-2030/2",
+            "....0 0 12 ? * MON#3",
+            "....0 0 0 LW * ?",
+            "....0 0 0 ? * FRIL",
+        ],
+    ),
+    (
+        "deployment",
+        &[
+            "siddhi:\n  refs:\n    - ref: {name: a, type: file, properties: {k: '${env:X}'}}\n",
+            "siddhi:\n  extensions:\n    - extension: {name: rdbms, namespace: store, properties: {a: b}}\n",
+            "state.persistence: {enabled: true, intervalInMin: 1, config: {location: kept}}\n",
+            "wso2.datasources:\n  dataSources:\n    - name: D\n      definition: {type: RDBMS, \
+             configuration: {jdbcUrl: 'jdbc:sqlite:x', username: u}}\n",
+        ],
+    ),
+    ("file_lines", &[".a\nb\n", ".a\r\n\r\nb\rc", ".\n\n", ".one line without an end"]),
+    ("file_state", &["\u{1}", ""]),
+    (
+        "translate",
+        &[
+            "(?i)a+\\d{2,3}\\p{Alpha}$ abc12x",
+            "\\Q.*\\E(?<=a)b\\1(a)++ text",
+            "$..book[?(@.price < 10 && @.a == 'x')].title {\"book\":[{\"price\":8}]}",
+            "$.a[0,2]['b','c'][1:-1:2].length() {\"a\":[1,2,3]}",
+        ],
+    ),
+];
+
+/// The project's own text tests.
+fn text_tests(folder: &Path) -> std::io::Result<Vec<Vec<u8>>> {
+    let mut tests = Vec::new();
+    for area in std::fs::read_dir(folder)? {
+        let area = area?.path();
+        for file in std::fs::read_dir(&area).into_iter().flatten() {
+            tests.push(std::fs::read(file?.path())?);
+        }
+    }
+    Ok(tests)
 }
 
 /// Apps, on-demand queries and the texts of the parser's cases.
