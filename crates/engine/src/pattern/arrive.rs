@@ -267,8 +267,12 @@ impl Machine<'_> {
             return;
         }
         if self.chart.is_sequence && state.emits && !self.is_compat {
-            // At the end of a sequence Siddhi collects and never emits.
-            self.min_reached(id, partial);
+            // At the end of a sequence Siddhi collects and never emits; one that needs no event
+            // has been emitted already.
+            self.store.changed[id] = true;
+            if count == min {
+                self.min_reached(id, partial);
+            }
             return;
         }
         if self.chart.is_sequence {
