@@ -1,0 +1,246 @@
+//! Siddhi's frames over TCP between processes of our own, and against peers that misbehave.
+
+mod network;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use network::{Running, curl, eventually, free_port, number};
+
+fn write(dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    fs::write(&path, text).expect("the folder can be written");
+    path.display().to_string()
+}
+
+const SENDER: &str = "@app:name('Sender')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string, price double, flag bool, i int, f float);
+@sink(type='tcp', url='tcp://127.0.0.1:{port}/Receiver/In', on.error='WAIT', sync='{sync}', @map(type='binary'))
+define stream Out (n long, text string, price double, flag bool, i int, f float);
+from In select * insert into Out;
+";
+
+const RECEIVER: &str = "@app:name('Receiver')
+@source(type='tcp', @map(type='binary'))
+define stream In (n long, text string, price double, flag bool, i int, f float);
+@source(type='tcp', context='other', @map(type='binary'))
+define stream Other (n long);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string, price double, flag bool, i int, f float);
+@sink(type='log', prefix='other')
+define stream OutOther (n long);
+from In select * insert into Out;
+from Other select * insert into OutOther;
+";
+
+/// A sender and a receiver that are to exchange so many rows over one port.
+struct Pair {
+    dir: tempfile::TempDir,
+    port: u16,
+    rows: String,
+    sender: String,
+    receiver: String,
+    config: String,
+}
+
+impl Pair {
+    fn new(rows: u64, sync: bool) -> Pair {
+        let dir = tempfile::tempdir().expect("a folder");
+        let port = free_port();
+        let mut text = String::new();
+        for n in 0..rows {
+            let flag = n % 3 == 0;
+            writeln!(text, "{n},t{n} é,{n}.5,{flag},{},{}.25", n % 7, n % 5).expect("it grows");
+        }
+        let fill = |app: &str| {
+            app.replace("{dir}", &dir.path().display().to_string())
+                .replace("{port}", &port.to_string())
+                .replace("{sync}", &sync.to_string())
+        };
+        let config = format!(
+            "siddhi:\n  extensions:\n    - extension:\n        name: tcp\n        namespace: source\n        \
+             properties:\n          host: 127.0.0.1\n          port: '{port}'\n"
+        );
+        write(dir.path(), "in.csv", &text);
+        Pair {
+            port,
+            rows: text,
+            sender: write(dir.path(), "sender.siddhi", &fill(SENDER)),
+            receiver: write(dir.path(), "receiver.siddhi", &fill(RECEIVER)),
+            config: write(dir.path(), "deployment.yaml", &config),
+            dir,
+        }
+    }
+
+    fn receive(&self) -> Running {
+        Running::connected(&[&self.receiver, "--config", &self.config], 2)
+    }
+
+    fn send(&self) -> Running {
+        Running::start(&[&self.sender, "--until-done"])
+    }
+
+    fn received(&self) -> String {
+        fs::read_to_string(self.dir.path().join("out.csv")).unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        let (expect, found) = (&self.rows, self.received());
+        let counts = (expect.lines().count(), found.lines().count());
+        assert!(*expect == found, "{counts:?} rows sent and received differ");
+    }
+}
+
+#[test]
+fn every_row_arrives_once_and_in_order() {
+    for sync in [false, true] {
+        let pair = Pair::new(if sync { 2_000 } else { 100_000 }, sync);
+        let receiver = pair.receive();
+        let (code, summary) = pair.send().end();
+        assert_eq!(code, Some(0), "{summary}");
+        let rows = pair.rows.lines().count();
+        assert_eq!(number(&summary, "sinks", "Out", "events"), rows as u64);
+        // What is on its way when the receiver is told to stop is taken first.
+        let (code, summary) = receiver.stop();
+        assert_eq!(code, Some(0), "{summary}");
+        assert_eq!(number(&summary, "sources", "In", "events"), rows as u64);
+        pair.check();
+    }
+}
+
+#[test]
+fn a_receiver_that_is_stopped_and_started_again_misses_nothing() {
+    let pair = Pair::new(400_000, false);
+    let sender = pair.send();
+    sender.err_has("sink cannot be reached", 1);
+    for round in 1..=2 {
+        let receiver = pair.receive();
+        let so_far = pair.received().len();
+        eventually("more rows", || pair.received().len() > so_far);
+        let (code, summary) = receiver.stop();
+        assert_eq!(code, Some(0), "{summary}");
+        let is_done = pair.received().len() == pair.rows.len();
+        if !is_done {
+            sender.err_has("sink has lost its connection", round);
+        }
+    }
+    let receiver = pair.receive();
+    let (code, summary) = sender.end();
+    assert_eq!(code, Some(0), "{summary}");
+    receiver.stop();
+    pair.check();
+}
+
+/// Reads a connection to its end; the rows in its frames.
+fn rows_in(mut stream: TcpStream) -> u64 {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("it is sent");
+    let (mut rest, mut rows) = (bytes.as_slice(), 0);
+    let int = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().expect("4 bytes")) as usize;
+    while !rest.is_empty() {
+        assert_eq!(rest[0], 2);
+        let len = int(&rest[1..]);
+        let mut frame = &rest[5..5 + len];
+        for _ in 0..2 {
+            frame = &frame[4 + int(frame)..];
+        }
+        assert_eq!(int(frame), frame.len() - 4);
+        rows += int(&frame[4..]) as u64;
+        rest = &rest[5 + len..];
+    }
+    rows
+}
+
+#[test]
+fn a_peer_that_does_not_read_holds_the_sender_and_gets_all_in_the_end() {
+    let pair = Pair::new(400_000, false);
+    let listener = TcpListener::bind(("127.0.0.1", pair.port)).expect("a free port");
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let sender = Running::start(&[&pair.sender, "--until-done", "--http", &metrics]);
+    let (stream, _) = listener.accept().expect("it connects");
+    // Everything between the file and the socket fills up; then nothing moves.
+    let read = || {
+        let text = curl(&[&format!("http://{metrics}/metrics")]).1;
+        let line = |l: &&str| l.starts_with("headwater_source_events_total{");
+        let found = text.lines().find(line).and_then(|l| l.rsplit(' ').next());
+        found.and_then(|n| n.parse::<u64>().ok()).unwrap_or_default()
+    };
+    let (mut last, mut looks) = (0, 0);
+    eventually("a halt", || {
+        let now = read();
+        looks = if now == last && now > 0 { looks + 1 } else { 0 };
+        last = now;
+        looks > 20
+    });
+    assert!(last < 400_000, "{last} rows were taken in");
+    assert_eq!(rows_in(stream), 400_000);
+    let (code, summary) = sender.end();
+    assert_eq!(code, Some(0), "{summary}");
+    let peak = summary["peak_rss_bytes"].as_u64().expect("a number");
+    assert!(peak < 300 << 20, "{peak} bytes");
+}
+
+#[test]
+fn a_peer_that_goes_away_is_told_at_once_also_when_nothing_is_sent() {
+    let pair = Pair::new(10, false);
+    let listener = TcpListener::bind(("127.0.0.1", pair.port)).expect("a free port");
+    let text = fs::read_to_string(&pair.sender).expect("the app");
+    let idle = text.replace("tailing='false'", "tailing='true'");
+    fs::write(&pair.sender, idle).expect("the folder can be written");
+    let sender = Running::start(&[&pair.sender]);
+    let (stream, _) = listener.accept().expect("it connects");
+    drop(stream);
+    sender.err_has("sink has lost its connection", 1);
+    sender.kill();
+}
+
+/// A frame of one event of one long.
+fn frame(context: &str, n: i64) -> Vec<u8> {
+    let mut data = 1u32.to_be_bytes().to_vec();
+    data.extend_from_slice(&1_700_000_000_000i64.to_be_bytes());
+    data.extend_from_slice(&n.to_be_bytes());
+    let mut rest = Vec::new();
+    for part in [b"session", context.as_bytes(), &data] {
+        rest.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        rest.extend_from_slice(part);
+    }
+    let mut frame = vec![2];
+    frame.extend_from_slice(&(rest.len() as u32).to_be_bytes());
+    frame.extend_from_slice(&rest);
+    frame
+}
+
+#[test]
+fn what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else() {
+    let pair = Pair::new(0, false);
+    let receiver = pair.receive();
+    let connect = || TcpStream::connect(("127.0.0.1", pair.port)).expect("it listens");
+    let mut good = connect();
+    good.write_all(&frame("other", 1)).expect("it reads");
+    let mut bad = connect();
+    bad.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it reads");
+    // The connection is closed, not stalled; what was left unread may show as a reset.
+    let mut answer = Vec::new();
+    bad.read_to_end(&mut answer).ok();
+    assert!(answer.is_empty());
+    receiver.err_has("a frame begins with byte 71, not 2", 1);
+    let mut lost = connect();
+    lost.write_all(&frame("nobody", 1)).expect("it reads");
+    lost.write_all(&frame("other", 2)).expect("it reads");
+    receiver.err_has("no source has this context", 1);
+    good.write_all(&frame("Receiver/In", 3)).expect("it reads");
+    good.write_all(&frame("other", 4)).expect("it reads");
+    for n in [1, 2, 4] {
+        // The timestamp is that of the sender.
+        receiver.out_has(&format!("timestamp=1700000000000, data=[{n}]"), 1);
+    }
+    let (code, summary) = receiver.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
+    assert_eq!(number(&summary, "sources", "Other", "events"), 3);
+}
