@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
@@ -42,7 +42,10 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
     let mut report = Report::new(scenario, events);
     for index in 0..=options.runs {
         let command = scenario.command(&dir)?;
-        let (done, seconds) = execute(options, &command.args)?;
+        let (done, seconds) = match scenario.load() {
+            None => execute(options, &command.args)?,
+            Some(load) => serve(options, &command.args, || load.send(&dir, events))?,
+        };
         let verified = scenario.verify(&dir, events, &done)?;
         report.app = command.app;
         let run = Run::new(events, seconds, &done.summary, verified);
@@ -62,15 +65,42 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
 /// Runs the binary until its app is done and takes its output apart.
 fn execute(options: &Options, args: &[String]) -> anyhow::Result<(Done, f64)> {
     let started = Instant::now();
-    let mut child = Command::new(&options.binary)
+    let child = spawn(options, args, &["--until-done", "--json"])?;
+    let done = collect(child)?;
+    Ok((done, started.elapsed().as_secs_f64()))
+}
+
+/// Runs the binary while `load` sends, then stops it. The time is that of the load.
+fn serve(
+    options: &Options,
+    args: &[String],
+    load: impl FnOnce() -> anyhow::Result<f64>,
+) -> anyhow::Result<(Done, f64)> {
+    let mut child = spawn(options, args, &["--json"])?;
+    let sent = load();
+    let stopped = Command::new("kill").arg(child.id().to_string()).status();
+    if !stopped.is_ok_and(|status| status.success()) {
+        child.kill()?;
+    }
+    let mut done = collect(child)?;
+    // What windows held when it was stopped is no part of the time.
+    done.summary["waited_seconds"] = 0.0.into();
+    Ok((done, sent?))
+}
+
+fn spawn(options: &Options, args: &[String], more: &[&str]) -> anyhow::Result<Child> {
+    Command::new(&options.binary)
         .arg("run")
         .args(args)
-        .args(["--until-done", "--json"])
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .with_context(|| format!("cannot start '{}'", options.binary.display()))?;
+        .with_context(|| format!("cannot start '{}'", options.binary.display()))
+}
+
+fn collect(mut child: Child) -> anyhow::Result<Done> {
     let stdout = child
         .stdout
         .take()
@@ -94,5 +124,5 @@ fn execute(options: &Options, args: &[String]) -> anyhow::Result<(Done, f64)> {
             lines.join("\n")
         );
     }
-    Ok((Done { lines, summary }, started.elapsed().as_secs_f64()))
+    Ok(Done { lines, summary })
 }

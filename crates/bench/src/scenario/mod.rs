@@ -1,6 +1,7 @@
 //! The scenarios: what is generated, what runs, and how the result is verified.
 
 mod etl;
+mod http;
 mod lines;
 mod xml;
 
@@ -27,8 +28,20 @@ pub trait Scenario: Sync {
     /// Lays `dir` out for one more run and says what to run.
     fn command(&self, dir: &Path) -> anyhow::Result<Command>;
 
+    /// Where the input does not lie in files but is sent to the running app.
+    fn load(&self) -> Option<&dyn Load> {
+        None
+    }
+
     /// Checks what a run left behind.
     fn verify(&self, dir: &Path, events: u64, done: &Done) -> anyhow::Result<Verified>;
+}
+
+/// Input that is sent to an app while it runs.
+pub trait Load {
+    /// Waits until the app listens, sends all events, and gives the seconds from the first to the last
+    /// answer.
+    fn send(&self, dir: &Path, events: u64) -> anyhow::Result<f64>;
 }
 
 /// Arguments of `headwater`.
@@ -77,7 +90,13 @@ impl Verified {
 }
 
 /// Sorted by name.
-pub const SCENARIOS: &[&dyn Scenario] = &[&etl::ETL, &etl::ETL_MEMORY, &lines::Lines, &xml::Xml];
+pub const SCENARIOS: &[&dyn Scenario] = &[
+    &etl::ETL,
+    &etl::ETL_MEMORY,
+    &http::Http,
+    &lines::Lines,
+    &xml::Xml,
+];
 
 pub fn find(name: &str) -> Option<&'static dyn Scenario> {
     SCENARIOS.iter().copied().find(|s| s.name() == name)
