@@ -1,5 +1,6 @@
 //! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
 
+mod compat;
 mod conformance;
 mod diagnostics;
 mod differential;
@@ -20,6 +21,11 @@ type Command = (
 
 /// Sorted by name. `Ok(false)` means that something was found wrong: exit 1.
 const COMMANDS: &[Command] = &[
+    (
+        "compat",
+        "[--check]: writes the features in COMPAT.md from the text tests, or says whether they are current",
+        compat::run,
+    ),
     (
         "conformance",
         "DIR: replays recorded cases of the reference with virtual time",
