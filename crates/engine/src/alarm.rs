@@ -88,6 +88,8 @@ struct Deadlines {
 struct Operator {
     owner: Owner,
     keys: BTreeMap<Key, Deadlines>,
+    /// No deadline is before this one.
+    earliest: i64,
 }
 
 /// Time, number, operator, key; an entry whose alarm is not the armed one any more is stale.
@@ -134,16 +136,13 @@ impl Alarms {
         self.operators.push(Operator {
             owner,
             keys: BTreeMap::new(),
+            earliest: i64::MAX,
         });
         self.operators.len() - 1
     }
 
     pub fn owner(&self, operator: OperatorId) -> Owner {
         self.operators[operator].owner
-    }
-
-    pub fn has_operators(&self) -> bool {
-        !self.operators.is_empty()
     }
 
     pub fn find(&self, owner: Owner) -> Option<OperatorId> {
@@ -157,6 +156,8 @@ impl Alarms {
     }
 
     pub fn notify(&mut self, operator: OperatorId, key: Key, deadline: i64, now: i64) {
+        let earliest = &mut self.operators[operator].earliest;
+        *earliest = deadline.min(*earliest);
         let deadlines = self.operators[operator].keys.entry(key).or_default();
         deadlines.queue.push(Reverse(deadline));
         if deadlines.armed.is_none() && !deadlines.is_running {
@@ -227,19 +228,35 @@ impl Alarms {
         if self.operators[operator].owner.is_wall() {
             return Vec::new();
         }
+        if now < self.operators[operator].earliest {
+            return Vec::new();
+        }
         // Nothing else takes entries off this heap in playback.
         self.first(0);
-        let mut due: Vec<(u64, Key)> = self.operators[operator]
-            .keys
-            .iter()
-            .filter(|(_, d)| d.queue.peek().is_some_and(|Reverse(t)| *t <= now))
-            .map(|(&key, d)| (d.armed.map_or(u64::MAX, |(_, number)| number), key))
-            .collect();
+        let mut earliest = i64::MAX;
+        let mut due: Vec<(u64, Key)> = Vec::new();
+        for (&key, deadlines) in &self.operators[operator].keys {
+            match deadlines.queue.peek() {
+                Some(Reverse(time)) if *time <= now => {
+                    let number = deadlines.armed.map_or(u64::MAX, |(_, number)| number);
+                    due.push((number, key));
+                }
+                Some(Reverse(time)) => earliest = earliest.min(*time),
+                None => {}
+            }
+        }
+        self.operators[operator].earliest = earliest;
         due.sort_unstable();
         for &(_, key) in &due {
             self.start(operator, key);
         }
         due.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// No deadline on the application clock is before this one.
+    pub fn earliest(&self) -> i64 {
+        let played = self.operators.iter().filter(|o| !o.owner.is_wall());
+        played.map(|o| o.earliest).min().unwrap_or(i64::MAX)
     }
 
     pub fn operators(&self) -> usize {
@@ -261,6 +278,8 @@ impl Alarms {
             }
             Some(Reverse(deadline)) => {
                 deadlines.is_running = false;
+                let earliest = &mut self.operators[operator].earliest;
+                *earliest = deadline.min(*earliest);
                 self.arm(operator, key, deadline);
                 None
             }
@@ -340,6 +359,7 @@ impl Alarms {
         }
         for (operator, owner) in self.operators.iter().map(|o| o.owner).enumerate() {
             alarms.add_operator(owner);
+            alarms.operators[operator].earliest = i64::MIN;
             let label = label(owner);
             let Some(reader) = label.and_then(|label| saved.get_mut(label.as_str())) else {
                 continue;

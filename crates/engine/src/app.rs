@@ -403,7 +403,7 @@ impl App {
     }
 
     /// Playback: what follows the wall clock.
-    fn fire_by_wall(&mut self, outside: &mut Outside<'_>) {
+    pub(crate) fn fire_by_wall(&mut self, outside: &mut Outside<'_>) {
         let wall = self.core.wall;
         while let Some((time, operator, key)) = self.core.alarms.fire_wall(wall) {
             self.serve(operator, key, time, outside);
@@ -523,56 +523,6 @@ impl App {
             let part = stamped(batch.slice_chunks(start..end), clock, clock);
             self.root(stream, part, outside);
             start = end;
-        }
-    }
-
-    /// The clock of a chunk is the largest last timestamp so far; what it makes due is served first.
-    fn take_played(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
-        let last_time = |chunk: usize| {
-            let rows = batch.chunk(chunk);
-            (!rows.is_empty()).then(|| batch.times.at(rows.end - 1))
-        };
-        if matches!(batch.clock, Clock::Same(_)) {
-            self.fire_by_wall(outside);
-        }
-        if !self.core.alarms.has_operators() && is_stamped(&batch) {
-            let mut clock = self.core.clock;
-            let clocks: Vec<i64> = (0..batch.chunk_count())
-                .map(|chunk| {
-                    clock = clock.max(last_time(chunk).unwrap_or(clock));
-                    clock
-                })
-                .collect();
-            let first = clocks.first().copied().unwrap_or(clock);
-            let is_one = clocks.iter().all(|&c| c == first);
-            self.core.clock = clock;
-            let mut part = batch;
-            part.clock = if is_one {
-                Clock::Same(first)
-            } else {
-                Clock::PerChunk(clocks.into())
-            };
-            return self.root(stream, part, outside);
-        }
-        for chunk in 0..batch.chunk_count() {
-            // Several clocks in one batch are those of the wall at which its chunks arrived.
-            if let Clock::PerChunk(walls) = &batch.clock {
-                self.core.wall = self.core.wall.max(walls[chunk]);
-                self.fire_by_wall(outside);
-            }
-            match last_time(chunk) {
-                None | Some(UNSTAMPED | UNSTAMPED_SENT) => {}
-                Some(time) => {
-                    let is_set = time >= self.core.clock;
-                    self.advance_played(time, outside);
-                    if is_set {
-                        self.clock_was_set();
-                    }
-                }
-            }
-            let one = batch.slice_chunks(chunk..chunk + 1);
-            let part = stamped(one, self.core.clock, self.core.wall);
-            self.root(stream, part, outside);
         }
     }
 
@@ -751,7 +701,7 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
 }
 
 /// Has every row a timestamp?
-fn is_stamped(batch: &Batch) -> bool {
+pub(crate) fn is_stamped(batch: &Batch) -> bool {
     let is_mark = |t: i64| t == UNSTAMPED || t == UNSTAMPED_SENT;
     match &batch.times {
         Times::Same(t) => !is_mark(*t),
@@ -760,7 +710,7 @@ fn is_stamped(batch: &Batch) -> bool {
 }
 
 /// Rows without a timestamp take a clock; the batch takes that of the app.
-fn stamped(mut batch: Batch, clock: i64, wall: i64) -> Batch {
+pub(crate) fn stamped(mut batch: Batch, clock: i64, wall: i64) -> Batch {
     batch.clock = Clock::Same(clock);
     if !is_stamped(&batch) {
         let stamp = |time: i64| match time {

@@ -269,7 +269,9 @@ impl Emission {
                     marks.resize(marks.len() + run.len() as usize, *expired);
                 }
                 Run::Pairs { count, .. } => {
-                    marks.extend((0..*count).flat_map(|_| [true, false]));
+                    let start = marks.len();
+                    marks.resize(start + 2 * *count as usize, false);
+                    marks[start..].iter_mut().step_by(2).for_each(|m| *m = true);
                 }
             }
         }
@@ -341,17 +343,47 @@ impl Emission {
         {
             return self.sources[*source as usize].times.slice(*start as usize);
         }
+        if self.runs.iter().any(|run| matches!(run, Run::Pairs { .. })) {
+            return self.times_in_turn();
+        }
         let mut times = TimesBuilder::default();
+        for run in &self.runs {
+            if let Run::Rows {
+                source,
+                start,
+                end,
+                time,
+                ..
+            } = *run
+            {
+                match time {
+                    Some(time) => times.push(run.len() as usize, time),
+                    None => {
+                        let source = &self.sources[source as usize].times;
+                        times.extend(source, start as usize..end as usize);
+                    }
+                }
+            }
+        }
+        times.finish(self.clocks[0])
+    }
+
+    /// Timestamps of a program in which two rows in turn seldom have the same.
+    fn times_in_turn(&self) -> Times {
+        let mut times: Vec<i64> = Vec::with_capacity(self.rows as usize);
         for run in &self.runs {
             match *run {
                 Run::Rows {
-                    time: Some(time), ..
-                } => times.push(run.len() as usize, time),
-                Run::Rows {
-                    source, start, end, ..
+                    source,
+                    start,
+                    end,
+                    time,
+                    ..
                 } => {
                     let source = &self.sources[source as usize].times;
-                    times.extend(source, start as usize..end as usize);
+                    for (n, own) in source.runs(start as usize..end as usize) {
+                        times.resize(times.len() + n, time.unwrap_or(own));
+                    }
                 }
                 Run::Pairs {
                     current: (source, start),
@@ -360,20 +392,17 @@ impl Emission {
                     ..
                 } => {
                     let source = &self.sources[source as usize].times;
+                    let mut at = times.len();
+                    times.resize(at + 2 * count as usize, time);
                     for (n, own) in source.runs(start as usize..(start + count) as usize) {
-                        if own == time {
-                            times.push(2 * n, time);
-                            continue;
-                        }
-                        for _ in 0..n {
-                            times.push(1, time);
-                            times.push(1, own);
-                        }
+                        let pairs = times[at..at + 2 * n].chunks_exact_mut(2);
+                        pairs.for_each(|pair| pair[1] = own);
+                        at += 2 * n;
                     }
                 }
             }
         }
-        times.finish(self.clocks[0])
+        Times::per_row(times)
     }
 }
 

@@ -68,6 +68,7 @@ mod on_demand;
 mod output;
 mod partition;
 mod pattern;
+mod played;
 pub mod processor;
 mod query;
 mod rate;

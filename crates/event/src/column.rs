@@ -318,6 +318,35 @@ impl Column {
         }
     }
 
+    /// The values themselves, to be overwritten; `None` for another type and where a row is null.
+    pub fn ints_mut(&mut self) -> Option<&mut [i32]> {
+        match &mut self.without_nulls()?.values {
+            Values::Int(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// As [`Column::ints_mut`].
+    pub fn longs_mut(&mut self) -> Option<&mut [i64]> {
+        match &mut self.without_nulls()?.values {
+            Values::Long(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// As [`Column::ints_mut`].
+    pub fn doubles_mut(&mut self) -> Option<&mut [f64]> {
+        match &mut self.without_nulls()?.values {
+            Values::Double(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    fn without_nulls(&mut self) -> Option<&mut Data> {
+        self.make_own();
+        Arc::get_mut(&mut self.data).filter(|data| data.nulls.is_none())
+    }
+
     /// Appends rows of another column in place, under the same rules as [`Column::set`]; long
     /// texts are copied.
     pub fn append(&mut self, from: &Column, rows: std::ops::Range<usize>) {
@@ -718,7 +747,12 @@ impl ColumnBuilder {
                         if self.nulls.is_none() => {
                         let a = &a[a_start..a_start + count];
                         let b = &b[b_start..b_start + count];
-                        to.extend(a.iter().zip(b).flat_map(|(&x, &y)| [x, y]));
+                        let start = to.len();
+                        to.resize(start + 2 * count, Default::default());
+                        let pairs = to[start..].chunks_exact_mut(2);
+                        for (pair, (&x, &y)) in pairs.zip(a.iter().zip(b)) {
+                            (pair[0], pair[1]) = (x, y);
+                        }
                         return;
                     })*
                     _ => {}
@@ -727,6 +761,13 @@ impl ColumnBuilder {
         }
         if a.nulls().is_none() && b.nulls().is_none() {
             copy!(Bool Int Long Float Double);
+            if let (Rows::Str(to), View::Str(a), View::Str(b)) =
+                (&mut self.rows, a.view(), b.view())
+                && self.nulls.is_none()
+                && to.extend_alternating((&a, a_start), (&b, b_start), count)
+            {
+                return;
+            }
         }
         for i in 0..count {
             self.extend(a, a_start + i..a_start + i + 1);

@@ -16,7 +16,7 @@ pub mod times;
 pub mod types;
 pub mod value;
 
-pub use batch::{Batch, Chunks, Clock, Reset};
+pub use batch::{Batch, Chunks, Clock, Reset, picked};
 pub use column::{Column, ColumnBuilder, Values};
 pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};

@@ -378,6 +378,27 @@ impl StrBuilder {
         }
     }
 
+    /// Appends rows of two columns in turn, where all their texts are short; else nothing is done.
+    pub(crate) fn extend_alternating(
+        &mut self,
+        (a, a_start): (&StrView<'_>, usize),
+        (b, b_start): (&StrView<'_>, usize),
+        count: usize,
+    ) -> bool {
+        let a = &a.views[a_start..a_start + count];
+        let b = &b.views[b_start..b_start + count];
+        if !a.iter().all(View::is_inline) || !b.iter().all(View::is_inline) {
+            return false;
+        }
+        let start = self.views.len();
+        self.views.resize(start + 2 * count, View::EMPTY);
+        let pairs = self.views[start..].chunks_exact_mut(2);
+        for (pair, (&x, &y)) in pairs.zip(a.iter().zip(b)) {
+            (pair[0], pair[1]) = (x, y);
+        }
+        true
+    }
+
     pub fn finish(mut self) -> Strings {
         if !self.open.is_empty() {
             self.close_buffer();

@@ -83,7 +83,12 @@ fn config_of(case: &Value) -> CheckConfig {
                 key.to_owned(),
                 value.as_str().unwrap_or_default().to_owned(),
             );
-            config.deployed.refs.entry(block.to_owned()).or_default().push(pair);
+            config
+                .deployed
+                .refs
+                .entry(block.to_owned())
+                .or_default()
+                .push(pair);
         }
     }
     config

@@ -336,6 +336,17 @@ impl Query {
         }
     }
 
+    pub fn reads_clock(&self) -> bool {
+        self.reads_clock
+    }
+
+    /// As [`crate::component::WindowOperator::delay_min`], of the window on a side.
+    pub fn delay_min(&self, side: u16) -> i64 {
+        let window = self.chains().nth(usize::from(side));
+        let window = window.and_then(Chain::operator);
+        window.map_or(0, |(_, window, _)| window.delay_min())
+    }
+
     /// Whole pages of partition keys are gone, each removed before.
     pub fn release_keys(&mut self, keys: std::ops::Range<Key>) {
         self.selector.release_keys(keys);

@@ -229,14 +229,16 @@ pub(crate) fn write_now(
     );
     let table = step.tables.memory_mut(write.table);
     let (rows_before, assigned_before) = (table.len(), table.assigned);
-    for chunk in 0..batch.chunk_count() {
-        write.apply(
-            table,
-            batch,
-            batch.chunk(chunk),
-            &mut context,
-            &mut duplicates,
-        );
+    if !write.apply_all(table, batch, &mut context, &mut duplicates) {
+        for chunk in 0..batch.chunk_count() {
+            write.apply(
+                table,
+                batch,
+                batch.chunk(chunk),
+                &mut context,
+                &mut duplicates,
+            );
+        }
     }
     let (rows, assigned) = (table.len(), table.assigned - assigned_before);
     let written = crate::host::Written {

@@ -441,8 +441,14 @@ impl Selector {
         }
         let mut keep: Vec<bool> = match self.events {
             EventType::All => vec![true; batch.len],
-            EventType::Current => (0..batch.len).map(|r| !batch.is_expired(r)).collect(),
-            EventType::Expired => (0..batch.len).map(|r| batch.is_expired(r)).collect(),
+            EventType::Current => match &batch.expired {
+                Some(expired) => expired.iter().map(|e| !e).collect(),
+                None => vec![true; batch.len],
+            },
+            EventType::Expired => match &batch.expired {
+                Some(expired) => expired.to_vec(),
+                None => vec![false; batch.len],
+            },
         };
         if let Some(having) = &mut self.having {
             let mut failures = Vec::new();
@@ -465,6 +471,9 @@ impl Selector {
         let is_each_row = batch.chunks == Chunks::EachRow && batch.inner.is_none();
         if is_each_row && batch.resets.is_none() && !self.is_unreduced {
             return Ok(self.each_row(batch, columns, groups, &keep));
+        }
+        if let Some(selected) = self.one_a_chunk(batch, columns, groups, &keep) {
+            return Ok(Some(selected));
         }
         let keys = self.order_keys(batch, columns, step);
         Ok(self.reduce(batch, columns, groups, &keep, &keys))
@@ -501,6 +510,59 @@ impl Selector {
         Some(Selected {
             batch,
             groups,
+            names: None,
+        })
+    }
+
+    /// Where one row of each chunk passed, as behind a sliding window that is full, there is
+    /// nothing to reduce or to sort either. `None` where it is not so.
+    fn one_a_chunk(
+        &self,
+        batch: &Batch,
+        columns: &[Column],
+        groups: Option<&[Group]>,
+        keep: &[bool],
+    ) -> Option<Selected> {
+        let (Chunks::Ends(ends), Clock::Same(_)) = (&batch.chunks, &batch.clock) else {
+            return None;
+        };
+        let is_whole = self.offset.unwrap_or(0) == 0 && self.limit.is_none();
+        if !is_whole || batch.inner.is_some() || batch.resets.is_some() {
+            return None;
+        }
+        let picked = event::picked(keep);
+        let mut start = 0;
+        let mut is_one = picked.len() == ends.len();
+        for (&row, &end) in picked.iter().zip(ends.iter()) {
+            is_one &= start <= row && row < end;
+            start = end;
+        }
+        if !is_one {
+            return None;
+        }
+        let expired = match (&batch.expired, self.events) {
+            (Some(expired), EventType::All | EventType::Expired) => {
+                let marks: Vec<bool> = picked.iter().map(|&r| expired[r as usize]).collect();
+                marks.contains(&true).then(|| marks.into())
+            }
+            _ => None,
+        };
+        Some(Selected {
+            batch: Batch {
+                columns: columns.iter().map(|c| c.gather(&picked)).collect(),
+                len: picked.len(),
+                times: batch.times.gather(&picked),
+                expired,
+                resets: None,
+                chunks: if picked.len() == 1 {
+                    Chunks::One
+                } else {
+                    Chunks::EachRow
+                },
+                inner: None,
+                clock: batch.clock.clone(),
+            },
+            groups: groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect()),
             names: None,
         })
     }
@@ -612,24 +674,24 @@ impl Selector {
             // Without aggregators a group lives for one chunk.
             return self.groups.clear();
         }
-        let mut candidates: Vec<Group> = if batch.resets.is_some() {
-            self.groups_of(key)
+        if batch.resets.is_some() {
+            let all = self.groups_of(key);
+            all.into_iter().for_each(|g| self.forget_empty(g));
         } else if let Some(expired) = &batch.expired {
-            let rows = numbers.iter().zip(expired.iter());
-            rows.filter(|(_, e)| **e).map(|(&g, _)| g).collect()
-        } else {
-            return;
-        };
-        candidates.sort_unstable();
-        candidates.dedup();
-        for group in candidates {
-            let is_empty = self.sites.iter().all(|site| match site {
-                Site::Aggregate(site) => site.aggregate.is_empty(group),
-                Site::Probe(_) | Site::Effect(_) => true,
-            });
-            if is_empty {
-                self.forget(group);
+            // A group that stands here more than once is gone the second time.
+            for (&group, _) in numbers.iter().zip(expired.iter()).filter(|(_, e)| **e) {
+                self.forget_empty(group);
             }
+        }
+    }
+
+    fn forget_empty(&mut self, group: Group) {
+        let is_empty = self.sites.iter().all(|site| match site {
+            Site::Aggregate(site) => site.aggregate.is_empty(group),
+            Site::Probe(_) | Site::Effect(_) => true,
+        });
+        if is_empty {
+            self.forget(group);
         }
     }
 

@@ -346,6 +346,14 @@ pub(crate) struct Prepared {
 }
 
 impl MemoryCondition {
+    /// The values of a primary key, where the condition is that they equal the row's and no more.
+    pub fn key(&mut self) -> Option<&mut [Expression]> {
+        match &mut self.lookup {
+            Some(lookup) if lookup.number == 0 && self.residual.is_none() => Some(&mut lookup.keys),
+            _ => None,
+        }
+    }
+
     pub fn is_fallible(&self) -> bool {
         let keys = self.lookup.iter().flat_map(|l| &l.keys);
         keys.chain(&self.residual).any(Expression::is_fallible)

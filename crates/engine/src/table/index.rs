@@ -4,7 +4,7 @@
 //! not. Uniqueness of a primary key is Java's `equals`, under which null is a value.
 
 use event::column::View;
-use event::{Column, Value};
+use event::{Column, ShortText, Value};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -61,6 +61,20 @@ impl Index {
         }
         // Within one hash the table keeps no order; row numbers ascend with insertion.
         out[start..].sort_unstable();
+    }
+
+    /// The row whose attributes equal those of an event: typed columns without nulls, in the order
+    /// of the index. There is at most one in a primary key.
+    pub fn find_one(&self, keys: &[Column], event: usize, rows: &Rows) -> Option<u32> {
+        let hash = keys
+            .iter()
+            .fold(SEED, |hash, key| mix(hash, hash_cell(key, event)));
+        let is_it = |&row: &u32| {
+            let (page, at) = rows.place(row);
+            let mut cells = self.columns.iter().zip(keys);
+            cells.all(|(&column, key)| cells_equal(&page[column], at, key, event))
+        };
+        self.rows.find(hash, is_it).copied()
     }
 
     /// A row with the same key, null being a key like any other.
@@ -135,13 +149,31 @@ fn number(value: &Value) -> Option<Canonical> {
 fn hash_row(rows: &Rows, columns: &[usize], row: u32) -> u64 {
     let (page, at) = rows.place(row);
     columns.iter().fold(SEED, |hash, &column| {
-        let column = &page[column];
-        let one = match column.view() {
-            View::Str(v) if !column.is_null(at) => hash_text(v.get(at)),
-            _ => hash_value(&column.value(at)),
-        };
-        mix(hash, one)
+        mix(hash, hash_cell(&page[column], at))
     })
+}
+
+fn hash_cell(column: &Column, row: usize) -> u64 {
+    match column.view() {
+        View::Str(v) if !column.is_null(row) => match v.short(row) {
+            Some(short) => hash_short(short),
+            None => hash_text(v.get(row)),
+        },
+        _ => hash_value(&column.value(row)),
+    }
+}
+
+/// `==` between two cells that are not null.
+fn cells_equal(column: &Column, row: usize, other: &Column, other_row: usize) -> bool {
+    if column.is_null(row) {
+        return false;
+    }
+    match (column.view(), other.view()) {
+        (View::Str(a), View::Str(b)) => a.rows_equal(row, &b, other_row),
+        (View::Int(a), View::Int(b)) => a[row] == b[other_row],
+        (View::Long(a), View::Long(b)) => a[row] == b[other_row],
+        _ => equals(column, row, &other.value(other_row)),
+    }
 }
 
 fn hash_values<'a>(values: impl Iterator<Item = &'a Value>) -> u64 {
@@ -153,7 +185,14 @@ fn mix(hash: u64, one: u64) -> u64 {
 }
 
 fn hash_text(text: &str) -> u64 {
-    FixedState::with_seed(SEED).hash_one(text)
+    match ShortText::new(text) {
+        Some(short) => hash_short(short),
+        None => FixedState::with_seed(SEED).hash_one(text),
+    }
+}
+
+fn hash_short(text: ShortText) -> u64 {
+    FixedState::with_seed(SEED).hash_one(text.words())
 }
 
 fn hash_value(value: &Value) -> u64 {

@@ -8,6 +8,7 @@
 //! made here.
 
 mod condition;
+mod direct;
 mod index;
 mod write;
 
@@ -131,11 +132,16 @@ impl Table {
                     continue;
                 }
             }
-            let number = self.rows.count as u32;
-            self.append(columns, row..row + 1);
-            for index in &mut self.indexes {
-                index.insert(number, &self.rows);
-            }
+            self.insert_unique(columns, row);
+        }
+    }
+
+    /// Inserts a row whose primary key is known to be new.
+    fn insert_unique(&mut self, columns: &[Column], row: usize) {
+        let number = self.rows.count as u32;
+        self.append(columns, row..row + 1);
+        for index in &mut self.indexes {
+            index.insert(number, &self.rows);
         }
     }
 

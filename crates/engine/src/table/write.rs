@@ -11,7 +11,7 @@ use lang::plan::{Expr, OUTPUT, Output, TableId};
 use lang::store::{OperationId, OperationKind};
 
 use super::condition::{MemoryCondition, Prepared};
-use super::{Condition, ConditionContext, Duplicate, Table, Terms};
+use super::{Condition, ConditionContext, Duplicate, Table, Terms, direct};
 use crate::component::EvalContext;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout, OTHER, ROW};
@@ -37,9 +37,9 @@ enum Kind {
     },
 }
 
-struct Update {
-    on: MemoryCondition,
-    set: Vec<(usize, Expression)>,
+pub(super) struct Update {
+    pub(super) on: MemoryCondition,
+    pub(super) set: Vec<(usize, Expression)>,
 }
 
 /// What a write to an external table needs.
@@ -193,6 +193,27 @@ impl TableWrite {
                 .map(|p| p.column(&inputs, context))
                 .collect(),
         })
+    }
+
+    /// Writes all chunks at once, where that is the same as one after the other: inserts, and
+    /// updates of one row each, found by its primary key, to values of the event alone. False:
+    /// nothing was done.
+    pub fn apply_all(
+        &mut self,
+        table: &mut Table,
+        batch: &Batch,
+        context: &mut EvalContext<'_>,
+        duplicates: &mut Vec<Duplicate>,
+    ) -> bool {
+        match &mut self.kind {
+            Kind::Insert => table.insert(&batch.columns, 0..batch.len, duplicates),
+            Kind::Update(update) => return direct::apply(update, table, batch, false, context),
+            Kind::UpdateOrInsert(update) => {
+                return direct::apply(update, table, batch, true, context);
+            }
+            Kind::Delete(_) | Kind::External { .. } => return false,
+        }
+        true
     }
 
     /// Writes one chunk to a table in memory. Stops at the first row that fails; what was written

@@ -94,6 +94,10 @@ impl Stored for State {
 impl Rule for Chunkwise {
     type State = State;
 
+    fn delay_min(&self) -> i64 {
+        i64::MAX
+    }
+
     /// `[E…, R, C…]` per chunk, the first time without RESET (`BatchWindowProcessor`).
     fn process(
         &mut self,

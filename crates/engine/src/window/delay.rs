@@ -45,6 +45,10 @@ struct Waiting {
 impl Rule for Waiting {
     type State = TimedQueue;
 
+    fn delay_min(&self) -> i64 {
+        self.millis
+    }
+
     /// `[C…]` of what is due, stamped with the clock, in place of the event that arrives. (Siddhi's
     /// `DelayWindowProcessor` never ends on a chunk of two or more events.)
     fn process(

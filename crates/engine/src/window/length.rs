@@ -45,6 +45,10 @@ struct Last {
 impl Rule for Last {
     type State = Queue;
 
+    fn delay_min(&self) -> i64 {
+        i64::MAX
+    }
+
     /// `[E, C]` per event of a full window: the displaced event leaves the aggregates before the new
     /// one enters (`LengthWindowProcessor`).
     fn process(

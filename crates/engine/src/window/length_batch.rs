@@ -160,6 +160,10 @@ impl Counted {
 impl Rule for Counted {
     type State = State;
 
+    fn delay_min(&self) -> i64 {
+        i64::MAX
+    }
+
     /// `LengthBatchWindowProcessor`.
     fn process(
         &mut self,

@@ -37,6 +37,11 @@ pub trait Rule: Send {
         false
     }
 
+    /// As [`WindowOperator::delay_min`].
+    fn delay_min(&self) -> i64 {
+        0
+    }
+
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
@@ -130,6 +135,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn needed(&self) -> &[usize] {
         self.rule.needed()
+    }
+
+    fn delay_min(&self) -> i64 {
+        self.rule.delay_min()
     }
 
     fn content(&self, key: Key) -> Option<Batch> {

@@ -49,6 +49,10 @@ struct Live {
 impl Rule for Live {
     type State = TimedQueue;
 
+    fn delay_min(&self) -> i64 {
+        self.millis
+    }
+
     /// `[E…, C]` per event. Rows leave in the order of arrival, up to the first that is not due
     /// (`TimeWindowProcessor`).
     fn process(

@@ -177,6 +177,11 @@ impl Periodic {
 impl Rule for Periodic {
     type State = State;
 
+    fn delay_min(&self) -> i64 {
+        // Aligned to a start, the first boundary may be near.
+        if self.start.is_some() { 0 } else { self.millis }
+    }
+
     /// An event that finds the boundary passed still counts into the old batch
     /// (`TimeBatchWindowProcessor`).
     fn process(

@@ -51,6 +51,10 @@ struct Newest {
 impl Rule for Newest {
     type State = Queue;
 
+    fn delay_min(&self) -> i64 {
+        self.millis
+    }
+
     /// `[E…, C]` per event: first what is due, then the oldest if the window is still full
     /// (`TimeLengthWindowProcessor`). Its count lives in the queue, so it survives a restore.
     fn process(
