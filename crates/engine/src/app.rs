@@ -41,6 +41,8 @@ pub struct Setup {
     /// from the stream with the sink to that with the source. The engine hands rows on itself,
     /// depth first as in Siddhi; whoever delivers [`crate::Output::Sink`] leaves those sources out.
     pub links: Vec<(StreamId, StreamId)>,
+    /// On-demand queries will ask for tables: whatever is written to a store is done in the step.
+    pub is_asked: bool,
     /// Passes every batch chunk by chunk, to prove that it makes no difference.
     pub lockstep: bool,
     /// Start of the sequence behind `UUID()` and random numbers.
@@ -254,6 +256,7 @@ impl App {
             is_read,
             ..
         } = context;
+        let is_read = is_read.into_iter().map(|r| r || setup.is_asked).collect();
         let triggers = Triggers::new(plan, &mut alarms);
         let mut app = App {
             core: Core {

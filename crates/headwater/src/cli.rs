@@ -54,6 +54,7 @@ pub enum Command {
     Test(TestArgs),
     Explain(ExplainArgs),
     Connectors(ConnectorsArgs),
+    Query(QueryArgs),
     Errors(ErrorsArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
@@ -110,10 +111,34 @@ pub struct RunArgs {
     /// Zone of dates and times in the time:* functions, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
-    /// Serve /metrics and /ready here, such as 127.0.0.1:9090
+    /// Serve /metrics and /ready here, and answer on-demand queries, such as 127.0.0.1:9090
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<std::net::SocketAddr>,
     /// Standard output is JSON, one object a line; the last is the summary
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Ask a running server for the rows of a table, a named window or an aggregation
+///
+/// Runs one on-demand query: a find, or an insert, delete or update of rows of a table. The server is
+/// one that runs with --http.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    headwater run app.siddhi --http 127.0.0.1:9090\n  \
+    headwater query 'from Stock on price > 10.0 select symbol, price' --url http://127.0.0.1:9090\n  \
+    headwater query \"from Sales within '2024-06-** **:**:**' per 'days' select *\"")]
+pub struct QueryArgs {
+    /// The on-demand query
+    #[arg(value_name = "QUERY")]
+    pub query: String,
+    /// Where the server listens
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub url: String,
+    /// The app to ask, where the server runs several
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<String>,
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

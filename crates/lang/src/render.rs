@@ -73,7 +73,11 @@ impl Renderer<'_> {
         let last_line = marks.last().map_or(1, |mark| mark.line);
         let gutter = last_line.to_string().len() + 1;
         let place = self.lines.position(self.text, diagnostic.span.start);
-        let head = format!("{}[{}]", diagnostic.severity.name(), diagnostic.code);
+        // What goes wrong while a query is answered has no code.
+        let head = match diagnostic.code {
+            "" => diagnostic.severity.name().to_owned(),
+            code => format!("{}[{code}]", diagnostic.severity.name()),
+        };
         self.put(out, &self.paint(severity_colour, &head));
         let message = printable(&diagnostic.message);
         self.put(out, &self.paint(BOLD, &format!(": {message}\n")));
@@ -99,8 +103,11 @@ impl Renderer<'_> {
             let help = printable(help);
             self.put(out, &format!("{:gutter$} = {name}: {help}\n", ""));
         }
-        let docs = self.paint(CYAN, "docs");
         let code = diagnostic.code;
+        if code.is_empty() {
+            return;
+        }
+        let docs = self.paint(CYAN, "docs");
         self.put(
             out,
             &format!("{:gutter$} = {docs}: headwater explain {code}\n", ""),

@@ -28,8 +28,8 @@ use crate::group::{database, destination, is_topic};
 use crate::health::Health;
 use crate::keeper::Keeper;
 use crate::lane::{
-    Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat, Subscriber, Topic,
-    fault_stream,
+    AskedOperations, Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat,
+    Subscriber, Topic, fault_stream,
 };
 use crate::lines::Lines;
 use crate::metrics::{
@@ -61,6 +61,8 @@ pub(crate) struct Common {
     /// State that an edited app cannot take back may be dropped.
     pub drop_state: bool,
     pub until_done: bool,
+    /// On-demand queries will come.
+    pub is_asked: bool,
 }
 
 /// A group ready to run: its threads, not started yet.
@@ -183,6 +185,8 @@ impl<'a> Builder<'a> {
         }
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
+        let place_of_tables = stores.inline_places(&self.plans);
+        let first_asked = engines.iter().map(|e| e.operations().len()).max();
         let (operations, store_threads, databases) = stores.seated(&engines, &store_context);
         let in_memory = stores.in_memory;
         let (jobs, job_queue) = sync_channel(1);
@@ -203,6 +207,7 @@ impl<'a> Builder<'a> {
                     .map(|(_, table, metrics)| (*table, Arc::clone(metrics)))
                     .collect(),
                 operations,
+                table_seats: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
                 metrics: Arc::clone(&self.metrics[i]),
                 said: Sparse::default(),
@@ -234,6 +239,7 @@ impl<'a> Builder<'a> {
                 .map(|s| Arc::clone(&s.outbox))
                 .collect(),
             databases,
+            asked: AskedOperations::new(first_asked.unwrap_or(0)),
             pulse: Arc::clone(&self.common.pulse),
             health: self.health,
             lines: Arc::clone(&self.common.lines),
@@ -287,6 +293,7 @@ impl<'a> Builder<'a> {
                     },
                     seed: crate::clock::wall_millis() as u64,
                     links: engine::topic_links(plan),
+                    is_asked: self.common.is_asked,
                     ..Setup::default()
                 };
                 App::new(plan, setup).map_err(|e| {
@@ -702,7 +709,8 @@ impl<'a> Builder<'a> {
                     .filter(|(_, o)| o.table == table)
                     .map(|(id, o)| (id, o.clone()))
                     .collect();
-                let is_read = operations.iter().any(|(_, o)| !o.kind.is_write());
+                let is_read =
+                    self.common.is_asked || operations.iter().any(|(_, o)| !o.kind.is_write());
                 let policy = store.option("on.error").unwrap_or_default();
                 let seat = StoreSeat {
                     app: plan.name.clone(),
@@ -772,6 +780,19 @@ impl Stores {
         database.is_read |= is_read;
         database.seats.push(seat);
         database.places.push((app, table));
+    }
+
+    /// For each app and table the database of the lane that holds it, and its slot there, in the
+    /// order in which [`Stores::seated`] places them.
+    fn inline_places(&self, plans: &[Arc<Plan>]) -> Vec<Vec<Option<(usize, usize)>>> {
+        let mut places: Vec<Vec<_>> = plans.iter().map(|p| vec![None; p.tables.len()]).collect();
+        let inline = self.databases.iter().filter(|d| d.is_read);
+        for (at, database) in inline.enumerate() {
+            for (slot, &(app, table)) in database.places.iter().enumerate() {
+                places[app][table] = Some((at, slot));
+            }
+        }
+        places
     }
 
     /// Tables of a database that some query reads work on the lane, all others behind it.

@@ -7,6 +7,7 @@
 //! came about; when a queue behind the lane is full the lane stops, and with it the sources. Never:
 //! work on a destination that may block for long while it could be done by another thread.
 
+mod ask;
 mod cut;
 mod host;
 mod output;
@@ -25,6 +26,7 @@ use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
 use lang::plan::{Plan, StreamId, StreamKind, TableId};
 
+use crate::ask::Question;
 use crate::backoff::Sparse;
 use crate::clock::Clock;
 use crate::health::Health;
@@ -40,6 +42,7 @@ use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
 use crate::store::{Database, StoreRows};
 
+pub(crate) use ask::AskedOperations;
 pub(crate) use cut::Saved;
 use cut::WRITTEN_MAX;
 pub(crate) use host::PendingEffect;
@@ -67,6 +70,8 @@ pub(crate) enum Letter {
     /// The cut on its way is finished.
     CutDone,
     Probe(Arc<Probe>),
+    /// An on-demand query.
+    Ask(Box<Question>),
     /// The sources have gone: finish what is here, make a last cut, end.
     Finish,
 }
@@ -108,6 +113,8 @@ pub(crate) struct LaneApp {
     pub tables: Vec<(TableId, Arc<TableMetrics>)>,
     /// By operation of the app: where it is done.
     pub operations: Vec<OperationSeat>,
+    /// By table: the database of this lane that holds it, and its slot there.
+    pub table_seats: Vec<Option<(usize, usize)>>,
     pub environment: Environment,
     pub metrics: Arc<AppMetrics>,
     pub said: Sparse,
@@ -187,6 +194,7 @@ pub(crate) struct Lane {
     pub store_boxes: Vec<Arc<Outbox<StoreRows>>>,
     /// Those that queries read.
     pub databases: Vec<Database>,
+    pub asked: AskedOperations,
     pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
     pub lines: Arc<Lines>,
@@ -335,6 +343,7 @@ impl Lane {
                 probe.answer(is_quiet);
                 Ok(())
             }
+            Letter::Ask(question) => self.answer(*question),
             Letter::Finish => Ok(()),
         }
     }
@@ -394,6 +403,8 @@ impl Lane {
             app: &seat.name,
             operations: &seat.operations,
             databases: &mut self.databases,
+            tables: &seat.table_seats,
+            asked: &mut self.asked,
             effects: &seat.environment.effects,
             pending: self
                 .cutter

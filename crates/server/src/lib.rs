@@ -7,8 +7,10 @@
 //! reads or writes of the terminal (the binary's), knowledge of a single technology (that is
 //! `connect`), or of what a query does (`engine`).
 
+pub mod ask;
 mod backoff;
 mod build;
+pub mod client;
 pub mod clock;
 pub mod config;
 mod cut;

@@ -10,6 +10,7 @@ use connect::net::Network;
 use connect::rdbms::Databases;
 use lang::plan::Plan;
 
+use crate::ask::{AskedApp, Asker};
 use crate::build::{Common, Group, build};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -30,6 +31,8 @@ const ANSWER: Duration = Duration::from_millis(100);
 /// How apps are run.
 pub struct RunOptions {
     pub until_done: bool,
+    /// On-demand queries will come: stores answer on the lanes of their apps.
+    pub is_asked: bool,
     pub state: Option<PathBuf>,
     pub state_interval: Duration,
     /// State that an edited app cannot take back may be dropped, not only named.
@@ -83,6 +86,7 @@ pub struct Server {
     process: Process,
     until_done: bool,
     inboxes: Vec<Arc<Inbox>>,
+    asker: Asker,
     mailboxes: Vec<Arc<Mailbox>>,
     source_names: Vec<String>,
     sources: Vec<JoinHandle<()>>,
@@ -111,6 +115,7 @@ impl Server {
             state_interval: options.state_interval,
             drop_state: options.drop_state,
             until_done: options.until_done,
+            is_asked: options.is_asked,
         };
         let members = groups(&plans);
         let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
@@ -121,7 +126,17 @@ impl Server {
                 build(group, &common, state.as_ref())
             })
             .collect::<Result<Vec<Group>, Error>>()?;
+        let lanes = built.iter().map(|group| &group.lane);
+        let asked = lanes.flat_map(|lane| {
+            lane.apps.iter().enumerate().map(|(index, app)| AskedApp {
+                name: app.name.clone(),
+                plan: Arc::clone(&app.plan),
+                inbox: Arc::clone(&lane.inbox),
+                index,
+            })
+        });
         let mut server = Server {
+            asker: Asker::new(asked.collect()),
             metrics,
             pulse,
             process: options.process,
@@ -166,6 +181,11 @@ impl Server {
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Asks the apps, also from other threads.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// Where the run stands, after waiting for a change for at most this long.

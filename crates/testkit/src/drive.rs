@@ -190,6 +190,7 @@ impl<'a> Session<'a> {
                 lockstep: self.mode == Mode::Lockstep,
                 seed: 1,
                 links: engine::topic_links(self.plan),
+                ..Setup::default()
             },
         )
     }

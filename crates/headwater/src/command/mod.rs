@@ -7,6 +7,7 @@ pub mod connectors;
 pub mod errors;
 pub mod explain;
 pub mod fmt;
+pub mod query;
 pub mod run;
 pub mod test;
 pub mod version;

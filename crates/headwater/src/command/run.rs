@@ -45,6 +45,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         plans,
         RunOptions {
             until_done: args.until_done,
+            is_asked: args.http.is_some(),
             state: state_directory(&args, &config),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
@@ -57,10 +58,10 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     )?;
     let http = args
         .http
-        .map(|address| server::http::serve(address, Arc::clone(server.metrics())))
+        .map(|address| server::http::serve(address, Arc::clone(server.metrics()), server.asker()))
         .transpose()?;
     if let Some(http) = &http {
-        tracing::info!(address = %http.address(), "metrics are served");
+        tracing::info!(address = %http.address(), "metrics and on-demand queries are served");
     }
     let mut progress = Progress::new(output);
     let status = loop {

@@ -6,9 +6,9 @@ use connect::file::effects::Effects;
 use connect::file::functions::{self, Effect};
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Column, ColumnBuilder, Value};
-use lang::store::OperationId;
+use lang::store::{Operation, OperationId};
 
-use super::OperationSeat;
+use super::{AskedOperations, OperationSeat};
 use crate::pulse::Pulse;
 use crate::store::{Database, Failure, parameters};
 
@@ -28,6 +28,9 @@ pub(super) struct LaneHost<'a> {
     pub app: &'a str,
     pub operations: &'a [OperationSeat],
     pub databases: &'a mut Vec<Database>,
+    /// By table of the app, as [`super::LaneApp::table_seats`].
+    pub tables: &'a [Option<(usize, usize)>],
+    pub asked: &'a mut AskedOperations,
     pub effects: &'a Effects,
     /// `None` without state: calls act at once.
     pub pending: Option<&'a mut Vec<PendingEffect>>,
@@ -45,13 +48,18 @@ impl LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Answer, HostError> {
-        let Some(OperationSeat::Inline { database, slot }) = self.operations.get(operation) else {
+        let place = match self.operations.get(operation) {
+            Some(OperationSeat::Inline { database, slot }) => Some((*database, *slot)),
+            Some(OperationSeat::Thread { .. }) => None,
+            None => self.asked.place(operation),
+        };
+        let Some((database, slot)) = place else {
             return Err(refused(format!(
                 "operation {operation} has no store on this lane"
             )));
         };
         let batch = parameters(columns, rows);
-        let answer = self.databases[*database].execute(*slot, operation, batch);
+        let answer = self.databases[database].execute(slot, operation, batch);
         answer.map_err(|failure| match failure {
             Failure::Refused(cause) => refused(cause),
             // An error of one event would hide that all writes since the last checkpoint are gone.
@@ -136,6 +144,18 @@ impl Host for LaneHost<'_> {
             }),
             _ => Err(refused("the store gave no count")),
         }
+    }
+
+    fn prepare(&mut self, operation: &Operation) -> Result<OperationId, HostError> {
+        let place = self.tables.get(operation.table).copied().flatten();
+        let place = place.ok_or_else(|| {
+            refused("the table is written by a thread of its own and cannot be asked here")
+        })?;
+        self.asked.prepare(operation, place, self.databases)
+    }
+
+    fn release(&mut self, operation: OperationId) {
+        self.asked.release(operation);
     }
 
     fn call(&mut self, name: &str, arguments: &[Column], rows: usize) -> Result<Called, HostError> {

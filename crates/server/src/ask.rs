@@ -1,0 +1,184 @@
+//! On-demand queries to the apps of a running server.
+//!
+//! A query is parsed and checked by whoever asks; the app's lane answers it between two steps. What
+//! was checked is kept for the next time: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
+//!
+//! Never here: HTTP, JSON (see [`crate::http`]).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::{Answer, AskError};
+use lang::catalog::Catalog;
+use lang::diagnostic::{Diagnostic, Kind, Severity};
+use lang::plan::{OnDemand, Plan};
+use tokio::sync::oneshot;
+
+use crate::lane::{Inbox, Letter};
+
+/// Checked queries that are kept.
+const CHECKED_MAX: usize = 50;
+
+/// Rows of an answer; a query that finds more is told to ask for fewer.
+pub(crate) const ROWS_MAX: usize = 100_000;
+
+/// A question on its way to a lane.
+pub(crate) struct Question {
+    /// Index of the app on its lane.
+    pub app: usize,
+    pub query: Arc<OnDemand>,
+    pub reply: oneshot::Sender<Result<Answer, AskError>>,
+}
+
+/// Asks the apps of a server.
+#[derive(Clone, Default)]
+pub struct Asker(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    apps: Vec<AskedApp>,
+    checked: Mutex<VecDeque<Checked>>,
+}
+
+pub(crate) struct AskedApp {
+    pub name: String,
+    pub plan: Arc<Plan>,
+    pub inbox: Arc<Inbox>,
+    /// On its lane.
+    pub index: usize,
+}
+
+struct Checked {
+    app: usize,
+    text: String,
+    query: Arc<OnDemand>,
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// There is no such app.
+    NoApp(String),
+    /// The query is at fault.
+    Query(Vec<Diagnostic>),
+    /// The app has ended.
+    Gone(String),
+}
+
+impl Asker {
+    pub(crate) fn new(apps: Vec<AskedApp>) -> Asker {
+        Asker(Arc::new(Inner {
+            apps,
+            checked: Mutex::default(),
+        }))
+    }
+
+    /// Asks the app of a name, or the only one there is.
+    pub async fn ask(&self, app: Option<&str>, text: &str) -> Result<Answer, Refusal> {
+        let at = self.app(app)?;
+        let query = self.checked(at, text)?;
+        let app = &self.0.apps[at];
+        let (reply, answer) = oneshot::channel();
+        let question = Question {
+            app: app.index,
+            query,
+            reply,
+        };
+        let gone = || Refusal::Gone(format!("app '{}' has ended", app.name));
+        let letter = Letter::Ask(Box::new(question));
+        app.inbox.push_always(letter).map_err(|_| gone())?;
+        match answer.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(Refusal::Query(vec![failed(&error)])),
+            Err(_) => Err(gone()),
+        }
+    }
+
+    fn app(&self, name: Option<&str>) -> Result<usize, Refusal> {
+        let apps = &self.0.apps;
+        let Some(name) = name else {
+            return match apps.len() {
+                1 => Ok(0),
+                _ => Err(Refusal::NoApp(format!(
+                    "several apps run here: name one of {}",
+                    self.names()
+                ))),
+            };
+        };
+        apps.iter().position(|app| app.name == name).ok_or_else(|| {
+            Refusal::NoApp(format!(
+                "there is no app '{name}' here, but {}",
+                self.names()
+            ))
+        })
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<String> = self
+            .0
+            .apps
+            .iter()
+            .map(|a| format!("'{}'", a.name))
+            .collect();
+        names.join(", ")
+    }
+
+    fn checked(&self, app: usize, text: &str) -> Result<Arc<OnDemand>, Refusal> {
+        let is_it = |c: &Checked| c.app == app && c.text == text;
+        {
+            let mut known = self
+                .0
+                .checked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = known.iter().position(is_it)
+                && let Some(checked) = known.remove(at)
+            {
+                let query = Arc::clone(&checked.query);
+                known.push_back(checked);
+                return Ok(query);
+            }
+        }
+        let query = Arc::new(check(text, &self.0.apps[app].plan)?);
+        let mut known = self
+            .0
+            .checked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CHECKED_MAX {
+            known.pop_front();
+        }
+        known.push_back(Checked {
+            app,
+            text: text.to_owned(),
+            query: Arc::clone(&query),
+        });
+        Ok(query)
+    }
+}
+
+fn check(text: &str, plan: &Plan) -> Result<OnDemand, Refusal> {
+    let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+    let (parsed, faults) = lang::parser::parse_on_demand(text);
+    let Some(parsed) = parsed.filter(|_| !faults.iter().any(is_error)) else {
+        return Err(Refusal::Query(faults));
+    };
+    let catalog = Catalog::new(engine::specs());
+    let checked = lang::check::check_on_demand(&parsed, plan, &catalog);
+    checked.query.ok_or(Refusal::Query(checked.diagnostics))
+}
+
+/// What went wrong while the app answered has no code of its own.
+fn failed(error: &AskError) -> Diagnostic {
+    Diagnostic {
+        code: "",
+        severity: Severity::Error,
+        kind: Kind::Type,
+        message: error.message.clone(),
+        span: error.span,
+        label: "fails here".to_owned(),
+        related: Vec::new(),
+        help: None,
+        fix: None,
+    }
+}
