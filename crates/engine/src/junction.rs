@@ -352,8 +352,13 @@ impl App {
                 let writer = self.writer(&reader, &batch);
                 let depth = reader.origin.depth;
                 self.route_from(writer, reader.query, reader.key, rows, depth);
+                self.route_delivered(reader.query, reader.key, depth);
             }
-            Err(broken) => self.chunk_failed(reader, broken, batch, outside),
+            Err(broken) => {
+                let (query, key, depth) = (reader.query, reader.key, reader.origin.depth);
+                self.chunk_failed(reader, broken, batch, outside);
+                self.route_delivered(query, key, depth);
+            }
         }
     }
 
@@ -399,6 +404,13 @@ impl App {
     fn writer(&self, reader: &Reader, batch: &Batch) -> Option<Writer> {
         let may_be_refused = self.queries[reader.query].fills_fallible_window;
         may_be_refused.then(|| Writer(Arc::new((reader.clone(), batch.clone()))))
+    }
+
+    /// Sends matches that were emitted one by one on their way, the first first.
+    fn route_delivered(&mut self, query: QueryId, key: Key, depth: u32) {
+        for rows in self.queries[query].take_delivered().into_iter().rev() {
+            self.route(query, key, Some(rows), depth);
+        }
     }
 
     /// Sends what a query emits on its way; `depth` is that of what it read.

@@ -36,8 +36,8 @@ struct Rest {
     width: usize,
     /// The timestamp of the partial match is asked for.
     reads_time: bool,
-    /// What an OBJECT holds may be of any type, and fail where it is used.
-    reads_objects: bool,
+    /// It has parts that may fail for a value although their types are right.
+    may_surprise: bool,
 }
 
 /// What of a gate is asked for an event.
@@ -239,7 +239,7 @@ impl Gate {
 
 impl Rest {
     fn is_fallible(&self) -> bool {
-        self.condition.is_fallible() || !self.sites.is_empty() || self.reads_objects
+        self.condition.is_fallible() || !self.sites.is_empty() || self.may_surprise
     }
 
     fn new(
@@ -270,7 +270,7 @@ impl Rest {
             views,
             width,
             reads_time: reads_time(&rewritten),
-            reads_objects: reads_objects(&rewritten),
+            may_surprise: !is_sure(&rewritten),
         }))
     }
 
@@ -354,22 +354,18 @@ fn reads_time(expr: &Expr) -> bool {
     found
 }
 
-fn reads_objects(expr: &Expr) -> bool {
-    let children: Vec<&Expr> = match &expr.kind {
-        ExprKind::Attribute { .. } => return expr.ty == event::Type::Object,
-        ExprKind::Constant(_) | ExprKind::IsNoEvent { .. } => Vec::new(),
-        ExprKind::Call { args, .. }
-        | ExprKind::Script { args, .. }
-        | ExprKind::Aggregate { args, .. } => args.iter().collect(),
+/// Can no value make it fail? An OBJECT holds anything, and so does the result of a function that
+/// does not convert.
+pub(super) fn is_sure(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Constant(_) | ExprKind::IsNoEvent { .. } => true,
+        ExprKind::Attribute { .. } => expr.ty != event::Type::Object,
+        ExprKind::Call { .. } | ExprKind::Script { .. } | ExprKind::In { .. } => false,
+        ExprKind::Aggregate { args, .. } => args.iter().all(is_sure),
         ExprKind::Arithmetic(_, a, b)
         | ExprKind::Compare(_, a, b)
         | ExprKind::And(a, b)
-        | ExprKind::Or(a, b) => vec![a, b],
-        ExprKind::Not(inner)
-        | ExprKind::IsNull(inner)
-        | ExprKind::In {
-            condition: inner, ..
-        } => vec![inner],
-    };
-    children.into_iter().any(reads_objects)
+        | ExprKind::Or(a, b) => is_sure(a) && is_sure(b),
+        ExprKind::Not(inner) | ExprKind::IsNull(inner) => is_sure(inner),
+    }
 }

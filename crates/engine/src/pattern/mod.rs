@@ -57,6 +57,8 @@ pub(crate) struct Pattern {
     deadlines: Vec<(StateId, i64)>,
     scratch: Scratch,
     is_compat: bool,
+    /// No value can make the select clause fail.
+    is_select_sure: bool,
 }
 
 impl Pattern {
@@ -121,6 +123,7 @@ impl Pattern {
             deadlines: Vec::new(),
             scratch: Scratch::default(),
             is_compat: environment.compat,
+            is_select_sure: is_select_sure(&selector),
             chart,
         };
         Ok((built, selector, layout))
@@ -128,7 +131,12 @@ impl Pattern {
 
     /// A row may fail where partial matches have moved already.
     pub fn is_fallible(&self) -> bool {
-        self.gates.iter().any(Gate::is_fallible)
+        !self.is_select_sure || self.gates.iter().any(Gate::is_fallible)
+    }
+
+    /// What a chunk of this input completes is delivered together; else each match by itself.
+    pub fn delivers_chunks(&self, input: usize) -> bool {
+        self.chart.readers[input].states.len() > 1
     }
 
     /// A partial match that has expired on one side of an `and` or `or` may be completed on the
@@ -506,6 +514,15 @@ fn captures(
             Captures::new(attributes, types)
         })
         .collect()
+}
+
+fn is_select_sure(selector: &plan::Selector) -> bool {
+    let is_plain = |expr: &plan::Expr| matches!(expr.kind, plan::ExprKind::Attribute { .. });
+    let items = selector.items.iter().map(|(expr, _)| expr);
+    let order = selector.order_by.iter().map(|(expr, _)| expr);
+    let rest = selector.group_by.iter().chain(&selector.having);
+    let mut all = items.chain(order).chain(rest);
+    all.all(|expr| is_plain(expr) || gate::is_sure(expr))
 }
 
 fn rewritten(

@@ -120,6 +120,8 @@ pub(crate) struct Query {
     reads_clock: bool,
     /// A column has held values of another type than declared: whatever comes may fail late.
     has_seen_mixed: bool,
+    /// Matches emitted one by one, until they are routed.
+    delivered: Vec<Batch>,
 }
 
 enum Input {
@@ -207,6 +209,7 @@ impl Query {
             is_observed,
             reads_clock: reads_clock(query),
             has_seen_mixed: false,
+            delivered: Vec::new(),
         })
     }
 
@@ -362,9 +365,42 @@ impl Query {
         let rows = match &mut self.input {
             Input::Single(chain) => chain.process(batch, key, step)?,
             Input::Join(join) => join.process(batch, side, key, step)?,
-            Input::Pattern(pattern) => pattern.process(&batch, usize::from(side), key, step)?,
+            Input::Pattern(pattern) => {
+                let input = usize::from(side);
+                let rows = pattern.process(&batch, input, key, step)?;
+                if !pattern.delivers_chunks(input) {
+                    return self.select_each(rows, key, step);
+                }
+                rows
+            }
         };
         self.select(rows, key, step)
+    }
+
+    /// Selects matches that are delivered one by one: those before one that fails have left.
+    fn select_each(
+        &mut self,
+        rows: Option<Batch>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let is_sure = !self.pattern().is_some_and(Pattern::is_fallible)
+            && !self.selector.is_fallible()
+            && !self.has_seen_mixed;
+        let rows = match rows {
+            Some(rows) if !is_sure && rows.chunk_count() > 1 => rows,
+            rows => return self.select(rows, key, step),
+        };
+        for chunk in 0..rows.chunk_count() {
+            let one = self.select(Some(rows.slice_chunks(chunk..chunk + 1)), key, step)?;
+            self.delivered.extend(one);
+        }
+        Ok(None)
+    }
+
+    /// What has been emitted one by one, also where the call has failed then.
+    pub fn take_delivered(&mut self) -> Vec<Batch> {
+        std::mem::take(&mut self.delivered)
     }
 
     /// A deadline of a window is due.

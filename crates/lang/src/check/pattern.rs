@@ -3,7 +3,7 @@
 //! Streams are numbered in the order of the text. A filter sees its own event by bare names and the
 //! events of earlier elements, and of the other side of its `and` or `or`, by their references.
 
-use crate::ast::{self, PatternElement, PatternKind, StreamKind};
+use crate::ast::{self, PatternElement, StreamKind};
 use crate::check::names::Shape;
 use crate::check::query::{CheckedInput, Reads};
 use crate::check::report::{error, warning};
@@ -30,11 +30,6 @@ struct Element<'q> {
 
 impl Checker<'_> {
     pub(super) fn pattern(&mut self, pattern: &ast::PatternInput) -> CheckedInput {
-        let feature = match pattern.kind {
-            PatternKind::Pattern => Feature::Pattern,
-            PatternKind::Sequence => Feature::Sequence,
-        };
-        self.note_feature(feature, pattern.span);
         let mut elements = Vec::new();
         collect(&pattern.root, &mut elements, 0);
         if elements.len() > ELEMENTS_MAX {
@@ -168,6 +163,7 @@ impl Checker<'_> {
                     }
                 }
                 ast::Handler::Function(call) => {
+                    self.note_feature(Feature::PatternFunction, call.span);
                     scope.place = "the stream function";
                     match self.stream_function(call, &scope) {
                         Some(function) => {

@@ -12,8 +12,8 @@ use crate::spec::{FunctionSpec, Status};
 /// A feature of the language that can be pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Feature {
-    Pattern,
-    Sequence,
+    /// A stream function behind a stream of a pattern.
+    PatternFunction,
     /// `in`, or a function that reaches outside, in the condition of a join, of a write to a table or
     /// of another `in`, in an argument of a window and in a partition's key. Siddhi takes most of
     /// these and then fails on every event.
@@ -22,6 +22,7 @@ pub(super) enum Feature {
 
 /// What the engine does not run yet, in the words of the person who wrote the app.
 const PENDING: &[(Feature, &str)] = &[
+    (Feature::PatternFunction, "stream functions in a pattern"),
     (
         Feature::Probe,
         "'in' and functions that reach outside, in conditions of joins and writes, in arguments of \
