@@ -13,6 +13,7 @@ pub mod machine;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod state;
 
 pub use report::Report;
 pub use run::Options;

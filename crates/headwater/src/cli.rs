@@ -271,7 +271,8 @@ pub struct ErrorsShowArgs {
 #[command(after_help = "Examples:\n  \
     headwater bench                            the scenarios\n  \
     headwater bench lines --runs 5\n  \
-    headwater bench engine --only join         beside siddhi-core, where Java and Maven are")]
+    headwater bench engine --only join         beside siddhi-core, where Java and Maven are\n  \
+    headwater bench state --events 1000000     memory of so many keys")]
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,

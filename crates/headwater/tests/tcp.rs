@@ -168,7 +168,9 @@ fn a_peer_that_does_not_read_holds_the_sender_and_gets_all_in_the_end() {
         let text = curl(&[&format!("http://{metrics}/metrics")]).1;
         let line = |l: &&str| l.starts_with("headwater_source_events_total{");
         let found = text.lines().find(line).and_then(|l| l.rsplit(' ').next());
-        found.and_then(|n| n.parse::<u64>().ok()).unwrap_or_default()
+        found
+            .and_then(|n| n.parse::<u64>().ok())
+            .unwrap_or_default()
     };
     let (mut last, mut looks) = (0, 0);
     eventually("a halt", || {

@@ -16,6 +16,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
             output.print(&format!("{:<14}{}\n", scenario.name(), scenario.about()))?;
         }
         output.print(&format!("{:<14}{}\n", "engine", bench::engine::ABOUT))?;
+        output.print(&format!("{:<14}{}\n", "state", bench::state::ABOUT))?;
         return Ok(0);
     };
     let progress = |line: &str| {
@@ -24,6 +25,9 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
     };
     if name == "engine" {
         return engine(args, progress, output);
+    }
+    if name == "state" {
+        return state(args, progress, output);
     }
     let scenario = SCENARIOS
         .iter()
@@ -63,8 +67,24 @@ fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resu
     Ok(u8::from(!report.is_right()))
 }
 
+fn state(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+    let report = bench::state::run(args.events.unwrap_or(bench::state::KEYS), progress)?;
+    if args.json {
+        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
+    } else {
+        output.print(&report.in_words())?;
+    }
+    Ok(0)
+}
+
 fn unknown(name: &str) -> Error {
-    let hint = nearest(name, SCENARIOS.iter().map(|s| s.name()).chain(["engine"]))
-        .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    let hint = nearest(
+        name,
+        SCENARIOS
+            .iter()
+            .map(|s| s.name())
+            .chain(["engine", "state"]),
+    )
+    .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no scenario '{name}'{hint}"))
 }

@@ -1,0 +1,95 @@
+//! What one event costs in the engine, against the budgets that `BUDGETS` names: batches of 1,000
+//! rows, each a chunk of its own, events made beforehand. `cargo bench -p headwater-engine`.
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use event::{Batch, Chunks, Value};
+use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
+use lang::catalog::Catalog;
+use lang::check::CheckConfig;
+
+const ROWS: usize = 1000;
+
+const TRADES: &str = "define stream S (symbol string, price double, volume long);\n";
+
+/// Nanoseconds an event, as the design allots them; a quiet machine is needed to judge.
+const BUDGETS: &str = "budgets, ns an event: filter 2.5, projection 2, timeBatch count 3, \
+    group-by sum over a length window 14, keyed pattern 40";
+
+fn main() {
+    eprintln!("{BUDGETS}");
+    divan::main();
+}
+
+fn measure(bencher: Bencher<'_, '_>, query: &str, rows: fn(usize) -> Vec<Value>) {
+    let text = format!("{TRADES}{query}");
+    let tree = lang::parse(&text).app;
+    let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
+    let plan = checked.plan.expect("the app of the bench has no errors");
+    let mut app = App::new(&plan, Setup::default()).expect("the app of the bench runs");
+    let mut out = Outputs::default();
+    app.step(1, 1, Input::Start, &mut NoHost, &mut out);
+    let batches: Vec<Batch> = (0..8)
+        .map(|turn| {
+            let rows: Vec<_> = (0..ROWS).map(|n| (1, rows(turn * ROWS + n))).collect();
+            Batch::from_rows(&plan.streams[0].schema, &rows, Chunks::EachRow, 1)
+        })
+        .collect();
+    let mut turn = 0;
+    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
+        turn += 1;
+        let input = Input::Batch(0, batches[turn % batches.len()].clone());
+        app.step(1, 1, input, &mut NoHost, &mut out);
+        out.clear();
+    });
+}
+
+/// A hundred symbols; prices and volumes vary.
+fn trade(number: usize) -> Vec<Value> {
+    vec![
+        Value::str(&format!("S{:02}", number * 7 % 100)),
+        Value::Double((number * 7919 % 10_000) as f64 / 100.0),
+        Value::Long((number * 104_729 % 200) as i64),
+    ]
+}
+
+/// Orders and payments in turn, the key of each pair its own.
+fn order_or_payment(number: usize) -> Vec<Value> {
+    vec![
+        Value::str(&format!("C{}", number / 2)),
+        Value::Double(1.0),
+        Value::Long((number % 2) as i64),
+    ]
+}
+
+#[divan::bench]
+fn filter(bencher: Bencher<'_, '_>) {
+    let query = "from S[price > 50.0 and volume > 100] select symbol, price insert into Out;";
+    measure(bencher, query, trade);
+}
+
+#[divan::bench]
+fn projection(bencher: Bencher<'_, '_>) {
+    let query = "from S select symbol, price * volume as value insert into Out;";
+    measure(bencher, query, trade);
+}
+
+#[divan::bench]
+fn time_batch_count(bencher: Bencher<'_, '_>) {
+    let query = "from S#window.timeBatch(1 sec) select count() as n insert into Out;";
+    measure(bencher, query, trade);
+}
+
+#[divan::bench]
+fn group_by_sum_over_length(bencher: Bencher<'_, '_>) {
+    let query = "from S#window.length(1000) select symbol, sum(price) as total group by symbol \
+                 insert into Out;";
+    measure(bencher, query, trade);
+}
+
+#[divan::bench]
+fn keyed_pattern(bencher: Bencher<'_, '_>) {
+    let query = "from every e1=S[volume == 0] -> e2=S[volume == 1 and symbol == e1.symbol] \
+                 select e1.symbol as symbol, e2.price as price insert into Out;";
+    measure(bencher, query, order_or_payment);
+}
