@@ -130,6 +130,12 @@ pub trait Running: Default + Send + 'static {
     fn remove(&mut self, value: Self::Input, settings: Self::Settings);
     /// Appends the value, or null.
     fn put(&self, out: &mut ColumnBuilder);
+
+    /// The value right after one was added.
+    #[inline(always)]
+    fn put_added(&self, out: &mut ColumnBuilder) {
+        self.put(out);
+    }
     fn is_empty(&self) -> bool;
     fn save(&self, writer: &mut Writer);
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
@@ -153,15 +159,26 @@ impl<S: Running> Numbers<S> {
     }
 
     #[inline(always)]
-    fn step(&mut self, group: Group, value: Option<S::Input>, is_expired: bool) -> &S {
+    fn step_and_put(
+        &mut self,
+        group: Group,
+        value: Option<S::Input>,
+        is_expired: bool,
+        out: &mut ColumnBuilder,
+    ) {
         let settings = self.settings;
         let state = self.states.at(group);
         match value {
-            None => {}
-            Some(value) if is_expired => state.remove(value, settings),
-            Some(value) => state.add(value, settings),
+            None => state.put(out),
+            Some(value) if is_expired => {
+                state.remove(value, settings);
+                state.put(out);
+            }
+            Some(value) => {
+                state.add(value, settings);
+                state.put_added(out);
+            }
         }
-        state
     }
 
     fn scan_values(
@@ -176,9 +193,9 @@ impl<S: Running> Numbers<S> {
             let accepted = self.class.is_none() || value.ty() == self.class;
             match S::Input::of_value(&value) {
                 Some(number) if accepted => {
-                    self.step(group, Some(number), is_expired).put(out);
+                    self.step_and_put(group, Some(number), is_expired, out);
                 }
-                _ if value.is_null() => self.step(group, None, is_expired).put(out),
+                _ if value.is_null() => self.step_and_put(group, None, is_expired, out),
                 _ => {
                     let found = event::text::to_text(&value);
                     context.fail(scan.start + row, format!("cannot aggregate '{found}'"));
@@ -198,11 +215,11 @@ impl<S: Running> Aggregate for Numbers<S> {
         let values = values.as_ref();
         match column.nulls() {
             None => each_row(scan, |group, row, is_expired| {
-                self.step(group, Some(values[row]), is_expired).put(out);
+                self.step_and_put(group, Some(values[row]), is_expired, out);
             }),
             Some(nulls) => each_row(scan, |group, row, is_expired| {
                 let value = (!nulls[row]).then(|| values[row]);
-                self.step(group, value, is_expired).put(out);
+                self.step_and_put(group, value, is_expired, out);
             }),
         }
     }

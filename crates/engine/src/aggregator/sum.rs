@@ -103,6 +103,12 @@ impl<T: Add> Running for Total<T> {
         }
     }
 
+    /// A value that makes up for one that left before it gives a sum, if of nothing.
+    #[inline(always)]
+    fn put_added(&self, out: &mut ColumnBuilder) {
+        self.sum.push(out);
+    }
+
     fn is_empty(&self) -> bool {
         self.count == 0 && self.sum == T::default()
     }

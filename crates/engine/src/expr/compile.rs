@@ -364,6 +364,29 @@ pub(crate) fn attributes_of(expr: &Expr, visit: &mut dyn FnMut(InputId, usize)) 
     }
 }
 
+/// Calls `visit` with the name of each aggregator of an expression, in the order in which the
+/// compiler makes their sites.
+pub(crate) fn aggregates_of(expr: &Expr, visit: &mut dyn FnMut(&str)) {
+    match &expr.kind {
+        ExprKind::Aggregate { name, .. } => visit(name),
+        ExprKind::Arithmetic(_, a, b)
+        | ExprKind::Compare(_, a, b)
+        | ExprKind::And(a, b)
+        | ExprKind::Or(a, b) => {
+            aggregates_of(a, visit);
+            aggregates_of(b, visit);
+        }
+        ExprKind::Not(inner) | ExprKind::IsNull(inner) => aggregates_of(inner, visit),
+        ExprKind::Call { args, .. } | ExprKind::Script { args, .. } => {
+            args.iter().for_each(|a| aggregates_of(a, visit));
+        }
+        ExprKind::Constant(_)
+        | ExprKind::Attribute { .. }
+        | ExprKind::IsNoEvent { .. }
+        | ExprKind::In { .. } => {}
+    }
+}
+
 /// Number of attributes, for layouts made from a schema.
 pub(crate) fn width(schema: &Schema) -> usize {
     schema.attributes.len()

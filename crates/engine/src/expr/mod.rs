@@ -20,7 +20,9 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compile::{Compiler, Layout, Site, argument, attributes_of, width};
+pub(crate) use compile::{
+    AggregateSite, Compiler, Layout, Site, aggregates_of, argument, attributes_of, width,
+};
 
 use event::codec::Error as StateError;
 use event::column::View;

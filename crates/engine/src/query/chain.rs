@@ -499,6 +499,10 @@ impl WindowStage {
         for arg in call.args.iter().filter(|a| is_plain(a)) {
             used.expr(arg, 0);
         }
+        // The condition in their text may name any attribute.
+        if matches!(call.name.as_str(), "expression" | "expressionBatch") {
+            used.attributes.fill(true);
+        }
         let keep: Vec<usize> = (0..width).filter(|&a| used.attributes[a]).collect();
         let mut attributes: Vec<event::Attribute> = keep
             .iter()

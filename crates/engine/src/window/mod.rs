@@ -8,7 +8,10 @@
 
 mod batch;
 mod collect;
+mod content;
 mod delay;
+mod expression;
+mod expression_batch;
 mod external_time;
 mod external_time_batch;
 mod frequent;
@@ -58,6 +61,8 @@ use event::{Batch, Chunks, Clock, Column, Value};
 pub const WINDOWS: &[&dyn Window] = &[
     &batch::BatchWindow,
     &delay::Delay,
+    &expression::ExpressionWindow,
+    &expression_batch::ExpressionBatch,
     &external_time::ExternalTime,
     &external_time_batch::ExternalTimeBatch,
     &frequent::Frequent,

@@ -80,6 +80,8 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+pub use window::content_condition;
+
 /// Checks a whole app.
 pub fn check(app: &ast::App, catalog: &Catalog, config: &CheckConfig) -> Checked {
     let mut checker = Checker::new(catalog, config);

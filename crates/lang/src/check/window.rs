@@ -1,13 +1,16 @@
 //! Windows and stream functions behind a stream.
 
 use crate::ast::{self, StreamKind};
+use crate::catalog::Catalog;
 use crate::check::call::{Arg, Fit};
+use crate::check::names::Shape;
 use crate::check::report::error;
 use crate::check::scope::{Input, Scope};
-use crate::check::{Checker, code};
-use crate::diagnostic::{Kind, Severity};
+use crate::check::{CheckConfig, Checker, code};
+use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::parser::parse_expression;
 use crate::plan::{self, Constant, ExprKind};
+use crate::span::Span;
 use crate::spec::{FunctionKind, FunctionSpec};
 
 impl Checker<'_> {
@@ -148,29 +151,11 @@ impl Checker<'_> {
         let Some(Constant::String(text)) = arg.constant() else {
             return true;
         };
-        let (expr, faults) = parse_expression(text);
         let whose = format!("window '{}'", spec.name);
-        let mut found = faults;
-        if let Some(expr) = expr.filter(|_| found.is_empty()) {
-            let row = &scope.inputs[0];
-            let event = |name: &str| Input::new(name, StreamKind::Plain, row.shape.clone());
-            let inner = Scope {
-                own: Some(0),
-                ..Scope::many(
-                    vec![row.clone(), event("first"), event("last")],
-                    "the expression",
-                )
-            };
-            let before = self.diagnostics.len();
-            let counts = (self.errors, self.warnings);
-            let not_run = self.plan.not_runnable.len();
-            self.condition(&expr, &inner, &whose);
-            self.plan.not_runnable.truncate(not_run);
-            found = self.diagnostics.split_off(before);
-            (self.errors, self.warnings) = counts;
-            found.retain(|d| d.severity == Severity::Error);
-        }
-        let is_fine = found.is_empty();
+        let not_run = self.plan.not_runnable.len();
+        let found = self.content_condition(text, &scope.inputs[0], &whose);
+        self.plan.not_runnable.truncate(not_run);
+        let Err(found) = found else { return true };
         for fault in found {
             // Its places lie in the text of the argument.
             self.report(
@@ -181,7 +166,38 @@ impl Checker<'_> {
                 ),
             );
         }
-        is_fine
+        false
+    }
+
+    /// A condition over the content of a window of such rows, or its faults.
+    fn content_condition(
+        &mut self,
+        text: &str,
+        row: &Input,
+        whose: &str,
+    ) -> Result<plan::Expr, Vec<Diagnostic>> {
+        let (expr, faults) = parse_expression(text);
+        let Some(expr) = expr.filter(|_| faults.is_empty()) else {
+            return Err(faults);
+        };
+        let event = |name: &str| Input::new(name, StreamKind::Plain, row.shape.clone());
+        let inner = Scope {
+            own: Some(0),
+            ..Scope::many(
+                vec![row.clone(), event("first"), event("last")],
+                "the expression",
+            )
+        };
+        let before = self.diagnostics.len();
+        let counts = (self.errors, self.warnings);
+        let checked = self.condition(&expr, &inner, whose);
+        let mut found = self.diagnostics.split_off(before);
+        (self.errors, self.warnings) = counts;
+        found.retain(|d| d.severity == Severity::Error);
+        match checked.filter(|_| found.is_empty()) {
+            Some(condition) => Ok(condition),
+            None => Err(found),
+        }
     }
 
     pub(super) fn stream_function(
@@ -305,6 +321,28 @@ impl Checker<'_> {
             last.fix = None;
         }
     }
+}
+
+/// The condition over its content that an `expression` window is given as a text: the event that is
+/// looked at is input 0, the oldest in the window 1, the newest 2. The error says what is wrong.
+pub fn content_condition(
+    catalog: &Catalog,
+    row: &event::Schema,
+    text: &str,
+) -> Result<plan::Expr, String> {
+    let config = CheckConfig::default();
+    let mut checker = Checker::new(catalog, &config);
+    let mut shape = Shape::new(&row.name);
+    for attribute in &row.attributes {
+        shape.push(&attribute.name, Some(attribute.ty), Span::default());
+    }
+    let row = Input::new(&row.name, StreamKind::Plain, shape);
+    checker
+        .content_condition(text, &row, "the window")
+        .map_err(|faults| match faults.first() {
+            Some(fault) => fault.message.clone(),
+            None => "it is no condition".to_owned(),
+        })
 }
 
 /// Milliseconds of a constant LONG.
