@@ -156,7 +156,8 @@ impl Periodic {
     /// once.
     fn skip_empty(&self, state: &mut State, context: &mut WindowContext<'_>) {
         let keeps_none = state.rows.previous.is_empty() || self.keeping.grows;
-        let is_empty = state.rows.current.is_empty() && keeps_none && !state.passed;
+        let resets = self.streams && state.passed;
+        let is_empty = state.rows.current.is_empty() && keeps_none && !resets;
         let Some(next) = state.boundary.filter(|&b| is_empty && context.now >= b) else {
             return;
         };
