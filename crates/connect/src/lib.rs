@@ -10,6 +10,7 @@
 
 pub mod cache;
 pub mod component;
+pub mod distribution;
 pub mod error;
 pub mod file;
 pub mod http;

@@ -670,6 +670,7 @@ pub fn topic_links(plan: &Plan) -> Vec<(StreamId, StreamId)> {
     let topics = |transports: &[Transport]| -> Vec<String> {
         let plain = transports.iter().filter(|t| {
             t.ty == "inMemory"
+                && t.distribution.is_none()
                 && t.map.ty.eq_ignore_ascii_case("passThrough")
                 && t.map.attributes.is_empty()
                 && t.map.payload.is_empty()

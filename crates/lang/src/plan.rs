@@ -178,6 +178,34 @@ pub struct Transport {
 }
 
 impl Transport {
+    /// One sink for each destination of `@distribution`, with the options of both; itself where
+    /// there is no distribution.
+    pub fn spread(self) -> Vec<Transport> {
+        let Some(distribution) = &self.distribution else {
+            return vec![self];
+        };
+        let one = |(index, own): (usize, &Vec<(String, String)>)| {
+            let shared = self
+                .options
+                .iter()
+                .filter(|(k, _)| own.iter().all(|(name, _)| name != k));
+            Transport {
+                options: own.iter().chain(shared).cloned().collect(),
+                distribution: Some(Distribution {
+                    index,
+                    ..distribution.clone()
+                }),
+                ..self.clone()
+            }
+        };
+        distribution
+            .destinations
+            .iter()
+            .enumerate()
+            .map(one)
+            .collect()
+    }
+
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options
             .iter()
@@ -216,6 +244,8 @@ pub struct Distribution {
     pub partition_key: Option<usize>,
     pub options: Vec<(String, String)>,
     pub destinations: Vec<Vec<(String, String)>>,
+    /// Which of the destinations this sink is: the plan holds one sink for each.
+    pub index: usize,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -10,6 +10,7 @@ use connect::cache::{CachedStore, Limits};
 use connect::component::{
     Environment, PayloadKind, Setting, SinkSetup, Source, SourceSetup, Store, StoreSetup,
 };
+use connect::distribution::Share;
 use connect::file::effects::Effects;
 use connect::inlet::Inlet;
 use connect::message::Messages;
@@ -200,6 +201,11 @@ impl<'a> Builder<'a> {
                 plan: Arc::clone(&self.plans[i]),
                 engine,
                 sinks,
+                shares: self.plans[i]
+                    .streams
+                    .iter()
+                    .map(|stream| stream.sinks.iter().map(Share::of).collect())
+                    .collect(),
                 links: engine::topic_links(&self.plans[i]),
                 tables: in_memory
                     .iter()

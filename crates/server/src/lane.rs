@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use connect::component::{Environment, Sequence, Sink};
+use connect::distribution::Share;
 use connect::inlet::Inlet;
 use connect::message::Messages;
 use connect::outlet::Outlet;
@@ -107,6 +108,8 @@ pub(crate) struct LaneApp {
     pub engine: App,
     /// By stream.
     pub sinks: Vec<Vec<SinkSeat>>,
+    /// What each of them takes of the stream's rows; `None`: all.
+    pub shares: Vec<Vec<Option<Share>>>,
     /// Streams that an in-memory topic links inside the engine, depth first as in Siddhi.
     pub links: Vec<(StreamId, StreamId)>,
     /// Its tables in memory, with their counters.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use connect::Error;
 use connect::component::{Payload, PayloadKind};
+use connect::distribution::Share;
 use connect::inlet::Inlet;
 use connect::message::Messages;
 use connect::outlet::Outlet;
@@ -37,6 +38,8 @@ struct In {
 
 struct Out {
     stream: StreamId,
+    /// What it takes of the stream's rows; `None`: all.
+    share: Option<Share>,
     topic: Topic,
     outlet: Outlet,
 }
@@ -86,6 +89,7 @@ impl Topics {
                 };
                 topics.outlets.push(Out {
                     stream,
+                    share: Share::of(sink),
                     topic,
                     outlet,
                 });
@@ -97,6 +101,14 @@ impl Topics {
     /// Rows of a stream that has sinks.
     pub fn send(&mut self, stream: StreamId, batch: &Batch, at: i64, published: &mut Published) {
         for out in self.outlets.iter_mut().filter(|o| o.stream == stream) {
+            let picked = match &mut out.share {
+                None => None,
+                Some(share) => match share.pick(batch) {
+                    Some(picked) => Some(picked),
+                    None => continue,
+                },
+            };
+            let batch = picked.as_ref().unwrap_or(batch);
             out.outlet.encode(batch, &mut self.messages);
             for message in self.messages.iter() {
                 let topic = match &out.topic {
@@ -192,9 +204,10 @@ fn deliver<'a>(
     at: i64,
     published: &mut Published,
 ) {
+    let messages = messages(payload, at).into_iter();
     published
         .messages
-        .push((topic.to_owned(), message(payload, at)));
+        .extend(messages.map(|message| (topic.to_owned(), message)));
     for inlet in inlets.filter(|i| i.topic == topic) {
         inlet.inlet.map(payload, &Properties::none());
         published
@@ -206,23 +219,25 @@ fn deliver<'a>(
     }
 }
 
-fn message(payload: Payload<'_>, at: i64) -> Message {
+/// What is published in one call: of a batch each chunk, since batch bounds mean nothing.
+fn messages(payload: Payload<'_>, at: i64) -> Vec<Message> {
     let payload = match payload {
         Payload::Events(batch) => {
             let row = |row: usize| Row {
                 ts: batch.times.at(row),
-                data: batch.row(row),
                 expired: false,
+                data: batch.row(row),
             };
-            return Message::Events {
+            let chunk = |chunk: usize| Message::Events {
                 at,
-                events: (0..batch.len).map(row).collect(),
+                events: batch.chunk(chunk).map(row).collect(),
             };
+            return (0..batch.chunk_count()).map(chunk).collect();
         }
         Payload::Text(text) => Value::str(text),
         Payload::Bytes(bytes) => Value::Object(Object::Bytes(bytes.into())),
         Payload::Map(entries) => Value::Object(Object::Map(Shared::new(entries.to_vec()))),
         Payload::Object(value) => value.clone(),
     };
-    Message::Payload { at, payload }
+    vec![Message::Payload { at, payload }]
 }

@@ -255,7 +255,7 @@ impl Checker<'_> {
                     .and_then(|a| value(a, "action"))
                     .is_some_and(|t| t.text.eq_ignore_ascii_case("stream"));
                 if let Some(sink) = self.sink(annotation, shape, has_fault) {
-                    self.plan.streams[id].sinks.push(sink);
+                    self.plan.streams[id].sinks.extend(sink.spread());
                 }
             } else if annotation.is("store") {
                 self.report(

@@ -57,6 +57,14 @@ impl Lane {
 
     fn hand_to_sinks(&mut self, app: usize, stream: StreamId, batch: &Batch) -> Result<(), String> {
         for sink in 0..self.apps[app].sinks[stream].len() {
+            let picked = match &mut self.apps[app].shares[stream][sink] {
+                None => None,
+                Some(share) => match share.pick(batch) {
+                    Some(picked) => Some(picked),
+                    None => continue,
+                },
+            };
+            let batch = picked.as_ref().unwrap_or(batch);
             match &mut self.apps[app].sinks[stream][sink] {
                 SinkSeat::Inline {
                     outlet,

@@ -1,7 +1,7 @@
 //! Strategies that share the events of a sink out to several destinations.
 
 use super::{choice, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, OptionSpec, Status};
 
 const STRATEGY: OptionSpec = choice(
     "strategy",
@@ -12,26 +12,29 @@ const STRATEGY: OptionSpec = choice(
 .required();
 
 pub const ROUND_ROBIN: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     options: &[STRATEGY],
     ..ConnectorSpec::new(
         ConnectorKind::Distribution,
         "roundRobin",
         "core",
-        "Each payload goes to the next destination that is connected.",
+        "Each payload goes to the next destination.",
     )
 };
 
 pub const BROADCAST: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     options: &[STRATEGY],
     ..ConnectorSpec::new(
         ConnectorKind::Distribution,
         "broadcast",
         "core",
-        "Each payload goes to every destination that is connected.",
+        "Each payload goes to every destination.",
     )
 };
 
 pub const PARTITIONED: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     options: &[
         STRATEGY,
         text(

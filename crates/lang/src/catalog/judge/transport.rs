@@ -587,6 +587,7 @@ fn distribution(
         partition_key,
         options: canonical(spec, &given),
         destinations,
+        index: 0,
     })
 }
 
