@@ -119,7 +119,7 @@ mod tests {
         let mut queue = queue(&[7, 3, 9, 5], &[2]);
         assert_eq!(queue.iter().collect::<Vec<_>>(), [7, 3, 5]);
         assert_eq!((queue.len(), queue.at(2), queue.at(3)), (3, None, Some(5)));
-        queue.sort_by_key(|p| i64::from(p));
+        queue.sort_by_key(i64::from);
         assert_eq!(queue.iter().collect::<Vec<_>>(), [3, 5, 7]);
     }
 
