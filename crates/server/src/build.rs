@@ -34,7 +34,8 @@ use crate::lane::{
 };
 use crate::lines::Lines;
 use crate::metrics::{
-    AppMetrics, Label, Metrics, SinkMetrics, SourceMetrics, TableMetrics, enlist,
+    AppMetrics, Label, MEMORY, Metrics, SinkMetrics, SourceMetrics, StreamMetrics, TableMetrics,
+    enlist, listed,
 };
 use crate::probe::bytes_waiting;
 use crate::process::Process;
@@ -128,15 +129,9 @@ impl<'a> Builder<'a> {
                 }
             })
             .collect();
-        let metrics = names
+        let metrics = plans
             .iter()
-            .map(|name| {
-                let app = AppMetrics {
-                    name: name.clone(),
-                    ..AppMetrics::default()
-                };
-                enlist(&common.metrics.apps, app)
-            })
+            .map(|plan| app_metrics(plan, &common.metrics))
             .collect();
         let health = Arc::new(Health::new(names.join("+"), Arc::clone(&common.pulse)));
         common.pulse.enlist_group();
@@ -212,6 +207,7 @@ impl<'a> Builder<'a> {
                     .filter(|(app, ..)| *app == i)
                     .map(|(_, table, metrics)| (*table, Arc::clone(metrics)))
                     .collect(),
+                streams: listed(&self.metrics[i].streams),
                 operations,
                 table_seats: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
@@ -259,6 +255,8 @@ impl<'a> Builder<'a> {
                 last: Instant::now(),
                 took: Duration::ZERO,
                 counted: Instant::now(),
+                count_took: Duration::ZERO,
+                is_counted: true,
                 in_flight: false,
                 is_wanted: false,
                 is_dirty: false,
@@ -691,7 +689,7 @@ impl<'a> Builder<'a> {
                     label: self.label(
                         app,
                         &definition.schema.name,
-                        definition.store.as_ref().map_or("memory", |s| &s.ty),
+                        definition.store.as_ref().map_or(MEMORY, |s| &s.ty),
                     ),
                     ..TableMetrics::default()
                 };
@@ -855,6 +853,30 @@ impl Stores {
             .collect();
         (operations, threads, inline)
     }
+}
+
+/// The numbers of an app and its streams.
+fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
+    let app = AppMetrics {
+        name: plan.name.clone(),
+        ..AppMetrics::default()
+    };
+    let app = enlist(&metrics.apps, app);
+    for stream in &plan.streams {
+        let label = Label {
+            app: plan.name.clone(),
+            element: stream.display_name(),
+            ty: "stream".to_owned(),
+        };
+        enlist(
+            &app.streams,
+            StreamMetrics {
+                label,
+                ..StreamMetrics::default()
+            },
+        );
+    }
+    app
 }
 
 fn on_unreachable(

@@ -33,7 +33,7 @@ use crate::clock::Clock;
 use crate::health::Health;
 use crate::keeper::Job;
 use crate::lines::Lines;
-use crate::metrics::{AppMetrics, SinkMetrics, TableMetrics};
+use crate::metrics::{AppMetrics, SinkMetrics, StreamMetrics, TableMetrics};
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
@@ -114,6 +114,8 @@ pub(crate) struct LaneApp {
     pub links: Vec<(StreamId, StreamId)>,
     /// Its tables in memory, with their counters.
     pub tables: Vec<(TableId, Arc<TableMetrics>)>,
+    /// Counters of its streams, by stream.
+    pub streams: Vec<Arc<StreamMetrics>>,
     /// By operation of the app: where it is done.
     pub operations: Vec<OperationSeat>,
     /// By table: the database of this lane that holds it, and its slot there.
@@ -224,8 +226,10 @@ pub(crate) struct Cutter {
     pub last: Instant,
     /// How long it took until it was durable.
     pub took: Duration,
-    /// When the rows held by windows were counted last.
+    /// When what the app holds was counted last, and whether nothing happened since.
     pub counted: Instant,
+    pub count_took: Duration,
+    pub is_counted: bool,
     pub in_flight: bool,
     /// Somebody waits for it.
     pub is_wanted: bool,
@@ -309,6 +313,9 @@ impl Lane {
     /// left to do, is noted.
     fn park(&mut self) -> Taken<Letter> {
         self.lines.flush();
+        if !self.cutter.is_counted && self.cutter.next_count() <= Instant::now() {
+            self.count();
+        }
         let begun = self.holds_rows().then(Instant::now);
         let taken = self.inbox.take(self.next_deadline());
         if let Some(begun) = begun {
@@ -395,6 +402,7 @@ impl Lane {
         // A tick that gave nothing is no reason for a cut: its alarm is in the one before, and would
         // fire again.
         self.cutter.is_dirty |= !matches!(input, Input::Tick);
+        self.cutter.is_counted = false;
         let mut outputs = std::mem::take(&mut self.outputs);
         let seat = &mut self.apps[app];
         let now = if seat.plan.options.playback.is_some() {
@@ -457,7 +465,9 @@ impl Lane {
     fn next_deadline(&self) -> Option<Instant> {
         let alarms = self.apps.iter().filter_map(|app| app.engine.next_alarm());
         let alarm = alarms.min().map(|at| self.clock.instant_of(at));
-        [alarm, self.next_cut()].into_iter().flatten().min()
+        let count = (!self.cutter.is_counted).then(|| self.cutter.next_count());
+        let all = [alarm, self.next_cut(), count];
+        all.into_iter().flatten().min()
     }
 
     /// Nothing is on its way, everything is acknowledged, and no timer holds an event.

@@ -69,8 +69,18 @@ pub struct TableMetrics {
     pub inserted: Counter,
     pub updated: Counter,
     pub deleted: Counter,
+    /// Rows in a table in memory.
+    pub rows: Counter,
     /// Rows that the store refused.
     pub failed: Counter,
+}
+
+/// One stream inside an app.
+#[derive(Debug, Default)]
+pub struct StreamMetrics {
+    pub label: Label,
+    /// Rows that went through it, whoever sent them.
+    pub events: Counter,
 }
 
 /// One app.
@@ -83,9 +93,13 @@ pub struct AppMetrics {
     /// Rows rejected behind the source, by a query or a store.
     pub rejected: Counter,
     pub held_in_windows: Counter,
+    /// Bytes of windows and tables in memory, as last counted.
+    pub memory_bytes: Counter,
     pub state_bytes: Counter,
     pub snapshots: Counter,
     pub sources: Mutex<Vec<Arc<SourceMetrics>>>,
+    /// In the order of the plan.
+    pub streams: Mutex<Vec<Arc<StreamMetrics>>>,
     pub sinks: Mutex<Vec<Arc<SinkMetrics>>>,
     pub tables: Mutex<Vec<Arc<TableMetrics>>>,
 }
@@ -173,6 +187,18 @@ impl Metrics {
                 text.line(name, &table.label, "table", value(&table));
             }
         }
+        let (name, help, value) = TABLE_ROWS;
+        text.family(name, help);
+        for table in apps.iter().flat_map(|a| listed(&a.tables)) {
+            if table.label.ty == MEMORY {
+                text.line(name, &table.label, "table", value(&table));
+            }
+        }
+        let (name, help, value) = STREAM_EVENTS;
+        text.family(name, help);
+        for stream in apps.iter().flat_map(|a| listed(&a.streams)) {
+            text.line(name, &stream.label, "stream", value(&stream));
+        }
         for (name, help, value) in APP_FAMILIES {
             text.family(name, help);
             for app in &apps {
@@ -250,6 +276,20 @@ const TABLE_FAMILIES: &[Family<TableMetrics>] = &[
     }),
 ];
 
+/// Type of a table that no store keeps.
+pub const MEMORY: &str = "memory";
+
+const TABLE_ROWS: Family<TableMetrics> =
+    ("headwater_table_rows", "Rows in a table in memory.", |t| {
+        t.rows.get() as f64
+    });
+
+const STREAM_EVENTS: Family<StreamMetrics> = (
+    "headwater_stream_events_total",
+    "Events that went through a stream.",
+    |s| s.events.get() as f64,
+);
+
 const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ("headwater_app_steps_total", "Steps of the engine.", |a| {
         a.steps.get() as f64
@@ -268,6 +308,11 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         "headwater_held_in_windows",
         "Rows that a timer would still emit.",
         |a| a.held_in_windows.get() as f64,
+    ),
+    (
+        "headwater_app_memory_bytes",
+        "Bytes of windows and tables in memory.",
+        |a| a.memory_bytes.get() as f64,
     ),
     ("headwater_state_bytes", "Size of the last snapshot.", |a| {
         a.state_bytes.get() as f64

@@ -23,8 +23,11 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Shortest time between two cuts that somebody waits for.
 const GAP: Duration = Duration::from_millis(20);
 
-/// How often the rows held by windows are counted for the metrics.
-const COUNT_EVERY: Duration = Duration::from_secs(5);
+/// How often what the apps hold is counted for the metrics.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// Counting takes at most one of so many parts of the time.
+const COUNT_SHARE: u32 = 50;
 
 /// Bytes of writes at which a cut is made early. What a store has not committed is kept, in the
 /// database's cache and to be done again, so this and not the interval bounds its memory.
@@ -34,6 +37,10 @@ pub(super) const WRITTEN_MAX: usize = 16 << 20;
 const VERSION: u8 = 2;
 
 impl Cutter {
+    pub(super) fn next_count(&self) -> Instant {
+        self.counted + COUNT_EVERY.max(COUNT_SHARE * self.count_took)
+    }
+
     /// Rows of this many bytes were handed to a store.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
@@ -83,8 +90,8 @@ impl Lane {
                 .iter()
                 .for_each(|app| app.metrics.state_bytes.set(bytes));
         }
-        if self.cutter.counted.elapsed() >= COUNT_EVERY {
-            self.count_held();
+        if self.cutter.next_count() <= Instant::now() {
+            self.count();
         }
         self.effects_barrier(epoch);
         self.lines.flush();
@@ -137,13 +144,24 @@ impl Lane {
         Ok(())
     }
 
-    /// Looks at every partition key, so it is not done at every cut.
-    fn count_held(&mut self) {
-        self.cutter.counted = Instant::now();
+    /// Counts what the apps hold. It looks at every partition key, so it is not done at every cut.
+    pub(super) fn count(&mut self) {
+        let begun = Instant::now();
         for app in &self.apps {
             let held = app.engine.held_in_windows() as u64;
             app.metrics.held_in_windows.set(held);
+            app.metrics.memory_bytes.set(app.engine.bytes() as u64);
+            for (stream, &rows) in app.streams.iter().zip(app.engine.rows_in()) {
+                stream.events.set(rows);
+            }
+            for (table, metrics) in &app.tables {
+                let rows = app.engine.table_rows(*table).unwrap_or(0);
+                metrics.rows.set(rows as u64);
+            }
         }
+        self.cutter.counted = Instant::now();
+        self.cutter.count_took = self.cutter.counted - begun;
+        self.cutter.is_counted = true;
     }
 
     fn effects_barrier(&self, epoch: u64) {
@@ -159,7 +177,7 @@ impl Lane {
             self.cut()?;
             self.wait_for_cut()?;
         }
-        self.count_held();
+        self.count();
         self.databases.iter_mut().for_each(Database::close);
         Ok(())
     }
@@ -313,6 +331,8 @@ mod tests {
             last: now,
             took: Duration::ZERO,
             counted: now,
+            count_took: Duration::ZERO,
+            is_counted: true,
             in_flight: false,
             is_wanted: false,
             is_dirty: true,
