@@ -125,7 +125,7 @@ pub(crate) struct Query {
 }
 
 enum Input {
-    Single(Chain),
+    Single(Box<Chain>),
     Join(Box<Join>),
     Pattern(Box<Pattern>),
 }
@@ -165,7 +165,7 @@ impl Query {
                     context,
                 )?;
                 let removes = chain.emits_expired(expired_wanted);
-                (Input::Single(chain), layout, removes)
+                (Input::Single(Box::new(chain)), layout, removes)
             }
             plan::Input::Join(join) => {
                 let (join, layout) = Join::new(join, (plan, id), environment, alarms, context)?;
@@ -215,7 +215,7 @@ impl Query {
 
     pub fn chains(&self) -> impl Iterator<Item = &Chain> {
         match &self.input {
-            Input::Single(chain) => [Some(chain), None],
+            Input::Single(chain) => [Some(&**chain), None],
             Input::Join(join) => [Some(&join.sides[0]), Some(&join.sides[1])],
             Input::Pattern(_) => [None, None],
         }
@@ -225,7 +225,7 @@ impl Query {
 
     pub fn chains_mut(&mut self) -> impl Iterator<Item = &mut Chain> {
         match &mut self.input {
-            Input::Single(chain) => [Some(chain), None],
+            Input::Single(chain) => [Some(&mut **chain), None],
             Input::Join(join) => {
                 let [left, right] = &mut join.sides;
                 [Some(left), Some(right)]

@@ -4,8 +4,6 @@
 //! Filters, names of results, limits and destinations are left out: editing them changes what comes
 //! out from now on, not what is kept.
 
-use std::fmt::Write as _;
-
 use super::{Names, call, expr, millis, pattern, source};
 use crate::plan::{
     AggregationId, Expr, ExprKind, Handler, Input, PartitionBy, PartitionId, Plan, Query, QueryId,
@@ -154,12 +152,12 @@ pub fn partition_state(plan: &Plan, id: PartitionId) -> State {
         let name = source(plan, key.from);
         match &key.by {
             PartitionBy::Value(value) => {
-                let _ = write!(text, " {} of {name}", expr(value, &inputs),);
+                text.push_str(&format!(" {} of {name}", expr(value, &inputs)));
             }
             PartitionBy::Ranges(ranges) => {
                 for (range, label) in ranges {
                     let range = expr(range, &inputs);
-                    let _ = write!(text, " {range} as {label} of {name}");
+                    text.push_str(&format!(" {range} as {label} of {name}"));
                 }
             }
         }
