@@ -190,28 +190,33 @@ impl Aggregation {
         })
     }
 
-    /// A failure of a row must find only the chunks before it taken.
+    /// Must rows come chunk by chunk, because [`Aggregation::prepare`] leaves traces even where it
+    /// fails?
     pub fn wants_chunks(&self) -> bool {
-        !self.sites.is_empty()
-            || self.chain.has_effects_before()
-            || self.chain.stages().any(|s| s.is_fallible())
-            || self.by.as_ref().is_some_and(|by| by.ty != Type::Long)
-            || self.args.iter().any(|arg| match arg {
-                Source::Value(e) | Source::Elements(e) => e.is_fallible(),
-                Source::Nothing | Source::One | Source::EventTime => false,
-            })
+        !self.sites.is_empty() || self.chain.has_effects_before()
     }
 
-    /// Takes rows of the stream it reads.
-    pub fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<(), Broken> {
+    /// Evaluates what an aggregation keeps of rows of the stream it reads; `None` where no row
+    /// passes. A failure leaves everything as it was, unless it [wants chunks](Self::wants_chunks).
+    pub fn prepare(
+        &mut self,
+        batch: Batch,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Prepared>, Broken> {
         let Some(rows) = self.chain.process(batch, 0, step)? else {
-            return Ok(());
+            return Ok(None);
         };
         let mut failures = Vec::new();
         let (args, times) = self.evaluate(&rows, step, &mut failures);
-        if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
-            return Err(Broken::at("aggregation".to_owned(), failure.message));
+        match failures.into_iter().min_by_key(|f| f.row) {
+            Some(failure) => Err(Broken::at("aggregation".to_owned(), failure.message)),
+            None => Ok(Some(Prepared { rows, args, times })),
         }
+    }
+
+    /// Adds rows to their buckets.
+    pub fn take(&mut self, prepared: Prepared, step: &mut Step<'_>) -> Result<(), Broken> {
+        let Prepared { rows, args, times } = prepared;
         let mut chunk = 0;
         while chunk < rows.chunk_count() {
             let clock = rows.clock_at(chunk);
@@ -389,6 +394,13 @@ impl Aggregation {
     pub fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.cells.bytes()).sum()
     }
+}
+
+/// Rows with what an aggregation keeps of them.
+pub(crate) struct Prepared {
+    rows: Batch,
+    args: Vec<Arg>,
+    times: Vec<i64>,
 }
 
 fn times_of(column: &Column) -> Vec<i64> {

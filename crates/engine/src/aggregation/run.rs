@@ -50,23 +50,34 @@ impl App {
         (delivery, depth): (u64, u32),
         outside: &mut Outside<'_>,
     ) {
-        let chunks = batch.chunk_count();
-        if chunks > 1 && self.core.aggregations[id].wants_chunks() {
-            for chunk in (0..chunks).rev() {
-                self.stack.push(Task::Aggregation {
-                    aggregation: id,
-                    stream,
-                    batch: batch.slice_chunks(chunk..chunk + 1),
-                    delivery,
-                    depth,
-                });
-            }
-            return;
+        let is_one = batch.chunk_count() == 1;
+        let mut prepared = None;
+        if is_one || !self.core.aggregations[id].wants_chunks() {
+            let rows = batch.clone();
+            prepared = Some(self.with_aggregation(id, outside, |aggregation, step| {
+                aggregation.prepare(rows, step)
+            }));
         }
-        let rows = batch.clone();
-        let result = self.with_aggregation(id, outside, |aggregation, step| {
-            aggregation.process(rows, step)
-        });
+        let result = match prepared {
+            Some(Ok(None)) => return,
+            Some(Ok(Some(prepared))) => self.with_aggregation(id, outside, |aggregation, step| {
+                aggregation.take(prepared, step)
+            }),
+            Some(Err(broken)) if is_one => Err(broken),
+            // The neighbours of a chunk that fails go on.
+            _ => {
+                for chunk in (0..batch.chunk_count()).rev() {
+                    self.stack.push(Task::Aggregation {
+                        aggregation: id,
+                        stream,
+                        batch: batch.slice_chunks(chunk..chunk + 1),
+                        delivery,
+                        depth,
+                    });
+                }
+                return;
+            }
+        };
         if let Err(broken) = result {
             let from = (Some(stream), Some(delivery));
             self.aggregation_failed(id, from, broken, Some(batch), depth, outside);
