@@ -475,3 +475,62 @@ fn a_proxy_is_asked_with_the_whole_url() {
     assert!(got[0].has("proxy-authorization: Basic dTpw"));
     run.stop();
 }
+
+const SECURE: &str = "@app:name('Secure')
+@source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
+define stream In (n long);
+@sink(type='http', publisher.url='https://localhost:{tls}/in', https.truststore.file='{keys}/server.p12', @map(type='json', @payload('{\"n\":{{n}}}')))
+define stream Trusting (n long);
+@sink(type='http', publisher.url='https://localhost:{tls}/in', ssl.verification.disabled='true', @map(type='json', @payload('{\"n\":{{n}}}')))
+define stream Blind (n long);
+@sink(type='http', publisher.url='https://localhost:{tls}/in', @map(type='json', @payload('{\"n\":{{n}}}')))
+define stream Strange (n long);
+@source(type='http', receiver.url='https://localhost:{tls}/in', ssl.configurations=\"'sslEnabledProtocols:TLSv1.2,TLSv1.3'\", @map(type='json'))
+define stream Behind (n long);
+@sink(type='log', prefix='behind')
+define stream Seen (n long);
+from In select n + 1000 as n insert into Trusting;
+from In select n + 2000 as n insert into Blind;
+from In select n + 3000 as n insert into Strange;
+from Behind select n insert into Seen;
+";
+
+#[test]
+fn tls_with_java_key_stores_as_they_are() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../connect/src/net/testdata");
+    let keys = keys.display().to_string();
+    let (port, tls) = (free_port(), free_port());
+    let text = SECURE
+        .replace("{port}", &port.to_string())
+        .replace("{tls}", &tls.to_string())
+        .replace("{keys}", &keys);
+    let config = format!(
+        "siddhi:\n  extensions:\n    - extension:\n        name: http\n        namespace: source\n        \
+         properties:\n          keyStoreLocation: {keys}/server.jks\n          keyStorePassword: wso2carbon\n          \
+         keyPassword: secret12\n"
+    );
+    let config = write(dir.path(), "deployment.yaml", &config);
+    let app = write(dir.path(), "app.siddhi", &text);
+    let run = Running::connected(&[&app, "--config", &config], 2);
+    let secure = format!("https://localhost:{tls}/in");
+    let trust = format!("{keys}/server.pem");
+    assert_eq!(
+        curl(&["--cacert", &trust, "-d", r#"{"n":1}"#, &secure]).0,
+        "200"
+    );
+    assert_eq!(curl(&["-d", r#"{"n":2}"#, &secure]).0, "000");
+    let plain = format!("http://localhost:{tls}/in");
+    assert_ne!(curl(&["-d", r#"{"n":3}"#, &plain]).0, "200");
+    assert_eq!(
+        curl(&["-d", r#"{"n":4}"#, &format!("http://127.0.0.1:{port}/in")]).0,
+        "200"
+    );
+    for n in [1, 1004, 2004] {
+        run.out_has(&format!("data=[{n}]"), 1);
+    }
+    run.err_has("events were not delivered", 1);
+    let (_, summary) = run.stop();
+    assert_eq!(number(&summary, "sources", "Behind", "events"), 3);
+    assert_eq!(number(&summary, "sinks", "Strange", "failed"), 1);
+}

@@ -4,7 +4,10 @@
 //! Sources are known in the whole server (`HTTPSourceRegistry`): each names an id and a regular
 //! expression for the status codes that it takes, and a response goes to every source that fits.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use event::{Batch, Value};
 use hyper::HeaderMap;
@@ -15,10 +18,17 @@ use crate::error::Error;
 use crate::net::{Delivery, Intake, Receiver, Settings};
 use crate::pattern::Pattern;
 
+/// A source that stops waits until so long no request of its sink was on its way, so that what the
+/// app has asked is answered; not longer than the second.
+const QUIET: Duration = Duration::from_millis(100);
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
 /// The sources of a server that wait for responses.
 #[derive(Default)]
 pub(crate) struct Calls {
     sources: Mutex<Vec<Arc<Waiting>>>,
+    /// Requests on their way by `sink.id`.
+    on_their_way: Mutex<HashMap<String, Arc<AtomicUsize>>>,
 }
 
 /// One source of responses.
@@ -56,6 +66,15 @@ impl Calls {
         let waiting = Arc::new(waiting);
         sources.push(Arc::clone(&waiting));
         Some(waiting)
+    }
+
+    /// The count of requests that a sink of this id has on their way.
+    pub fn on_their_way(&self, sink_id: &str) -> Arc<AtomicUsize> {
+        let mut all = self
+            .on_their_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(sink_id.to_owned()).or_default())
     }
 
     fn remove(&self, waiting: &Arc<Waiting>) {
@@ -149,7 +168,17 @@ impl Source for ResponseSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         self.receiver.intake.open();
         link.report(Connection::Connected);
-        self.receiver.run(link)
+        let requests = self.calls.on_their_way(&self.waiting.sink_id);
+        let mut begun = None;
+        let mut busy = Instant::now();
+        self.receiver.run_until(link, || {
+            let now = Instant::now();
+            let begun = *begun.get_or_insert(now);
+            if requests.load(Ordering::Relaxed) > 0 || begun == now {
+                busy = now;
+            }
+            now - busy > QUIET || now - begun > STOP_GRACE
+        })
     }
 
     fn restore(&mut self, _position: &[u8]) -> Result<(), Error> {

@@ -19,8 +19,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::tls::ClientTls;
 use super::url::Url;
+use crate::net::ClientTls;
 
 /// Longest answer of a proxy to `CONNECT`, and of a token server.
 const ANSWER_BYTES_MAX: usize = 1 << 20;

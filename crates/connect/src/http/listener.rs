@@ -23,9 +23,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::request::{self, Peer, Route};
-use super::tls::ServerTls;
 use super::url::Url;
 use crate::error::Error;
+use crate::net::ServerTls;
 use crate::net::Workers;
 
 /// Connections of one port that are served at once; more wait to be accepted.

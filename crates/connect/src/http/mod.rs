@@ -14,7 +14,6 @@ mod request;
 mod service;
 mod sink;
 mod source;
-mod tls;
 mod url;
 
 use lang::catalog::connectors::{http, http_service};

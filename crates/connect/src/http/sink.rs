@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,11 @@ use super::client::{Client, ClientOptions, Proxy, RequestBody, has_body, read_bo
 use super::headers::{self, content_type};
 use super::oauth::OAuth;
 use super::service::Dynamic;
-use super::tls::ClientTls;
 use super::url::Url;
 use crate::component::{Sink, SinkSetup};
 use crate::error::Error;
 use crate::message::{Message, Sent, Undelivered};
+use crate::net::ClientTls;
 use crate::net::{Network, Settings, is_again_too_soon, number};
 
 /// Requests on their way where the number of connections is not limited.
@@ -75,8 +76,19 @@ struct Shared {
 struct Call {
     sink_id: String,
     calls: Arc<Calls>,
+    /// Requests whose response has not been handed over.
+    on_their_way: Arc<AtomicUsize>,
     /// Names of the stream's attributes, for `trp:` of the response.
     names: Vec<String>,
+}
+
+/// One of the requests on their way.
+struct Underway<'a>(&'a AtomicUsize);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -116,7 +128,13 @@ impl HttpSink {
         };
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
-        let is_tls = matches!(&target, Target::Constant(url) if url.is_tls);
+        let is_tls = match &target {
+            Target::Constant(url) => url.is_tls,
+            // It can be anything where the event names the scheme.
+            Target::Event(_) => settings
+                .text("publisher.url")
+                .is_none_or(|text| !text.trim().starts_with("http://")),
+        };
         if is_tls || oauth.as_ref().is_some_and(OAuth::uses_tls) {
             options.tls = Some(ClientTls::new(settings, setup.environment)?);
         }
@@ -286,8 +304,18 @@ impl Shared {
         Some(Error::unavailable(job.peer(), cause))
     }
 
-    /// Sends a request and takes care of its answer.
     async fn deliver(&self, job: &Job) -> Result<(), Error> {
+        let Some(call) = &self.call else {
+            return self.exchange(job).await;
+        };
+        call.on_their_way.fetch_add(1, Ordering::Relaxed);
+        // Also counted down where the wait is given up.
+        let _underway = Underway(&call.on_their_way);
+        self.exchange(job).await
+    }
+
+    /// Sends a request and takes care of its answer.
+    async fn exchange(&self, job: &Job) -> Result<(), Error> {
         let unavailable = |error: io::Error| Error::unavailable(job.peer(), error);
         let Some(oauth) = &self.oauth else {
             let (response, used) = self.send(job, None).await.map_err(unavailable)?;
@@ -538,6 +566,7 @@ fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, E
         .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
     Ok(Some(Call {
         sink_id: sink_id.to_owned(),
+        on_their_way: setup.environment.network.calls.on_their_way(sink_id),
         calls: Arc::clone(&setup.environment.network.calls),
         names: setup
             .schema

@@ -9,10 +9,10 @@ use lang::plan::Transport;
 use super::listener::{Lease, SocketOptions};
 use super::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use super::service::{Service, Services};
-use super::tls::ServerTls;
 use super::url::Url;
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
+use crate::net::ServerTls;
 use crate::net::{Network, Receiver, Settings, number};
 use crate::rows::PROPERTY_PREFIX;
 

@@ -6,9 +6,12 @@
 //! further while its source has no room. Never: mapping or publishing on a worker.
 
 mod intake;
+mod jks;
+mod keystore;
 mod settings;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tls;
 
 use std::future::Future;
 use std::io;
@@ -21,6 +24,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use intake::{Delivery, Intake, Receiver};
 pub(crate) use settings::{Settings, list, number};
+pub(crate) use tls::{ClientTls, ServerTls};
 
 use crate::http::{Calls, Listeners, Services};
 use crate::tcp::TcpListeners;

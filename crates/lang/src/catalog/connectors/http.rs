@@ -3,7 +3,7 @@
 
 use super::{bool, int, list, millis, text};
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Payload, Rule, Status,
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule, Status,
 };
 
 // ---- options shared with the listeners ----
@@ -12,18 +12,25 @@ pub(super) const WORKERS: OptionSpec = int(
     "worker.count",
     "1",
     "Requests handled at once; order is kept only with 1.",
-);
-pub(super) const HEADERS: OptionSpec =
-    list("headers", "Headers, as `'name:value','name:value'`.").dynamic();
+)
+.test("headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it");
+pub(super) const HEADERS: OptionSpec = list("headers", "Headers, as `'name:value','name:value'`.")
+    .test("headwater::http::method_headers_and_url_follow_from_the_event")
+    .dynamic();
 const TRUSTSTORE: OptionSpec = text(
     "https.truststore.file",
     "Key store of the certificates to trust.",
-);
+)
+.test("headwater::http::tls_with_java_key_stores_as_they_are");
 const TRUSTSTORE_PASSWORD: OptionSpec =
-    text("https.truststore.password", "Password of the trust store.").default("wso2carbon");
-const BASIC_USER: OptionSpec = text("basic.auth.username", "User for basic authentication.");
+    text("https.truststore.password", "Password of the trust store.")
+        .test("headwater::http::tls_with_java_key_stores_as_they_are")
+        .default("wso2carbon");
+const BASIC_USER: OptionSpec = text("basic.auth.username", "User for basic authentication.")
+    .test("headwater::http::method_headers_and_url_follow_from_the_event");
 const BASIC_PASSWORD: OptionSpec =
-    text("basic.auth.password", "Password for basic authentication.");
+    text("basic.auth.password", "Password for basic authentication.")
+        .test("headwater::http::method_headers_and_url_follow_from_the_event");
 const CLIENT_BOOTSTRAP: OptionSpec = list(
     "client.bootstrap.configurations",
     "Socket settings, as `'client.bootstrap.connect.timeout:ms',…`.",
@@ -34,11 +41,13 @@ pub(super) const LISTENER: &[OptionSpec] = &[
     text(
         "receiver.url",
         "URL to listen on; `https` turns TLS on. By default `/<app>/<stream>`.",
-    ),
+    )
+    .test("headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"),
     text(
         "basic.auth.enabled",
         "`true` checks the credentials of each request.",
     )
+    .test("connect::http::request::tests::credentials_are_compared_as_a_whole")
     .default("false"),
     WORKERS,
     int(
@@ -51,16 +60,23 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "`require` or `optional`: asks for a client certificate.",
     ),
     text("ssl.protocol", "TLS protocol.").default("TLS"),
-    text("tls.store.type", "Type of the key store.").default("JKS"),
+    text(
+        "tls.store.type",
+        "Type of the key store; the form is known by the first bytes of the file.",
+    )
+    .status(OptionStatus::Ignored)
+    .default("JKS"),
     list(
         "ssl.configurations",
         "Further TLS settings, as `'key:value',…`.",
     )
+    .test("headwater::http::tls_with_java_key_stores_as_they_are")
     .alias(&["parameters"]),
     list(
         "request.size.validation.configurations",
         "Limits for the size of a request.",
-    ),
+    )
+    .test("connect::http::source::tests::limits_hold_where_their_check_is_on"),
     list(
         "header.validation.configurations",
         "Limits for request line and headers.",
@@ -76,6 +92,7 @@ pub(super) const LISTENER: &[OptionSpec] = &[
 pub(super) const CLIENT: &[OptionSpec] = &[
     HEADERS,
     text("method", "HTTP method; GET sends no body.")
+        .test("headwater::http::method_headers_and_url_follow_from_the_event")
         .default("POST")
         .dynamic(),
     BASIC_USER,
@@ -88,21 +105,32 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     ),
     text("https.keystore.password", "Password of the key store.").default("wso2carbon"),
     text("https.keystore.key.password", "Password of the key.").default("wso2carbon"),
-    text("oauth.username", "User for the OAuth password grant."),
-    text("oauth.password", "Password for the OAuth password grant."),
-    text("consumer.key", "OAuth client id, sent as a basic header."),
+    text("oauth.username", "User for the OAuth password grant.")
+        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+    text("oauth.password", "Password for the OAuth password grant.")
+        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+    text("consumer.key", "OAuth client id, sent as a basic header.")
+        .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
     text(
         "consumer.secret",
         "OAuth client secret, sent as a basic header.",
-    ),
-    text("body.consumer.key", "OAuth client id, sent in the body."),
+    )
+    .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
+    text("body.consumer.key", "OAuth client id, sent in the body.")
+        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text(
         "body.consumer.secret",
         "OAuth client secret, sent in the body.",
-    ),
-    text("token.url", "Where OAuth tokens are obtained."),
-    text("refresh.token", "Token for the OAuth refresh grant.").dynamic(),
-    text("oauth.scope", "OAuth scope.").default("default"),
+    )
+    .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+    text("token.url", "Where OAuth tokens are obtained.")
+        .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
+    text("refresh.token", "Token for the OAuth refresh grant.")
+        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known")
+        .dynamic(),
+    text("oauth.scope", "OAuth scope.")
+        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known")
+        .default("default"),
     int(
         "socket.idle.timeout",
         "6000",
@@ -112,39 +140,53 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "chunk.disabled",
         "false",
         "Sends `Content-Length` instead of chunks.",
-    ),
+    )
+    .test("headwater::http::method_headers_and_url_follow_from_the_event"),
     text("ssl.protocol", "TLS protocol.").default("TLS"),
-    text("tls.store.type", "Type of the key stores.").default("JKS"),
+    text(
+        "tls.store.type",
+        "Type of the key store; the form is known by the first bytes of the file.",
+    )
+    .status(OptionStatus::Ignored)
+    .default("JKS"),
     list(
         "ssl.configurations",
         "Further TLS settings, as `'key:value',…`.",
     )
+    .test("headwater::http::tls_with_java_key_stores_as_they_are")
     .alias(&["parameters"]),
     bool(
         "ssl.verification.disabled",
         "false",
         "Accepts any certificate.",
-    ),
+    )
+    .test("headwater::http::tls_with_java_key_stores_as_they_are"),
     bool(
         "hostname.verification.enabled",
         "true",
         "Compares the certificate with the host name.",
     ),
-    text("proxy.host", "Host of a proxy."),
-    text("proxy.port", "Port of the proxy."),
-    text("proxy.username", "User at the proxy."),
-    text("proxy.password", "Password at the proxy."),
+    text("proxy.host", "Host of a proxy.")
+        .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
+    text("proxy.port", "Port of the proxy.")
+        .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
+    text("proxy.username", "User at the proxy.")
+        .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
+    text("proxy.password", "Password at the proxy.")
+        .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
     CLIENT_BOOTSTRAP,
     int(
         "max.pool.active.connections",
         "-1",
         "Most connections in use at once; -1: no limit.",
-    ),
+    )
+    .test("headwater::http::method_headers_and_url_follow_from_the_event"),
     int(
         "min.pool.idle.connections",
         "0",
-        "Idle connections kept at least.",
-    ),
+        "Idle connections kept at least; connections are opened when they are needed.",
+    )
+    .status(OptionStatus::Ignored),
     int(
         "max.pool.idle.connections",
         "100",
@@ -153,8 +195,9 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     int(
         "executor.service.threads",
         "20",
-        "Threads that handle answers.",
-    ),
+        "Threads that handle answers; a thread for each core serves all.",
+    )
+    .status(OptionStatus::Ignored),
     millis(
         "min.evictable.idle.time",
         "300000",
@@ -163,8 +206,9 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     millis(
         "time.between.eviction.runs",
         "30000",
-        "How often idle connections are looked at.",
-    ),
+        "How often idle connections are looked at; they are whenever one is taken or comes back.",
+    )
+    .status(OptionStatus::Ignored),
     millis(
         "max.wait.time",
         "60000",
@@ -173,9 +217,15 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     bool(
         "test.on.borrow",
         "true",
-        "Tests a connection when it is taken.",
-    ),
-    bool("test.while.idle", "true", "Tests idle connections."),
+        "Tests a connection when it is taken; that is always done.",
+    )
+    .status(OptionStatus::Ignored),
+    bool(
+        "test.while.idle",
+        "true",
+        "Tests idle connections; one that the other side closes is dropped at once.",
+    )
+    .status(OptionStatus::Ignored),
     int(
         "exhausted.action",
         "1",
@@ -189,18 +239,22 @@ const TARGET: OptionSpec = text(
     "publisher.url",
     "Where requests go; the path is kept as written.",
 )
+.test("headwater::http::method_headers_and_url_follow_from_the_event")
 .required()
 .dynamic();
 const SINK_ID: OptionSpec = text(
     "sink.id",
     "Joins the requests of a sink with the sources of their responses.",
 )
+.test("headwater::http::the_published_pair_gets_every_response_back")
 .required();
 
 const BASIC_AUTH: Rule = Rule::Together(&["basic.auth.username", "basic.auth.password"]);
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@sink(type='http', publisher.url='http://localhost:8080/trades', headers=\"'X-Symbol:{{symbol}}'\", on.error='WAIT', @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: TEXT_BYTES_OR_MAP,
     options: super::options!(&[TARGET], CLIENT),
     rules: &[BASIC_AUTH],
@@ -214,6 +268,10 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 
 pub const CALL: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@sink(type='http-call', sink.id='prices', publisher.url='http://localhost:8080/price', @map(type='json'))
+define stream Questions (symbol string);
+@source(type='http-call-response', sink.id='prices', @map(type='json', @attributes(symbol = 'trp:symbol', price = '$.price')))
+define stream Prices (symbol string, price double);",
     payloads: TEXT_BYTES_OR_MAP,
     options: super::options!(
         &[
@@ -261,6 +319,10 @@ pub const REQUEST_SINK: ConnectorSpec = ConnectorSpec {
 
 pub const CALL_RESPONSE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@sink(type='http-call', sink.id='prices', publisher.url='http://localhost:8080/price', @map(type='json'))
+define stream Questions (symbol string);
+@source(type='http-call-response', sink.id='prices', @map(type='json', @attributes(symbol = 'trp:symbol', price = '$.price')))
+define stream Prices (symbol string, price double);",
     payloads: &[Payload::Text],
     options: &[
         SINK_ID,
@@ -268,7 +330,7 @@ pub const CALL_RESPONSE: ConnectorSpec = ConnectorSpec {
             "http.status.code",
             OptionType::Regex,
             "Regular expression for the whole status code of the responses to take.",
-        )
+        ).test("connect::http::call::tests::a_response_goes_to_the_sources_whose_status_it_has")
         .default("200"),
         WORKERS,
         bool(

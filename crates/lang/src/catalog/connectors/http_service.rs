@@ -8,12 +8,15 @@ const SOURCE_ID: OptionSpec = text(
     "source.id",
     "Joins the requests of a source with the sink of their responses.",
 )
+.test("headwater::http::a_service_answers_each_request_with_its_own_response")
 .required();
 const HUB_ID: OptionSpec = text("hub.id", "Joins the source and the sink of one hub.").required();
 const HUB_TABLE: OptionSpec = text("table.name", "Table of the subscriptions.").required();
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@source(type='http', receiver.url='http://0.0.0.0:8280/trades', @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: &[Payload::Text],
     options: LISTENER,
     properties: &["*"],
@@ -28,6 +31,10 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 
 pub const SERVICE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@source(type='http-service', source.id='quotes', receiver.url='http://0.0.0.0:8280/quotes', @map(type='json', @attributes(id = 'trp:messageId', symbol = '$.symbol')))
+define stream Questions (id string, symbol string);
+@sink(type='http-service-response', source.id='quotes', message.id='{{id}}', @map(type='json'))
+define stream Answers (id string, price double);",
     payloads: &[Payload::Text],
     options: super::options!(
         LISTENER,
@@ -37,7 +44,7 @@ pub const SERVICE: ConnectorSpec = ConnectorSpec {
                 "connection.timeout",
                 "120000",
                 "Answers 504 when no response came by then."
-            ),
+            ).test("headwater::http::a_service_answers_each_request_with_its_own_response"),
         ],
     ),
     properties: &["*"],
@@ -58,20 +65,24 @@ pub const REQUEST_SOURCE: ConnectorSpec = ConnectorSpec {
 
 pub const SERVICE_RESPONSE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@source(type='http-service', source.id='quotes', receiver.url='http://0.0.0.0:8280/quotes', @map(type='json', @attributes(id = 'trp:messageId', symbol = '$.symbol')))
+define stream Questions (id string, symbol string);
+@sink(type='http-service-response', source.id='quotes', message.id='{{id}}', @map(type='json'))
+define stream Answers (id string, price double);",
     payloads: TEXT_BYTES_OR_MAP,
     options: &[
         SOURCE_ID,
         text(
             "message.id",
             "Id of the request to answer, from `trp:messageId`.",
-        )
+        ).test("headwater::http::a_service_answers_each_request_with_its_own_response")
         .required()
         .dynamic(),
         HEADERS,
         text(
             "status.code",
             "Status of the answer (an extension of ours).",
-        )
+        ).test("headwater::http::a_service_answers_each_request_with_its_own_response")
         .default("200")
         .dynamic(),
     ],

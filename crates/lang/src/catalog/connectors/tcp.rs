@@ -1,15 +1,18 @@
 //! Siddhi's own frames over TCP.
 
 use super::{bool, int, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Status, TEXT_OR_BYTES};
+use crate::spec::{ConnectorKind, ConnectorSpec, OptionStatus, Status, TEXT_OR_BYTES};
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@source(type='tcp', context='trades', @map(type='binary'))
+define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &[text(
         "context",
         "Name that senders use; `<app>/<stream>` by default.",
-    )],
+    )
+    .test("headwater::tcp::what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else")],
     exposes_service: true,
     ..ConnectorSpec::new(
         ConnectorKind::Source,
@@ -21,15 +24,26 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example:
+        "@sink(type='tcp', url='tcp://localhost:9892/trades', on.error='WAIT', @map(type='binary'))
+define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &[
-        text("url", "`tcp://host:port/context` of the source.").required(),
+        text("url", "`tcp://host:port/context` of the source.")
+            .test("headwater::tcp::every_row_arrives_once_and_in_order")
+            .required(),
         text("sync", "Waits until a payload has been written.")
+            .test("headwater::tcp::every_row_arrives_once_and_in_order")
             .default("false")
             .dynamic(),
         bool("tcp.no.delay", "true", "Sends small frames at once."),
         bool("keep.alive", "true", "Keeps idle connections."),
-        int("worker.threads", "10", "Threads that write."),
+        int(
+            "worker.threads",
+            "10",
+            "Threads that write; one connection is written by one, in order.",
+        )
+        .status(OptionStatus::Ignored),
     ],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,

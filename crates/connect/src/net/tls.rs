@@ -1,0 +1,389 @@
+//! TLS of listeners and clients, from the options and key stores that Siddhi's connectors name.
+//!
+//! Only TLS 1.2 and 1.3 are spoken. Whoever switches verification off is told so in the log. Never: a
+//! fall-back to a connection in the clear.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::Settings;
+use super::keystore::{Identity, KeyStore};
+use crate::component::Environment;
+use crate::error::Error;
+
+/// Longest handshake.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+
+/// The password that Siddhi's key stores have where none is given.
+const PASSWORD: &str = "wso2carbon";
+
+/// How a listener proves itself, and whom it lets in. Equal where made of equal settings.
+#[derive(Clone)]
+pub(crate) struct ServerTls {
+    settings: String,
+    config: Arc<ServerConfig>,
+}
+
+impl PartialEq for ServerTls {
+    fn eq(&self, other: &ServerTls) -> bool {
+        self.settings == other.settings
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+impl ServerTls {
+    /// The key store is that of the deployment file: `keyStoreLocation`, `keyStorePassword`,
+    /// `keyPassword`, and for clients `trustStoreLocation`, `trustStorePassword`.
+    pub fn new(settings: Settings<'_>, environment: &Environment) -> Result<ServerTls, Error> {
+        let of = |key| environment.setting("source", "http", key);
+        let refused = |message: String| settings.refused(message);
+        let path = of("keyStoreLocation").ok_or_else(|| {
+            settings.refused(
+                "an https URL needs a key: set 'keyStoreLocation' and 'keyStorePassword' of \
+                 extension 'http' (namespace 'source') in the file given by --config",
+            )
+        })?;
+        let password = of("keyStorePassword").unwrap_or(PASSWORD);
+        let key_password = of("keyPassword").unwrap_or(password);
+        let store = KeyStore::read(path, password, key_password).map_err(refused)?;
+        let identity = identity(store, path).map_err(refused)?;
+        let choice = Choice::new(settings)?;
+        let verify = settings
+            .text("ssl.verify.client")
+            .unwrap_or_default()
+            .trim();
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&choice.provider))
+            .with_protocol_versions(&choice.versions)
+            .map_err(|e| refused(e.to_string()))?;
+        let builder = match verify.to_ascii_lowercase().as_str() {
+            "" | "false" | "none" => builder.with_no_client_auth(),
+            "require" | "optional" | "true" => {
+                let trust = of("trustStoreLocation").ok_or_else(|| {
+                    settings.refused(
+                        "option 'ssl.verify.client' needs 'trustStoreLocation' of extension 'http' \
+                         (namespace 'source') in the file given by --config",
+                    )
+                })?;
+                let password = of("trustStorePassword").unwrap_or(PASSWORD);
+                let roots = roots(trust, password).map_err(refused)?;
+                let provider = Arc::clone(&choice.provider);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                let verifier = match verify {
+                    "optional" => verifier.allow_unauthenticated(),
+                    _ => verifier,
+                };
+                let verifier = verifier.build().map_err(|e| refused(e.to_string()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+            other => {
+                return Err(refused(format!(
+                    "option 'ssl.verify.client' is '{other}': write require or optional"
+                )));
+            }
+        };
+        let config = builder
+            .with_single_cert(identity.chain, identity.key)
+            .map_err(|e| refused(format!("key store '{path}' cannot be used: {e}")))?;
+        let own: Vec<&str> = ["ssl.protocol", "ssl.configurations"]
+            .iter()
+            .map(|name| settings.text(name).unwrap_or_default())
+            .collect();
+        Ok(ServerTls {
+            settings: format!("{path} {verify} {own:?}"),
+            config: Arc::new(config),
+        })
+    }
+
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+        let accepting = TlsAcceptor::from(Arc::clone(&self.config)).accept(stream);
+        tokio::time::timeout(HANDSHAKE, accepting).await?
+    }
+}
+
+/// How a client judges the other end, and proves itself where asked.
+#[derive(Clone)]
+pub(crate) struct ClientTls {
+    config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").finish_non_exhaustive()
+    }
+}
+
+impl ClientTls {
+    /// Trusts what `https.truststore.file` holds, else the store of the deployment file, else what the
+    /// system trusts.
+    pub fn new(settings: Settings<'_>, environment: &Environment) -> Result<ClientTls, Error> {
+        let refused = |message: String| settings.refused(message);
+        let choice = Choice::new(settings)?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&choice.provider))
+            .with_protocol_versions(&choice.versions)
+            .map_err(|e| refused(e.to_string()))?
+            .dangerous();
+        let is_unverified = settings.flag("ssl.verification.disabled", false);
+        let verifier: Arc<dyn ServerCertVerifier> = if is_unverified {
+            tracing::warn!("certificates of servers are not verified: ssl.verification.disabled");
+            Arc::new(AnyServer(Arc::clone(&choice.provider)))
+        } else {
+            let roots = trusted(settings, environment).map_err(refused)?;
+            let provider = Arc::clone(&choice.provider);
+            let strict = WebPkiServerVerifier::builder_with_provider(roots, provider)
+                .build()
+                .map_err(|e| refused(format!("no certificate is trusted: {e}")))?;
+            match settings.flag("hostname.verification.enabled", true) {
+                true => strict,
+                false => Arc::new(AnyName(strict)),
+            }
+        };
+        let builder = builder.with_custom_certificate_verifier(verifier);
+        let config = match settings.text("https.keystore.file") {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let of = |name| settings.text(name).unwrap_or(PASSWORD);
+                let password = of("https.keystore.password");
+                let store = KeyStore::read(path, password, of("https.keystore.key.password"))
+                    .map_err(refused)?;
+                let identity = identity(store, path).map_err(refused)?;
+                builder
+                    .with_client_auth_cert(identity.chain, identity.key)
+                    .map_err(|e| refused(format!("key store '{path}' cannot be used: {e}")))?
+            }
+        };
+        Ok(ClientTls {
+            config: Arc::new(config),
+        })
+    }
+
+    pub async fn connect(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        connector.connect(name, stream).await
+    }
+}
+
+fn identity(store: KeyStore, path: &str) -> Result<Identity, String> {
+    store
+        .identity
+        .ok_or_else(|| format!("key store '{path}' has no private key"))
+}
+
+fn trusted(
+    settings: Settings<'_>,
+    environment: &Environment,
+) -> Result<Arc<RootCertStore>, String> {
+    if let Some(path) = settings.text("https.truststore.file") {
+        let password = settings.text("https.truststore.password");
+        return roots(path, password.unwrap_or(PASSWORD));
+    }
+    let of = |key| environment.setting("sink", "http", key);
+    if let Some(path) = of("trustStoreLocation") {
+        return roots(path, of("trustStorePassword").unwrap_or(PASSWORD));
+    }
+    let mut store = RootCertStore::empty();
+    let (added, _) =
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    match added {
+        0 => Err(
+            "the system trusts no certificates: name a store by 'https.truststore.file'".to_owned(),
+        ),
+        _ => Ok(Arc::new(store)),
+    }
+}
+
+/// The certificates of a store; of one with a key alone, those of its chain.
+fn roots(path: &str, password: &str) -> Result<Arc<RootCertStore>, String> {
+    let found = KeyStore::read(path, password, password)?;
+    let chain = found.identity.into_iter().flat_map(|i| i.chain);
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(found.certificates.into_iter().chain(chain));
+    match store.is_empty() {
+        true => Err(format!("key store '{path}' has no certificate to trust")),
+        false => Ok(Arc::new(store)),
+    }
+}
+
+/// Versions and ciphers.
+struct Choice {
+    provider: Arc<CryptoProvider>,
+    versions: Vec<&'static SupportedProtocolVersion>,
+}
+
+impl Choice {
+    fn new(settings: Settings<'_>) -> Result<Choice, Error> {
+        let mut provider = ring::default_provider();
+        let mut names = vec![settings.text("ssl.protocol").unwrap_or("TLS").to_owned()];
+        for (key, value) in settings.list("ssl.configurations")? {
+            match key.as_str() {
+                "sslEnabledProtocols" => {
+                    names = value
+                        .split(',')
+                        .map(|name| name.trim().to_owned())
+                        .collect();
+                }
+                "ciphers" => {
+                    let wanted: Vec<String> = value.split(',').map(cipher_name).collect();
+                    provider.cipher_suites.retain(|suite| {
+                        wanted.contains(&cipher_name(&format!("{:?}", suite.suite())))
+                    });
+                    if provider.cipher_suites.is_empty() {
+                        return Err(settings.refused(format!(
+                            "option 'ssl.configurations' names no cipher that is supported: '{value}'"
+                        )));
+                    }
+                }
+                "client.enable.session.creation"
+                | "server.suported.server.names"
+                | "server.supported.snimatchers" => {
+                    tracing::warn!(key, "this key of 'ssl.configurations' has no effect");
+                }
+                _ => {
+                    return Err(settings.refused(format!(
+                        "option 'ssl.configurations' has the unknown key '{key}'"
+                    )));
+                }
+            }
+        }
+        let mut versions = Vec::new();
+        for name in &names {
+            match name.to_ascii_uppercase().as_str() {
+                "TLS" | "SSL" => versions.extend([&TLS12, &TLS13]),
+                "TLSV1.2" => versions.push(&TLS12),
+                "TLSV1.3" => versions.push(&TLS13),
+                // Broken long ago; with a newer one beside them, that one is spoken.
+                _ => {}
+            }
+        }
+        if versions.is_empty() {
+            return Err(settings.refused(format!(
+                "protocol '{}' is not supported: use TLS, TLSv1.2 or TLSv1.3",
+                names.join(",")
+            )));
+        }
+        Ok(Choice {
+            provider: Arc::new(provider),
+            versions,
+        })
+    }
+}
+
+/// Java says `TLS_AES_128_GCM_SHA256` where rustls says `TLS13_AES_128_GCM_SHA256`.
+fn cipher_name(text: &str) -> String {
+    text.trim().to_ascii_uppercase().replace("TLS13_", "TLS_")
+}
+
+/// Accepts every certificate.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Judges the chain of a certificate and not its name.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let judged = self
+            .0
+            .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        match judged {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
