@@ -217,14 +217,16 @@ impl SinkThread {
         self.messages = messages;
     }
 
-    /// What the sink took and could not deliver after all goes to `on.error`. One that waits for its
-    /// destination keeps it.
-    fn give_back(&mut self, slot: usize) {
+    /// What the sink took and could not deliver after all goes to `on.error`; was there any? One that
+    /// waits for its destination keeps it.
+    fn give_back(&mut self, slot: usize) -> bool {
         let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
         if waits && (self.has_state || !self.pulse.is_stopping()) {
-            return;
+            return false;
         }
-        for undelivered in self.slots[slot].sink.take_undelivered() {
+        let all = self.slots[slot].sink.take_undelivered();
+        let has_any = !all.is_empty();
+        for undelivered in all {
             let message = undelivered.message.message();
             let rows = message.rows.len().max(1) as u64;
             // It was counted when it was taken.
@@ -238,6 +240,7 @@ impl SinkThread {
                 _ => self.give_up(slot, &cause, &undelivered.message.payload, rows),
             }
         }
+        has_any
     }
 
     fn publish_one(&mut self, slot: usize, batch: &Batch, message: &Message<'_>) {
@@ -337,6 +340,7 @@ impl SinkThread {
                 self.give_back(slot);
                 continue;
             }
+            let mut is_lost = false;
             while let Err(error) = self.slots[slot].sink.flush() {
                 tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
                 self.slots[slot].is_connected = false;
@@ -348,12 +352,15 @@ impl SinkThread {
                         break;
                     }
                     _ => {
-                        self.slots[slot].metrics.failed.add(1);
+                        is_lost = true;
                         break;
                     }
                 }
             }
-            self.give_back(slot);
+            // A sink that gives nothing back has lost what it gathered.
+            if !self.give_back(slot) && is_lost {
+                self.slots[slot].metrics.failed.add(1);
+            }
         }
     }
 }
