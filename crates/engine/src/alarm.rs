@@ -87,6 +87,8 @@ struct Deadlines {
 #[derive(Debug)]
 struct Operator {
     owner: Owner,
+    /// Fires by the wall clock in playback too.
+    is_wall: bool,
     keys: BTreeMap<Key, Deadlines>,
     /// No deadline is before this one.
     earliest: i64,
@@ -132,9 +134,15 @@ impl Operator {
 }
 
 impl Alarms {
+    /// The operator's deadlines are times of the wall clock, whatever its kind.
+    pub fn follow_wall(&mut self, operator: OperatorId) {
+        self.operators[operator].is_wall = true;
+    }
+
     pub fn add_operator(&mut self, owner: Owner) -> OperatorId {
         self.operators.push(Operator {
             owner,
+            is_wall: owner.is_wall(),
             keys: BTreeMap::new(),
             earliest: i64::MAX,
         });
@@ -175,7 +183,7 @@ impl Alarms {
     }
 
     fn heap_of(&mut self, operator: OperatorId) -> &mut BinaryHeap<Reverse<Entry>> {
-        let is_wall = self.operators[operator].owner.is_wall();
+        let is_wall = self.operators[operator].is_wall;
         &mut self.heaps[usize::from(is_wall)]
     }
 
@@ -225,7 +233,7 @@ impl Alarms {
 
     /// Playback: keys of an operator with a due deadline, in the order of arming. Each is started.
     pub fn fire_played(&mut self, operator: OperatorId, now: i64) -> Vec<Key> {
-        if self.operators[operator].owner.is_wall() {
+        if self.operators[operator].is_wall {
             return Vec::new();
         }
         if now < self.operators[operator].earliest {
@@ -255,7 +263,7 @@ impl Alarms {
 
     /// No deadline on the application clock is before this one.
     pub fn earliest(&self) -> i64 {
-        let played = self.operators.iter().filter(|o| !o.owner.is_wall());
+        let played = self.operators.iter().filter(|o| !o.is_wall);
         played.map(|o| o.earliest).min().unwrap_or(i64::MAX)
     }
 
@@ -359,6 +367,7 @@ impl Alarms {
         }
         for (operator, owner) in self.operators.iter().map(|o| o.owner).enumerate() {
             alarms.add_operator(owner);
+            alarms.operators[operator].is_wall = self.operators[operator].is_wall;
             alarms.operators[operator].earliest = i64::MIN;
             let label = label(owner);
             let Some(reader) = label.and_then(|label| saved.get_mut(label.as_str())) else {

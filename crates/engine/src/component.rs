@@ -362,6 +362,11 @@ pub trait WindowOperator: Send {
     /// The state of a key begins: when the app starts, or when a partition key appears.
     fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
 
+    /// Its deadlines are times of the wall clock, in playback too.
+    fn follows_wall(&self) -> bool {
+        false
+    }
+
     /// Columns that must not be null: a row in which one is fails, and its chunk with it.
     fn needed(&self) -> &[usize] {
         &[]

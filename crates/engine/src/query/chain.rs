@@ -566,6 +566,9 @@ impl WindowStage {
                 span: call.span,
             })?;
         let id = alarms.add_operator(place.owner);
+        if operator.follows_wall() {
+            alarms.follow_wall(id);
+        }
         let stage = WindowStage {
             name: call.name.clone(),
             operator,
@@ -579,8 +582,13 @@ impl WindowStage {
     }
 
     fn notify(&self, key: Key, deadlines: &[i64], step: &mut Step<'_>) {
+        let now = if self.operator.follows_wall() {
+            step.wall
+        } else {
+            step.now
+        };
         for &deadline in deadlines {
-            step.alarms.notify(self.id, key, deadline, step.now);
+            step.alarms.notify(self.id, key, deadline, now);
         }
     }
 

@@ -9,6 +9,7 @@
 mod batch;
 mod collect;
 mod content;
+mod cron;
 mod delay;
 mod expression;
 mod expression_batch;
@@ -60,6 +61,7 @@ use event::{Batch, Chunks, Clock, Column, Value};
 /// Sorted by name.
 pub const WINDOWS: &[&dyn Window] = &[
     &batch::BatchWindow,
+    &cron::CronWindow,
     &delay::Delay,
     &expression::ExpressionWindow,
     &expression_batch::ExpressionBatch,

@@ -45,6 +45,11 @@ pub trait Rule: Send {
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
+    /// As [`WindowOperator::follows_wall`].
+    fn follows_wall(&self) -> bool {
+        false
+    }
+
     /// As [`WindowOperator::needed`].
     fn needed(&self) -> &[usize] {
         &[]
@@ -131,6 +136,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
             let state = self.keys.entry(key, || R::State::new(&self.types));
             self.rule.start(state, context);
         }
+    }
+
+    fn follows_wall(&self) -> bool {
+        self.rule.follows_wall()
     }
 
     fn needed(&self) -> &[usize] {
