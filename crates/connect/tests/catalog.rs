@@ -8,9 +8,12 @@ use headwater_connect as connect;
 use lang::catalog::connectors;
 use lang::spec::{ConnectorKind, ConnectorSpec, Status};
 
-/// Topics inside the server are made by the server itself, `#log` is an output of the engine.
+/// Topics inside the server are made by the server itself, `#log` is an output of the engine, and how a
+/// sink is shared out belongs to no technology (`connect::distribution`).
 fn is_made_elsewhere(spec: &ConnectorSpec) -> bool {
-    spec.name == "inMemory" || spec.kind == ConnectorKind::StreamFunction && spec.name == "log"
+    spec.name == "inMemory"
+        || spec.kind == ConnectorKind::Distribution
+        || spec.kind == ConnectorKind::StreamFunction && spec.name == "log"
 }
 
 fn is_there(spec: &ConnectorSpec) -> bool {

@@ -9,11 +9,17 @@ const STRATEGY: OptionSpec = choice(
     "",
     "How events are shared out.",
 )
-.required();
+.required()
+.test(SHOWN_BY);
+
+const SHOWN_BY: &str = "connect::distribution::tests::each_destination_gets_its_share";
 
 pub const ROUND_ROBIN: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[STRATEGY],
+    example: "@sink(type='inMemory', @map(type='passThrough'),
+    @distribution(strategy='roundRobin', @destination(topic='one'), @destination(topic='two')))
+define stream Out (symbol string, price double);",
     ..ConnectorSpec::new(
         ConnectorKind::Distribution,
         "roundRobin",
@@ -25,6 +31,9 @@ pub const ROUND_ROBIN: ConnectorSpec = ConnectorSpec {
 pub const BROADCAST: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[STRATEGY],
+    example: "@sink(type='inMemory', @map(type='passThrough'),
+    @distribution(strategy='broadcast', @destination(topic='one'), @destination(topic='two')))
+define stream Out (symbol string, price double);",
     ..ConnectorSpec::new(
         ConnectorKind::Distribution,
         "broadcast",
@@ -41,8 +50,12 @@ pub const PARTITIONED: ConnectorSpec = ConnectorSpec {
             "partitionKey",
             "Attribute whose value chooses the destination.",
         )
-        .required(),
+        .required()
+        .test(SHOWN_BY),
     ],
+    example: "@sink(type='inMemory', @map(type='passThrough'),
+    @distribution(strategy='partitioned', partitionKey='symbol', @destination(topic='one'), @destination(topic='two')))
+define stream Out (symbol string, price double);",
     ..ConnectorSpec::new(
         ConnectorKind::Distribution,
         "partitioned",
