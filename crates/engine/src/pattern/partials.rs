@@ -49,7 +49,17 @@ pub(super) struct Captures {
     /// Slots and later events that refer to it.
     owners: Vec<u32>,
     free: Vec<EventId>,
+    /// Bytes at which the columns are written anew: overwritten long texts stay until then.
+    bytes_max: usize,
+    /// Events kept since the columns were looked at.
+    kept: u32,
 }
+
+/// Columns with texts are written anew from this size on.
+const BYTES_MIN: usize = 1 << 20;
+
+/// Events after which the size of the columns is looked at.
+const KEPT_MAX: u32 = 64;
 
 impl Captures {
     pub fn new(attributes: Vec<usize>, types: Vec<Type>) -> Captures {
@@ -62,6 +72,8 @@ impl Captures {
             lengths: Vec::new(),
             owners: Vec::new(),
             free: Vec::new(),
+            bytes_max: BYTES_MIN,
+            kept: 0,
         }
     }
 
@@ -72,7 +84,33 @@ impl Captures {
             let from = &arrival.batch.columns[attribute];
             put(column, id as usize, from, arrival.row);
         }
+        self.kept += 1;
+        if self.kept == KEPT_MAX {
+            self.kept = 0;
+            self.compact(id);
+        }
         id
+    }
+
+    /// Writes columns anew that hold more texts of events given back than of others.
+    fn compact(&mut self, newest: EventId) {
+        let bytes = |columns: &[Column]| columns.iter().map(Column::bytes).sum::<usize>();
+        if bytes(&self.columns) <= self.bytes_max {
+            return;
+        }
+        for (column, &ty) in self.columns.iter_mut().zip(&self.types) {
+            let null = Column::constant(ty, &Value::Null, 1);
+            let mut fresh = ColumnBuilder::new(ty).finish();
+            for (row, &owners) in self.owners.iter().enumerate() {
+                if owners > 0 || row == newest as usize {
+                    fresh.append(column, row..row + 1);
+                } else {
+                    fresh.append(&null, 0..1);
+                }
+            }
+            *column = fresh;
+        }
+        self.bytes_max = BYTES_MIN.max(4 * bytes(&self.columns));
     }
 
     /// Keeps an event without values: that of a state whose time of quiet has passed.
@@ -360,5 +398,65 @@ impl Partials {
     /// Bytes of one partial match.
     pub const fn bytes_each(&self) -> usize {
         self.width * size_of::<EventId>() + size_of::<i64>() + size_of::<u32>() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Chunks, Times};
+
+    use super::*;
+
+    fn text(n: usize) -> String {
+        format!("{n} {}", "a long text ".repeat(20))
+    }
+
+    #[test]
+    fn texts_of_events_given_back_do_not_pile_up() {
+        let mut captures = Captures::new(vec![0], vec![Type::String]);
+        let mut held: Vec<(usize, EventId)> = Vec::new();
+        for n in 0..40_000 {
+            let columns = vec![Column::constant(Type::String, &Value::str(&text(n)), 1)];
+            let batch = Batch::new(columns, 1, Times::Same(0), Chunks::One, 0);
+            let arrival = Arrival {
+                batch: &batch,
+                row: 0,
+                time: 0,
+            };
+            let id = captures.keep(&arrival, NONE);
+            captures.own(id);
+            held.push((n, id));
+            if held.len() > 100 {
+                captures.release(held.remove(n % 100).1);
+            }
+        }
+        assert!(captures.columns[0].bytes() < 8 * BYTES_MIN);
+        for (n, id) in held {
+            let kept: Vec<Value> = captures.values(id).collect();
+            assert_eq!(kept[0].as_str(), Some(text(n).as_str()));
+        }
+    }
+
+    #[test]
+    fn a_chain_lives_as_long_as_its_last_event() {
+        let mut captures = Captures::new(Vec::new(), Vec::new());
+        let batch = Batch::new(Vec::new(), 3, Times::Same(5), Chunks::EachRow, 5);
+        let mut last = NONE;
+        for row in 0..3 {
+            let arrival = Arrival {
+                batch: &batch,
+                row,
+                time: row as i64,
+            };
+            last = captures.keep(&arrival, last);
+        }
+        captures.own(last);
+        assert_eq!(
+            (captures.length(last), captures.time(captures.first(last))),
+            (3, 0)
+        );
+        assert_eq!(captures.time(captures.back(last, 1)), 1);
+        captures.release(last);
+        assert_eq!(captures.free.len(), 3);
     }
 }
