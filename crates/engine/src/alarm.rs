@@ -53,9 +53,10 @@ pub(crate) enum Owner {
     },
     /// The idle time of playback.
     Idle,
-    /// The end of a bucket.
+    /// The end of a bucket of a duration, counted from the finest.
     Aggregation {
         aggregation: AggregationId,
+        level: usize,
     },
     AggregationPurge {
         aggregation: AggregationId,

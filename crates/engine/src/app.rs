@@ -474,12 +474,12 @@ impl App {
                     self.drain_deferred(outside);
                     continue;
                 }
-                Owner::Aggregation { aggregation } => {
-                    self.aggregation_alarm(aggregation, false, outside);
+                Owner::Aggregation { aggregation, level } => {
+                    self.aggregation_alarm(aggregation, Some(level), outside);
                     continue;
                 }
                 Owner::AggregationPurge { aggregation } => {
-                    self.aggregation_alarm(aggregation, true, outside);
+                    self.aggregation_alarm(aggregation, None, outside);
                     continue;
                 }
             };

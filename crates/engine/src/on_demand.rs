@@ -132,12 +132,11 @@ impl App {
         let (within, per) = (find.within.as_ref(), find.per.as_ref());
         let mut range = RangeOf::new(within, per, &Layout::default(), &mut context)?;
         let on_span = find.on.as_ref().map_or(Span::default(), |on| on.span);
-        let mut host = Prepared::new(host, &context.operations)
-            .map_err(|e| AskError::new(e.message, on_span))?;
         let content = match (find.from, &mut range) {
             (From::Aggregation(aggregation), Some(range)) => {
+                // Its tables are asked by operations of the app.
                 let outside = &mut Outside {
-                    host: &mut host,
+                    host: &mut *host,
                     out: &mut *out,
                 };
                 let span = within.map_or(on_span, |(start, _)| start.span);
@@ -146,6 +145,8 @@ impl App {
             }
             _ => None,
         };
+        let mut host = Prepared::new(host, &context.operations)
+            .map_err(|e| AskError::new(e.message, on_span))?;
         let rows = self
             .rows_of(find.from, content.as_ref(), &mut on, &mut host)
             .map_err(|message| AskError::new(message, on_span))?;

@@ -216,7 +216,12 @@ impl App {
             Owner::Named { window } => name(Piece::Window(window))?,
             Owner::Trigger { trigger } => format!("trigger '{}'", self.triggers.name(trigger)),
             Owner::Idle => "the idle time of playback".to_owned(),
-            Owner::Aggregation { aggregation } => name(Piece::Aggregation(aggregation))?,
+            Owner::Aggregation { aggregation, level } => {
+                format!(
+                    "bucket {level} of {}",
+                    name(Piece::Aggregation(aggregation))?
+                )
+            }
             Owner::AggregationPurge { aggregation } => {
                 format!("purge of {}", name(Piece::Aggregation(aggregation))?)
             }

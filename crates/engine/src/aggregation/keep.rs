@@ -1,6 +1,6 @@
 //! The tables that hold closed buckets, their making again after a restart, and their purging.
 
-use event::{Column, Type, Value};
+use event::{Column, ColumnBuilder, Type, Value};
 use lang::plan::{CompareOp, TableId};
 use lang::store::{OperationId, OperationKind, Term, TermKind};
 
@@ -109,7 +109,13 @@ impl Keep {
         if let Some(external) = &self.external {
             let parameters = [start, end].map(|time| Column::longs_from(vec![time]));
             let found = step.host.find(external.between, &parameters, 1);
-            return Ok(found.map_err(|error| error.message)?.columns);
+            let found = found.map_err(|error| error.message)?;
+            if found.columns.len() == shape.columns.len() {
+                return Ok(found.columns);
+            }
+            // Where there is no row, a store need not give columns.
+            let empty = |ty| ColumnBuilder::new(ty).finish();
+            return Ok(shape.types().into_iter().map(empty).collect());
         }
         let content = step.tables.memory(self.table).content(step.now);
         let times = &content.columns[shape.event_time.unwrap_or(TIME)];

@@ -53,10 +53,7 @@ pub(crate) struct Aggregation {
     schema: Schema,
     is_sharded: bool,
     purge: Option<AggregationPurge>,
-    operator: OperatorId,
     purge_operator: Option<OperatorId>,
-    /// When the timer is armed for.
-    armed: Option<i64>,
     /// Open buckets have been made again from what the store keeps.
     is_rebuilt: bool,
     /// Wall clock of the start, from which looks for what is to be purged are counted.
@@ -80,6 +77,9 @@ enum Source {
 struct Level {
     duration: Duration,
     keep: Keep,
+    operator: OperatorId,
+    /// The timer is armed for the end of the bucket.
+    is_armed: bool,
     cells: Cells,
     /// Start of the bucket that `cells` hold.
     bucket: i64,
@@ -105,7 +105,10 @@ impl Aggregation {
         used.selector(&definition.selector, INPUT);
         definition.by.iter().for_each(|by| used.expr(by, INPUT));
         let place = Place {
-            owner: Owner::Aggregation { aggregation: id },
+            owner: Owner::Aggregation {
+                aggregation: id,
+                level: 0,
+            },
             source_expires: false,
             is_joined: false,
             is_partitioned: false,
@@ -155,8 +158,14 @@ impl Aggregation {
             .durations
             .iter()
             .zip(&definition.tables)
-            .map(|(&duration, &table)| Level {
+            .enumerate()
+            .map(|(level, (&duration, &table))| Level {
                 duration,
+                operator: alarms.add_operator(Owner::Aggregation {
+                    aggregation: id,
+                    level,
+                }),
+                is_armed: false,
                 keep: Keep::new(table, &shape, context),
                 cells: Cells::new(&shape),
                 bucket: NEVER,
@@ -176,12 +185,10 @@ impl Aggregation {
             schema: definition.schema.clone(),
             is_sharded: definition.shard.is_some(),
             purge: definition.purge.clone(),
-            operator: alarms.add_operator(Owner::Aggregation { aggregation: id }),
             purge_operator: definition
                 .purge
                 .as_ref()
                 .map(|_| alarms.add_operator(Owner::AggregationPurge { aggregation: id })),
-            armed: None,
             is_rebuilt: false,
             purge_base: 0,
             is_purge_armed: false,
@@ -350,8 +357,8 @@ impl Aggregation {
     }
 
     /// The timer has come to the end of a bucket.
-    pub fn alarm(&mut self, step: &mut Step<'_>) -> Result<(), Broken> {
-        self.armed = None;
+    pub fn alarm(&mut self, level: usize, step: &mut Step<'_>) -> Result<(), Broken> {
+        self.levels[level].is_armed = false;
         self.catch_up(step);
         self.arm(step);
         self.settle()
@@ -370,15 +377,13 @@ impl Aggregation {
         }
     }
 
-    /// Arms the timer for the first end of a bucket that holds something.
+    /// Arms the timers for the ends of buckets that hold something.
     fn arm(&mut self, step: &mut Step<'_>) {
-        let open = self.levels.iter().filter(|l| !l.cells.is_empty());
-        let Some(end) = open.map(|l| l.end).min() else {
-            return;
-        };
-        if self.armed.is_none_or(|armed| armed > end) {
-            self.armed = Some(end);
-            step.alarms.notify(self.operator, 0, end, step.now);
+        for level in &mut self.levels {
+            if !level.is_armed && !level.cells.is_empty() {
+                level.is_armed = true;
+                step.alarms.notify(level.operator, 0, level.end, step.now);
+            }
         }
     }
 

@@ -26,16 +26,16 @@ impl App {
         result
     }
 
-    /// The end of a bucket, or the time to purge, has come.
+    /// The end of a bucket of a duration, or the time to purge, has come.
     pub(crate) fn aggregation_alarm(
         &mut self,
         id: AggregationId,
-        is_purge: bool,
+        level: Option<usize>,
         outside: &mut Outside<'_>,
     ) {
-        let result = self.with_aggregation(id, outside, |aggregation, step| match is_purge {
-            true => aggregation.purge(step),
-            false => aggregation.alarm(step),
+        let result = self.with_aggregation(id, outside, |aggregation, step| match level {
+            None => aggregation.purge(step),
+            Some(level) => aggregation.alarm(level, step),
         });
         if let Err(broken) = result {
             self.aggregation_failed(id, (None, None), broken, None, 0, outside);

@@ -12,10 +12,9 @@ impl Aggregation {
         writer.bool(self.is_rebuilt);
         writer.bool(self.is_purge_armed);
         writer.i64(self.purge_base);
-        writer.bool(self.armed.is_some());
-        writer.i64(self.armed.unwrap_or(0));
         writer.count(self.levels.len());
         for level in &self.levels {
+            writer.bool(level.is_armed);
             writer.i64(level.bucket);
             writer.i64(level.start);
             writer.i64(level.end);
@@ -46,9 +45,6 @@ impl Aggregation {
         self.is_rebuilt = reader.bool()?;
         self.is_purge_armed = reader.bool()?;
         self.purge_base = reader.i64()?;
-        let is_armed = reader.bool()?;
-        let armed = reader.i64()?;
-        self.armed = is_armed.then_some(armed);
         let count = reader.count()?;
         if count != self.levels.len() {
             return Err(StateError::Mismatch(format!(
@@ -59,6 +55,7 @@ impl Aggregation {
         let types = self.shape.types();
         for level in 0..count {
             let this = &mut self.levels[level];
+            this.is_armed = reader.bool()?;
             this.bucket = reader.i64()?;
             this.start = reader.i64()?;
             this.end = reader.i64()?;
