@@ -216,7 +216,8 @@ impl StateReport {
 
     pub fn in_words(&self) -> String {
         let mut out = format!(
-            "state: growth of the resident set, with count() and sum() of each key\n\n\
+            "state: growth of the resident set, with count() and sum() of each key; the cases share a process,\n\
+             so a later one may reuse pages that an earlier one left: judge those by what is counted\n\n\
              {:<20}{:>12}{:>14}{:>18}{:>16}{:>12}\n",
             "", "keys", "bytes a key", "beyond its text", "counted, MB", "given back"
         );
