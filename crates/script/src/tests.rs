@@ -39,7 +39,7 @@ fn values_go_in_and_come_back() {
         Value::Long(i64::MIN),
     ] {
         let ty = value.ty().unwrap_or(Type::Object);
-        check(pass, ty, &[value.clone()], value);
+        check(pass, ty, std::slice::from_ref(&value), value.clone());
     }
     check(pass, Type::Long, &[Value::Long(5)], Value::Long(5));
     check(pass, Type::Float, &[Value::Float(0.1)], Value::Float(0.1));
@@ -64,7 +64,12 @@ fn lists_and_maps_go_in_and_come_back() {
         Value::Object(Object::Map(Shared::new(vec![(Value::str(key), value)])))
     };
     let nested = map("k", list(vec![Value::Int(1), Value::Null]));
-    check("return data[0];", Type::Object, &[nested.clone()], nested);
+    check(
+        "return data[0];",
+        Type::Object,
+        std::slice::from_ref(&nested),
+        nested.clone(),
+    );
     check(
         "data[0].k.push(2); return data[0].k.length;",
         Type::Int,

@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 
 use event::{Attribute, Schema, Type, Value};
-use lang::check::CheckConfig;
 use lang::plan::Plan;
 use serde_json::{Value as Json, json};
 

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use event::Schema;
-use lang::check::CheckConfig;
 use lang::plan::Plan;
 
 use crate::case::Event;

@@ -19,7 +19,7 @@ mod state;
 
 use std::sync::Arc;
 
-use event::{Batch, Column, Schema, Type, Value};
+use event::{Batch, Column, Schema, Value};
 use jiff::tz::TimeZone;
 use lang::ast::Duration;
 use lang::plan::{self, AggregationPurge, AggregationRead, ColumnKind, Plan};

@@ -61,10 +61,8 @@ pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<B
                     row: end,
                 });
             }
-            if row == rows.end {
-                break;
-            }
-            for _ in 0..counts[row] {
+            let times = counts.get(row).filter(|_| row < rows.end);
+            for _ in 0..times.copied().unwrap_or(0) {
                 end += 1;
                 if each_row {
                     ends.push(end);
