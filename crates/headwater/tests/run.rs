@@ -401,7 +401,7 @@ fn metrics_and_readiness_are_served_while_it_runs() {
         .spawn()
         .expect("the binary starts");
     let mut errors = BufReader::new(child.stderr.take().expect("standard error"));
-    let line = wait_for(&mut errors, "metrics are served");
+    let line = wait_for(&mut errors, "are served");
     let address = line
         .trim()
         .rsplit('=')

@@ -4,6 +4,8 @@ use crate::spec::{ConnectorKind, ConnectorSpec, Payload, Status};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@source(type='tcp', context='trades', @map(type='binary'))
+define stream Trades (symbol string, price double);",
     payloads: &[Payload::Bytes],
     ..ConnectorSpec::new(
         ConnectorKind::SourceMapper,
@@ -15,6 +17,8 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    example: "@sink(type='tcp', url='tcp://localhost:9892/trades', @map(type='binary'))
+define stream Trades (symbol string, price double);",
     payloads: &[Payload::Bytes],
     ..ConnectorSpec::new(
         ConnectorKind::SinkMapper,

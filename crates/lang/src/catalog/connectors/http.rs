@@ -314,6 +314,10 @@ define stream Prices (symbol string, price double);",
 /// The old name of [`CALL`].
 pub const REQUEST_SINK: ConnectorSpec = ConnectorSpec {
     name: "http-request",
+    example: "@sink(type='http-request', sink.id='prices', publisher.url='http://localhost:8080/price', @map(type='json'))
+define stream Questions (symbol string);
+@source(type='http-response', sink.id='prices', @map(type='json', @attributes(symbol = 'trp:symbol', price = '$.price')))
+define stream Prices (symbol string, price double);",
     ..CALL
 };
 
@@ -351,6 +355,10 @@ define stream Prices (symbol string, price double);",
 /// The old name of [`CALL_RESPONSE`].
 pub const RESPONSE_SOURCE: ConnectorSpec = ConnectorSpec {
     name: "http-response",
+    example: "@sink(type='http-request', sink.id='prices', publisher.url='http://localhost:8080/price', @map(type='json'))
+define stream Questions (symbol string);
+@source(type='http-response', sink.id='prices', @map(type='json', @attributes(symbol = 'trp:symbol', price = '$.price')))
+define stream Prices (symbol string, price double);",
     ..CALL_RESPONSE
 };
 

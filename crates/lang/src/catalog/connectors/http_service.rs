@@ -60,6 +60,10 @@ define stream Answers (id string, price double);",
 /// The old name of [`SERVICE`].
 pub const REQUEST_SOURCE: ConnectorSpec = ConnectorSpec {
     name: "http-request",
+    example: "@source(type='http-request', source.id='quotes', receiver.url='http://0.0.0.0:8280/quotes', @map(type='json', @attributes(id = 'trp:messageId', symbol = '$.symbol')))
+define stream Questions (id string, symbol string);
+@sink(type='http-response', source.id='quotes', message.id='{{id}}', @map(type='json'))
+define stream Answers (id string, price double);",
     ..SERVICE
 };
 
@@ -97,6 +101,10 @@ define stream Answers (id string, price double);",
 /// The old name of [`SERVICE_RESPONSE`].
 pub const RESPONSE_SINK: ConnectorSpec = ConnectorSpec {
     name: "http-response",
+    example: "@source(type='http-request', source.id='quotes', receiver.url='http://0.0.0.0:8280/quotes', @map(type='json', @attributes(id = 'trp:messageId', symbol = '$.symbol')))
+define stream Questions (id string, symbol string);
+@sink(type='http-response', source.id='quotes', message.id='{{id}}', @map(type='json'))
+define stream Answers (id string, price double);",
     ..SERVICE_RESPONSE
 };
 

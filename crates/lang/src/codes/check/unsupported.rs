@@ -35,9 +35,9 @@ pub(super) const CODES: &[CodePage] = &[
          the app, and so does `check --runnable`.",
         "Do without it for now.",
         "define stream S (a int);\n\
-         define trigger T at every 5 sec;\n\
-         from S select a insert into Out;",
+         from every e1 = S#log('seen') -> e2 = S select e1.a insert into Out;",
         "define stream S (a int);\n\
-         from S select a insert into Out;",
+         from S#log('seen') select a insert into Seen;\n\
+         from every e1 = Seen -> e2 = Seen select e1.a insert into Out;",
     ),
 ];
