@@ -10,7 +10,7 @@
 //! (triggers, purging, the idle time of playback) fire by the wall clock in both.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::plan::{AggregationId, PartitionId, QueryId, WindowId};
@@ -78,7 +78,9 @@ impl Owner {
 
 #[derive(Debug, Default)]
 struct Deadlines {
-    queue: BinaryHeap<Reverse<i64>>,
+    /// In the order in which they were set: one that is set behind a later one waits for it
+    /// (Siddhi's `Scheduler` looks only at the first of its queue).
+    queue: VecDeque<i64>,
     /// Time and number of the armed alarm.
     armed: Option<(i64, u64)>,
     /// The alarm has fired and its deadlines are being served.
@@ -123,10 +125,8 @@ impl Operator {
         writer.count(self.keys.len());
         for (&key, deadlines) in &self.keys {
             writer.str(&key_text(self.owner, key));
-            let mut queue: Vec<i64> = deadlines.queue.iter().map(|r| r.0).collect();
-            queue.sort_unstable();
-            writer.count(queue.len());
-            queue.iter().for_each(|&t| writer.i64(t));
+            writer.count(deadlines.queue.len());
+            deadlines.queue.iter().for_each(|&t| writer.i64(t));
             let (time, number) = deadlines.armed.unwrap_or((0, u64::MAX));
             writer.i64(time);
             writer.u64(number);
@@ -168,7 +168,7 @@ impl Alarms {
         let earliest = &mut self.operators[operator].earliest;
         *earliest = deadline.min(*earliest);
         let deadlines = self.operators[operator].keys.entry(key).or_default();
-        deadlines.queue.push(Reverse(deadline));
+        deadlines.queue.push_back(deadline);
         if deadlines.armed.is_none() && !deadlines.is_running {
             self.arm(operator, key, deadline.max(now));
         }
@@ -245,12 +245,12 @@ impl Alarms {
         let mut earliest = i64::MAX;
         let mut due: Vec<(u64, Key)> = Vec::new();
         for (&key, deadlines) in &self.operators[operator].keys {
-            match deadlines.queue.peek() {
-                Some(Reverse(time)) if *time <= now => {
+            match deadlines.queue.front() {
+                Some(time) if *time <= now => {
                     let number = deadlines.armed.map_or(u64::MAX, |(_, number)| number);
                     due.push((number, key));
                 }
-                Some(Reverse(time)) => earliest = earliest.min(*time),
+                Some(time) => earliest = earliest.min(*time),
                 None => {}
             }
         }
@@ -276,16 +276,16 @@ impl Alarms {
     /// deadline that comes after, or rests.
     pub fn next_deadline(&mut self, operator: OperatorId, key: Key, now: i64) -> Option<Due> {
         let deadlines = self.operators[operator].keys.get_mut(&key)?;
-        match deadlines.queue.peek().copied() {
-            Some(Reverse(deadline)) if deadline <= now => {
-                deadlines.queue.pop();
+        match deadlines.queue.front().copied() {
+            Some(deadline) if deadline <= now => {
+                deadlines.queue.pop_front();
                 Some(Due {
                     operator,
                     key,
                     deadline,
                 })
             }
-            Some(Reverse(deadline)) => {
+            Some(deadline) => {
                 deadlines.is_running = false;
                 let earliest = &mut self.operators[operator].earliest;
                 *earliest = deadline.min(*earliest);
@@ -381,7 +381,7 @@ impl Alarms {
                 })?;
                 let mut deadlines = Deadlines::default();
                 for _ in 0..reader.count()? {
-                    deadlines.queue.push(Reverse(reader.i64()?));
+                    deadlines.queue.push_back(reader.i64()?);
                 }
                 let (time, number) = (reader.i64()?, reader.u64()?);
                 if number != u64::MAX {
@@ -437,6 +437,6 @@ mod tests {
         while let Some(due) = alarms.next_deadline(a, 0, 10) {
             served.push(due.deadline);
         }
-        assert_eq!((served, alarms.next(false)), (vec![4, 10], None));
+        assert_eq!((served, alarms.next(false)), (vec![10, 4], None));
     }
 }
