@@ -121,7 +121,7 @@ pub fn insert(bench: &Bench) -> anyhow::Result<()> {
 }
 
 pub fn reading(bench: &Bench) -> anyhow::Result<()> {
-    let files = Files::new(bench, 400_000)?;
+    let files = Files::new(bench, 2_000_000)?;
     let Some(child) = start(bench)? else {
         return Ok(());
     };
@@ -132,7 +132,7 @@ pub fn reading(bench: &Bench) -> anyhow::Result<()> {
         kill(id, "STOP")?;
         pass(Duration::from_secs(1));
         kill(id, "CONT")?;
-        pass(Duration::from_millis(10));
+        pass(Duration::from_millis(5));
     }
     ensure!(
         !bench.path("moved/right.txt").exists(),
