@@ -3,6 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# Packages without which nothing works.
 need_packages() {
   local missing=()
   local package
@@ -24,6 +25,11 @@ need_packages() {
     $sudo apt-get update -q >/dev/null
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
   }
+}
+
+# Packages without which some tests are skipped.
+wish_packages() {
+  (need_packages "$@") || echo "Tests that need one of these are skipped: $*" >&2
 }
 
 if ! command -v cargo >/dev/null; then

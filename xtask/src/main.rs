@@ -9,6 +9,7 @@ mod faults;
 mod goldens;
 mod long;
 mod oracle;
+mod server;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,11 @@ const COMMANDS: &[Command] = &[
         "long",
         "[--seconds N]: Miri and fuzzing, for longer than the test command may take",
         long::run,
+    ),
+    (
+        "server",
+        "NAME [--port N] [KEY=VALUE…]: starts a real server for tests and prints its endpoint first",
+        server::run,
     ),
 ];
 
