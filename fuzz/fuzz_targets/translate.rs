@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 
 use headwater_connect::component::Payload;
-use headwater_connect::pattern::{Groups, Pattern};
 use headwater_connect::rows::Properties;
+use headwater_dialect::regex::{Groups, Regex};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};
 use headwater_event::{Batch, Chunks, Value};
 use headwater_fuzz::map::try_inlet;
@@ -36,14 +36,14 @@ thread_local! {
 
 fuzz_target!(|input: (&str, &str)| {
     let (pattern, text) = input;
-    if let Ok(compiled) = Pattern::new(pattern) {
+    if let Ok(compiled) = Regex::new(pattern) {
         let mut groups = Groups::default();
         if compiled.find_at(text, 0, &mut groups) == Ok(true) {
             let whole = groups.get(0).expect("a match has a place");
             assert!(text.get(whole).is_some());
         }
         // Too many steps are an answer as well.
-        compiled.matches(text).ok();
+        compiled.replace(text, pattern, true).ok();
     }
     if let Some(mut inlet) = try_inlet("json", &[], &["a string"], &[pattern]) {
         inlet.map(Payload::Text(text), &Properties::none());

@@ -21,7 +21,6 @@ pub mod memory;
 pub mod message;
 pub mod net;
 pub mod outlet;
-pub mod pattern;
 pub mod rdbms;
 pub mod rows;
 pub mod tcp;

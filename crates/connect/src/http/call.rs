@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use dialect::regex::Regex;
 use event::{Batch, Value};
 use hyper::HeaderMap;
 
@@ -16,7 +17,6 @@ use super::source::property_names;
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::net::{Delivery, Intake, Receiver, Settings};
-use crate::pattern::Pattern;
 
 /// A source that stops waits until so long no request of its sink was on its way, so that what the
 /// app has asked is answered; not longer than the second.
@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
     sink_id: String,
     /// As written, for the message about a second source of the same.
     status_text: String,
-    status: Pattern,
+    status: Regex,
     names: Vec<String>,
     pub is_streaming: bool,
     intake: Arc<Intake>,
@@ -86,7 +86,7 @@ impl Calls {
         let code = status.to_string();
         let fits = |waiting: &&Arc<Waiting>| {
             // A pattern that gives up on a status code does not take it.
-            waiting.sink_id == sink_id && waiting.status.matches(&code).unwrap_or(false)
+            waiting.sink_id == sink_id && waiting.status.is_match(&code).unwrap_or(false)
         };
         self.lock().iter().filter(fits).cloned().collect()
     }
@@ -130,7 +130,7 @@ impl ResponseSource {
             .text("sink.id")
             .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
         let status_text = settings.text("http.status.code").unwrap_or("200");
-        let status = Pattern::new(status_text).map_err(|error| {
+        let status = Regex::whole(status_text).map_err(|error| {
             settings.refused(format!("option 'http.status.code' is no pattern: {error}"))
         })?;
         let receiver = Receiver::new(property_names(setup.transport));

@@ -1,7 +1,8 @@
 //! What a call site compiles from a text argument, kept while the text stays the same.
 
-use super::java_regex::JavaRegex;
-use super::json::Path;
+use dialect::json_path::Path;
+use dialect::regex::Regex;
+
 use super::time::DatePattern;
 
 /// How many different texts of one kind a call site remembers.
@@ -20,11 +21,7 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T> Recent<T> {
-    pub fn get(
-        &mut self,
-        text: &str,
-        make: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<&T, String> {
+    pub fn get<E>(&mut self, text: &str, make: impl FnOnce(&str) -> Result<T, E>) -> Result<&T, E> {
         match self.made.iter().position(|(known, _)| known == text) {
             Some(0) => {}
             Some(at) => self.made[..=at].rotate_right(1),
@@ -41,9 +38,9 @@ impl<T> Recent<T> {
 /// One call site's memory, by kind.
 #[derive(Default, Debug)]
 pub struct Memo {
-    regexes: Recent<JavaRegex>,
-    whole: Recent<JavaRegex>,
-    leading: Recent<JavaRegex>,
+    regexes: Recent<Regex>,
+    whole: Recent<Regex>,
+    leading: Recent<Regex>,
     paths: Recent<Path>,
     dates: Recent<DatePattern>,
     strict_dates: Recent<DatePattern>,
@@ -51,23 +48,23 @@ pub struct Memo {
 
 impl Memo {
     /// For `find`.
-    pub fn regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
-        self.regexes.get(pattern, JavaRegex::new)
+    pub fn regex(&mut self, pattern: &str) -> Result<&Regex, String> {
+        Ok(self.regexes.get(pattern, Regex::new)?)
     }
 
     /// For `matches`.
-    pub fn whole_regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
-        self.whole.get(pattern, JavaRegex::whole)
+    pub fn whole_regex(&mut self, pattern: &str) -> Result<&Regex, String> {
+        Ok(self.whole.get(pattern, Regex::whole)?)
     }
 
     /// For `lookingAt`.
-    pub fn leading_regex(&mut self, pattern: &str) -> Result<&JavaRegex, String> {
-        self.leading.get(pattern, JavaRegex::leading)
+    pub fn leading_regex(&mut self, pattern: &str) -> Result<&Regex, String> {
+        Ok(self.leading.get(pattern, Regex::leading)?)
     }
 
     /// A JSON path.
     pub fn path(&mut self, text: &str) -> Result<&Path, String> {
-        self.paths.get(text, Path::new)
+        Ok(self.paths.get(text, Path::new)?)
     }
 
     /// A date format of `SimpleDateFormat`.

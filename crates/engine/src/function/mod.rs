@@ -6,7 +6,6 @@
 
 mod core;
 pub(crate) mod java_map;
-pub(crate) mod java_regex;
 pub(crate) mod json;
 mod list;
 mod map;

@@ -5,7 +5,7 @@ use lang::catalog::functions::json::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::function::json::{WriteStyle, document, to_json};
+use crate::function::json::{WriteStyle, document, path, to_json};
 use crate::spec::runs;
 
 static TEXTS_SPEC: FunctionSpec = runs(
@@ -49,16 +49,12 @@ pub const OBJECTS: EachRow = EachRow {
 /// missing, or an empty list, gives none, or with `false` as last argument one row with null
 /// (`JsonTokenizerStreamProcessorFunction`).
 fn tokenize(args: &[Value], rows: &mut Rows<'_>, as_text: bool) -> Result<(), String> {
-    let Some(path) = args.get(1).and_then(Value::as_str) else {
+    let Some(place) = args.get(1).and_then(Value::as_str) else {
         return Err("the path of '#json:tokenize' is null".into());
     };
     let drops_missing = args.get(2).and_then(Value::as_bool) != Some(false);
     let document = document(args)?;
-    let found = rows
-        .memo
-        .path(path)?
-        .read(&document)?
-        .unwrap_or(Value::Null);
+    let found = path::read(rows.memo.path(place)?, &document)?.unwrap_or(Value::Null);
     let elements = match found {
         Value::Object(Object::List(list)) => list.copied(),
         Value::Str(_) | Value::Object(_) => vec![found],

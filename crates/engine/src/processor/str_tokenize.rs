@@ -1,11 +1,11 @@
 //! `#str:tokenize(s, regex, distinct)`: a row for each part of a text.
 
+use dialect::regex::Regex;
 use event::Value;
 use lang::catalog::functions::string::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::function::java_regex::JavaRegex;
 use crate::spec::runs;
 
 static SPEC: FunctionSpec = runs(
@@ -28,9 +28,9 @@ pub const TOKENIZE: EachRow = EachRow {
     check: Some(|args| {
         let pattern = args.get(1).and_then(|a| a.constant.as_ref());
         match pattern.and_then(Value::as_str) {
-            Some(pattern) => JavaRegex::new(pattern)
+            Some(pattern) => Regex::new(pattern)
                 .map(drop)
-                .map_err(crate::component::Refused),
+                .map_err(|error| crate::component::Refused(error.to_string())),
             None => Ok(()),
         }
     }),

@@ -3,11 +3,10 @@
 //! Input is strict JSON, read once. Siddhi's two default paths differ (a single object is typed by
 //! its tokens, the elements of an array by their text) and both are kept; [`source`] has them, with
 //! a shorter way for flat objects in [`flat`] that gives the same rows. With `@attributes`, values
-//! are found by JSONPath ([`path`]).
+//! are found by JSONPath.
 
 mod flat;
 mod lenient;
-mod path;
 mod sink;
 mod source;
 mod tree;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use dialect::json_path::{Found, Item, Path};
 use event::{ColumnBuilder, Type, Value};
 
 use super::flat::Flat;
-use super::path::{Found, Path};
 use super::tree::{self, Elements, Node, Style, number_text};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
@@ -56,7 +56,8 @@ impl Source {
                 fields: fields.list,
             }
         } else {
-            let path = |text: &str| Path::new(text).map_err(|cause| options.refused(cause));
+            let path =
+                |text: &str| Path::new(text).map_err(|error| options.refused(error.to_string()));
             Way::Custom {
                 enclosing: path(options.text("enclosing.element").unwrap_or("$"))?,
                 fields: fields
@@ -139,11 +140,13 @@ impl Source {
                 return rows.reject_message(Payload::Text(text), fault.to_string(), NO_JSON);
             }
         };
-        let elements: Vec<&Node<'_>> = match enclosing.find(&document) {
-            Ok(Found::One(Node::List(list))) => list.iter().collect(),
-            Ok(Found::One(node)) => vec![node],
-            Ok(Found::Many(nodes)) => nodes,
-            _ => {
+        let elements: Vec<Cow<'_, Node<'_>>> = match enclosing.find(&&document) {
+            Ok(Found::One(Item::Node(Node::List(list)))) => {
+                list.iter().map(Cow::Borrowed).collect()
+            }
+            Ok(Found::One(item)) => vec![node_of(item)],
+            Ok(Found::Many(items)) => items.into_iter().map(node_of).collect(),
+            Ok(Found::Nothing) | Err(_) => {
                 return rows.reject_message(
                     Payload::Text(text),
                     "the document has no enclosing element",
@@ -152,7 +155,7 @@ impl Source {
             }
         };
         for element in elements {
-            match push_custom(element, fields, self.allows_null, rows) {
+            match push_custom(&element, fields, self.allows_null, rows) {
                 Ok(()) => rows.commit_row(),
                 Err(Dropped::Event((cause, remedy))) => {
                     let mut part = String::new();
@@ -350,32 +353,43 @@ fn push_custom(
 ) -> Result<(), Dropped> {
     for (field, path) in fields {
         let column = &mut rows.columns()[field.column];
-        let found = path.find(element).map_err(|_| {
-            let cause = format!("path '{}' looks at too many values", field.from);
-            Dropped::Event((cause.into(), "use a narrower path"))
+        let found = path.find(&element).map_err(|error| {
+            let cause = format!("attribute '{}': '{}': {error}", field.name, field.from);
+            Dropped::Event((cause.into(), "write another path"))
         })?;
         let text = match &found {
-            Found::Missing if allows_null => {
+            Found::Nothing if allows_null => {
                 column.push_null();
                 continue;
             }
-            Found::Missing => {
+            Found::Nothing => {
                 let cause = format!("attribute '{}': '{}' finds nothing", field.name, field.from);
                 return Err(Dropped::Event((cause.into(), MISSING)));
             }
-            Found::One(Node::Null) => {
+            Found::One(Item::Null | Item::Node(Node::Null)) => {
                 column.push_null();
                 continue;
             }
-            Found::One(node) => java_text(node),
+            Found::One(Item::Node(node)) => java_text(node),
+            Found::One(Item::Number(number)) => {
+                Cow::Owned(event::text::to_text(&Value::Double(*number)))
+            }
+            Found::One(Item::Count(count)) => Cow::Owned(count.to_string()),
+            Found::One(members @ Item::Members(_)) => {
+                Cow::Owned(java_text(&node_of(members.clone())).into_owned())
+            }
             Found::Many(nodes) => {
                 let mut text = String::new();
-                let list = Node::List(nodes.iter().map(|node| (*node).clone()).collect());
+                let list = Node::List(
+                    nodes
+                        .iter()
+                        .cloned()
+                        .map(|item| node_of(item).into_owned())
+                        .collect(),
+                );
                 list.write_as(&mut text, Style::Smart);
                 Cow::Owned(text)
             }
-            Found::Number(number) => Cow::Owned(event::text::to_text(&Value::Double(*number))),
-            Found::Count(count) => Cow::Owned(count.to_string()),
         };
         if !scalar::push_text(column, field.ty, &text) {
             let cause = format!(
@@ -389,6 +403,24 @@ fn push_custom(
         }
     }
     Ok(())
+}
+
+/// What a path found, as a value of the document.
+fn node_of<'n, 'a>(item: Item<&'n Node<'a>>) -> Cow<'n, Node<'a>> {
+    Cow::Owned(match item {
+        Item::Node(node) => return Cow::Borrowed(node),
+        Item::Members(members) => {
+            let members = members.into_iter();
+            Node::Map(
+                members
+                    .map(|(name, node)| (Cow::Owned(name), node.clone()))
+                    .collect(),
+            )
+        }
+        Item::Number(number) => Node::Number(event::text::to_text(&Value::Double(number)).into()),
+        Item::Count(count) => Node::Number(count.to_string().into()),
+        Item::Null => Node::Null,
+    })
 }
 
 /// A value as Java prints it once it is read: an object by Gson, a list by json-smart.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use dialect::json_path::{self, Scalar};
 use event::value::Shared;
 use event::{Object, Value};
 
@@ -20,7 +21,7 @@ pub(super) enum Node<'a> {
     Null,
     Bool(bool),
     /// As written.
-    Number(&'a str),
+    Number(Cow<'a, str>),
     Text(Cow<'a, str>),
     List(Vec<Node<'a>>),
     /// All entries in their order, repeated keys included; the last of a key counts.
@@ -116,6 +117,60 @@ impl<'a> Node<'a> {
                 }
                 Value::Object(Object::Map(Shared::new(map)))
             }
+        }
+    }
+}
+
+impl json_path::Node for &Node<'_> {
+    fn scalar(&self) -> Scalar {
+        match self {
+            Node::Null => Scalar::Null,
+            Node::Bool(value) => Scalar::Bool(*value),
+            Node::Number(text) => {
+                let number = fast_float2::parse(text.as_bytes()).unwrap_or(f64::NAN);
+                Scalar::Number(number, number_text(text).into_owned())
+            }
+            Node::Text(text) => Scalar::Text(text.clone().into_owned()),
+            Node::List(list) => Scalar::List(list.iter().map(|node| node.scalar()).collect()),
+            Node::Map(entries) => {
+                let entries = entries.iter();
+                Scalar::Object(
+                    entries
+                        .map(|(key, node)| (key.clone().into_owned(), node.scalar()))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    fn size(&self) -> Option<usize> {
+        match self {
+            Node::List(list) => Some(list.len()),
+            Node::Map(entries) => Some(entries.len()),
+            _ => None,
+        }
+    }
+
+    fn is_object(&self) -> bool {
+        matches!(self, Node::Map(_))
+    }
+
+    fn member(&self, name: &str) -> Option<Self> {
+        self.get(name)
+    }
+
+    fn element(&self, index: usize) -> Option<Self> {
+        match self {
+            Node::List(list) => list.get(index),
+            _ => None,
+        }
+    }
+
+    fn children(&self) -> Vec<Self> {
+        match self {
+            Node::List(list) => list.iter().collect(),
+            Node::Map(entries) => entries.iter().map(|(_, node)| node).collect(),
+            _ => Vec::new(),
         }
     }
 }
@@ -309,7 +364,7 @@ impl<'a> Parser<'a> {
                 let (end, _) =
                     number(self.bytes, start).ok_or_else(|| self.fault("a number is malformed"))?;
                 self.at = end;
-                Ok(Node::Number(&self.text[start..end]))
+                Ok(Node::Number(Cow::Borrowed(&self.text[start..end])))
             }
             Some(_) => Err(self.fault("a value is expected")),
             None => Err(self.fault("the text ends where a value is expected")),

@@ -1,12 +1,12 @@
 //! Text to rows: patterns, or lines `name:value`.
 
+use dialect::regex::{Groups, Regex};
 use event::Type;
 
 use super::Layout;
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
 use crate::mapper::{Field, Fields, Options, scalar};
-use crate::pattern::{Groups, Pattern};
 use crate::rows::{Properties, Rows};
 
 pub(super) struct Source {
@@ -20,7 +20,7 @@ pub(super) struct Source {
 enum Way {
     /// Patterns, each searched once an event, and the attributes made of their groups.
     Patterns {
-        patterns: Vec<Pattern>,
+        patterns: Vec<Regex>,
         captures: Vec<Capture>,
     },
     Lines(Vec<Field>),
@@ -87,7 +87,7 @@ fn patterns(
         if let Some(id) = name.strip_prefix("regex.") {
             ids.push(id);
             patterns.push(
-                Pattern::new(pattern)
+                Regex::new(pattern)
                     .map_err(|cause| options.refused(format!("option '{name}': {cause}")))?,
             );
         }
@@ -103,7 +103,7 @@ fn patterns(
 }
 
 /// `A[2]` or `A`, which is `A[1]`.
-fn capture(from: &str, ids: &[&str], patterns: &[Pattern]) -> Result<(usize, usize), String> {
+fn capture(from: &str, ids: &[&str], patterns: &[Regex]) -> Result<(usize, usize), String> {
     let (id, group) = match from.strip_suffix(']').and_then(|f| f.rsplit_once('[')) {
         Some((id, group)) => (id, group),
         None => (from, "1"),
@@ -126,7 +126,7 @@ type Refusal = (String, &'static str);
 
 fn by_patterns(
     text: &str,
-    patterns: &[Pattern],
+    patterns: &[Regex],
     captures: &[Capture],
     groups: &mut [Groups],
     found: &mut [bool],

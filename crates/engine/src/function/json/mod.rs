@@ -3,13 +3,11 @@
 //! A `json` argument is a text or an OBJECT; the latter is written as Gson writes it before a path
 //! is followed, as the extension does. A null input or path is an error, a missing place is null.
 
-mod filter;
 mod parse;
-mod path;
+pub mod path;
 mod write;
 
 pub use parse::{Style as ReadStyle, parse};
-pub use path::Path;
 pub use write::{Style as WriteStyle, to_json};
 
 use event::{Object, Value};
@@ -101,7 +99,7 @@ pub fn document(args: &[Value]) -> Result<Value, String> {
 
 fn read(args: &[Value], row: &mut Row<'_, '_>) -> Result<Option<Value>, String> {
     let document = document(args)?;
-    row.memo.path(text(args, 1)?)?.read(&document)
+    path::read(row.memo.path(text(args, 1)?)?, &document)
 }
 
 /// What a typed getter looks at: the one element of a list, else nothing of a list.
@@ -180,15 +178,15 @@ fn is_exists(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
 /// not made.
 fn set_element(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     let document = document(args)?;
-    let path = row.memo.path(text(args, 1)?)?;
-    let found = path.read(&document)?;
+    let place = row.memo.path(text(args, 1)?)?;
+    let found = path::read(place, &document)?;
     let is_list = matches!(found, Some(Value::Object(Object::List(_))));
     if is_list {
-        path.add(&document, &structured(&args[2]))?;
+        path::add(place, &document, &structured(&args[2]))?;
     } else if args.len() > 3 {
-        path.put(&document, text(args, 3)?, &structured(&args[2]))?;
+        path::put(place, &document, text(args, 3)?, &structured(&args[2]))?;
     } else {
-        return path.set(document, &args[2]);
+        return path::set(place, document, &args[2]);
     }
     Ok(document)
 }

@@ -1,6 +1,7 @@
 //! `regex:`: matching with the pattern as the first argument. A null text matches nothing, a null
 //! pattern is an error.
 
+use dialect::regex::Groups;
 use event::Value;
 use lang::catalog::functions::regex::FUNCTIONS as KNOWN;
 
@@ -43,21 +44,23 @@ fn find(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
         .ok()
         .filter(|&u| u <= units)
         .ok_or_else(|| format!("start {start} is out of range, the text has {units} characters"))?;
+    let at = utf16::byte_of(s, unit);
     let found = row
         .memo
         .regex(pattern)?
-        .find_at(s, utf16::byte_of(s, unit))?;
-    Ok(Value::Bool(found.is_some()))
+        .find_at(s, at, &mut Groups::default())?;
+    Ok(Value::Bool(found))
 }
 
 /// A group of the first match anywhere; null where there is no match or no such group.
 fn group(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     let (pattern, s, group) = (text(args, 0)?, text(args, 1)?, int(args, 2)?);
-    let Some(groups) = row.memo.regex(pattern)?.find_at(s, 0)? else {
+    let mut groups = Groups::default();
+    if !row.memo.regex(pattern)?.find_at(s, 0, &mut groups)? {
         return Ok(Value::Null);
-    };
+    }
     let group = usize::try_from(group).map_err(|_| format!("there is no group {group}"))?;
-    let range = groups.get(group).flatten();
+    let range = groups.get(group);
     Ok(range.map_or(Value::Null, |range| Value::str(&s[range])))
 }
 
@@ -66,10 +69,8 @@ fn looking_at(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if args[1].is_null() {
         return Ok(Value::Bool(false));
     }
-    row.memo
-        .leading_regex(pattern)?
-        .is_match(text(args, 1)?)
-        .map(Value::Bool)
+    let regex = row.memo.leading_regex(pattern)?;
+    Ok(Value::Bool(regex.is_match(text(args, 1)?)?))
 }
 
 fn matches(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -77,10 +78,8 @@ fn matches(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     if args[1].is_null() {
         return Ok(Value::Bool(false));
     }
-    row.memo
-        .whole_regex(pattern)?
-        .is_match(text(args, 1)?)
-        .map(Value::Bool)
+    let regex = row.memo.whole_regex(pattern)?;
+    Ok(Value::Bool(regex.is_match(text(args, 1)?)?))
 }
 
 #[cfg(test)]

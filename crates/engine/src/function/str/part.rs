@@ -1,7 +1,7 @@
 //! Parts, places and comparisons.
 
-use event::Type;
-use event::Value;
+use dialect::regex::Groups;
+use event::{Type, Value};
 
 use crate::function::row::{Row, int, text};
 use crate::function::utf16;
@@ -105,12 +105,16 @@ fn substr_by_pattern(
     group: i32,
     row: &mut Row<'_, '_>,
 ) -> Result<Value, String> {
-    let Some(groups) = row.memo.regex(pattern)?.find_at(s, 0)? else {
+    let regex = row.memo.regex(pattern)?;
+    let mut groups = Groups::default();
+    if !regex.find_at(s, 0, &mut groups)? {
         return Ok(Value::str(""));
-    };
-    match usize::try_from(group).ok().and_then(|g| groups.get(g)) {
-        Some(Some(range)) => Ok(Value::str(&s[range])),
-        Some(None) => Ok(Value::Null),
-        None => Err(format!("the regular expression has no group {group}")),
+    }
+    match usize::try_from(group) {
+        Ok(group) if group <= regex.group_count() => {
+            let range = groups.get(group);
+            Ok(range.map_or(Value::Null, |range| Value::str(&s[range])))
+        }
+        _ => Err(format!("the regular expression has no group {group}")),
     }
 }

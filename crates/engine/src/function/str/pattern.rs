@@ -13,7 +13,7 @@ use crate::spec::runs;
 /// Does the whole text match?
 pub fn regexp(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     let (s, pattern) = (text(args, 0)?, text(args, 1)?);
-    row.memo.whole_regex(pattern)?.is_match(s).map(Value::Bool)
+    Ok(Value::Bool(row.memo.whole_regex(pattern)?.is_match(s)?))
 }
 
 pub fn replace_all(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -63,7 +63,7 @@ impl FirstReplaced {
     fn replaced(&mut self, args: &[Column], row: usize) -> Result<String, String> {
         let values = [args[0].value(row), args[1].value(row), args[2].value(row)];
         let (s, pattern, replacement) = (text(&values, 0)?, text(&values, 1)?, text(&values, 2)?);
-        self.memo.regex(pattern)?.replace(s, replacement, false)
+        Ok(self.memo.regex(pattern)?.replace(s, replacement, false)?)
     }
 }
 
