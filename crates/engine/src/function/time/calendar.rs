@@ -136,6 +136,18 @@ impl Weeks {
         }
     }
 
+    /// The year whose week a day is in: that of its date, or a neighbour around New Year.
+    pub fn week_year(&self, fields: &Fields) -> i64 {
+        let day = days_of(fields.year, fields.month, fields.day);
+        if day < self.first_week(fields.year) {
+            fields.year - 1
+        } else if day >= self.first_week(fields.year + 1) {
+            fields.year + 1
+        } else {
+            fields.year
+        }
+    }
+
     /// The day on which week 1 of a year begins.
     pub fn first_week(&self, year: i64) -> i64 {
         let new_year = days_of(year, 1, 1);

@@ -218,14 +218,18 @@ fn write_field(out: &mut String, letter: char, width: usize, fields: &Fields) {
     let padded = |out: &mut String, value: i64| {
         write!(out, "{value:0width$}").expect("writing to a string cannot fail");
     };
+    let year = match letter {
+        'Y' => Weeks::DEFAULT.week_year(fields),
+        _ => fields.year,
+    };
     match letter {
         'G' => out.push_str(if fields.year > 0 { "AD" } else { "BC" }),
         'y' | 'Y' if width == 2 => {
-            let year = fields.year.rem_euclid(100);
+            let year = year.rem_euclid(100);
             write!(out, "{year:02}").expect("writing to a string cannot fail");
         }
         'y' | 'Y' => {
-            let (year, width) = (fields.year, width.max(4));
+            let width = width.max(4);
             write!(out, "{year:0width$}").expect("writing to a string cannot fail");
         }
         'M' | 'L' if width >= 3 => {
@@ -485,5 +489,9 @@ mod tests {
         check_format("D w W F u k K", time, "315 46 3 2 2 13 1");
         check_format("yyyy-MM-dd'T'HH:mm:ssZ", time, "2014-11-11T13:23:44+0000");
         check_format("HH:mm ZZ X z ''", time, "13:23 +00:00 Z UTC '");
+        // The year that week 1 belongs to: 2020-12-31, 2022-01-01, 2020-12-26.
+        check_format("YYYY YY ww", 1_609_372_800_000, "2021 21 01");
+        check_format("Y w", 1_640_995_200_000, "2022 1");
+        check_format("Y w", 1_608_940_800_000, "2020 52");
     }
 }
