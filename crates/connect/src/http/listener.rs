@@ -1,13 +1,12 @@
 //! Listening for requests: one listener for each host and port of a server, with a route for each
 //! source.
 //!
-//! Connections are spread over the workers in turn and stay where they are. Promises: two sources on
+//! Promises: two sources on
 //! one route are refused when the app is made; when the last route has gone, the port is free again
 //! before the source returns. Never: a pattern in a path, or a path put right.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -16,20 +15,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use super::request::{self, Peer, Route};
 use super::url::Url;
 use crate::error::Error;
-use crate::net::ServerTls;
-use crate::net::Workers;
+use crate::net::{Listening, ServerTls, SocketOptions, Workers};
 
 /// Connections of one port that are served at once; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 8192;
+const CONNECTIONS_MAX: u32 = 8192;
 
 /// How long requests that are being answered may take when the listener stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -44,49 +40,24 @@ pub(crate) struct Listeners {
 struct Port {
     host: String,
     number: u16,
-    socket: SocketOptions,
+    options: PortOptions,
     tls: Option<ServerTls>,
     routes: RwLock<HashMap<String, Arc<Route>>>,
-    listening: Mutex<Listening>,
+    sources: Mutex<Sources>,
 }
 
 #[derive(Default)]
-struct Listening {
-    /// Sources that run.
-    sources: usize,
-    accepting: Option<Accepting>,
+struct Sources {
+    running: usize,
+    listening: Option<Listening>,
 }
 
-struct Accepting {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-    /// Held by every connection; all of them together mean that none is left.
-    connections: Arc<Semaphore>,
-}
-
-/// Settings of the socket and its connections (`server.bootstrap.configurations`).
+/// Settings of a port (`server.bootstrap.configurations`, `socket.idle.timeout`).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SocketOptions {
-    pub no_delay: bool,
-    pub keep_alive: bool,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
-    pub backlog: i32,
+pub(crate) struct PortOptions {
+    pub socket: SocketOptions,
     /// Closes a connection without requests.
     pub idle: Option<Duration>,
-}
-
-impl Default for SocketOptions {
-    fn default() -> SocketOptions {
-        SocketOptions {
-            no_delay: true,
-            keep_alive: true,
-            send_buffer: None,
-            receive_buffer: None,
-            backlog: 1024,
-            idle: Some(Duration::from_millis(120_000)),
-        }
-    }
 }
 
 /// A route that is held by a source until dropped.
@@ -103,7 +74,7 @@ impl Listeners {
         self: &Arc<Listeners>,
         url: &Url,
         route: Route,
-        socket: SocketOptions,
+        options: PortOptions,
         tls: Option<ServerTls>,
     ) -> Result<Lease, String> {
         let key = (url.host.clone(), url.port);
@@ -112,10 +83,10 @@ impl Listeners {
             Arc::new(Port {
                 host: url.host.clone(),
                 number: url.port,
-                socket,
+                options,
                 tls: tls.clone(),
                 routes: RwLock::default(),
-                listening: Mutex::default(),
+                sources: Mutex::default(),
             })
         }));
         if port.tls != tls {
@@ -146,14 +117,14 @@ impl Listeners {
 impl Lease {
     /// Listens, unless another source of the port does already.
     pub fn open(&mut self, workers: &Workers) -> Result<(), Error> {
-        let mut listening = self.port.lock();
-        if listening.accepting.is_none() {
+        let mut sources = self.port.sources();
+        if sources.listening.is_none() {
             let address = format!("address {}:{}", self.port.host, self.port.number);
-            let accepting = self.port.accept(workers);
-            listening.accepting = Some(accepting.map_err(|e| Error::unavailable(address, e))?);
+            let listening = self.port.listen(workers);
+            sources.listening = Some(listening.map_err(|e| Error::unavailable(address, e))?);
         }
-        listening.sources += 1;
-        drop(listening);
+        sources.running += 1;
+        drop(sources);
         self.is_running = true;
         Ok(())
     }
@@ -163,23 +134,16 @@ impl Lease {
         if !std::mem::take(&mut self.is_running) {
             return;
         }
-        let mut listening = self.port.lock();
-        listening.sources -= 1;
-        if listening.sources > 0 {
+        let mut sources = self.port.sources();
+        sources.running -= 1;
+        if sources.running > 0 {
             return;
         }
-        let Some(accepting) = listening.accepting.take() else {
+        let Some(listening) = sources.listening.take() else {
             return;
         };
-        drop(listening);
-        accepting.stop.send_replace(true);
-        let ended = workers.wait_for(async move {
-            // It ends by the stop; a panic of it has left nothing open either.
-            accepting.task.await.ok();
-            let all = accepting.connections.acquire_many(CONNECTIONS_MAX as u32);
-            tokio::time::timeout(STOP_GRACE, all).await.is_ok()
-        });
-        if !matches!(ended, Ok(true)) {
+        drop(sources);
+        if !matches!(workers.wait_for(listening.ended(STOP_GRACE)), Ok(true)) {
             tracing::warn!(port = self.port.number, "requests were left without answer");
         }
     }
@@ -205,10 +169,8 @@ impl Drop for Lease {
 }
 
 impl Port {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Listening> {
-        self.listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn sources(&self) -> std::sync::MutexGuard<'_, Sources> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn route(&self, path: &str) -> Option<Arc<Route>> {
@@ -216,113 +178,26 @@ impl Port {
         routes.get(path).cloned()
     }
 
-    fn accept(self: &Arc<Port>, workers: &Workers) -> std::io::Result<Accepting> {
-        let listener = bind(&self.host, self.number, &self.socket)?;
-        let (stop, stopped) = watch::channel(false);
-        let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let handles = workers.handles().to_vec();
+    fn listen(self: &Arc<Port>, workers: &Workers) -> std::io::Result<Listening> {
         let port = Arc::clone(self);
-        let held = Arc::clone(&connections);
-        let task = workers.next().spawn(async move {
-            let mut until = stopped.clone();
-            tokio::select! {
-                () = accept(listener, port, handles, held, stopped) => {}
-                _ = until.wait_for(|is_stopped| *is_stopped) => {}
-            }
-        });
-        Ok(Accepting {
-            stop,
-            task,
-            connections,
-        })
-    }
-}
-
-fn bind(host: &str, port: u16, options: &SocketOptions) -> std::io::Result<std::net::TcpListener> {
-    let mut last = std::io::Error::other(format!("host '{host}' has no address"));
-    for address in (host, port).to_socket_addrs()? {
-        match bind_address(address, options) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn bind_address(
-    address: SocketAddr,
-    options: &SocketOptions,
-) -> std::io::Result<std::net::TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    // A port whose last connections still linger can be listened on again at once.
-    socket.set_reuse_address(true)?;
-    if let Some(bytes) = options.receive_buffer {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    if let Some(bytes) = options.send_buffer {
-        socket.set_send_buffer_size(bytes)?;
-    }
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(options.backlog)?;
-    Ok(socket.into())
-}
-
-async fn accept(
-    listener: std::net::TcpListener,
-    port: Arc<Port>,
-    handles: Vec<tokio::runtime::Handle>,
-    connections: Arc<Semaphore>,
-    stopped: watch::Receiver<bool>,
-) {
-    let listener = match TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => {
-            tracing::error!(cause = %error, "the listener cannot be used");
-            return;
-        }
-    };
-    for turn in 0.. {
-        let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
-            return;
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Too many open files: the next connection may find room.
-                tracing::warn!(cause = %error, "a connection was not accepted");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
+        let place = (self.host.as_str(), self.number);
+        let serve = move |stream, stopped| {
+            let port = Arc::clone(&port);
+            async move {
+                if let Err(error) = serve_stream(stream, port, stopped).await {
+                    tracing::debug!(cause = %error, "a connection broke off");
+                }
             }
         };
-        // Back to the system, so that the worker that serves it also waits for it.
-        let Ok(stream) = stream.into_std() else {
-            continue;
-        };
-        let (port, stopped) = (Arc::clone(&port), stopped.clone());
-        handles[turn % handles.len()].spawn(async move {
-            if let Err(error) = serve_stream(stream, port, stopped).await {
-                tracing::debug!(cause = %error, "a connection broke off");
-            }
-            drop(permit);
-        });
+        Listening::start(workers, place, &self.options.socket, CONNECTIONS_MAX, serve)
     }
 }
 
 async fn serve_stream(
-    stream: std::net::TcpStream,
+    stream: TcpStream,
     port: Arc<Port>,
     stopped: watch::Receiver<bool>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let stream = TcpStream::from_std(stream)?;
-    stream.set_nodelay(port.socket.no_delay)?;
-    if port.socket.keep_alive {
-        socket2::SockRef::from(&stream).set_keepalive(true)?;
-    }
     let peer = Arc::new(Peer {
         address: stream.peer_addr()?,
         local_port: stream.local_addr()?.port(),
@@ -343,7 +218,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new());
     // Also the longest wait for the next request of a connection.
-    server.header_read_timeout(port.socket.idle);
+    server.header_read_timeout(port.options.idle);
     server.pipeline_flush(true);
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hyper::StatusCode;
 use lang::plan::Transport;
 
-use super::listener::{Lease, SocketOptions};
+use super::listener::{Lease, PortOptions};
 use super::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use super::service::{Service, Services};
 use super::url::Url;
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::net::ServerTls;
-use crate::net::{Network, Receiver, Settings, number};
+use crate::net::{Network, Receiver, Settings, SocketOptions, number};
 use crate::rows::PROPERTY_PREFIX;
 
 pub(super) struct HttpSource {
@@ -64,7 +64,7 @@ impl HttpSource {
         let lease = environment
             .network
             .listeners
-            .reserve(&url, route, socket_options(settings)?, tls)
+            .reserve(&url, route, port_options(settings)?, tls)
             .map_err(|message| settings.refused(message))?;
         Ok(HttpSource {
             network: Arc::clone(&environment.network),
@@ -227,12 +227,13 @@ fn set_refusal(refusal: &mut Refusal, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn socket_options(settings: Settings<'_>) -> Result<SocketOptions, Error> {
+fn port_options(settings: Settings<'_>) -> Result<PortOptions, Error> {
     const OPTION: &str = "server.bootstrap.configurations";
-    let mut options = SocketOptions {
+    let mut options = PortOptions {
+        socket: SocketOptions::default(),
         idle: settings.millis("socket.idle.timeout", 120_000)?,
-        ..SocketOptions::default()
     };
+    let socket = &mut options.socket;
     for (key, value) in settings.list(OPTION)? {
         let wrong = || {
             settings.refused(format!(
@@ -241,16 +242,16 @@ fn socket_options(settings: Settings<'_>) -> Result<SocketOptions, Error> {
         };
         let flag = value.eq_ignore_ascii_case("true");
         match key.as_str() {
-            "server.bootstrap.nodelay" => options.no_delay = flag,
-            "server.bootstrap.keepalive" => options.keep_alive = flag,
+            "server.bootstrap.nodelay" => socket.no_delay = flag,
+            "server.bootstrap.keepalive" => socket.keep_alive = flag,
             "server.bootstrap.sendbuffersize" => {
-                options.send_buffer = Some(number(&value).ok_or_else(wrong)?);
+                socket.send_buffer = Some(number(&value).ok_or_else(wrong)?);
             }
             "server.bootstrap.recievebuffersize" => {
-                options.receive_buffer = Some(number(&value).ok_or_else(wrong)?);
+                socket.receive_buffer = Some(number(&value).ok_or_else(wrong)?);
             }
             "server.bootstrap.socket.backlog" => {
-                options.backlog = number(&value).ok_or_else(wrong)?;
+                socket.backlog = number(&value).ok_or_else(wrong)?;
             }
             "server.bootstrap.socket.timeout" => {
                 let seconds: u64 = number(&value).ok_or_else(wrong)?;

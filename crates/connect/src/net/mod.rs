@@ -8,6 +8,7 @@
 mod intake;
 mod jks;
 mod keystore;
+mod listen;
 mod settings;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,6 +24,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 pub(crate) use intake::{Delivery, Intake, Receiver};
+pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use settings::{Settings, list, number};
 pub(crate) use tls::{ClientTls, ServerTls};
 

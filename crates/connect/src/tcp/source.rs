@@ -1,22 +1,22 @@
 //! The `tcp` source: one listener for the server, a context for each source.
 
 use std::collections::HashMap;
-use std::net::ToSocketAddrs as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use super::frame::{self, Frame};
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
-use crate::net::{Delivery, Intake, Network, Receiver, Settings, Workers, number};
+use crate::net::{
+    Delivery, Intake, Listening, Network, Receiver, Settings, SocketOptions, Workers, number,
+};
 
 /// Connections that are read at once; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 4096;
+const CONNECTIONS_MAX: u32 = 4096;
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -31,30 +31,23 @@ const OTHERS: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(crate) struct TcpListeners {
     contexts: RwLock<HashMap<String, Arc<Intake>>>,
-    listening: Mutex<Listening>,
+    sources: Mutex<Sources>,
 }
 
 #[derive(Default)]
-struct Listening {
-    /// Sources that run, and those of them that want to stop.
+struct Sources {
+    /// Those that run, and those of them that want to stop.
     running: usize,
     leaving: usize,
-    accepting: Option<Accepting>,
+    listening: Option<Listening>,
 }
 
-struct Accepting {
-    stop: watch::Sender<bool>,
-    connections: Arc<Semaphore>,
-    task: JoinHandle<()>,
-}
-
-/// Host, port and sockets of the listener, from the deployment file.
+/// Where the listener is, from the deployment file.
 #[derive(Clone)]
 struct Address {
     host: String,
     port: u16,
-    no_delay: bool,
-    keep_alive: bool,
+    socket: SocketOptions,
 }
 
 pub(super) struct TcpSource {
@@ -106,8 +99,11 @@ fn address(environment: &Environment, settings: Settings<'_>) -> Result<Address,
                 "the configuration has port '{port}' for it: write a number up to 65535"
             ))
         })?,
-        no_delay: flag("tcp.no.delay"),
-        keep_alive: flag("keep.alive"),
+        socket: SocketOptions {
+            no_delay: flag("tcp.no.delay"),
+            keep_alive: flag("keep.alive"),
+            ..SocketOptions::default()
+        },
     })
 }
 
@@ -155,12 +151,12 @@ impl<'a> Leaving<'a> {
         }
         let now = Instant::now();
         self.since = Some(now);
-        let mut listening = self.listeners.lock();
-        listening.leaving += 1;
-        if listening.leaving == listening.running
-            && let Some(accepting) = &listening.accepting
+        let mut sources = self.listeners.sources();
+        sources.leaving += 1;
+        if sources.leaving == sources.running
+            && let Some(listening) = &sources.listening
         {
-            accepting.stop.send_replace(true);
+            listening.stop();
         }
         now
     }
@@ -168,13 +164,12 @@ impl<'a> Leaving<'a> {
     /// May the context be closed?
     fn is_done(&mut self) -> bool {
         let waited = self.begin().elapsed();
-        let listening = self.listeners.lock();
-        let Some(accepting) = &listening.accepting else {
+        let sources = self.listeners.sources();
+        let Some(listening) = &sources.listening else {
             return true;
         };
-        let is_drained = accepting.connections.available_permits() == CONNECTIONS_MAX;
-        if *accepting.stop.borrow() {
-            return is_drained || waited > STOP_GRACE;
+        if listening.is_stopping() {
+            return listening.is_drained() || waited > STOP_GRACE;
         }
         waited > OTHERS
     }
@@ -182,27 +177,24 @@ impl<'a> Leaving<'a> {
     /// The last source waits until the port is free.
     fn finish(mut self) {
         self.begin();
-        let mut listening = self.listeners.lock();
-        listening.running -= 1;
-        listening.leaving -= 1;
-        if listening.running > 0 {
+        let mut sources = self.listeners.sources();
+        sources.running -= 1;
+        sources.leaving -= 1;
+        if sources.running > 0 {
             return;
         }
-        let Some(accepting) = listening.accepting.take() else {
+        let Some(listening) = sources.listening.take() else {
             return;
         };
-        drop(listening);
-        accepting.stop.send_replace(true);
-        // However it ended, it holds the port no more.
-        self.workers.wait_for(accepting.task).ok();
+        drop(sources);
+        // Connections had their time before; however they ended, the port is free.
+        self.workers.wait_for(listening.ended(Duration::ZERO)).ok();
     }
 }
 
 impl TcpListeners {
-    fn lock(&self) -> MutexGuard<'_, Listening> {
-        self.listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn sources(&self) -> MutexGuard<'_, Sources> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn contexts(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<String, Arc<Intake>>> {
@@ -218,106 +210,37 @@ impl TcpListeners {
 
     /// Listens, unless another source has it done.
     fn open(self: &Arc<TcpListeners>, workers: &Workers, address: &Address) -> Result<(), Error> {
-        let mut listening = self.lock();
-        if listening.accepting.is_none() {
-            let peer = format!("address {}:{}", address.host, address.port);
-            let listener = bind(address).map_err(|e| Error::unavailable(peer, e))?;
-            let (stop, stopped) = watch::channel(false);
-            let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-            let accept = Accept {
-                listeners: Arc::clone(self),
-                address: address.clone(),
-                handles: workers.handles().to_vec(),
-                connections: Arc::clone(&connections),
-                stopped: stopped.clone(),
-            };
-            let mut until = stopped;
-            let task = workers.next().spawn(async move {
-                tokio::select! {
-                    () = accept.run(listener) => {}
-                    _ = until.wait_for(|is_stopped| *is_stopped) => {}
+        let mut sources = self.sources();
+        if sources.listening.is_none() {
+            let listeners = Arc::clone(self);
+            let serve = move |stream: TcpStream, stopped| {
+                let listeners = Arc::clone(&listeners);
+                async move {
+                    let peer = stream.peer_addr().map(|peer| peer.to_string());
+                    if let Err(error) = serve(stream, &listeners, stopped).await {
+                        let peer = peer.as_deref().unwrap_or("unknown");
+                        tracing::error!(peer, cause = %error, "a tcp connection broke off");
+                    }
                 }
-            });
-            listening.accepting = Some(Accepting {
-                stop,
-                connections,
-                task,
-            });
+            };
+            let place = (address.host.as_str(), address.port);
+            let listening =
+                Listening::start(workers, place, &address.socket, CONNECTIONS_MAX, serve);
+            sources.listening = Some(listening.map_err(|e| {
+                let peer = format!("address {}:{}", address.host, address.port);
+                Error::unavailable(peer, e)
+            })?);
         }
-        listening.running += 1;
+        sources.running += 1;
         Ok(())
     }
 }
 
-fn bind(address: &Address) -> std::io::Result<std::net::TcpListener> {
-    let mut last = std::io::Error::other(format!("host '{}' has no address", address.host));
-    for found in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match std::net::TcpListener::bind(found) {
-            Ok(listener) => {
-                listener.set_nonblocking(true)?;
-                return Ok(listener);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-struct Accept {
-    listeners: Arc<TcpListeners>,
-    address: Address,
-    handles: Vec<tokio::runtime::Handle>,
-    connections: Arc<Semaphore>,
-    stopped: watch::Receiver<bool>,
-}
-
-impl Accept {
-    async fn run(self, listener: std::net::TcpListener) {
-        let listener = match TcpListener::from_std(listener) {
-            Ok(listener) => listener,
-            Err(error) => {
-                tracing::error!(cause = %error, "the listener cannot be used");
-                return;
-            }
-        };
-        for turn in 0.. {
-            let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else {
-                return;
-            };
-            let (stream, peer) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Too many open files: the next connection may find room.
-                    tracing::warn!(cause = %error, "a connection was not accepted");
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                    continue;
-                }
-            };
-            // Back to the system, so that the worker that reads it also waits for it.
-            let Ok(stream) = stream.into_std() else {
-                continue;
-            };
-            let (listeners, address) = (Arc::clone(&self.listeners), self.address.clone());
-            let stopped = self.stopped.clone();
-            self.handles[turn % self.handles.len()].spawn(async move {
-                if let Err(error) = serve(stream, &listeners, &address, stopped).await {
-                    tracing::error!(%peer, cause = %error, "a tcp connection broke off");
-                }
-                drop(permit);
-            });
-        }
-    }
-}
-
 async fn serve(
-    stream: std::net::TcpStream,
+    stream: TcpStream,
     listeners: &TcpListeners,
-    address: &Address,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
-    let stream = TcpStream::from_std(stream)?;
-    stream.set_nodelay(address.no_delay)?;
-    socket2::SockRef::from(&stream).set_keepalive(address.keep_alive)?;
     let (read, mut write) = stream.into_split();
     let mut from = BufReader::with_capacity(BUFFER_BYTES, read);
     let mut dropped = Dropped::default();
