@@ -1,8 +1,9 @@
 //! `cargo xtask compat`: writes the table of features in `COMPAT.md` from the text tests.
 //!
-//! A test says by `covers: 125, 534` which features it shows. `tests/features.txt` holds the number
-//! of the last feature and our words for those that want other words than the name of their first
-//! test. So the table cannot say more than the tests do.
+//! A text test says by `covers: 125, 534` which features it shows, a test in Rust by a comment of
+//! these words above it. `tests/features.txt` holds the number of the last feature, our words for
+//! those that want other words than the name of their first test, and those that are not there,
+//! with the reason. So the table cannot say more than the tests do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,9 +37,13 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         [arg] if arg == "--check" => true,
         _ => bail!("usage: cargo xtask compat [--check]"),
     };
-    let (last, words) = words()?;
-    let shown = shown(last)?;
-    let made = table(last, &words, &shown);
+    let list = List::read()?;
+    let mut shown = shown(list.last)?;
+    shown_in_rust(&list, &mut shown)?;
+    if let Some((number, _)) = list.absent.iter().find(|(n, _)| shown.contains_key(n)) {
+        bail!("{WORDS}: {number} is said not to be there, and a test shows it");
+    }
+    let made = table(&list, &shown);
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (before, rest) = page
         .split_once(BEGIN)
@@ -55,34 +60,120 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         true => {}
         false => fs::write(PAGE, new)?,
     }
-    println!("{} of {last} features are shown by a test", shown.len());
+    println!(
+        "{} of {} features are shown by a test, {} are not there",
+        shown.len(),
+        list.last,
+        list.absent.len()
+    );
     Ok(is_current || !check)
 }
 
-/// Number of the last feature, and words by number.
-fn words() -> anyhow::Result<(u32, BTreeMap<u32, String>)> {
-    let text = fs::read_to_string(WORDS).context(WORDS)?;
-    let (mut last, mut words) = (0, BTreeMap::new());
-    for line in text
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.trim().is_empty())
-    {
-        let (number, rest) = line
-            .split_once('\t')
-            .with_context(|| format!("{WORDS}: no tab in '{line}'"))?;
-        if number == "last" {
-            last = rest.parse()?;
-            continue;
+/// What `tests/features.txt` says.
+struct List {
+    /// Number of the last feature.
+    last: u32,
+    words: BTreeMap<u32, String>,
+    /// Name of what is not there, and why.
+    absent: BTreeMap<u32, (String, String)>,
+}
+
+impl List {
+    fn read() -> anyhow::Result<List> {
+        let text = fs::read_to_string(WORDS).context(WORDS)?;
+        let mut list = List {
+            last: 0,
+            words: BTreeMap::new(),
+            absent: BTreeMap::new(),
+        };
+        for line in text
+            .lines()
+            .filter(|l| !l.starts_with('#') && !l.trim().is_empty())
+        {
+            list.add(line)
+                .with_context(|| format!("{WORDS}: '{line}'"))?;
         }
-        let number: u32 = number
-            .parse()
-            .with_context(|| format!("{WORDS}: '{line}'"))?;
-        ensure!(
-            words.insert(number, rest.to_owned()).is_none(),
-            "{WORDS}: {number} twice"
-        );
+        Ok(list)
     }
-    Ok((last, words))
+
+    fn add(&mut self, line: &str) -> anyhow::Result<()> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let is_new = match fields[..] {
+            ["last", number] => {
+                self.last = number.parse()?;
+                true
+            }
+            ["absent", number, name, why] => {
+                let both = (name.to_owned(), why.to_owned());
+                self.absent.insert(number.parse()?, both).is_none()
+            }
+            [number, words] => {
+                let words = words.to_owned();
+                self.words.insert(number.parse()?, words).is_none()
+            }
+            _ => bail!("wants 'number, words' or 'absent, number, name, why', tabs in between"),
+        };
+        ensure!(is_new, "the number stands here twice");
+        Ok(())
+    }
+}
+
+/// Adds the tests in Rust: a comment `covers: 604, 605` above the test.
+fn shown_in_rust(list: &List, all: &mut BTreeMap<u32, Shown>) -> anyhow::Result<()> {
+    const MARK: &str = "// covers:";
+    let mut files = Vec::new();
+    rust_files(Path::new("crates"), &mut files)?;
+    files.sort();
+    for file in files {
+        let text = fs::read_to_string(&file)?;
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let Some(numbers) = line.trim().strip_prefix(MARK) else {
+                continue;
+            };
+            let name = lines
+                .by_ref()
+                .take(3)
+                .find_map(test_name)
+                .with_context(|| format!("{}: '{line}' is above no test", file.display()))?;
+            for number in numbers.split(',').map(str::trim) {
+                let number: u32 = number
+                    .parse()
+                    .with_context(|| format!("{}: '{line}'", file.display()))?;
+                ensure!(
+                    (1..=list.last).contains(&number),
+                    "{}: there is no feature {number}",
+                    file.display()
+                );
+                let shown = all.entry(number).or_default();
+                shown.count += 1;
+                shown
+                    .first
+                    .get_or_insert_with(|| (file.clone(), name.clone()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            rust_files(&path, found)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The words that the name of a test function stands for.
+fn test_name(line: &str) -> Option<String> {
+    let line = line.trim();
+    let rest = line.strip_prefix("async ").unwrap_or(line);
+    let (name, _) = rest.strip_prefix("fn ")?.split_once('(')?;
+    Some(name.replace('_', " "))
 }
 
 fn shown(last: u32) -> anyhow::Result<BTreeMap<u32, Shown>> {
@@ -112,13 +203,13 @@ fn shown(last: u32) -> anyhow::Result<BTreeMap<u32, Shown>> {
     Ok(all)
 }
 
-fn table(last: u32, words: &BTreeMap<u32, String>, shown: &BTreeMap<u32, Shown>) -> String {
+fn table(list: &List, shown: &BTreeMap<u32, Shown>) -> String {
     let mut out = String::from("\n| # | Feature | As in Siddhi | Shown by |\n|---|---|---|---|\n");
     for (number, shown) in shown {
         let Some((file, name)) = &shown.first else {
             continue;
         };
-        let words = words.get(number).unwrap_or(name).replace('|', "\\|");
+        let words = list.words.get(number).unwrap_or(name).replace('|', "\\|");
         let differs = match shown.differs.first() {
             None => "yes".to_owned(),
             Some(why) => format!("but for: {why}"),
@@ -132,14 +223,25 @@ fn table(last: u32, words: &BTreeMap<u32, String>, shown: &BTreeMap<u32, Shown>)
             format_args!("| {number} | {words} | {differs} | {tests} |"),
         );
     }
-    let missing: Vec<u32> = (1..=last).filter(|n| !shown.contains_key(n)).collect();
-    line(
-        &mut out,
-        format_args!(
-            "\nWithout a text test of their own: {}.\n",
-            ranges(&missing)
-        ),
-    );
+    if !list.absent.is_empty() {
+        line(
+            &mut out,
+            format_args!("\nNot there:\n\n| # | Feature | Why |\n|---|---|---|"),
+        );
+    }
+    for (number, (name, why)) in &list.absent {
+        line(&mut out, format_args!("| {number} | {name} | {why} |"));
+    }
+    let is_told = |n: &u32| shown.contains_key(n) || list.absent.contains_key(n);
+    let missing: Vec<u32> = (1..=list.last).filter(|n| !is_told(n)).collect();
+    if !missing.is_empty() {
+        let missing = ranges(&missing);
+        line(
+            &mut out,
+            format_args!("\nWithout a test of their own: {missing}."),
+        );
+    }
+    out.push('\n');
     out
 }
 

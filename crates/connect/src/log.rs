@@ -257,6 +257,7 @@ mod tests {
         Batch::from_rows(&schema(), &rows, chunks, 0)
     }
 
+    // covers: 635
     #[test]
     fn events_in_siddhis_text_form() {
         let (each, one) = (batch(Chunks::EachRow), batch(Chunks::One));

@@ -239,8 +239,10 @@ impl App {
                 width.map(|c| table.gather_column(c, &rows)).collect()
             }
             (Condition::Memory(on), From::Window(window)) => {
-                let content = self.core.windows.get(window).content();
-                let content = content.ok_or("the window keeps nothing that can be found")?;
+                // Before its first event a window has no content.
+                let Some(content) = self.core.windows.get(window).content() else {
+                    return Ok(None);
+                };
                 let prepared = on.prepare(&inputs, &mut context);
                 on.find_in(&prepared, &content, &inputs, 0, &mut context, &mut rows);
                 content.columns.iter().map(|c| c.gather(&rows)).collect()

@@ -282,6 +282,7 @@ fn counter() -> Case {
     }
 }
 
+// covers: 649
 #[test]
 fn what_is_read_back_is_counted_once() {
     at_every_point(10, "-KILL", &counter, &|case, name| {

@@ -316,6 +316,7 @@ fn method_headers_and_url_follow_from_the_event() {
     assert!(!format!("{said}{err}{summary}").contains("planted"));
 }
 
+// covers: 626
 #[test]
 fn a_peer_that_is_away_is_waited_for_and_gets_everything() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -152,6 +152,7 @@ fn rejected_events_are_kept_with_their_place() {
     assert_eq!(summary(&again)["apps"][0]["sources"][0]["events"], 0);
 }
 
+// covers: 625, 627, 628
 #[test]
 fn what_a_sink_cannot_deliver_goes_where_it_is_told() {
     let place = Place::new();
@@ -357,6 +358,7 @@ fn terminate(child: &Child) {
     assert!(status.success());
 }
 
+// covers: 658
 #[test]
 fn a_signal_stops_in_order_and_says_what_windows_hold() {
     let place = Place::new();
@@ -435,6 +437,7 @@ fn metrics_and_readiness_are_served_while_it_runs() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
+// covers: 603, 624
 #[test]
 fn what_a_query_cannot_process_is_kept() {
     let place = Place::new();
@@ -460,6 +463,7 @@ fn what_a_query_cannot_process_is_kept() {
     assert_eq!(place.read("faults.txt").trim(), "x");
 }
 
+// covers: 243, 621
 #[test]
 fn a_deployment_file_gives_refs_data_sources_and_persistence() {
     let place = Place::new();

@@ -62,6 +62,7 @@ impl Sparse {
 mod tests {
     use super::*;
 
+    // covers: 630
     #[test]
     fn pauses_grow_to_five_minutes_and_start_again() {
         let mut backoff = Backoff::default();

@@ -707,6 +707,7 @@ mod tests {
         assert_eq!(database.context.rejected.len() > 0, is_kept, "{policy}");
     }
 
+    // covers: 248, 249, 250
     #[test]
     fn a_store_that_is_away_is_waited_for_or_its_rows_are_kept() {
         check_away("RETRY", &[1, 2, 3], 0, false);

@@ -40,10 +40,6 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         Ok(session) => session,
         Err(error) => return refusal(&error),
     };
-    match Topics::new(&plan, &crate::compile::catalog()) {
-        Ok(topics) => session.topics = topics,
-        Err(error) => return Status::Refused(vec![error.to_string()]),
-    }
     for topic in &case.observe.topics {
         session.outcome.topics.insert(topic.clone(), Vec::new());
     }
@@ -61,9 +57,17 @@ pub fn parse_only(entry: &str, text: &str) -> Status {
 }
 
 fn store_refused(reason: String) -> engine::Error {
+    refused("store", "@cache", reason)
+}
+
+fn topics_refused(error: connect::Error) -> engine::Error {
+    refused("transport", "inMemory", error.to_string())
+}
+
+fn refused(kind: &'static str, name: &str, reason: String) -> engine::Error {
     engine::Error::Refused {
-        kind: "store",
-        name: "@cache".to_owned(),
+        kind,
+        name: name.to_owned(),
         reason,
         span: lang::span::Span::default(),
     }
@@ -154,7 +158,7 @@ impl<'a> Session<'a> {
             saved: Vec::new(),
             held: None,
             pending: None,
-            topics: Topics::default(),
+            topics: Topics::new(plan, &crate::compile::catalog()).map_err(topics_refused)?,
             stores: Stores::new(plan).map_err(store_refused)?,
             out: Outputs::default(),
             outcome: Outcome::default(),
@@ -246,10 +250,15 @@ impl<'a> Session<'a> {
 
     /// Sends a chunk; it waits for others of its stream as long as the mode allows.
     pub fn gather(&mut self, stream: StreamId, at: i64, events: Vec<Event>) {
+        // A message that goes round by a topic is stamped with the time of its delivery.
+        let chunks_max = match self.topics.is_read() {
+            true => 1,
+            false => self.mode.chunks_max(),
+        };
         let is_full = self
             .pending
             .as_ref()
-            .is_some_and(|p| p.stream != stream || p.chunks.len() >= self.mode.chunks_max());
+            .is_some_and(|p| p.stream != stream || p.chunks.len() >= chunks_max);
         if is_full {
             self.flush();
         }
@@ -279,9 +288,7 @@ impl<'a> Session<'a> {
             Action::Shutdown => self.app = None,
             // An app that could be made once can be made again.
             Action::Create => drop(self.create()),
-            Action::Persist => self
-                .saved
-                .extend(self.app.as_mut().map(|app| app.snapshot())),
+            Action::Persist => self.save(),
             Action::ClearRevisions => self.saved.clear(),
             Action::Snapshot => self.held = self.app.as_mut().map(|app| app.snapshot()),
             Action::Restore(_) => {
@@ -296,12 +303,7 @@ impl<'a> Session<'a> {
                 let playback = on.then_some(lang::plan::Playback { idle: *idle });
                 self.step(self.clock, Input::Playback(playback));
             }
-            Action::PublishPayload { topic, payload } => {
-                let mut published = Published::default();
-                self.topics
-                    .publish(topic, payload, self.clock, &mut published);
-                self.take_published(published);
-            }
+            Action::PublishPayload { topic, payload } => self.publish(topic, payload),
             Action::PublishEvents { topic, events } => {
                 let Some(stream) = self.topics.stream_of(topic) else {
                     return;
@@ -315,6 +317,32 @@ impl<'a> Session<'a> {
             }
             Action::Advance | Action::Send { .. } | Action::Query(_) => {}
         }
+    }
+
+    /// Saves the state of the app.
+    pub fn save(&mut self) {
+        self.saved
+            .extend(self.app.as_mut().map(|app| app.snapshot()));
+    }
+
+    /// Shuts the app down, makes it anew with the state saved last, and starts it.
+    pub fn restart(&mut self) {
+        self.app = None;
+        if self.create().is_err() {
+            return;
+        }
+        self.restore(self.saved.last().cloned());
+        if self.app.as_ref().is_some_and(App::wants_start) {
+            self.start();
+        }
+    }
+
+    /// Publishes a message on a topic.
+    pub fn publish(&mut self, topic: &str, payload: &event::Value) {
+        let mut published = Published::default();
+        self.topics
+            .publish(topic, payload, self.clock, &mut published);
+        self.take_published(published);
     }
 
     /// Answers an on-demand query: names and types of the attributes, and the rows; `None` where
@@ -370,7 +398,7 @@ impl<'a> Session<'a> {
 
     /// Lets time pass: timers due on the way run, each at its own time. Of an event clock nothing
     /// else moves.
-    fn pass(&mut self, to: i64) {
+    pub fn pass(&mut self, to: i64) {
         self.run_alarms(to);
         self.clock = self.clock.max(to);
     }

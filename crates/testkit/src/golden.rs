@@ -61,6 +61,10 @@ impl<'a> Golden<'a> {
         } else {
             &[]
         };
+        // The oracle starts an app by itself only where no step does.
+        if lines.iter().any(|line| line.step == Step::Restart) {
+            steps.push(json!({ "at": clock, "start": true }));
+        }
         for line in lines {
             match &line.step {
                 Step::Send {
@@ -80,6 +84,19 @@ impl<'a> Golden<'a> {
                 Step::AdvanceTo(to) => {
                     clock = *to;
                     steps.push(json!({ "at": clock, "advance": true }));
+                }
+                Step::Publish { topic, at, text } => {
+                    clock = at.unwrap_or(clock);
+                    steps.push(json!({ "at": clock,
+                        "publish": { "topic": topic, "payload": text } }));
+                }
+                Step::Save => steps.push(json!({ "at": clock, "persist": true })),
+                Step::Restart => {
+                    for step in ["shutdown", "create"] {
+                        steps.push(json!({ "at": clock, step: true }));
+                    }
+                    steps.push(json!({ "at": clock, "restore": "last" }));
+                    steps.push(json!({ "at": clock, "start": true }));
                 }
                 Step::Query(text) => steps.push(json!({ "at": clock, "query": text })),
                 Step::Expect(Expect::Chunk { stream, .. } | Expect::Nothing(stream)) => {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use event::Schema;
+use event::{Schema, Value};
 use lang::plan::Plan;
 
 use crate::case::Event;
@@ -260,6 +260,23 @@ impl<'a> Player<'a> {
             Step::AdvanceTo(time) => {
                 self.session.flush();
                 self.session.advance(*time);
+                Ok(())
+            }
+            Step::Publish { topic, at, text } => {
+                let at = at.unwrap_or(self.session.clock());
+                self.session.flush();
+                self.session.pass(at);
+                self.session.publish(topic, &Value::str(text));
+                Ok(())
+            }
+            Step::Save => {
+                self.session.flush();
+                self.session.save();
+                Ok(())
+            }
+            Step::Restart => {
+                self.session.flush();
+                self.session.restart();
                 Ok(())
             }
             Step::Query(text) => {

@@ -31,6 +31,8 @@
 //! | `send S @T row` | one event, a chunk of its own, at time T (milliseconds); without `@T` at the time reached |
 //! | `send S @T [row; row]` | several events as one chunk |
 //! | `advance N`, `advance @T` | time passes by N, or until T |
+//! | `publish TOPIC @T 'text'` | a message on an in-memory topic |
+//! | `save`, `restart` | the state is saved; the app is stopped, made anew with the state saved last, and started |
 //! | `expect S @T row`, `expect S [row; row]` | the next chunk on stream S; without `@T` its timestamps do not matter |
 //! | `expect query Q [+ row; - row]` | the next callback of query Q: current (`+`) and expired (`-`) events |
 //! | `expect S nothing` | nothing more came out on S so far |
@@ -96,6 +98,13 @@ pub enum Step {
     },
     AdvanceBy(i64),
     AdvanceTo(i64),
+    Publish {
+        topic: String,
+        at: Option<i64>,
+        text: String,
+    },
+    Save,
+    Restart,
     Query(String),
     Expect(Expect),
 }
@@ -278,10 +287,24 @@ fn step(text: &str) -> Result<Step, String> {
             Some(to) => Ok(Step::AdvanceTo(millis(to)?)),
             None => Ok(Step::AdvanceBy(millis(rest)?)),
         },
+        "publish" => {
+            let (topic, rest) = name(rest)?;
+            let (at, rest) = at(rest)?;
+            match &row(rest)?.values[..] {
+                [ValueText::Word(text) | ValueText::Quoted(text)] => Ok(Step::Publish {
+                    topic,
+                    at,
+                    text: text.clone(),
+                }),
+                _ => Err("'publish' needs one text".into()),
+            }
+        }
+        "save" if rest.is_empty() => Ok(Step::Save),
+        "restart" if rest.is_empty() => Ok(Step::Restart),
         "query" => Ok(Step::Query(rest.to_owned())),
         "expect" => expect(rest).map(Step::Expect),
         _ => Err(format!(
-            "'{word}' is no step: expected send, advance, query or expect"
+            "'{word}' is no step: expected send, advance, publish, save, restart, query or expect"
         )),
     }
 }

@@ -188,6 +188,11 @@ impl Topics {
         );
     }
 
+    /// Whether the app has both sinks and sources.
+    pub fn is_read(&self) -> bool {
+        !self.outlets.is_empty() && !self.inlets.is_empty()
+    }
+
     /// The stream of the first source of a topic.
     pub fn stream_of(&self, topic: &str) -> Option<StreamId> {
         self.inlets

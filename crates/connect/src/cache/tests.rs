@@ -192,6 +192,7 @@ fn a_row_read_by_its_key_is_not_asked_for_again_until_it_is_old() {
     assert!(ask(&mut store, FIND_KEY, "a", 0).contains("Int(2)"));
 }
 
+// covers: 244, 245, 246
 #[test]
 fn the_policy_says_which_row_goes() {
     let check = |policy: Policy, goes: &str| {

@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::function::time::calendar::zone;
 
+    // covers: 296
     #[test]
     fn buckets_follow_the_calendar_of_the_zone() {
         let check = |name: &str, text: &str, duration, start: &str, end: &str| {

@@ -165,6 +165,7 @@ mod tests {
         assert_eq!(show(by_lines.take()), "a 1.5 7\nc|d 2.0 3\nf 1.0 9");
     }
 
+    // covers: 643
     #[test]
     fn transport_properties_fill_their_attributes() {
         use crate::component::Payload;
