@@ -337,6 +337,8 @@ pub struct WindowSetup<'a> {
     pub expired_wanted: bool,
     /// Its content will be searched by a join or on demand.
     pub is_searched: bool,
+    /// It has a state for each key of a partition.
+    pub is_partitioned: bool,
     pub environment: &'a Environment,
 }
 

@@ -557,6 +557,7 @@ impl WindowStage {
                 selected: &selected,
                 expired_wanted: place.expired_wanted,
                 is_searched: place.is_searched,
+                is_partitioned: place.is_partitioned,
                 environment: place.environment,
             })
             .map_err(|reason| Error::Refused {

@@ -44,6 +44,7 @@ impl Window for BatchWindow {
         }
         let rule = Chunkwise {
             length,
+            forgets: setup.is_partitioned && !setup.expired_wanted && !setup.is_searched,
             keeping: Keeping {
                 // Without EXPIRED rows nothing is kept, not even for joins.
                 keeps: setup.expired_wanted,
@@ -57,6 +58,9 @@ impl Window for BatchWindow {
 struct Chunkwise {
     /// Longer chunks are cut; 0: never.
     length: usize,
+    /// Each chunk is as the first. In a partition, where nobody asks for EXPIRED rows, Siddhi loses
+    /// the state of a key after each chunk (`WindowState.canDestroy` fails), so aggregates go on.
+    forgets: bool,
     keeping: Keeping,
 }
 
@@ -112,6 +116,7 @@ impl Rule for Chunkwise {
             if rows.is_empty() {
                 continue;
             }
+            state.resets &= !self.forgets;
             state.rows.expire(self.keeping, clock, out);
             if self.keeping.keeps {
                 state.rows.current.append(batch, rows.clone());

@@ -136,6 +136,7 @@ impl Case {
             selected: &[0, 1],
             expired_wanted: self.expired_wanted,
             is_searched: self.is_searched,
+            is_partitioned: false,
             environment: &environment,
         });
         bound.unwrap_or_else(|refused| panic!("{refused}"))
@@ -152,6 +153,7 @@ impl Case {
             selected: &[0, 1],
             expired_wanted: true,
             is_searched: false,
+            is_partitioned: false,
             environment: &environment,
         };
         window.bind(&setup).is_err()
