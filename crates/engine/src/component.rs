@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use crate::emission::Emission;
+use crate::window::Held;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
 use jiff::tz::TimeZone;
@@ -375,7 +376,7 @@ pub trait WindowOperator: Send {
     }
 
     /// What a join or an on-demand query finds, in storage order; `None` where nothing is kept.
-    fn content(&self, key: Key) -> Option<Batch>;
+    fn content(&self, key: Key) -> Option<Held<'_>>;
 
     /// Rows that a due timer would still emit, for `held_in_windows`.
     fn held(&self, key: Key) -> usize;

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::junction::{Task, Writer};
 use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
 use crate::table::ConditionContext;
+use crate::window::Held;
 
 /// The one key of a named window: it is shared by all keys of a partition.
 const SHARED: Key = 0;
@@ -117,7 +118,7 @@ impl NamedWindow {
     }
 
     /// What joins and on-demand queries find; `None` where the window keeps nothing for them.
-    pub fn content(&self) -> Option<Batch> {
+    pub fn content(&self) -> Option<Held<'_>> {
         self.chain.content(SHARED)
     }
 
@@ -214,7 +215,8 @@ pub(crate) fn hash_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize>
 impl App {
     /// What a named window holds, for on-demand queries; `None` where it keeps nothing to be found.
     pub fn content(&self, window: WindowId) -> Option<Batch> {
-        self.core.windows.get(window).content()
+        let held = self.core.windows.get(window).content();
+        held.map(Held::into_batch)
     }
 
     /// Rows go into a named window, chunk by chunk where something behind it looks into it.

@@ -243,6 +243,7 @@ impl App {
                 let Some(content) = self.core.windows.get(window).content() else {
                     return Ok(None);
                 };
+                let content = content.into_batch();
                 let prepared = on.prepare(&inputs, &mut context);
                 on.find_in(&prepared, &content, &inputs, 0, &mut context, &mut rows);
                 content.columns.iter().map(|c| c.gather(&rows)).collect()

@@ -8,6 +8,7 @@
 //! strings known to be UTF-8.
 
 pub mod batch;
+pub mod cells;
 pub mod codec;
 pub mod column;
 pub mod strings;
@@ -17,6 +18,7 @@ pub mod types;
 pub mod value;
 
 pub use batch::{Batch, Chunks, Clock, Reset, picked};
+pub use cells::Cells;
 pub use column::{Column, ColumnBuilder, Values};
 pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};

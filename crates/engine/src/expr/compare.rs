@@ -69,6 +69,19 @@ pub(super) fn common(op: CompareOp, a: Type, b: Type) -> Type {
     }
 }
 
+/// The type in which `==` compares values of two types, INT as LONG; `None` where it depends on the
+/// values.
+pub(crate) fn comparison_type(a: Type, b: Type) -> Option<Type> {
+    match (a, b) {
+        (Type::String, Type::String) | (Type::Bool, Type::Bool) => Some(a),
+        _ if a.is_numeric() && b.is_numeric() => Some(match common(CompareOp::Equal, a, b) {
+            Type::Int => Type::Long,
+            ty => ty,
+        }),
+        _ => None,
+    }
+}
+
 /// The run-time type of the values; `None` where they differ.
 fn operand_type(operand: &Operand) -> Option<Type> {
     match operand {

@@ -20,6 +20,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use compare::comparison_type;
 pub(crate) use compile::{
     AggregateSite, Compiler, Layout, Site, aggregates_of, argument, attributes_of, width,
 };

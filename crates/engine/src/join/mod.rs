@@ -5,7 +5,9 @@
 //! wanted, and resets the aggregates. Each triggering row makes an inner chunk of its own; what one
 //! chunk of the stream triggers is delivered together.
 
-use event::{Batch, Chunks, Clock, Column, Reset, Times};
+mod search;
+
+use event::{Batch, Chunks, Clock, Column, Reset, Times, Type};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
 
@@ -15,8 +17,10 @@ use crate::component::{Environment, EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
-use crate::query::{Broken, Chain, Place, Step, Used, source_expires, widened};
+use crate::query::{Broken, Chain, Place, Selector, Step, Used, source_expires};
 use crate::table::{Condition, ConditionContext};
+use crate::window::Held;
+use search::{Equations, Matches, Probing, Side};
 
 /// Inputs of the join's expressions.
 const LEFT: plan::InputId = 0;
@@ -27,10 +31,16 @@ pub(crate) struct Join {
     /// What a row of each side looks for on the other; `None`: the side does not trigger.
     probes: [Option<Probe>; 2],
     expired_wanted: bool,
+    /// What EXPIRED rows find is never seen.
+    ignores_expired: bool,
+    /// A column has held values of another type than declared: EXPIRED rows may fail.
+    pub has_seen_mixed: bool,
 }
 
 struct Probe {
     on: Condition,
+    /// What an index of the searched window answers.
+    equations: Option<Equations>,
     /// Columns of the searched side that go into the joined row, for a table.
     columns: Vec<usize>,
     /// A row without a match leaves with nulls.
@@ -105,11 +115,21 @@ impl Join {
             let searched = singles[1 - side];
             let (within, per) = (join.within.as_ref(), join.per.as_ref());
             let range = RangeOf::new(within, per, &event, context)?;
+            let (on, mut equations) = (join.on.as_ref(), None);
             let on = match searched.from {
-                From::Table(table) => context.find(join.on.as_ref(), &event, table, other)?,
+                From::Table(table) => context.find(on, &event, table, other)?,
                 _ => {
+                    if is_stream(searched) {
+                        let types = [0, 1].map(|s: usize| types_of(singles[s]));
+                        let of = |input: plan::InputId| Side {
+                            input,
+                            kept: &kept[usize::from(input)],
+                            types: &types[usize::from(input)],
+                        };
+                        equations = Equations::new(on, &of(other), &of(own), &event, context)?;
+                    }
                     let both = event.and_picked(other, OTHER, 0, widths[1 - side], &kept[1 - side]);
-                    context.on_content(join.on.as_ref(), &both)?
+                    context.on_content(on, &both)?
                 }
             };
             let preserved = match join.kind {
@@ -120,6 +140,7 @@ impl Join {
             };
             probes[side] = Some(Probe {
                 on,
+                equations,
                 columns: kept[1 - side].clone(),
                 keeps_lonely: preserved,
                 range,
@@ -129,8 +150,17 @@ impl Join {
             sides: [left, right],
             probes,
             expired_wanted: plan.queries[query].events != EventType::Current,
+            ignores_expired: false,
+            has_seen_mixed: false,
         };
         Ok((join, layout))
+    }
+
+    /// Where EXPIRED rows are not asked for and no aggregate has to give anything back, what they
+    /// find is looked for in vain, unless a failure could show it.
+    pub fn fit_to(&mut self, selector: &Selector) {
+        self.ignores_expired =
+            !self.expired_wanted && !selector.has_aggregator() && !selector.is_fallible();
     }
 
     pub fn is_self_join(&self) -> bool {
@@ -196,36 +226,29 @@ impl Join {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        let is_mixed = self.has_seen_mixed;
         let (Some(batch), Some(probe)) = (rows, &mut self.probes[side]) else {
             return Ok(None);
         };
-        let has_window = self.sides[side].is_windowed();
+        let rows = Triggering {
+            batch: &batch,
+            has_window: self.sides[side].is_windowed(),
+            expired_wanted: self.expired_wanted,
+            ignores_expired: self.ignores_expired && !is_mixed,
+        };
         let other = &self.sides[1 - side];
-        let content = match (other.from, step.windows) {
+        let held = match (other.from, step.windows) {
             (From::Table(_), _) => None,
-            (From::Window(window), Some(windows)) => {
-                // What the side's own handlers would add has no value there.
-                let content = windows.get(window).content();
-                content.map(|c| {
-                    let adds = probe.columns.len() - c.columns.len();
-                    widened(c, adds)
-                })
-            }
+            // What the side's own handlers would add has no value there.
+            (From::Window(window), Some(windows)) => windows.get(window).content(),
             _ => other.content(key),
         };
-        let (pairs, found) = probe.find(
-            &batch,
-            other,
-            content.as_ref(),
-            has_window,
-            self.expired_wanted,
-            step,
-        )?;
+        let (pairs, found) = probe.find(&rows, other, held.as_ref(), step)?;
         if pairs.ends.is_empty() {
             return Ok(None);
         }
         let own: Vec<Column> = batch.columns.iter().map(|c| c.gather(&pairs.own)).collect();
-        let theirs: Vec<Column> = match (&found, other.from, &content) {
+        let theirs: Vec<Column> = match (&found, other.from, &held) {
             (Some(found), _, _) => probe
                 .columns
                 .iter()
@@ -238,10 +261,8 @@ impl Join {
                     .map(|&c| table.gather_column(c, &pairs.other))
                     .collect()
             }
-            (None, _, Some(content)) => content
-                .columns
-                .iter()
-                .map(|c| c.gather_padded(&pairs.other))
+            (None, _, Some(held)) => (0..probe.columns.len())
+                .map(|column| held.gather(column, &pairs.other))
                 .collect(),
             (None, _, None) => {
                 let columns = probe.columns.iter();
@@ -256,6 +277,19 @@ fn is_stream(single: &plan::Single) -> bool {
     matches!(single.from, From::Stream(_) | From::Window(_))
 }
 
+/// Types of a side's attributes.
+fn types_of(single: &plan::Single) -> Vec<Type> {
+    single.schema.attributes.iter().map(|a| a.ty).collect()
+}
+
+/// The rows of a side that look into the other.
+struct Triggering<'a> {
+    batch: &'a Batch,
+    has_window: bool,
+    expired_wanted: bool,
+    ignores_expired: bool,
+}
+
 /// Rows of a column, or nothing but nulls where there is none.
 fn padded(column: Option<&Column>, rows: &[u32]) -> Column {
     match column {
@@ -268,13 +302,12 @@ impl Probe {
     /// Looks up every row of a batch, in order.
     fn find(
         &mut self,
-        batch: &Batch,
+        rows: &Triggering<'_>,
         other: &Chain,
-        content: Option<&Batch>,
-        has_window: bool,
-        expired_wanted: bool,
+        held: Option<&Held<'_>>,
         step: &mut Step<'_>,
     ) -> Result<(Pairs, Option<Found>), Broken> {
+        let batch = rows.batch;
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
         let mut found = None;
@@ -294,8 +327,11 @@ impl Probe {
             &mut failures,
         );
         let place = || "join".to_owned();
-        let mut matches: Vec<u32> = Vec::new();
-        let mut match_ends: Vec<u32> = Vec::with_capacity(batch.len);
+        let mut matches = Matches {
+            ends: Vec::with_capacity(batch.len),
+            ..Matches::default()
+        };
+        let mut skips_expired = false;
         match &mut self.on {
             Condition::External {
                 operation,
@@ -307,43 +343,52 @@ impl Probe {
                     .collect();
                 let answer = step.host.find(*operation, &parameters, batch.len);
                 let answer = answer.map_err(|e| Broken::at(place(), e.message))?;
-                matches.extend(0..answer.ends.last().copied().unwrap_or(0));
-                match_ends.extend_from_slice(&answer.ends);
+                matches
+                    .rows
+                    .extend(0..answer.ends.last().copied().unwrap_or(0));
+                matches.ends.extend_from_slice(&answer.ends);
                 found = Some(answer);
             }
-            Condition::Memory(on) => {
-                let prepared = on.prepare(&inputs, &mut context);
-                for row in 0..batch.len {
-                    match (other.from, content) {
-                        (From::Table(table), _) => on.find(
-                            &prepared,
-                            step.tables.memory(table),
-                            &inputs,
-                            row,
-                            &mut context,
-                            &mut matches,
-                        ),
-                        (From::Aggregation(_), _) => {
-                            let Some(contents) = &contents else { continue };
-                            let (part, first) = contents.of_row[row];
-                            let (part, start) = (&contents.parts[part], matches.len());
-                            on.find_in(&prepared, part, &inputs, row, &mut context, &mut matches);
-                            matches[start..].iter_mut().for_each(|m| *m += first);
-                        }
-                        (_, Some(content)) => {
-                            on.find_in(&prepared, content, &inputs, row, &mut context, &mut matches)
-                        }
-                        (_, None) => {}
+            Condition::Memory(on) => match (other.from, held) {
+                (From::Table(table), _) => {
+                    let prepared = on.prepare(&inputs, &mut context);
+                    let table = step.tables.memory(table);
+                    for row in 0..batch.len {
+                        let to = &mut matches.rows;
+                        on.find(&prepared, table, &inputs, row, &mut context, to);
+                        matches.ends.push(to.len() as u32);
                     }
-                    match_ends.push(matches.len() as u32);
                 }
-            }
+                (From::Aggregation(_), _) => {
+                    let prepared = on.prepare(&inputs, &mut context);
+                    for row in 0..batch.len {
+                        if let Some(contents) = &contents {
+                            let (part, first) = contents.of_row[row];
+                            let part = &contents.parts[part];
+                            let part = (part.columns.as_slice(), first, part.len);
+                            let to = &mut matches.rows;
+                            on.scan(&prepared, part, (&inputs, row), &mut context, to);
+                        }
+                        matches.ends.push(matches.rows.len() as u32);
+                    }
+                }
+                (_, Some(held)) => {
+                    skips_expired = rows.ignores_expired && !on.is_fallible();
+                    let probing = Probing {
+                        batch,
+                        skips_expired,
+                        width: self.columns.len(),
+                    };
+                    let equations = self.equations.as_mut();
+                    search::find(on, equations, held, &probing, &mut context, &mut matches);
+                }
+                (_, None) => matches.ends.resize(batch.len, 0),
+            },
         }
         if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
             return Err(Broken::at(place(), failure.message));
         }
-        let pairs = self.pairs(batch, &matches, &match_ends, has_window, expired_wanted);
-        Ok((pairs, found))
+        Ok((self.pairs(rows, &matches, skips_expired), found))
     }
 
     /// What an aggregation on the searched side holds for the rows of a batch.
@@ -375,14 +420,8 @@ impl Probe {
         contents.map(Some).map_err(|e| Broken::at(place(), e))
     }
 
-    fn pairs(
-        &self,
-        batch: &Batch,
-        matches: &[u32],
-        match_ends: &[u32],
-        has_window: bool,
-        expired_wanted: bool,
-    ) -> Pairs {
+    fn pairs(&self, rows: &Triggering<'_>, matches: &Matches, skips_expired: bool) -> Pairs {
+        let batch = rows.batch;
         let mut pairs = Pairs::default();
         let resets = batch.resets.as_deref().unwrap_or(&[]);
         let mut next_reset = 0;
@@ -399,11 +438,13 @@ impl Probe {
                 if row == range.end {
                     break;
                 }
-                let start = if row == 0 { 0 } else { match_ends[row - 1] };
-                let mine = &matches[start as usize..match_ends[row] as usize];
-                self.push(&mut pairs, row, mine, batch.is_expired(row));
-                if !has_window {
-                    if expired_wanted {
+                let mine = &matches.rows[matches.of(row)];
+                let is_expired = batch.is_expired(row);
+                if !(is_expired && skips_expired) {
+                    self.push(&mut pairs, row, mine, is_expired);
+                }
+                if !rows.has_window {
+                    if rows.expired_wanted {
                         self.push(&mut pairs, row, mine, true);
                     }
                     pairs.reset();
@@ -454,9 +495,7 @@ impl Pairs {
         columns.extend(presence);
         let times = match &from.times {
             Times::Same(t) => Times::Same(*t),
-            times if len > 0 => {
-                Times::per_row(self.own.iter().map(|&r| times.at(r as usize)).collect())
-            }
+            times if len > 0 => times.gather(&self.own),
             _ => Times::Same(self.clocks[0]),
         };
         Batch {

@@ -15,6 +15,7 @@ use crate::emission::Emission;
 use crate::error::Error;
 use crate::expr::{Compiler, Expression, Inputs, Layout, ROW, argument, attributes_of};
 use crate::table::ConditionContext;
+use crate::window::Held;
 
 pub(crate) struct Chain {
     pub from: From,
@@ -340,7 +341,7 @@ impl Chain {
     }
 
     /// What a join finds in the window; `None` where there is none.
-    pub fn content(&self, key: Key) -> Option<Batch> {
+    pub fn content(&self, key: Key) -> Option<Held<'_>> {
         self.window.as_ref().and_then(|w| w.operator.content(key))
     }
 
@@ -467,7 +468,7 @@ impl Chain {
 }
 
 /// Rows with so many null columns behind the others.
-pub(crate) fn widened(mut batch: Batch, adds: usize) -> Batch {
+fn widened(mut batch: Batch, adds: usize) -> Batch {
     let null = Column::constant(Type::Object, &Value::Null, batch.len);
     let width = batch.columns.len() + adds;
     batch.columns.resize(width, null);

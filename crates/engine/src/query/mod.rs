@@ -13,7 +13,7 @@ mod select;
 mod site;
 mod stage;
 
-pub(crate) use chain::{Chain, Place, Used, widened};
+pub(crate) use chain::{Chain, Place, Used};
 pub(crate) use group::{Interner, for_each_key, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
@@ -144,7 +144,7 @@ impl Query {
         let expired_wanted = query.events != EventType::Current;
         // A pattern's selector sees the events of a match through views of its own.
         let mut rewritten = None;
-        let (input, layout, removes) = match &query.input {
+        let (mut input, layout, removes) = match &query.input {
             plan::Input::Single(single) => {
                 let mut used = chain::Used::new(single.schema.attributes.len());
                 used.selector(&query.selector, 0);
@@ -183,6 +183,9 @@ impl Query {
         };
         let select = rewritten.as_ref().unwrap_or(&query.selector);
         let mut selector = Selector::new(select, &layout, query.events, removes, context)?;
+        if let Input::Join(join) = &mut input {
+            join.fit_to(&selector);
+        }
         let width = query.selector.items.len();
         let write = TableWrite::new(&query.output, width, context)?;
         let fills_fallible_window = match query.output {
@@ -364,7 +367,10 @@ impl Query {
     ) -> Result<Option<Batch>, Broken> {
         let rows = match &mut self.input {
             Input::Single(chain) => chain.process(batch, key, step)?,
-            Input::Join(join) => join.process(batch, side, key, step)?,
+            Input::Join(join) => {
+                join.has_seen_mixed = self.has_seen_mixed;
+                join.process(batch, side, key, step)?
+            }
             Input::Pattern(pattern) => {
                 let input = usize::from(side);
                 let rows = pattern.process(&batch, input, key, step)?;

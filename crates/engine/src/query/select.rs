@@ -166,6 +166,10 @@ impl Selector {
                 .is_some_and(|h| h.condition.is_fallible())
     }
 
+    pub fn has_aggregator(&self) -> bool {
+        self.has_aggregator
+    }
+
     /// A failure would find aggregators moved too far: such a batch comes chunk by chunk.
     pub fn is_late_fallible(&self) -> bool {
         self.is_late_fallible

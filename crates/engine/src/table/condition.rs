@@ -345,6 +345,13 @@ pub(crate) struct Prepared {
     uses: Vec<Slot>,
 }
 
+impl Prepared {
+    /// What is read of the event and of the searched rows beside the lookup.
+    pub fn uses(&self) -> &[Slot] {
+        &self.uses
+    }
+}
+
 impl MemoryCondition {
     /// The values of a primary key, where the condition is that they equal the row's and no more.
     pub fn key(&mut self) -> Option<&mut [Expression]> {
@@ -390,27 +397,8 @@ impl MemoryCondition {
             Some(lookup) => {
                 let keys: Vec<Value> = prepared.keys.iter().map(|k| k.value(event)).collect();
                 table.lookup(lookup.number, &keys, out);
-                let Some(residual) = &mut self.residual else {
-                    return;
-                };
-                if out.len() == start {
-                    return;
-                }
-                let columns = table.gather(&out[start..], &residual.uses);
-                let values = event_values(&prepared.uses, events, event);
-                let keep = evaluate(
-                    residual,
-                    &columns,
-                    out.len() - start,
-                    &values,
-                    event,
-                    context,
-                );
-                let mut at = 0;
-                out.retain(|_| {
-                    at += 1;
-                    at <= start || keep[at - 1 - start]
-                });
+                let gather = |rows: &[u32], uses: &[Slot]| table.gather(rows, uses);
+                self.retain(prepared, start, out, gather, (events, event), context);
             }
             None => {
                 let Some(residual) = &mut self.residual else {
@@ -429,6 +417,31 @@ impl MemoryCondition {
         }
     }
 
+    /// Of the rows from `start` on, which were looked up for an event, only those are left that
+    /// satisfy the rest of the condition. `gather` gives the columns of rows that are used.
+    pub fn retain(
+        &mut self,
+        prepared: &Prepared,
+        start: usize,
+        rows: &mut Vec<u32>,
+        gather: impl FnOnce(&[u32], &[Slot]) -> Vec<Column>,
+        (events, event): (&Inputs<'_>, usize),
+        context: &mut EvalContext<'_>,
+    ) {
+        let count = rows.len() - start;
+        let Some(residual) = self.residual.as_mut().filter(|_| count > 0) else {
+            return;
+        };
+        let columns = gather(&rows[start..], &residual.uses);
+        let values = event_values(&prepared.uses, events, event);
+        let keep = evaluate(residual, &columns, count, &values, event, context);
+        let mut at = 0;
+        rows.retain(|_| {
+            at += 1;
+            at <= start || keep[at - 1 - start]
+        });
+    }
+
     /// Appends the rows of a window's content that satisfy the condition for one event.
     pub fn find_in(
         &mut self,
@@ -439,19 +452,27 @@ impl MemoryCondition {
         context: &mut EvalContext<'_>,
         out: &mut Vec<u32>,
     ) {
+        let part = (content.columns.as_slice(), 0, content.len);
+        self.scan(prepared, part, (events, event), context, out);
+    }
+
+    /// Appends the rows that satisfy the condition for one event, of a part of what is searched:
+    /// its columns, the number of its first row, and how many rows it has.
+    pub fn scan(
+        &mut self,
+        prepared: &Prepared,
+        (columns, first, len): (&[Column], u32, usize),
+        (events, event): (&Inputs<'_>, usize),
+        context: &mut EvalContext<'_>,
+        out: &mut Vec<u32>,
+    ) {
+        let rows = first..first + len as u32;
         let Some(residual) = &mut self.residual else {
-            return out.extend(0..content.len as u32);
+            return out.extend(rows);
         };
         let values = event_values(&prepared.uses, events, event);
-        let keep = evaluate(
-            residual,
-            &content.columns,
-            content.len,
-            &values,
-            event,
-            context,
-        );
-        out.extend((0..content.len as u32).filter(|&r| keep[r as usize]));
+        let keep = evaluate(residual, columns, len, &values, event, context);
+        out.extend(rows.zip(keep).filter(|(_, keep)| *keep).map(|(row, _)| row));
     }
 }
 

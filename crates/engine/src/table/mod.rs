@@ -12,7 +12,7 @@ mod direct;
 mod index;
 mod write;
 
-pub(crate) use condition::{Condition, ConditionContext, Terms, types};
+pub(crate) use condition::{Condition, ConditionContext, MemoryCondition, Terms, types};
 pub(crate) use write::{ExternalWrite, TableWrite};
 
 use event::codec::{Error as StateError, Part, Reader, Writer};

@@ -1,6 +1,7 @@
 //! `batch()`: each chunk as it came in.
 
 use super::collect::{Collect, Keeping};
+use super::held::Held;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
@@ -120,8 +121,7 @@ impl Rule for Chunkwise {
             state.rows.expire(self.keeping, clock, out);
             if self.keeping.keeps {
                 state.rows.current.append(batch, rows.clone());
-                let kept = state.rows.current.take();
-                state.rows.previous.push(kept);
+                state.rows.pass_by();
             }
             let length = if self.length == 0 {
                 rows.len()
@@ -138,8 +138,8 @@ impl Rule for Chunkwise {
         }
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        self.keeping.keeps.then(|| state.rows.content())
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        self.keeping.keeps.then(|| state.rows.held())
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 
+use super::held::Held;
+use super::index::Indexes;
 use super::store::{RowTypes, Rows, batch_bytes, joined};
 use crate::component::WindowSetup;
 use crate::emission::Emission;
@@ -35,7 +37,10 @@ impl Keeping {
 pub struct Collect {
     types: RowTypes,
     pub current: Rows,
-    pub previous: Vec<Batch>,
+    previous: Vec<Batch>,
+    /// Rows that `previous` has had before: the number of its first row.
+    gone: u64,
+    indexes: Indexes,
 }
 
 impl Collect {
@@ -44,6 +49,8 @@ impl Collect {
             types: Arc::clone(types),
             current: Rows::new(types),
             previous: Vec::new(),
+            gone: 0,
+            indexes: Indexes::default(),
         }
     }
 
@@ -63,8 +70,22 @@ impl Collect {
             self.emit_previous(true, Some(time), out);
         }
         if !keeping.grows {
-            self.previous.clear();
+            self.forget_previous();
         }
+    }
+
+    /// What was collected is the batch before from now on, without being emitted.
+    pub fn pass_by(&mut self) {
+        if !self.current.is_empty() {
+            let passed = self.current.take();
+            self.previous.push(passed);
+        }
+    }
+
+    /// There is no batch before any more.
+    pub fn forget_previous(&mut self) {
+        self.gone += self.previous_len() as u64;
+        self.previous.clear();
     }
 
     /// The batch before, once more, without forgetting it.
@@ -95,12 +116,22 @@ impl Collect {
         joined(&self.types, &parts)
     }
 
+    /// The batch before, to be looked into.
+    pub fn held(&self) -> Held<'_> {
+        Held::numbered(self.content(), self.gone, &self.indexes)
+    }
+
+    pub fn has_previous(&self) -> bool {
+        !self.previous.is_empty()
+    }
+
     pub fn previous_len(&self) -> usize {
         self.previous.iter().map(|b| b.len).sum()
     }
 
     pub fn bytes(&self) -> usize {
-        self.current.bytes() + self.previous.iter().map(batch_bytes).sum::<usize>()
+        let previous = self.previous.iter().map(batch_bytes).sum::<usize>();
+        self.current.bytes() + previous + self.indexes.bytes()
     }
 
     pub fn save(&self, writer: &mut Writer) {
@@ -111,14 +142,11 @@ impl Collect {
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Collect, StateError> {
         let current = Rows::restore(types, reader)?;
         let previous = reader.rows(types, 0)?;
-        Ok(Collect {
-            types: Arc::clone(types),
-            current,
-            previous: if previous.len > 0 {
-                vec![previous]
-            } else {
-                Vec::new()
-            },
-        })
+        let mut collect = Collect::new(types);
+        collect.current = current;
+        if previous.len > 0 {
+            collect.previous.push(previous);
+        }
+        Ok(collect)
     }
 }

@@ -1,5 +1,6 @@
 //! `cron('expression')`: batches that end at the times of a schedule.
 
+use super::held::Held;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::{RowTypes, Rows, batch_bytes};
 use crate::component::*;
@@ -146,7 +147,7 @@ impl Rule for Scheduled {
         true
     }
 
-    fn content(&self, _state: &State) -> Option<Batch> {
+    fn content<'s>(&self, _state: &'s State) -> Option<Held<'s>> {
         None
     }
 

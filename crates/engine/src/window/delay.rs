@@ -1,5 +1,6 @@
 //! `delay(T)`: each event comes out T milliseconds later.
 
+use super::held::Held;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::timed::TimedQueue;
@@ -87,8 +88,8 @@ impl Rule for Waiting {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, state: &TimedQueue) -> Option<Batch> {
-        Some(state.queue.content())
+    fn content<'s>(&self, state: &'s TimedQueue) -> Option<Held<'s>> {
+        Some(Held::from(&state.queue))
     }
 
     fn held(&self, state: &TimedQueue) -> usize {

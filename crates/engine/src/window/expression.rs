@@ -1,5 +1,6 @@
 //! `expression(text)`: the newest events while a condition over them holds.
 
+use super::held::Held;
 use std::collections::VecDeque;
 
 use super::content::{Current, Event, Kind, Text, View};
@@ -204,8 +205,8 @@ impl Rule for WhileTrue {
         &self.needed
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        Some(state.pool.rows(state.rows.iter().copied()))
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        Some(Held::from(state.pool.rows(state.rows.iter().copied())))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `expressionBatch(text)`: batches that end when a condition over them fails.
 
+use super::held::Held;
 use std::collections::VecDeque;
 
 use super::content::{Current, Event, Kind, Text, View};
@@ -359,9 +360,10 @@ impl Rule for UntilFalse {
     }
 
     /// The events being collected; none where they pass at once.
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         let collected = state.collected.iter().map(|s| s.slot);
-        self.is_searched.then(|| state.pool.rows(collected))
+        self.is_searched
+            .then(|| Held::from(state.pool.rows(collected)))
     }
 }
 

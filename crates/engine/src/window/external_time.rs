@@ -1,5 +1,6 @@
 //! `externalTime(t, T)`: the events of the last T milliseconds by an attribute.
 
+use super::held::Held;
 use std::collections::VecDeque;
 
 use super::per_key::{PerKey, Rule, Stored};
@@ -172,8 +173,8 @@ impl Rule for ByAttribute {
         &self.needed
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        Some(state.queue.content())
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        Some(Held::from(&state.queue))
     }
 }
 

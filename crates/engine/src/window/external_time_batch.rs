@@ -1,5 +1,6 @@
 //! `externalTimeBatch(t, T)`: batches of T milliseconds by an attribute.
 
+use super::held::Held;
 use std::ops::Range;
 
 use super::collect::{Collect, Keeping};
@@ -364,8 +365,8 @@ impl Rule for Periodic {
         &self.needed
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        self.keeping.keeps.then(|| state.rows.content())
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        self.keeping.keeps.then(|| state.rows.held())
     }
 
     /// Without a timeout nothing leaves unless an event comes.

@@ -1,5 +1,6 @@
 //! `frequent(n, …)`: the newest event of the n keys that are most frequent (Misra-Gries).
 
+use super::held::Held;
 use super::key::KeyParts;
 use super::key_map::KeyMap;
 use super::per_key::{PerKey, Rule, Stored};
@@ -163,9 +164,11 @@ impl Rule for MostFrequent {
         visit.finish();
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         let kept = state.keys.by_text_hash().into_iter();
-        Some(state.pool.rows(kept.map(|(_, counted)| counted.slot)))
+        Some(Held::from(
+            state.pool.rows(kept.map(|(_, counted)| counted.slot)),
+        ))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `length(n)`: the last n events.
 
+use super::held::Held;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::store::Queue;
@@ -75,8 +76,8 @@ impl Rule for Last {
         slide.keep();
     }
 
-    fn content(&self, queue: &Queue) -> Option<Batch> {
-        Some(queue.content())
+    fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {
+        Some(Held::from(queue))
     }
 }
 

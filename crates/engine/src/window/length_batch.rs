@@ -1,6 +1,7 @@
 //! `lengthBatch(n)`: batches of n events.
 
 use super::collect::{Collect, Keeping};
+use super::held::Held;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
@@ -120,10 +121,7 @@ impl Counted {
         while row < batch.len {
             let clock = batch.clock_at(batch.chunk_of(row));
             if state.count >= length {
-                if !state.rows.current.is_empty() {
-                    let passed = state.rows.current.take();
-                    state.rows.previous.push(passed);
-                }
+                state.rows.pass_by();
                 state.rows.expire(keeping, clock, out);
                 out.reset();
                 state.count = 0;
@@ -180,12 +178,12 @@ impl Rule for Counted {
     }
 
     /// The batch before; where events pass at once, the batch so far.
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         self.keeping.keeps.then(|| {
             if self.streams {
-                state.rows.current.copy()
+                Held::from(state.rows.current.copy())
             } else {
-                state.rows.content()
+                state.rows.held()
             }
         })
     }

@@ -1,5 +1,6 @@
 //! `lossyFrequent(support, error, …)`: events of keys that make up a share of all (lossy counting).
 
+use super::held::Held;
 use super::key::KeyParts;
 use super::key_map::KeyMap;
 use super::per_key::{PerKey, Rule, Stored};
@@ -203,9 +204,11 @@ impl Rule for AboveShare {
         visit.finish();
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         let kept = state.keys.by_text_hash().into_iter();
-        Some(state.pool.rows(kept.map(|(_, counted)| counted.slot)))
+        Some(Held::from(
+            state.pool.rows(kept.map(|(_, counted)| counted.slot)),
+        ))
     }
 }
 

@@ -16,6 +16,8 @@ mod expression_batch;
 mod external_time;
 mod external_time_batch;
 mod frequent;
+mod held;
+mod index;
 mod key;
 mod key_map;
 mod length;
@@ -28,16 +30,6 @@ mod session;
 mod slide;
 mod sort;
 mod store;
-/// The first of `time`, `time + period`, … behind `now`; a period is above zero.
-pub(crate) fn first_after(now: i64, time: i64, period: i64) -> i64 {
-    if time > now {
-        return time;
-    }
-    let periods = now.saturating_sub(time) / period.max(1);
-    let passed = periods.saturating_add(1).saturating_mul(period);
-    time.saturating_add(passed)
-}
-
 #[cfg(test)]
 mod testing;
 mod time;
@@ -46,6 +38,8 @@ mod time_length;
 mod timed;
 mod unique;
 
+pub use held::Held;
+pub(crate) use index::{KeyColumn, equal, hash};
 pub(crate) use per_key::Stored;
 pub(crate) use pool::{Pool, Slot, Visit};
 pub(crate) use store::RowTypes;
@@ -57,6 +51,16 @@ use crate::emission::Emission;
 use event::codec::Error as StateError;
 use event::column::View;
 use event::{Batch, Chunks, Clock, Column, Value};
+
+/// The first of `time`, `time + period`, … behind `now`; a period is above zero.
+pub(crate) fn first_after(now: i64, time: i64, period: i64) -> i64 {
+    if time > now {
+        return time;
+    }
+    let periods = now.saturating_sub(time) / period.max(1);
+    let passed = periods.saturating_add(1).saturating_mul(period);
+    time.saturating_add(passed)
+}
 
 /// Sorted by name.
 pub const WINDOWS: &[&dyn Window] = &[

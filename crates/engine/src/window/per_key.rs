@@ -2,6 +2,7 @@
 //!
 //! A window is a [`Rule`] for the rows of one key; [`PerKey`] makes the operator of it.
 
+use super::held::Held;
 use super::store::{Queue, RowTypes, row_types};
 use crate::component::{Key, WindowContext, WindowOperator, WindowSetup};
 use crate::emission::Emission;
@@ -55,7 +56,8 @@ pub trait Rule: Send {
         &[]
     }
 
-    fn content(&self, state: &Self::State) -> Option<Batch>;
+    /// As [`WindowOperator::content`].
+    fn content<'s>(&self, state: &'s Self::State) -> Option<Held<'s>>;
 
     /// Rows that a due timer would still emit.
     fn held(&self, _state: &Self::State) -> usize {
@@ -150,7 +152,7 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         self.rule.delay_min()
     }
 
-    fn content(&self, key: Key) -> Option<Batch> {
+    fn content(&self, key: Key) -> Option<Held<'_>> {
         self.rule.content(self.keys.get(key)?)
     }
 

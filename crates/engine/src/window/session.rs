@@ -1,5 +1,6 @@
 //! `session(gap, key, latency)`: events until a quiet time.
 
+use super::held::Held;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -461,18 +462,13 @@ impl Rule for Sessions {
     }
 
     /// Siddhi searches a list that is empty between two calls.
-    fn content(&self, _state: &State) -> Option<Batch> {
+    fn content<'s>(&self, _state: &'s State) -> Option<Held<'s>> {
         let columns = self
             .types
             .iter()
             .map(|&ty| Column::constant(ty, &Value::Null, 0));
-        Some(Batch::new(
-            columns.collect(),
-            0,
-            event::Times::Same(0),
-            Chunks::One,
-            0,
-        ))
+        let none = Batch::new(columns.collect(), 0, event::Times::Same(0), Chunks::One, 0);
+        Some(Held::from(none))
     }
 
     fn held(&self, state: &State) -> usize {

@@ -1,5 +1,6 @@
 //! `sort(n, attribute, …)`: the n rows that come first in an order.
 
+use super::held::Held;
 use std::cmp::Ordering;
 
 use super::per_key::{PerKey, Rule, Stored};
@@ -243,8 +244,8 @@ impl Rule for First {
         &self.needed
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        Some(state.pool.rows(state.rows.iter().copied()))
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        Some(Held::from(state.pool.rows(state.rows.iter().copied())))
     }
 }
 

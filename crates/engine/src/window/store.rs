@@ -10,7 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use event::codec::{Error as StateError, Part, Reader, Writer};
-use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
+use event::{Batch, Cells, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
+
+use super::index::Indexes;
 
 /// Types of the rows of a window, shared by its keys.
 pub type RowTypes = Arc<[Type]>;
@@ -170,6 +172,9 @@ pub struct Queue {
     head: usize,
     open: Rows,
     len: usize,
+    /// Rows that have left since the queue was made: the number of its oldest row.
+    gone: u64,
+    indexes: Indexes,
 }
 
 impl Queue {
@@ -179,6 +184,8 @@ impl Queue {
             head: 0,
             open: Rows::new(types),
             len: 0,
+            gone: 0,
+            indexes: Indexes::default(),
         }
     }
 
@@ -203,6 +210,7 @@ impl Queue {
     pub fn take(&mut self, count: usize, mut each: impl FnMut(&Batch, Range<usize>)) {
         debug_assert!(count <= self.len);
         self.len -= count;
+        self.gone += count as u64;
         let mut left = count;
         while left > 0 {
             if self.segments.is_empty() {
@@ -252,8 +260,90 @@ impl Queue {
         joined(&self.open.types, &parts)
     }
 
+    /// Number of attributes.
+    pub fn width(&self) -> usize {
+        self.open.types.len()
+    }
+
+    pub fn gone(&self) -> u64 {
+        self.gone
+    }
+
+    pub fn indexes(&self) -> &Indexes {
+        &self.indexes
+    }
+
+    /// Segment and place of a row, counted from the oldest; the open one is behind the last. All
+    /// closed segments but the first are full.
+    #[inline]
+    fn place(&self, row: usize) -> (usize, usize) {
+        let first = self.segments.front().map_or(0, |s| s.len - self.head);
+        if row < first {
+            return (0, self.head + row);
+        }
+        let Some(behind) = self.segments.len().checked_sub(1) else {
+            return (0, row);
+        };
+        let (segment, at) = ((row - first) / SEGMENT_ROWS, (row - first) % SEGMENT_ROWS);
+        if segment < behind {
+            (1 + segment, at)
+        } else {
+            (1 + behind, row - first - behind * SEGMENT_ROWS)
+        }
+    }
+
+    /// Where a value lies; rows are counted from the oldest.
+    #[inline]
+    pub fn cell(&self, column: usize, row: usize) -> (Cells<'_>, usize) {
+        let (segment, at) = self.place(row);
+        let cells = match self.segments.get(segment) {
+            Some(segment) => Cells::from(&segment.columns[column]),
+            None => Cells::from(&self.open.columns[column]),
+        };
+        (cells, at)
+    }
+
+    /// One attribute of some rows; [`Column::NO_ROW`] gives null.
+    pub fn gather(&self, column: usize, rows: &[u32]) -> Column {
+        let mut builder = ColumnBuilder::with_capacity(self.open.types[column], rows.len());
+        let mut last = (usize::MAX, None);
+        for &row in rows {
+            if row == Column::NO_ROW {
+                builder.push_null();
+                continue;
+            }
+            let (segment, at) = self.place(row as usize);
+            if last.0 != segment {
+                last = (segment, Some(self.cell(column, row as usize).0));
+            }
+            if let Some(cells) = &last.1 {
+                builder.push_cell(cells, at);
+            }
+        }
+        builder.finish()
+    }
+
+    /// Rows of each part, oldest first: the closed segments and the open one.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        let closed = self.segments.iter().enumerate();
+        let closed = closed.map(|(at, s)| if at == 0 { s.len - self.head } else { s.len });
+        closed.chain((!self.open.is_empty()).then(|| self.open.len()))
+    }
+
+    /// One attribute of a part; that of the open segment is copied.
+    pub fn part_column(&self, part: usize, column: usize) -> Column {
+        match self.segments.get(part) {
+            Some(segment) if part == 0 => {
+                segment.columns[column].slice(self.head, segment.len - self.head)
+            }
+            Some(segment) => segment.columns[column].clone(),
+            None => self.open.columns[column].clone().finish(),
+        }
+    }
+
     pub fn bytes(&self) -> usize {
-        self.segments.iter().map(batch_bytes).sum::<usize>() + self.open.bytes()
+        let closed = self.segments.iter().map(batch_bytes).sum::<usize>();
+        closed + self.open.bytes() + self.indexes.bytes()
     }
 
     /// One column of all rows, oldest first.

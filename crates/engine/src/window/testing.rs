@@ -399,15 +399,13 @@ pub fn check(case: &Case, input: &str, expect: &str) {
 pub fn check_content(case: &Case, input: &str, content: &str, held: usize) {
     for saves in [false, true] {
         let run = run(case, input, 1, saves);
-        let found = run
-            .operator
-            .content(KEYS[1])
-            .map_or(String::new(), |batch| {
-                let rows = 0..batch.len;
-                rows.map(|r| event::text::to_text(&batch.columns[0].value(r)))
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            });
+        let found = run.operator.content(KEYS[1]).map_or(String::new(), |held| {
+            let batch = held.into_batch();
+            let rows = 0..batch.len;
+            rows.map(|r| event::text::to_text(&batch.columns[0].value(r)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
         assert_eq!(
             (found.as_str(), run.operator.held(KEYS[1])),
             (content, held)

@@ -1,5 +1,6 @@
 //! `time(T)`: the events of the last T milliseconds.
 
+use super::held::Held;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::timed::TimedQueue;
@@ -91,8 +92,8 @@ impl Rule for Live {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, state: &TimedQueue) -> Option<Batch> {
-        Some(state.queue.content())
+    fn content<'s>(&self, state: &'s TimedQueue) -> Option<Held<'s>> {
+        Some(Held::from(&state.queue))
     }
 
     /// Its timer emits EXPIRED rows only.

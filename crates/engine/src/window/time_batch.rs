@@ -1,5 +1,6 @@
 //! `timeBatch(T)`: batches of T milliseconds.
 
+use super::held::Held;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -134,10 +135,7 @@ impl Periodic {
         state.boundary = Some(next);
         context.notify(next);
         if self.streams {
-            if !state.rows.current.is_empty() {
-                let passed = state.rows.current.take();
-                state.rows.previous.push(passed);
-            }
+            state.rows.pass_by();
             state.rows.expire(self.keeping, now, out);
             if std::mem::take(&mut state.passed) {
                 out.reset();
@@ -145,7 +143,7 @@ impl Periodic {
         } else {
             if state.is_searched.take() && self.keeping.emits_expired {
                 state.rows.emit_previous(true, None, out);
-                state.rows.previous.clear();
+                state.rows.forget_previous();
             }
             state.rows.flush(self.keeping, now, out);
         }
@@ -155,7 +153,7 @@ impl Periodic {
     /// A clock that has jumped over many boundaries passes those at which nothing would leave at
     /// once.
     fn skip_empty(&self, state: &mut State, context: &mut WindowContext<'_>) {
-        let keeps_none = state.rows.previous.is_empty() || self.keeping.grows;
+        let keeps_none = !state.rows.has_previous() || self.keeping.grows;
         let resets = self.streams && state.passed;
         let is_empty = state.rows.current.is_empty() && keeps_none && !resets;
         let Some(next) = state.boundary.filter(|&b| is_empty && context.now >= b) else {
@@ -239,13 +237,13 @@ impl Rule for Periodic {
     }
 
     /// The batch before; where events pass at once, the batch so far.
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         self.keeping.keeps.then(|| {
             if self.streams {
-                state.rows.current.copy()
+                Held::from(state.rows.current.copy())
             } else {
-                state.is_searched.set(!state.rows.previous.is_empty());
-                state.rows.content()
+                state.is_searched.set(state.rows.has_previous());
+                state.rows.held()
             }
         })
     }

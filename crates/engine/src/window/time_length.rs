@@ -1,5 +1,6 @@
 //! `timeLength(T, n)`: the events of the last T milliseconds, n at most.
 
+use super::held::Held;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::store::Queue;
@@ -102,8 +103,8 @@ impl Rule for Newest {
         out.end_chunk(context.now);
     }
 
-    fn content(&self, queue: &Queue) -> Option<Batch> {
-        Some(queue.content())
+    fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {
+        Some(Held::from(queue))
     }
 
     /// Its timer emits EXPIRED rows only.

@@ -8,6 +8,7 @@ use super::super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column};
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
@@ -373,9 +374,9 @@ impl Rule for Rounds {
     }
 
     /// What has left.
-    fn content(&self, state: &State) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         let kept = state.left.iter().map(|(_, slot)| *slot);
-        self.keeps.then(|| state.pool.rows(kept))
+        self.keeps.then(|| Held::from(state.pool.rows(kept)))
     }
 
     /// Without a timeout nothing leaves unless an event comes.

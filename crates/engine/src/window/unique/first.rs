@@ -7,6 +7,7 @@ use super::Newest;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::Batch;
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
@@ -68,9 +69,9 @@ impl Rule for FirstOfKey {
         visit.finish();
     }
 
-    fn content(&self, state: &Newest) -> Option<Batch> {
+    fn content<'s>(&self, state: &'s Newest) -> Option<Held<'s>> {
         let kept = state.keys.by_text_hash().into_iter();
-        Some(state.pool.rows(kept.map(|(_, slot)| *slot)))
+        Some(Held::from(state.pool.rows(kept.map(|(_, slot)| *slot))))
     }
 }
 

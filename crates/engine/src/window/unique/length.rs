@@ -9,6 +9,7 @@ use super::super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
@@ -155,8 +156,8 @@ impl Rule for LastKeys {
         &self.needed
     }
 
-    fn content(&self, state: &Listed) -> Option<Batch> {
-        Some(state.pool.rows(state.list.slots()))
+    fn content<'s>(&self, state: &'s Listed) -> Option<Held<'s>> {
+        Some(Held::from(state.pool.rows(state.list.slots())))
     }
 }
 

@@ -7,6 +7,7 @@ use super::batch::{KeyBatch, collect};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::Batch;
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
@@ -114,8 +115,8 @@ impl Rule for Counted {
     }
 
     /// The rows that are pending.
-    fn content(&self, state: &KeyBatch) -> Option<Batch> {
-        Some(state.pending_rows())
+    fn content<'s>(&self, state: &'s KeyBatch) -> Option<Held<'s>> {
+        Some(Held::from(state.pending_rows()))
     }
 }
 

@@ -8,6 +8,7 @@ use super::length::Listed;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use crate::window::linked::Linked;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -174,8 +175,8 @@ impl Rule for LiveKeys {
         &self.needed
     }
 
-    fn content(&self, state: &State) -> Option<Batch> {
-        Some(state.rows.pool.rows(state.rows.list.slots()))
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        Some(Held::from(state.rows.pool.rows(state.rows.list.slots())))
     }
 
     fn held(&self, state: &State) -> usize {

@@ -8,6 +8,7 @@ use super::batch::{KeyBatch, collect};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
@@ -212,8 +213,8 @@ impl Rule for Periodic {
     }
 
     /// The batch before.
-    fn content(&self, state: &Timed) -> Option<Batch> {
-        Some(state.rows.previous_rows())
+    fn content<'s>(&self, state: &'s Timed) -> Option<Held<'s>> {
+        Some(Held::from(state.rows.previous_rows()))
     }
 
     fn held(&self, state: &Timed) -> usize {

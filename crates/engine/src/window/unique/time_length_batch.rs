@@ -9,6 +9,7 @@ use super::time_batch::{Period, Timed};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use crate::window::Held;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
@@ -138,8 +139,8 @@ impl Rule for Bounded {
     }
 
     /// The batch before.
-    fn content(&self, state: &State) -> Option<Batch> {
-        Some(state.timed.rows.previous_rows())
+    fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        Some(Held::from(state.timed.rows.previous_rows()))
     }
 
     fn held(&self, state: &State) -> usize {

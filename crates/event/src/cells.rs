@@ -1,0 +1,109 @@
+//! Cells: the rows of a column where they lie, finished or still being built.
+
+use crate::column::{Column, ColumnBuilder, View};
+use crate::types::Type;
+
+/// A borrowed look at the rows of a [`Column`] or of a [`ColumnBuilder`].
+#[derive(Clone, Copy)]
+pub struct Cells<'a> {
+    view: View<'a>,
+    nulls: Option<&'a [bool]>,
+}
+
+impl<'a> From<&'a Column> for Cells<'a> {
+    fn from(column: &'a Column) -> Cells<'a> {
+        Cells {
+            view: column.view(),
+            nulls: column.nulls(),
+        }
+    }
+}
+
+impl<'a> From<&'a ColumnBuilder> for Cells<'a> {
+    fn from(builder: &'a ColumnBuilder) -> Cells<'a> {
+        Cells {
+            view: builder.view(),
+            nulls: builder.nulls(),
+        }
+    }
+}
+
+impl<'a> Cells<'a> {
+    pub fn view(&self) -> View<'a> {
+        self.view
+    }
+
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        match (self.nulls, self.view) {
+            (_, View::Any(values)) => values[row].is_null(),
+            (nulls, _) => nulls.is_some_and(|nulls| nulls[row]),
+        }
+    }
+
+    /// The type of the vector; OBJECT also where a value of another type than declared went in.
+    pub fn ty(&self) -> Type {
+        match self.view {
+            View::Bool(_) => Type::Bool,
+            View::Int(_) => Type::Int,
+            View::Long(_) => Type::Long,
+            View::Float(_) => Type::Float,
+            View::Double(_) => Type::Double,
+            View::Str(_) => Type::String,
+            View::Any(_) => Type::Object,
+        }
+    }
+}
+
+impl ColumnBuilder {
+    /// Appends one cell; long texts are copied.
+    #[inline]
+    pub fn push_cell(&mut self, cells: &Cells<'_>, row: usize) {
+        if cells.is_null(row) {
+            return self.push_null();
+        }
+        match cells.view {
+            View::Bool(v) => self.push_bool(v[row]),
+            View::Int(v) => self.push_int(v[row]),
+            View::Long(v) => self.push_long(v[row]),
+            View::Float(v) => self.push_float(v[row]),
+            View::Double(v) => self.push_double(v[row]),
+            View::Str(v) => self.push_str(v.get(row)),
+            View::Any(v) => self.push(&v[row]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[test]
+    fn cells_of_columns_and_builders_are_copied_with_their_nulls() {
+        let long = "a text of more than twelve bytes";
+        let types = [
+            (Type::Bool, Value::Bool(true)),
+            (Type::Int, Value::Int(1)),
+            (Type::Long, Value::Long(2)),
+            (Type::Float, Value::Float(0.5)),
+            (Type::Double, Value::Double(0.25)),
+            (Type::String, Value::str(long)),
+            (Type::Object, Value::Long(7)),
+        ];
+        for (ty, value) in types {
+            let mut open = ColumnBuilder::new(ty);
+            open.push(&value);
+            open.push_null();
+            let closed = open.clone().finish();
+            for cells in [Cells::from(&open), Cells::from(&closed)] {
+                assert_eq!(cells.ty(), ty);
+                let mut copy = ColumnBuilder::new(ty);
+                copy.push_cell(&cells, 1);
+                copy.push_cell(&cells, 0);
+                let copy = copy.finish();
+                assert_eq!((copy.value(0), copy.value(1)), (Value::Null, value.clone()));
+            }
+        }
+    }
+}
