@@ -12,7 +12,7 @@ mod listen;
 mod settings;
 #[cfg(test)]
 pub(crate) mod testing;
-mod tls;
+pub(crate) mod tls;
 
 use std::future::Future;
 use std::io;

@@ -5,12 +5,14 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
@@ -188,6 +190,50 @@ impl ClientTls {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name, stream).await
     }
+}
+
+/// A client that takes any certificate, one that is trusted, or one that is trusted and names the host;
+/// `roots` (PEM) are trusted instead of what the system trusts.
+pub(crate) fn judged_client(
+    is_trust_needed: bool,
+    is_name_needed: bool,
+    roots: Option<&Path>,
+) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = if is_trust_needed {
+        let mut trusted = RootCertStore::empty();
+        match roots {
+            Some(path) => {
+                let unreadable =
+                    |error| format!("certificates in '{}' cannot be read: {error}", path.display());
+                for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+                    trusted
+                        .add(certificate.map_err(unreadable)?)
+                        .map_err(|error| error.to_string())?;
+                }
+            }
+            None => {
+                trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+        }
+        let strict =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(trusted), Arc::clone(&provider))
+                .build()
+                .map_err(|error| format!("no certificate is trusted: {error}"))?;
+        match is_name_needed {
+            true => strict,
+            false => Arc::new(AnyName(strict)),
+        }
+    } else {
+        Arc::new(AnyServer(Arc::clone(&provider)))
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS12, &TLS13])
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }
 
 fn identity(store: KeyStore, path: &str) -> Result<Identity, String> {

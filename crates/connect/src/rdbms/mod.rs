@@ -1,16 +1,25 @@
-//! Tables in a relational database: the embedded SQLite behind `@store(type='rdbms')`.
+//! Tables in a relational database, `@store(type='rdbms')`: the embedded SQLite, MySQL, MariaDB and
+//! PostgreSQL.
 //!
 //! Promises: a chunk is written whole or not at all; with epochs, all writes between two checkpoints
-//! and the note of the second are one commit; a locked database is waited for, and said to be.
-//! Conditions mean what they mean in memory. Never: a database server; their URLs are refused with
-//! the way out.
+//! and the note of the second are one commit; a database that is locked or gone is waited for, and said
+//! to be. Conditions mean what they mean in memory. Never: a value that is stored as something else;
+//! what a database cannot hold is refused by the column's name.
+//!
+//! A [`table`] has its [`statements`] made in the [`dialect`] of its database and has them run by a
+//! [`link`], the connection; the [`database`] around the link knows transactions and epochs.
 
-mod dialect;
-mod functions;
+pub mod database;
+pub mod dialect;
+pub mod link;
+pub mod mysql;
 mod object;
-mod rows;
+pub mod postgres;
+pub mod rows;
+pub mod server;
 pub mod sql;
 pub mod sqlite;
+mod statements;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,7 +31,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use lang::catalog::connectors::rdbms::STORE;
 use lang::spec::ConnectorSpec;
 
-use self::sqlite::Database;
+use self::database::Database;
+use self::link::{Fault, Link};
+use self::mysql::MySql;
+use self::postgres::Postgres;
+use self::server::{Login, ServerKind};
+use self::sqlite::Sqlite;
 use self::url::Target;
 use crate::component::{Connector, Store, StoreSetup};
 use crate::error::Error;
@@ -52,11 +66,30 @@ impl Databases {
         if let Some(database) = open.get(&key).and_then(Weak::upgrade) {
             return Ok(database);
         }
-        let database = Arc::new(Mutex::new(Database::open(target)?));
+        let name = target.display_name();
+        let database = Arc::new(Mutex::new(Database::new(link(target)?, name)));
         open.retain(|_, database| database.strong_count() > 0);
         open.insert(key, Arc::downgrade(&database));
         Ok(database)
     }
+}
+
+/// A new connection.
+pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
+    let name = target.display_name();
+    let opened: Result<Box<dyn Link>, Fault> = match target {
+        Target::File(_) | Target::Memory(_) => return Ok(Box::new(Sqlite::open(target, &name)?)),
+        Target::Server(server) => match server.kind {
+            ServerKind::MySql => MySql::open(server).map(|link| Box::new(link) as _),
+            ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
+        },
+    };
+    opened.map_err(|fault| match fault {
+        Fault::Refused(cause) => Error::failed(format!("connecting to database '{name}'"), cause),
+        Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
+            Error::unavailable(format!("database '{name}'"), cause)
+        }
+    })
 }
 
 /// The JDBC URL of a table. Names of data sources have been replaced by what the server's
@@ -95,7 +128,12 @@ impl Connector for RdbmsConnector {
             ));
         };
         let url = jdbc_url(setup, annotation)?;
-        let target = url::parse(url, table)
+        let login = Login {
+            user: annotation.option("username"),
+            password: annotation.option("password"),
+            pool: annotation.option("pool.properties"),
+        };
+        let target = url::parse(url, table, &login)
             .map_err(|error| Error::refused(format!("table '{table}'"), error.to_string()))?;
         Ok(Box::new(table::TableStore::new(
             setup,

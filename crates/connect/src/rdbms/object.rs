@@ -1,6 +1,6 @@
-//! OBJECT values in a BLOB column, as JSON.
+//! OBJECT values in a BLOB column: bytes as they are, everything else as JSON.
 //!
-//! Java serialises objects; that form is of no use here, nor can it be read. Lists, maps and scalars
+//! Java serialises objects; that form is of no use here, nor can it be read. Lists, maps and bytes
 //! come back as they were; sets come back as lists, keys of maps as text.
 
 use event::value::Shared;
@@ -47,9 +47,16 @@ fn object_json(object: &Object, depth: usize) -> Json {
     }
 }
 
-/// `None` for bytes that are no JSON.
-pub fn from_json(bytes: &[u8]) -> Option<Value> {
-    Some(value(&serde_json::from_slice(bytes).ok()?))
+/// A list or a map where the bytes are the JSON of one, else the bytes.
+pub fn read(bytes: &[u8]) -> Value {
+    let json = match bytes {
+        [b'[', .., b']'] | [b'{', .., b'}'] => serde_json::from_slice(bytes).ok(),
+        _ => None,
+    };
+    match json {
+        Some(json) => value(&json),
+        None => Value::Object(Object::Bytes(bytes.into())),
+    }
 }
 
 fn value(json: &Json) -> Value {
@@ -85,7 +92,13 @@ mod tests {
             Value::Null,
         ]));
         let map = Object::Map(Shared::new(vec![(Value::str("k"), Value::Object(list))]));
-        assert_eq!(from_json(&to_json(&map)), Some(Value::Object(map)));
-        assert_eq!(from_json(b"\x00\x01"), None);
+        assert_eq!(read(&to_json(&map)), Value::Object(map));
+        for bytes in [&b"\x00\x01"[..], b"12", b"[x", b"", b"[1,]"] {
+            let read = read(bytes);
+            let Value::Object(Object::Bytes(found)) = &read else {
+                panic!("{read:?}");
+            };
+            assert_eq!(&found[..], bytes);
+        }
     }
 }

@@ -1,25 +1,94 @@
-//! Operations of an app as SQL statements.
+//! Operations of an app as SQL.
 //!
 //! A condition keeps the meaning it has in memory: comparisons with null are false and `!=` true,
-//! integers wrap, division by zero is null. Where SQL would differ, the statement says it another
-//! way, and only there, so that plain comparisons still use the indexes.
-
-use std::fmt::Write;
+//! division by zero is null. Where SQL would differ, the statement says it another way, and only
+//! there, so that plain comparisons still use the indexes. Whole numbers wrap in the embedded
+//! database; a server refuses what overflows, and the row is rejected.
 
 use event::{Schema, Type};
 use lang::plan::{ArithmeticOp, CompareOp, Constant};
 use lang::store::{Term, TermKind};
 
-use super::dialect::{literal, quoted};
+use super::dialect::Dialect;
 
 /// Nesting of a condition.
 const DEPTH_MAX: usize = 200;
 
+/// A statement, or a part of one, with places for parameters.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Sql {
+    text: String,
+    /// Where in the text a parameter stands, and which (from 0); in the order of the text.
+    places: Vec<(usize, usize)>,
+}
+
+impl Sql {
+    pub fn text(text: &str) -> Sql {
+        Sql {
+            text: text.to_owned(),
+            places: Vec::new(),
+        }
+    }
+
+    pub fn push_str(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    pub fn parameter(&mut self, index: usize) {
+        self.places.push((self.text.len(), index));
+    }
+
+    /// The first `count` parameters, with commas in between.
+    pub fn parameters(&mut self, count: usize) {
+        for index in 0..count {
+            if index > 0 {
+                self.push_str(", ");
+            }
+            self.parameter(index);
+        }
+    }
+
+    pub fn append(&mut self, other: &Sql) {
+        let start = self.text.len();
+        self.text.push_str(&other.text);
+        self.places
+            .extend(other.places.iter().map(|(at, index)| (start + at, *index)));
+    }
+
+    /// Parameters in the order in which they stand.
+    pub fn order(&self) -> impl Iterator<Item = usize> + '_ {
+        self.places.iter().map(|(_, index)| *index)
+    }
+
+    /// The text between the parameters: one part more than there are parameters.
+    pub fn parts(&self) -> impl Iterator<Item = &str> + '_ {
+        let ends = self.places.iter().map(|(at, _)| *at);
+        let starts = std::iter::once(0).chain(ends.clone());
+        let ends = ends.chain(std::iter::once(self.text.len()));
+        starts.zip(ends).map(|(start, end)| &self.text[start..end])
+    }
+
+    /// The text with the dialect's marks in the places of parameters.
+    pub fn marked(&self, dialect: &dyn Dialect) -> String {
+        let mut out = String::with_capacity(self.text.len() + 4 * self.places.len());
+        let mut order = self.order();
+        for part in self.parts() {
+            out.push_str(part);
+            if let Some(index) = order.next() {
+                dialect.placeholder(index, &mut out);
+            }
+        }
+        out
+    }
+}
+
 /// Compiles the terms of one statement.
+#[derive(Clone, Copy)]
 pub struct Compiler<'a> {
-    schema: &'a Schema,
-    sql: String,
-    depth: usize,
+    pub dialect: &'a dyn Dialect,
+    pub schema: &'a Schema,
+    /// What stands before a column's name.
+    pub qualifier: &'a str,
 }
 
 /// What a term is used as.
@@ -32,188 +101,170 @@ enum Use {
     Strict,
 }
 
-/// Names of the functions that [`super::functions`] registers for arithmetic.
-pub fn arithmetic_name(op: ArithmeticOp, ty: Type) -> String {
-    let op = match op {
-        ArithmeticOp::Add => "add",
-        ArithmeticOp::Subtract => "subtract",
-        ArithmeticOp::Multiply => "multiply",
-        ArithmeticOp::Divide => "divide",
-        ArithmeticOp::Modulo => "modulo",
-    };
-    format!("headwater_{op}_{}", ty.name())
-}
-
-/// A condition, to stand behind WHERE. The error names what cannot be said in SQL.
-pub fn condition(schema: &Schema, term: &Term) -> Result<String, String> {
-    let mut compiler = Compiler {
-        schema,
-        sql: String::new(),
-        depth: 0,
-    };
-    compiler.term(term, Use::Condition)?;
-    Ok(compiler.sql)
-}
-
-/// A value, to stand in SET.
-pub fn value(schema: &Schema, term: &Term) -> Result<String, String> {
-    let mut compiler = Compiler {
-        schema,
-        sql: String::new(),
-        depth: 0,
-    };
-    compiler.term(
-        term,
-        if term.ty == Type::Bool {
-            Use::Strict
-        } else {
-            Use::Value
-        },
-    )?;
-    Ok(compiler.sql)
-}
-
 impl Compiler<'_> {
-    fn term(&mut self, term: &Term, wanted: Use) -> Result<(), String> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
+    /// A condition, to stand behind WHERE. The error names what cannot be said in SQL.
+    pub fn condition(&self, term: &Term) -> Result<Sql, String> {
+        self.term(term, Use::Condition, 0)
+    }
+
+    /// A value, to stand in SET.
+    pub fn value(&self, term: &Term) -> Result<Sql, String> {
+        let wanted = match term.ty {
+            Type::Bool => Use::Strict,
+            _ => Use::Value,
+        };
+        self.term(term, wanted, 0)
+    }
+
+    fn term(&self, term: &Term, wanted: Use, depth: usize) -> Result<Sql, String> {
+        if depth > DEPTH_MAX {
             return Err(format!("a condition nests deeper than {DEPTH_MAX}"));
         }
+        let below = depth + 1;
         match &term.kind {
             TermKind::Column(index) => {
-                let name = quoted(&self.schema.attributes[*index].name);
-                self.plain(term, wanted, |c| c.sql.push_str(&name));
+                let name = self.dialect.column(&self.schema.attributes[*index].name);
+                let column = Sql::text(&format!("{}{name}", self.qualifier));
+                Ok(self.plain(term, wanted, column))
             }
             TermKind::Parameter(index) => {
-                let text = format!("?{}", index + 1);
-                self.plain(term, wanted, |c| c.sql.push_str(&text));
+                let mut parameter = Sql::default();
+                parameter.parameter(*index);
+                Ok(self.plain(term, wanted, parameter))
             }
-            TermKind::Constant(constant) => self.constant(constant),
-            TermKind::Arithmetic(op, left, right) => self.arithmetic(term.ty, *op, left, right)?,
-            TermKind::Compare(op, left, right) => self.compare(*op, left, right, wanted)?,
-            TermKind::And(left, right) => self.logic(left, " AND ", right, wanted)?,
-            TermKind::Or(left, right) => self.logic(left, " OR ", right, wanted)?,
+            TermKind::Constant(constant) => Ok(Sql::text(&self.constant(constant)?)),
+            TermKind::Arithmetic(op, left, right) => {
+                let (left, right) = self.both(left, right, Use::Value, below)?;
+                Ok(self.arithmetic(*op, term.ty, &left, &right))
+            }
+            TermKind::Compare(op, left, right) => {
+                let (left, right) = self.both(left, right, Use::Value, below)?;
+                Ok(self.compare(*op, &left, &right, wanted))
+            }
+            TermKind::And(left, right) => self.logic(left, " AND ", right, wanted, below),
+            TermKind::Or(left, right) => self.logic(left, " OR ", right, wanted, below),
             TermKind::Not(inner) => {
-                self.sql.push_str("(NOT ");
-                self.term(inner, Use::Strict)?;
-                self.sql.push(')');
+                let inner = self.term(inner, Use::Strict, below)?;
+                Ok(around("(NOT ", &inner, ")"))
             }
             TermKind::IsNull(inner) => {
-                self.sql.push('(');
-                self.term(inner, Use::Value)?;
-                self.sql.push_str(" IS NULL)");
+                let inner = self.term(inner, Use::Value, below)?;
+                Ok(around("(", &inner, " IS NULL)"))
             }
-            TermKind::Call { name, args } => self.call(name, args, wanted)?,
+            TermKind::Call { name, args } => self.call(name, args, wanted, below),
         }
-        self.depth -= 1;
-        Ok(())
+    }
+
+    fn both(
+        &self,
+        left: &Term,
+        right: &Term,
+        wanted: Use,
+        depth: usize,
+    ) -> Result<(Sql, Sql), String> {
+        Ok((
+            self.term(left, wanted, depth)?,
+            self.term(right, wanted, depth)?,
+        ))
+    }
+
+    /// What is null instead is `value`.
+    fn or_else(&self, sql: &Sql, value: bool) -> Sql {
+        let end = format!(", {})", self.dialect.boolean(value));
+        around("coalesce(", sql, &end)
     }
 
     /// A column or parameter; as a condition below `not` a null one is false.
-    fn plain(&mut self, term: &Term, wanted: Use, write: impl FnOnce(&mut Self)) {
-        if wanted == Use::Strict && term.ty == Type::Bool {
-            self.sql.push_str("coalesce(");
-            write(self);
-            self.sql.push_str(", 0)");
-        } else {
-            write(self);
+    fn plain(&self, term: &Term, wanted: Use, sql: Sql) -> Sql {
+        match wanted {
+            Use::Strict if term.ty == Type::Bool => self.or_else(&sql, false),
+            _ => sql,
         }
     }
 
-    fn constant(&mut self, constant: &Constant) {
-        let text = match constant {
+    fn constant(&self, constant: &Constant) -> Result<String, String> {
+        Ok(match constant {
             Constant::Int(v) => v.to_string(),
             // The smallest LONG is no integer literal in SQL.
             Constant::Long(i64::MIN) => "(-9223372036854775807 - 1)".into(),
             Constant::Long(v) => v.to_string(),
-            Constant::Float(v) => real(f64::from(*v)),
-            Constant::Double(v) => real(*v),
-            Constant::Bool(v) => u8::from(*v).to_string(),
-            Constant::String(v) => literal(v),
+            Constant::Float(v) => self.real(f64::from(*v)),
+            Constant::Double(v) => self.real(*v),
+            Constant::Bool(v) => self.dialect.boolean(*v).into(),
+            Constant::String(v) => self.dialect.literal(v)?,
+        })
+    }
+
+    /// NaN compares as null does.
+    fn real(&self, value: f64) -> String {
+        match value.is_nan() {
+            true => "NULL".into(),
+            false => self.dialect.real(value),
+        }
+    }
+
+    fn arithmetic(&self, op: ArithmeticOp, ty: Type, left: &Sql, right: &Sql) -> Sql {
+        self.dialect.arithmetic(op, ty, left, right)
+    }
+
+    fn compare(&self, op: CompareOp, left: &Sql, right: &Sql, wanted: Use) -> Sql {
+        let sign = match op {
+            CompareOp::Less => " < ",
+            CompareOp::LessEqual => " <= ",
+            CompareOp::Greater => " > ",
+            CompareOp::GreaterEqual => " >= ",
+            CompareOp::Equal => " = ",
+            CompareOp::NotEqual => " <> ",
         };
-        self.sql.push_str(&text);
+        let mut sql = left.clone();
+        sql.push_str(sign);
+        sql.append(right);
+        if wanted != Use::Condition || op == CompareOp::NotEqual {
+            return self.or_else(&sql, op == CompareOp::NotEqual);
+        }
+        around("(", &sql, ")")
     }
 
-    fn arithmetic(
-        &mut self,
-        ty: Type,
-        op: ArithmeticOp,
+    fn logic(
+        &self,
         left: &Term,
-        right: &Term,
-    ) -> Result<(), String> {
-        let name = arithmetic_name(op, ty);
-        write!(self.sql, "{name}(").expect("writing to a string cannot fail");
-        self.term(left, Use::Value)?;
-        self.sql.push_str(", ");
-        self.term(right, Use::Value)?;
-        self.sql.push(')');
-        Ok(())
-    }
-
-    fn compare(
-        &mut self,
-        op: CompareOp,
-        left: &Term,
+        op: &str,
         right: &Term,
         wanted: Use,
-    ) -> Result<(), String> {
-        let (sign, of_null) = match op {
-            CompareOp::Less => ("<", "0"),
-            CompareOp::LessEqual => ("<=", "0"),
-            CompareOp::Greater => (">", "0"),
-            CompareOp::GreaterEqual => (">=", "0"),
-            CompareOp::Equal => ("=", "0"),
-            CompareOp::NotEqual => ("<>", "1"),
+        depth: usize,
+    ) -> Result<Sql, String> {
+        let inner = match wanted {
+            Use::Condition => Use::Condition,
+            _ => Use::Strict,
         };
-        let must_say = wanted != Use::Condition || op == CompareOp::NotEqual;
-        self.sql.push_str(if must_say { "coalesce(" } else { "(" });
-        self.term(left, Use::Value)?;
-        write!(self.sql, " {sign} ").expect("writing to a string cannot fail");
-        self.term(right, Use::Value)?;
-        if must_say {
-            write!(self.sql, ", {of_null}").expect("writing to a string cannot fail");
-        }
-        self.sql.push(')');
-        Ok(())
+        let (left, right) = self.both(left, right, inner, depth)?;
+        let mut sql = around("(", &left, op);
+        sql.append(&right);
+        sql.push_str(")");
+        Ok(sql)
     }
 
-    fn logic(&mut self, left: &Term, op: &str, right: &Term, wanted: Use) -> Result<(), String> {
-        let inner = if wanted == Use::Condition {
-            Use::Condition
-        } else {
-            Use::Strict
-        };
-        self.sql.push('(');
-        self.term(left, inner)?;
-        self.sql.push_str(op);
-        self.term(right, inner)?;
-        self.sql.push(')');
-        Ok(())
-    }
-
-    fn call(&mut self, name: &str, args: &[Term], wanted: Use) -> Result<(), String> {
+    fn call(&self, name: &str, args: &[Term], wanted: Use, depth: usize) -> Result<Sql, String> {
         let [text, part] = args else {
             return Err(unknown(name));
         };
         if name != "str:contains" {
             return Err(unknown(name));
         }
-        self.sql.push_str(if wanted == Use::Condition {
-            "("
-        } else {
-            "coalesce("
-        });
-        self.sql.push_str("instr(");
-        self.term(text, Use::Value)?;
-        self.sql.push_str(", ");
-        self.term(part, Use::Value)?;
-        self.sql.push_str(if wanted == Use::Condition {
-            ") > 0)"
-        } else {
-            ") > 0, 0)"
-        });
-        Ok(())
+        let (text, part) = self.both(text, part, Use::Value, depth)?;
+        let found = self.dialect.contains(&text, &part);
+        Ok(match wanted {
+            Use::Condition => around("(", &found, ")"),
+            _ => self.or_else(&found, false),
+        })
     }
+}
+
+fn around(begin: &str, sql: &Sql, end: &str) -> Sql {
+    let mut around = Sql::text(begin);
+    around.append(sql);
+    around.push_str(end);
+    around
 }
 
 fn unknown(name: &str) -> String {
@@ -223,26 +274,12 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// A double as SQL reads it back. NaN compares as null does.
-fn real(value: f64) -> String {
-    if value.is_nan() {
-        "NULL".into()
-    } else if value.is_infinite() {
-        if value > 0.0 {
-            "9e999".into()
-        } else {
-            "-9e999".into()
-        }
-    } else {
-        format!("{value:?}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use event::Attribute;
 
     use super::*;
+    use crate::rdbms::dialect::{MYSQL, POSTGRES, SQLITE};
 
     fn schema() -> Schema {
         let attribute = |name: &str, ty| Attribute {
@@ -275,8 +312,17 @@ mod tests {
         Box::new(term(Type::Bool, TermKind::Compare(op, left, right)))
     }
 
+    fn condition(dialect: &dyn Dialect, term: &Term) -> Result<String, String> {
+        let compiler = Compiler {
+            dialect,
+            schema: &schema(),
+            qualifier: "",
+        };
+        Ok(compiler.condition(term)?.marked(dialect))
+    }
+
     fn check(term: &Term, expect: &str) {
-        assert_eq!(condition(&schema(), term).as_deref(), Ok(expect));
+        assert_eq!(condition(SQLITE, term).as_deref(), Ok(expect));
     }
 
     #[test]
@@ -324,7 +370,7 @@ mod tests {
             },
         );
         assert!(
-            condition(&schema(), &call)
+            condition(SQLITE, &call)
                 .unwrap_err()
                 .contains("'str:strcmp'")
         );
@@ -332,6 +378,56 @@ mod tests {
         for _ in 0..1000 {
             deep = term(Type::Bool, TermKind::Not(Box::new(deep)));
         }
-        assert!(condition(&schema(), &deep).unwrap_err().contains("nests"));
+        assert!(condition(SQLITE, &deep).unwrap_err().contains("nests"));
+    }
+
+    #[test]
+    fn conditions_of_servers() {
+        let check = |term: &Term, mysql: &str, postgres: &str| {
+            assert_eq!(condition(MYSQL, term).as_deref(), Ok(mysql));
+            assert_eq!(condition(POSTGRES, term).as_deref(), Ok(postgres));
+        };
+        let other = compare(CompareOp::NotEqual, column(1), parameter(1, Type::Int));
+        check(
+            &other,
+            "coalesce(`n` <> ?, 1)",
+            "coalesce(n <> $2, true)",
+        );
+        check(
+            &term(Type::Bool, TermKind::Not(column(2))),
+            "(NOT coalesce(`ok`, 0))",
+            "(NOT coalesce(ok, false))",
+        );
+        let half = term(
+            Type::Int,
+            TermKind::Arithmetic(ArithmeticOp::Divide, column(1), parameter(0, Type::Int)),
+        );
+        check(
+            &compare(CompareOp::Less, Box::new(half), column(1)),
+            "((`n` DIV ?) < `n`)",
+            "((n::int4 / NULLIF($1::int4, 0)) < n)",
+        );
+        let call = TermKind::Call {
+            name: "str:contains".into(),
+            args: vec![*column(0), *parameter(0, Type::String)],
+        };
+        check(
+            &term(Type::Bool, call),
+            "(INSTR(BINARY `id`, BINARY ?) > 0)",
+            "(strpos(id, $1) > 0)",
+        );
+        let text = |text: &str| {
+            Box::new(term(
+                Type::String,
+                TermKind::Constant(Constant::String(text.into())),
+            ))
+        };
+        check(
+            &compare(CompareOp::Equal, column(0), text("o'\\x")),
+            "(`id` = 'o\\'\\\\x')",
+            "(id = 'o''\\x')",
+        );
+        let nul = compare(CompareOp::Equal, column(0), text("\0"));
+        assert!(condition(POSTGRES, &nul).is_err());
     }
 }

@@ -1,20 +1,45 @@
 //! JDBC URLs: which database an app means, and what stands for it here.
 //!
-//! `jdbc:sqlite:…` and the local forms of `jdbc:h2:…` run on the embedded SQLite. Every other known
-//! database gives an error that says how to redirect the table; no URL is ever echoed whole, since
-//! it may hold a password.
+//! `jdbc:sqlite:…` and the local forms of `jdbc:h2:…` run on the embedded SQLite; `jdbc:mysql:…`,
+//! `jdbc:mariadb:…` and `jdbc:postgresql:…` on their servers. Every other known database gives an
+//! error that says how to redirect the table; no URL is ever echoed whole, since it may hold a
+//! password.
 
 use std::path::PathBuf;
 
+use super::dialect::{Dialect, MYSQL, POSTGRES, SQLITE};
+use super::server::{Login, Server, ServerKind};
 use crate::file::uri;
 
-/// What a JDBC URL means to the embedded database.
+/// What a JDBC URL means.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
     /// A SQLite file.
     File(PathBuf),
     /// A database in memory, shared by the tables of a server that name it; gone when it stops.
     Memory(String),
+    Server(Box<Server>),
+}
+
+impl Target {
+    pub fn dialect(&self) -> &'static dyn Dialect {
+        match self {
+            Target::File(_) | Target::Memory(_) => SQLITE,
+            Target::Server(server) => match server.kind {
+                ServerKind::MySql => MYSQL,
+                ServerKind::Postgres => POSTGRES,
+            },
+        }
+    }
+
+    /// How the database is called in messages: never with a password.
+    pub fn display_name(&self) -> String {
+        match self {
+            Target::File(path) => path.display().to_string(),
+            Target::Memory(name) => format!("memory:{name}"),
+            Target::Server(server) => server.to_string(),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -40,13 +65,12 @@ pub enum UrlError {
         table: String,
         source: uri::UriError,
     },
+    #[error("option 'jdbc.url' of table '{table}': {cause}")]
+    Server { table: String, cause: String },
 }
 
 /// First part of the URL behind `jdbc:`, and the name people know.
 const KNOWN: &[(&str, &str)] = &[
-    ("mysql", "MySQL"),
-    ("mariadb", "MariaDB"),
-    ("postgresql", "PostgreSQL"),
     ("oracle", "Oracle"),
     ("sqlserver", "SQL Server"),
     ("jtds", "SQL Server"),
@@ -58,8 +82,8 @@ const KNOWN: &[(&str, &str)] = &[
 /// Suffix of the file that stands for an H2 database, so that it never touches H2's own `.mv.db`.
 const H2_SUFFIX: &str = ".sqlite";
 
-/// `table` is named in errors only.
-pub fn parse(url: &str, table: &str) -> Result<Target, UrlError> {
+/// `table` is named in errors only; the login is of no use to the embedded database.
+pub fn parse(url: &str, table: &str, login: &Login<'_>) -> Result<Target, UrlError> {
     let url = url.trim();
     let not_jdbc = || UrlError::NotJdbc {
         table: table.to_owned(),
@@ -72,6 +96,12 @@ pub fn parse(url: &str, table: &str) -> Result<Target, UrlError> {
     match kind.to_ascii_lowercase().as_str() {
         "sqlite" => sqlite(place, table),
         "h2" => h2(place, table),
+        kind @ ("mysql" | "mariadb" | "postgresql") => Server::parse(kind, place, login)
+            .map(|server| Target::Server(Box::new(server)))
+            .map_err(|cause| UrlError::Server {
+                table: table.to_owned(),
+                cause,
+            }),
         other => Err(match KNOWN.iter().find(|(name, _)| *name == other) {
             Some((_, database)) => UrlError::Known {
                 database,
@@ -138,9 +168,10 @@ mod tests {
     use super::*;
 
     fn check(url: &str, expect: &str) {
-        let target = match parse(url, "T") {
+        let target = match parse(url, "T", &Login::default()) {
             Ok(Target::File(path)) => path.display().to_string(),
             Ok(Target::Memory(name)) => format!("memory {name}"),
+            Ok(Target::Server(server)) => server.to_string(),
             Err(error) => error.to_string(),
         };
         assert_eq!(target, expect, "{url}");
@@ -164,18 +195,17 @@ mod tests {
     #[test]
     fn other_databases_say_how_to_redirect_and_show_no_secret() {
         check(
-            "jdbc:mysql://root:secret@localhost/db",
-            "database 'MySQL' does not run yet: use the embedded one, \
+            "jdbc:oracle:thin:root/secret@localhost:1521:X",
+            "database 'Oracle' does not run yet: use the embedded one, \
              --set T.store.jdbc.url=jdbc:sqlite:FILE",
         );
         for url in [
-            "jdbc:oracle:thin:@h:1521:X",
             "jdbc:sqlserver://h",
             "jdbc:h2:tcp://h/x",
             "jdbc:nosuch:secret",
             "sqlite:x",
         ] {
-            let error = parse(url, "T").unwrap_err().to_string();
+            let error = parse(url, "T", &Login::default()).unwrap_err().to_string();
             assert!(error.contains("jdbc:sqlite:FILE"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }

@@ -6,7 +6,7 @@ use lang::plan::ArithmeticOp;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
-use super::sql::arithmetic_name;
+use crate::rdbms::dialect::arithmetic_name;
 use crate::terms::{double, float, int, long};
 
 const OPS: [ArithmeticOp; 5] = [

@@ -1,0 +1,158 @@
+//! What one database says differently from another: names, types, literals, arithmetic, upserts.
+//!
+//! A dialect is a constant without state; everything here is text. Names are those that Siddhi would
+//! send, which is unquoted: a name is quoted only where it would not be read as a name without.
+
+mod mysql;
+mod postgres;
+mod sqlite;
+
+pub use mysql::MYSQL;
+pub use postgres::POSTGRES;
+pub use sqlite::{SQLITE, arithmetic_name};
+
+use event::Type;
+use lang::plan::ArithmeticOp;
+
+use super::sql::Sql;
+
+/// Length of text columns for which none is given (Siddhi's `stringSize`).
+pub const TEXT_LENGTH: u32 = 254;
+
+/// Values that a database cannot hold; they are refused before they are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    pub has_nan: bool,
+    pub has_infinity: bool,
+    /// U+0000 in a text.
+    pub has_nul: bool,
+}
+
+pub trait Dialect: Send + Sync {
+    /// As people call the database.
+    fn name(&self) -> &'static str;
+
+    /// A column's name in a statement.
+    fn column(&self, name: &str) -> String;
+
+    /// A table's name in a statement.
+    fn table(&self, name: &str) -> String;
+
+    /// Type of a column that is created; `length` is that of `field.length`.
+    fn column_type(&self, ty: Type, length: Option<u32>) -> String;
+
+    /// What `use.collation` adds to a text column.
+    fn collation(&self) -> &'static str {
+        ""
+    }
+
+    /// What follows the columns of a table that is created.
+    fn table_suffix(&self) -> &'static str {
+        ""
+    }
+
+    fn limits(&self) -> Limits;
+
+    /// Place of parameter `index` (from 0).
+    fn placeholder(&self, index: usize, out: &mut String);
+
+    /// A text; the error says why the database cannot hold it.
+    fn literal(&self, text: &str) -> Result<String, String>;
+
+    fn boolean(&self, value: bool) -> &'static str {
+        if value { "1" } else { "0" }
+    }
+
+    /// A finite or infinite number, never NaN.
+    fn real(&self, value: f64) -> String;
+
+    fn arithmetic(&self, op: ArithmeticOp, ty: Type, left: &Sql, right: &Sql) -> Sql;
+
+    /// Does `text` hold `part`? A value that is null where one of them is.
+    fn contains(&self, text: &Sql, part: &Sql) -> Sql;
+
+    /// What stands behind an INSERT to update `set` where the key is there already; `key` are the
+    /// key's columns.
+    fn on_conflict(&self, key: &str, set: &Sql) -> Sql;
+
+    /// Can one INSERT hold several rows of the same key and update with the last of them? Then this is
+    /// how it refers to the value of `column` in the row that would be inserted.
+    fn inserted(&self, _column: &str) -> Option<String> {
+        None
+    }
+
+    /// What stands before a column of the table's own row where a conflict has two rows in sight.
+    fn own_row(&self, _table: &str) -> String {
+        String::new()
+    }
+
+    /// Asks for the names of a table's columns; nothing for a table that is not there.
+    fn columns_query(&self, table: &str) -> String;
+
+    /// Asks for each column of each unique index that covers whole rows, the primary key's among
+    /// them: name of the index and name of the column.
+    fn unique_keys_query(&self, table: &str) -> String;
+
+    /// Bytes as hexadecimal digits.
+    fn hex(&self, column: &str) -> String {
+        format!("hex({column})")
+    }
+
+    /// Creates the table that notes epochs, where it is missing.
+    fn create_epochs(&self) -> String;
+
+    /// Notes an epoch: the parameters are app, epoch and positions.
+    fn note_epoch(&self) -> Sql;
+
+    /// Begins a transaction.
+    fn begin(&self) -> &'static str {
+        "BEGIN"
+    }
+
+    /// Does an error end the transaction, so that even a single statement needs a mark to go back to?
+    fn fails_whole(&self) -> bool {
+        false
+    }
+}
+
+/// The table that notes epochs.
+pub const EPOCHS: &str = "headwater_epochs";
+
+/// `left sign right` in parentheses.
+fn infix(left: &Sql, sign: &str, right: &Sql) -> Sql {
+    let mut sql = Sql::text("(");
+    sql.append(left);
+    sql.push_str(sign);
+    sql.append(right);
+    sql.push_str(")");
+    sql
+}
+
+const fn sign(op: ArithmeticOp) -> &'static str {
+    match op {
+        ArithmeticOp::Add => " + ",
+        ArithmeticOp::Subtract => " - ",
+        ArithmeticOp::Multiply => " * ",
+        ArithmeticOp::Divide => " / ",
+        ArithmeticOp::Modulo => " % ",
+    }
+}
+
+/// Is the text a name that no database takes for anything else, but for reserved words?
+fn is_plain(name: &str) -> bool {
+    let mut letters = name.bytes();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+}
+
+/// A table's name, which may stand behind that of a schema or database.
+fn qualified(name: &str, quoted: impl Fn(&str) -> String) -> String {
+    let parts: Vec<&str> = name.split('.').collect();
+    if parts.len() <= 3 && parts.iter().all(|part| is_plain(part)) {
+        let parts: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
+        return parts.join(".");
+    }
+    quoted(name)
+}
