@@ -476,8 +476,11 @@ fn a_deployment_file_gives_refs_data_sources_and_persistence() {
          define table T (id string, amount double);
          @store(type='rdbms')
          define table U (id string, amount double);
+         @store(type='rdbms', jndi.resource='jdbc/shop', table.name='V')
+         define table W (id string, amount double);
          from Lines select id, amount insert into T;
-         from Lines select id, amount insert into U;",
+         from Lines select id, amount insert into U;
+         from Lines select id, amount insert into W;",
     );
     let config = place.write(
         "deployment.yaml",
@@ -504,6 +507,7 @@ state.persistence:
 wso2.datasources:
   dataSources:
     - name: SHOP
+      jndiConfig: {name: jdbc/shop}
       definition:
         type: RDBMS
         configuration: {jdbcUrl: 'jdbc:sqlite:{dir}/shop.db', username: x, password: y}
@@ -516,7 +520,7 @@ wso2.datasources:
         .output()
         .expect("the binary starts");
     ended(&output, 0);
-    for (table, database) in ["shop.db", "default.db"].iter().enumerate() {
+    for (table, database) in ["shop.db", "default.db", "shop.db"].iter().enumerate() {
         assert_eq!(summary(&output)["apps"][0]["tables"][table]["inserted"], 2);
         assert!(place.path(database).exists());
     }

@@ -11,20 +11,23 @@
 
 mod error;
 mod kafka;
+mod mariadb;
 mod place;
+mod postgres;
 mod running;
 mod tool;
 
 pub use error::Error;
 pub use place::Place;
 pub use running::Running;
+pub use rustix::process::Signal as StopSignal;
 pub use tool::{answers, run, under, version_line};
 
 use std::path::Path;
 use std::process::Command;
 
 /// All servers, sorted by name.
-pub const SERVERS: &[&dyn Recipe] = &[&kafka::KAFKA];
+pub const SERVERS: &[&dyn Recipe] = &[&kafka::KAFKA, &mariadb::MARIADB, &postgres::POSTGRES];
 
 /// How a server is installed, started and asked whether it is ready.
 pub trait Recipe: Sync {
@@ -71,6 +74,11 @@ pub trait Recipe: Sync {
     /// # Errors
     /// Why it is not ready yet.
     fn ready(&self, place: &Place) -> Result<(), String>;
+
+    /// What ends it in order.
+    fn stop_signal(&self) -> StopSignal {
+        StopSignal::TERM
+    }
 
     /// What a client needs to reach it: `host:port`, or a URL.
     fn endpoint(&self, place: &Place) -> String {

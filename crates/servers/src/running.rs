@@ -96,7 +96,7 @@ impl Running {
         let Some(process) = &mut self.process else {
             return;
         };
-        process.signal(Signal::TERM);
+        process.signal(self.recipe.stop_signal());
         let mut clock = Clock::new();
         while process.ended().is_none() && clock.ticks() {}
         self.kill();

@@ -204,8 +204,12 @@ pub(crate) fn judged_client(
         let mut trusted = RootCertStore::empty();
         match roots {
             Some(path) => {
-                let unreadable =
-                    |error| format!("certificates in '{}' cannot be read: {error}", path.display());
+                let unreadable = |error| {
+                    format!(
+                        "certificates in '{}' cannot be read: {error}",
+                        path.display()
+                    )
+                };
                 for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
                     trusted
                         .add(certificate.map_err(unreadable)?)

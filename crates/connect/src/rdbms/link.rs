@@ -87,7 +87,10 @@ impl<'a> Found<'a> {
         Found {
             attributes,
             allows_null,
-            builders: attributes.iter().map(|a| ColumnBuilder::new(a.ty)).collect(),
+            builders: attributes
+                .iter()
+                .map(|a| ColumnBuilder::new(a.ty))
+                .collect(),
             count: 0,
         }
     }

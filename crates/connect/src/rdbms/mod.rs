@@ -100,7 +100,8 @@ fn jdbc_url<'a>(
 ) -> Result<&'a str, Error> {
     let refused =
         |message: String| Error::refused(format!("table '{}'", setup.table.schema.name), message);
-    if let Some(name) = annotation.option("datasource") {
+    let named = annotation.option("datasource");
+    if let Some(name) = named.or_else(|| annotation.option("jndi.resource")) {
         return Err(refused(format!(
             "data source '{name}' is not in the server's configuration: add it there, or use \
              option 'jdbc.url'"

@@ -285,10 +285,10 @@ fn boolean(value: Raw<'_>) -> Option<bool> {
     match value {
         Raw::Integer(v) => Some(v != 0),
         Raw::Unsigned(v) => Some(v != 0),
-        // A BIT column.
+        // A BIT column comes as bytes, which may be taken for a text.
         Raw::Bytes(v) => Some(v.iter().any(|byte| *byte != 0)),
-        Raw::Text("t" | "true" | "TRUE" | "1") => Some(true),
-        Raw::Text("f" | "false" | "FALSE" | "0") => Some(false),
+        Raw::Text("t" | "true" | "TRUE" | "1" | "\u{1}") => Some(true),
+        Raw::Text("f" | "false" | "FALSE" | "0" | "\0") => Some(false),
         _ => None,
     }
 }
@@ -362,7 +362,11 @@ mod tests {
         check(Type::Long, Raw::Text("12.000"), Ok(Value::Long(12)));
         check(Type::Long, Raw::Text("12.5"), Err(()));
         check(Type::Long, Raw::Unsigned(u64::MAX), Err(()));
-        check(Type::Double, Raw::Text("-Infinity"), Ok(Value::Double(f64::NEG_INFINITY)));
+        check(
+            Type::Double,
+            Raw::Text("-Infinity"),
+            Ok(Value::Double(f64::NEG_INFINITY)),
+        );
         check(Type::Double, Raw::Text("12.50"), Ok(Value::Double(12.5)));
         check(Type::Bool, Raw::Text("t"), Ok(Value::Bool(true)));
         check(Type::Bool, Raw::Bytes(b"\x01"), Ok(Value::Bool(true)));

@@ -70,7 +70,10 @@ impl fmt::Display for Server {
             ServerKind::MySql => "mysql",
             ServerKind::Postgres => "postgresql",
         };
-        let hosts = self.hosts.iter().map(|(host, port)| format!("{host}:{port}"));
+        let hosts = self
+            .hosts
+            .iter()
+            .map(|(host, port)| format!("{host}:{port}"));
         let hosts: Vec<String> = hosts.collect();
         write!(f, "{kind}://{}/{}", hosts.join(","), self.database)
     }
@@ -86,9 +89,9 @@ impl Server {
         let (place, query) = place.split_once('?').unwrap_or((place, ""));
         let properties = properties(query)?;
         let property = |names: &[&str]| {
-            let mut found = properties.iter().filter(|(name, _)| {
-                names.iter().any(|wanted| name.eq_ignore_ascii_case(wanted))
-            });
+            let mut found = properties
+                .iter()
+                .filter(|(name, _)| names.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)));
             found.next_back().map(|(_, value)| value.as_str())
         };
         let default_port = match server_kind {
@@ -136,7 +139,11 @@ impl Server {
         let connect_timeout = property(&["connectTimeout", "loginTimeout"])
             .and_then(number)
             .map(|count| unit * count)
-            .or_else(|| pool(login.pool, "connectionTimeout").and_then(number).map(|ms| Duration::from_millis(ms.into())))
+            .or_else(|| {
+                pool(login.pool, "connectionTimeout")
+                    .and_then(number)
+                    .map(|ms| Duration::from_millis(ms.into()))
+            })
             .unwrap_or(CONNECT_TIMEOUT)
             .min(CONNECT_TIMEOUT);
         Ok(Server {
@@ -233,9 +240,11 @@ fn mysql_tls(kind: &str, property: &Property<'_>) -> Result<Tls, String> {
             "REQUIRED" | "TRUST" => Ok(Tls::Require),
             "VERIFY_CA" => Ok(Tls::VerifyCa),
             "VERIFY_IDENTITY" | "VERIFY_FULL" => Ok(Tls::VerifyFull),
-            _ => Err("property 'sslMode' is none of DISABLED, PREFERRED, REQUIRED, VERIFY_CA and \
+            _ => Err(
+                "property 'sslMode' is none of DISABLED, PREFERRED, REQUIRED, VERIFY_CA and \
                       VERIFY_IDENTITY"
-                .into()),
+                    .into(),
+            ),
         };
     }
     Ok(match (is("useSSL"), is("verifyServerCertificate")) {
@@ -249,15 +258,20 @@ fn mysql_tls(kind: &str, property: &Property<'_>) -> Result<Tls, String> {
 }
 
 fn postgres_tls(property: &Property<'_>) -> Result<Tls, String> {
-    match property(&["sslmode"]).map(str::to_ascii_lowercase).as_deref() {
+    match property(&["sslmode"])
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("disable") => Ok(Tls::Off),
         Some("allow" | "prefer") => Ok(Tls::Prefer),
         Some("require") => Ok(Tls::Require),
         Some("verify-ca") => Ok(Tls::VerifyCa),
         Some("verify-full") => Ok(Tls::VerifyFull),
-        Some(_) => Err("property 'sslmode' is none of disable, allow, prefer, require, verify-ca \
+        Some(_) => Err(
+            "property 'sslmode' is none of disable, allow, prefer, require, verify-ca \
                         and verify-full"
-            .into()),
+                .into(),
+        ),
         None => match property(&["ssl"]) {
             Some(value) if value.is_empty() || value.eq_ignore_ascii_case("true") => {
                 Ok(Tls::VerifyFull)
@@ -304,12 +318,37 @@ mod tests {
             Tls::VerifyFull,
         );
         check("mariadb", "//[::1]:9/d", "mysql://::1:9/d", Tls::Off);
-        check("mariadb", "//h/d?sslMode=trust", "mysql://h:3306/d", Tls::Require);
+        check(
+            "mariadb",
+            "//h/d?sslMode=trust",
+            "mysql://h:3306/d",
+            Tls::Require,
+        );
         check("postgresql", "//h/d", "postgresql://h:5432/d", Tls::Prefer);
-        check("postgresql", "d%20x", "postgresql://localhost:5432/d x", Tls::Prefer);
-        check("postgresql", "//h/", "postgresql://h:5432/root", Tls::Prefer);
-        check("postgresql", "//h/d?ssl=true", "postgresql://h:5432/d", Tls::VerifyFull);
-        check("postgresql", "//h/d?sslmode=require", "postgresql://h:5432/d", Tls::Require);
+        check(
+            "postgresql",
+            "d%20x",
+            "postgresql://localhost:5432/d x",
+            Tls::Prefer,
+        );
+        check(
+            "postgresql",
+            "//h/",
+            "postgresql://h:5432/root",
+            Tls::Prefer,
+        );
+        check(
+            "postgresql",
+            "//h/d?ssl=true",
+            "postgresql://h:5432/d",
+            Tls::VerifyFull,
+        );
+        check(
+            "postgresql",
+            "//h/d?sslmode=require",
+            "postgresql://h:5432/d",
+            Tls::Require,
+        );
     }
 
     #[test]
@@ -330,9 +369,19 @@ mod tests {
     fn the_login_may_stand_in_the_url() {
         let place = "//h/d?user=u&password=p%26q&connectTimeout=2";
         let server = Server::parse("postgresql", place, &Login::default()).unwrap();
-        assert_eq!((server.user.as_str(), server.password.as_str()), ("u", "p&q"));
+        assert_eq!(
+            (server.user.as_str(), server.password.as_str()),
+            ("u", "p&q")
+        );
         assert_eq!(server.connect_timeout, Duration::from_secs(2));
         let own = parse("postgresql", place).unwrap();
         assert_eq!(own.user, "root");
+        let pool = Some("maximumPoolSize:5, connectionTimeout:1500");
+        let login = Login {
+            pool,
+            ..Login::default()
+        };
+        let pooled = Server::parse("mysql", "//h/d", &login).unwrap();
+        assert_eq!(pooled.connect_timeout, Duration::from_millis(1500));
     }
 }

@@ -388,11 +388,7 @@ mod tests {
             assert_eq!(condition(POSTGRES, term).as_deref(), Ok(postgres));
         };
         let other = compare(CompareOp::NotEqual, column(1), parameter(1, Type::Int));
-        check(
-            &other,
-            "coalesce(`n` <> ?, 1)",
-            "coalesce(n <> $2, true)",
-        );
+        check(&other, "coalesce(`n` <> ?, 1)", "coalesce(n <> $2, true)");
         check(
             &term(Type::Bool, TermKind::Not(column(2))),
             "(NOT coalesce(`ok`, 0))",

@@ -288,7 +288,9 @@ pub fn keys(definition: &Definition, indexed: &[(String, String)]) -> Keys {
         return Keys::default();
     }
     let sorted = |mut names: Vec<String>| {
-        names.iter_mut().for_each(|name| *name = name.to_lowercase());
+        names
+            .iter_mut()
+            .for_each(|name| *name = name.to_lowercase());
         names.sort();
         names
     };

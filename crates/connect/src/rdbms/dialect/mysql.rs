@@ -156,7 +156,9 @@ impl Dialect for MySql {
     }
 
     fn note_epoch(&self) -> Sql {
-        let mut sql = Sql::text(&format!("REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("));
+        let mut sql = Sql::text(&format!(
+            "REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("
+        ));
         sql.parameters(3);
         sql.push_str(")");
         sql

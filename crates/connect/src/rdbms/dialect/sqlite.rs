@@ -141,7 +141,9 @@ impl Dialect for Sqlite {
     }
 
     fn note_epoch(&self) -> Sql {
-        let mut sql = Sql::text(&format!("REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("));
+        let mut sql = Sql::text(&format!(
+            "REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("
+        ));
         sql.parameters(3);
         sql.push_str(")");
         sql

@@ -98,10 +98,22 @@ mod tests {
         };
         check(Cell::Null, "NULL", "\\N");
         check(Cell::Bool(true), "1", "1");
-        check(Cell::Long(i64::MIN), "-9223372036854775808", "-9223372036854775808");
+        check(
+            Cell::Long(i64::MIN),
+            "-9223372036854775808",
+            "-9223372036854775808",
+        );
         check(Cell::Double(0.1), "1e-1", "1e-1");
-        check(Cell::Float(0.1), "1.0000000149011612e-1", "1.0000000149011612e-1");
-        check(Cell::Text("a'\\\t\nü\0"), "'a\\'\\\\\t\nü\\0'", "a'\\\\\\t\\nü\\0");
+        check(
+            Cell::Float(0.1),
+            "1.0000000149011612e-1",
+            "1.0000000149011612e-1",
+        );
+        check(
+            Cell::Text("a'\\\t\nü\0"),
+            "'a\\'\\\\\t\nü\\0'",
+            "a'\\\\\\t\\nü\\0",
+        );
         check(Cell::Bytes(b"\x00\xff"[..].into()), "x'00ff'", "00ff");
     }
 }

@@ -220,7 +220,13 @@ impl MySql {
                     written.inserted += count - updated;
                     Ok(())
                 })
-                .map_err(|fault| if row - begin == 1 { fault.at(begin) } else { fault });
+                .map_err(|fault| {
+                    if row - begin == 1 {
+                        fault.at(begin)
+                    } else {
+                        fault
+                    }
+                });
         }
         self.text = text;
         result.map(|()| written)
@@ -293,7 +299,11 @@ impl Link for MySql {
         rows: usize,
     ) -> Result<Written, Fault> {
         let is_taken = statement.sql.order().enumerate().all(|(at, p)| at == p)
-            && statement.sql.parts().last().is_some_and(|tail| tail.starts_with(')'));
+            && statement
+                .sql
+                .parts()
+                .last()
+                .is_some_and(|tail| tail.starts_with(')'));
         if is_taken {
             return self.upsert_many(statement, binders, rows);
         }
@@ -423,8 +433,9 @@ fn parameters(statement: &Statement, binders: &[Binder<'_>], row: usize) -> Para
 fn read_row(row: &mysql::Row, found: &mut Found<'_>) -> Result<(), String> {
     let columns = row.columns_ref();
     for (index, builder) in found.builders.iter_mut().enumerate() {
-        let is_unsigned =
-            columns.get(index).is_some_and(|c| c.flags().contains(ColumnFlags::UNSIGNED_FLAG));
+        let is_unsigned = columns
+            .get(index)
+            .is_some_and(|c| c.flags().contains(ColumnFlags::UNSIGNED_FLAG));
         let date;
         let value = match row.as_ref(index) {
             None | Some(Value::NULL) => Raw::Null,
@@ -529,9 +540,18 @@ pub fn fault(error: mysql::Error) -> Fault {
     };
     match code {
         // Shut down, killed, too many connections, idle for too long.
-        1053 | 1040 | 1077 | 1079 | 1152..=1161 | 1184 | 1203 | 1226 | 1927 | 2006 | 2013 | 4031 => {
-            Fault::Lost(error.into())
-        }
+        1053
+        | 1040
+        | 1077
+        | 1079
+        | 1152..=1161
+        | 1184
+        | 1203
+        | 1226
+        | 1927
+        | 2006
+        | 2013
+        | 4031 => Fault::Lost(error.into()),
         // Deadlock; the commit itself failed.
         1213 | 1180 | 1614 => Fault::Undone(error.into()),
         // Lock wait, full disk or table, out of memory, read only, interrupted.

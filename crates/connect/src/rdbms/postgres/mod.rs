@@ -67,7 +67,10 @@ impl Postgres {
     /// The name of the statement on the server, prepared where it is new.
     fn prepare(&mut self, text: &str, binders: &[Binder<'_>]) -> Result<String, Fault> {
         let has_untyped = self.server.property("stringtype") == Some("unspecified");
-        let types: Vec<u32> = binders.iter().map(|b| type_number(b.ty(), has_untyped)).collect();
+        let types: Vec<u32> = binders
+            .iter()
+            .map(|b| type_number(b.ty(), has_untyped))
+            .collect();
         let key = (text.to_owned(), types);
         if let Some(name) = self.prepared.get(&key) {
             return Ok(name.clone());

@@ -247,7 +247,10 @@ impl Wire {
     }
 
     /// Reads the answers to what was sent, to the last; the first error counts. `each` gets the others.
-    pub fn finish(&mut self, mut each: impl FnMut(Message) -> Result<(), Fault>) -> Result<(), Fault> {
+    pub fn finish(
+        &mut self,
+        mut each: impl FnMut(Message) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         let mut result = Ok(());
         loop {
             match self.read() {
@@ -385,7 +388,9 @@ fn server_error(mut fields: ErrorFields<'_>) -> ServerError {
             // Detail and context: which key, which row of a COPY.
             b'D' | b'W' => {
                 error.place.push_str("; ");
-                error.place.push_str(value.lines().next().unwrap_or_default());
+                error
+                    .place
+                    .push_str(value.lines().next().unwrap_or_default());
             }
             _ => {}
         }

@@ -9,11 +9,8 @@ use crate::spec::{
     Overload, Param, Rule, Status, Types,
 };
 
-/// Databases that run as servers of their own.
-const SERVERS: &[&str] = &[
-    "jdbc:mysql:",
-    "jdbc:mariadb:",
-    "jdbc:postgresql:",
+/// Databases that no driver is here for.
+const OTHERS: &[&str] = &[
     "jdbc:oracle:",
     "jdbc:sqlserver:",
     "jdbc:jtds:",
@@ -27,22 +24,21 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
     options: &[
         text(
             "jdbc.url",
-            "The database: `jdbc:sqlite:FILE` and the URLs of H2 run inside Headwater.",
+            "The database: MySQL, MariaDB and PostgreSQL by their servers; `jdbc:sqlite:FILE` and the \
+             URLs of H2 run inside Headwater.",
         )
         .test("connect::rdbms::url::tests::urls_of_the_embedded_database")
-        .not_yet(SERVERS),
+        .not_yet(OTHERS),
         text(
             "username",
             "User of the database; the embedded one has none.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
+        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "password",
             "Password of the user; the embedded one has none.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
+        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "jdbc.driver.name",
             "Driver class; the database follows from the URL.",
@@ -51,13 +47,15 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
         .status(OptionStatus::Ignored),
         pairs(
             "pool.properties",
-            "Settings of the connection pool; the embedded one has none.",
+            "Settings of the connection pool: `connectionTimeout` counts. The tables of a database \
+             share one connection, so its size has no effect.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
-        text("jndi.resource", "Named data source of a Java server.")
-            .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-            .status(OptionStatus::Refused),
+        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
+        text(
+            "jndi.resource",
+            "Data source of the server configuration by its JNDI name; it wins over jdbc.url.",
+        )
+        .test("headwater::run::a_deployment_file_gives_refs_data_sources_and_persistence"),
         text(
             "datasource",
             "Data source of the server configuration; it wins over jdbc.url.",
@@ -72,17 +70,15 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             .test("connect::rdbms::tests::options_of_a_table"),
         text(
             "table.check.query",
-            "Statement that shows whether the table exists.",
+            "Statement that shows whether the table exists: any error means that it does not.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
+        .test("connect::rdbms::options_of_tables_on_servers"),
         bool(
             "use.collation",
             "false",
-            "Adds a collation to text columns (MySQL, SQL Server).",
+            "Adds a collation to text columns (MySQL and MariaDB: `latin1_bin`).",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
+        .test("connect::rdbms::options_of_tables_on_servers"),
         bool(
             "allow.null.values",
             "false",
