@@ -2,6 +2,8 @@
 //! client that each database brings; operations that mean the same in all of them; servers that go
 //! away.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::process::{Command, Stdio};
 
 use event::{Attribute, Batch, Chunks, Object, Schema, Type, Value};

@@ -246,39 +246,40 @@ pub fn read_value(
     allows_null: bool,
     builder: &mut ColumnBuilder,
 ) -> Result<(), String> {
-    let read = match (attribute.ty, value) {
-        (Type::String | Type::Object, Raw::Null) => Some(builder.push_null()),
-        (_, Raw::Null) if allows_null => Some(builder.push_null()),
-        (Type::Bool, Raw::Null) => Some(builder.push_bool(false)),
-        (Type::Int, Raw::Null) => Some(builder.push_int(0)),
-        (Type::Long, Raw::Null) => Some(builder.push_long(0)),
-        (Type::Float, Raw::Null) => Some(builder.push_float(0.0)),
-        (Type::Double, Raw::Null) => Some(builder.push_double(0.0)),
-        (Type::Bool, value) => boolean(value).map(|v| builder.push_bool(v)),
-        (Type::Int, value) => long(value)
-            .and_then(|v| i32::try_from(v).ok())
-            .map(|v| builder.push_int(v)),
-        (Type::Long, value) => long(value).map(|v| builder.push_long(v)),
-        (Type::Float, Raw::Float(v)) => Some(builder.push_float(v)),
-        (Type::Float, Raw::Text(v)) => v.trim().parse().ok().map(|v| builder.push_float(v)),
-        (Type::Float, value) => double(value).map(|v| builder.push_float(v as f32)),
-        (Type::Double, value) => double(value).map(|v| builder.push_double(v)),
-        (Type::String, value) => {
-            builder.push_str(&text(value));
-            Some(())
-        }
-        (Type::Object, Raw::Bytes(v)) => Some(builder.push(&object::read(v))),
-        (Type::Object, Raw::Text(v)) => Some(builder.push(&object::read(v.as_bytes()))),
-        (Type::Object, _) => None,
-    };
-    read.ok_or_else(|| {
+    let other = || {
         format!(
             "column '{}' holds '{}', which is no {}: correct the table, or declare another type",
             attribute.name,
             shown(&text(value)),
             attribute.ty
         )
-    })
+    };
+    match (attribute.ty, value) {
+        (Type::String | Type::Object, Raw::Null) => builder.push_null(),
+        (_, Raw::Null) if allows_null => builder.push_null(),
+        (Type::Bool, Raw::Null) => builder.push_bool(false),
+        (Type::Int, Raw::Null) => builder.push_int(0),
+        (Type::Long, Raw::Null) => builder.push_long(0),
+        (Type::Float, Raw::Null) => builder.push_float(0.0),
+        (Type::Double, Raw::Null) => builder.push_double(0.0),
+        (Type::Bool, value) => builder.push_bool(boolean(value).ok_or_else(other)?),
+        (Type::Int, value) => {
+            let int = long(value).and_then(|v| i32::try_from(v).ok());
+            builder.push_int(int.ok_or_else(other)?);
+        }
+        (Type::Long, value) => builder.push_long(long(value).ok_or_else(other)?),
+        (Type::Float, Raw::Float(v)) => builder.push_float(v),
+        (Type::Float, Raw::Text(v)) => {
+            builder.push_float(v.trim().parse().map_err(|_| other())?);
+        }
+        (Type::Float, value) => builder.push_float(double(value).ok_or_else(other)? as f32),
+        (Type::Double, value) => builder.push_double(double(value).ok_or_else(other)?),
+        (Type::String, value) => builder.push_str(&text(value)),
+        (Type::Object, Raw::Bytes(v)) => builder.push(&object::read(v)),
+        (Type::Object, Raw::Text(v)) => builder.push(&object::read(v.as_bytes())),
+        (Type::Object, _) => return Err(other()),
+    }
+    Ok(())
 }
 
 fn boolean(value: Raw<'_>) -> Option<bool> {
