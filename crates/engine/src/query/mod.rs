@@ -193,6 +193,7 @@ impl Query {
             _ => false,
         };
         let limiter = Limiter::new(query, selector.types());
+        selector.is_compat = environment.compat;
         selector.is_unreduced = limiter.as_ref().is_some_and(Limiter::wants_each_row);
         let limiter_operator = limiter
             .as_ref()

@@ -38,6 +38,8 @@ pub(crate) struct Selector {
     is_late_fallible: bool,
     /// Every row of a chunk leaves, also of aggregates and groups (Siddhi's `setBatchingEnabled`).
     pub is_unreduced: bool,
+    /// `@app:compat('siddhi-5.1')`: what a join finds behind a cut end is lost.
+    pub is_compat: bool,
     seen: Seen,
 }
 
@@ -149,6 +151,7 @@ impl Selector {
             events,
             is_late_fallible,
             is_unreduced: false,
+            is_compat: false,
             seen: Seen::default(),
         })
     }
@@ -603,6 +606,7 @@ impl Selector {
             let range = batch.chunk(chunk);
             let mut start = range.start;
             let mut is_first = true;
+            let mut is_lost = false;
             while start < range.end || is_first {
                 is_first = false;
                 let end = match &batch.inner {
@@ -618,6 +622,13 @@ impl Selector {
                 };
                 rows.clear();
                 self.survivors(start..end, groups, keep, &mut rows);
+                let passed = rows.last().copied();
+                let is_rebuilt = !keys.is_empty()
+                    || groups.is_some()
+                    || self.has_aggregator && !self.is_unreduced;
+                // Siddhi cuts the end of a chunk and still appends to what it has cut off
+                // (`ComplexEventChunk.remove`): the results of the events after it are lost.
+                let mut is_cut = !is_rebuilt && passed.is_some_and(|last| last as usize + 1 < end);
                 if self.is_unreduced && groups.is_some() {
                     // Order and offset do not reach grouped rows (`QuerySelector.processGroupBy`).
                     let limit = self.limit.unwrap_or(u64::MAX);
@@ -626,9 +637,14 @@ impl Selector {
                     if !keys.is_empty() {
                         order::sort(&mut rows, keys, batch);
                     }
+                    let last = rows.last().copied();
                     order::offset_and_limit(&mut rows, self.offset, self.limit, batch);
+                    is_cut |= !rows.is_empty() && rows.last().copied() != last;
                 }
-                picked.extend_from_slice(&rows);
+                if !is_lost {
+                    picked.extend_from_slice(&rows);
+                }
+                is_lost |= self.is_compat && is_cut && batch.inner.is_some();
                 start = end.max(start + 1);
             }
             let keeps_resets = (!self.has_aggregator || self.is_unreduced) && groups.is_none();
