@@ -1,5 +1,9 @@
 //! What one event costs in the engine, against the budgets that `BUDGETS` names: batches of 1,000
-//! rows, each a chunk of its own, events made beforehand. `cargo bench -p headwater-engine`.
+//! rows, each a chunk of its own, and batches of one; events made beforehand, outputs looked at by
+//! nobody. `cargo bench -p headwater-engine --bench budgets`.
+//!
+//! A line gives the time of a sample and, under it, events a second; 1,000 divided by the Mitem/s
+//! of the column `fastest` is nanoseconds an event, which is what the budgets are about.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -14,33 +18,65 @@ const TRADES: &str = "define stream S (symbol string, price double, volume long)
 
 /// Nanoseconds an event, as the design allots them; a quiet machine is needed to judge.
 const BUDGETS: &str = "budgets, ns an event: filter 2.5, projection 2, timeBatch count 3, \
-    group-by sum over a length window 14, keyed pattern 40";
+    group-by sum over a length window 14, keyed pattern 40; \
+    in batches of one: filter and projection 100, the others 300";
+
+/// As in the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     eprintln!("{BUDGETS}");
     divan::main();
 }
 
+/// Batches of a thousand rows.
 fn measure(bencher: Bencher<'_, '_>, query: &str, rows: fn(usize) -> Vec<Value>) {
+    measure_batches(bencher, query, rows, 8, ROWS);
+}
+
+/// Events that come one by one: what a batch costs whatever is in it.
+fn measure_single(bencher: Bencher<'_, '_>, query: &str, rows: fn(usize) -> Vec<Value>) {
+    measure_batches(bencher, query, rows, 4 * ROWS, 1);
+}
+
+fn measure_batches(
+    bencher: Bencher<'_, '_>,
+    query: &str,
+    rows: fn(usize) -> Vec<Value>,
+    batches: usize,
+    batch_rows: usize,
+) {
     let text = format!("{TRADES}{query}");
     let tree = lang::parse(&text).app;
     let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
     let plan = checked.plan.expect("the app of the bench has no errors");
-    let mut app = App::new(&plan, Setup::default()).expect("the app of the bench runs");
+    let out_stream = plan.streams.iter().position(|s| s.schema.name == "Out");
+    let setup = Setup {
+        observed_streams: out_stream.into_iter().collect(),
+        ..Setup::default()
+    };
+    let mut app = App::new(&plan, setup).expect("the app of the bench runs");
     let mut out = Outputs::default();
     app.step(1, 1, Input::Start, &mut NoHost, &mut out);
-    let batches: Vec<Batch> = (0..8)
+    let batches: Vec<Batch> = (0..batches)
         .map(|turn| {
-            let rows: Vec<_> = (0..ROWS).map(|n| (1, rows(turn * ROWS + n))).collect();
+            let numbers = turn * batch_rows..(turn + 1) * batch_rows;
+            let rows: Vec<_> = numbers.map(|n| (1, rows(n))).collect();
             Batch::from_rows(&plan.streams[0].schema, &rows, Chunks::EachRow, 1)
         })
         .collect();
     let mut turn = 0;
-    bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
-        turn += 1;
-        let input = Input::Batch(0, batches[turn % batches.len()].clone());
-        app.step(1, 1, input, &mut NoHost, &mut out);
-        out.clear();
+    // A whole round a sample where batches are small, so that the clock is asked seldom.
+    let each = if batch_rows == 1 { batches.len() } else { 1 };
+    let counter = ItemsCount::new(each * batch_rows);
+    bencher.counter(counter).bench_local(|| {
+        for _ in 0..each {
+            turn += 1;
+            let input = Input::Batch(0, batches[turn % batches.len()].clone());
+            app.step(1, 1, input, &mut NoHost, &mut out);
+            out.clear();
+        }
     });
 }
 
@@ -62,29 +98,51 @@ fn order_or_payment(number: usize) -> Vec<Value> {
     ]
 }
 
+const FILTER: &str =
+    "from S[price > 50.0 and volume > 100] select symbol, price, volume insert into Out;";
+const PROJECTION: &str = "from S select symbol, price * volume as value insert into Out;";
+const TIME_BATCH: &str = "from S#window.timeBatch(1 sec) select count() as n insert into Out;";
+const LENGTH_SUM: &str = "from S#window.length(1000) select symbol, sum(price) as total \
+                          group by symbol insert into Out;";
+
 #[divan::bench]
 fn filter(bencher: Bencher<'_, '_>) {
-    let query = "from S[price > 50.0 and volume > 100] select symbol, price insert into Out;";
-    measure(bencher, query, trade);
+    measure(bencher, FILTER, trade);
 }
 
 #[divan::bench]
 fn projection(bencher: Bencher<'_, '_>) {
-    let query = "from S select symbol, price * volume as value insert into Out;";
-    measure(bencher, query, trade);
+    measure(bencher, PROJECTION, trade);
 }
 
 #[divan::bench]
 fn time_batch_count(bencher: Bencher<'_, '_>) {
-    let query = "from S#window.timeBatch(1 sec) select count() as n insert into Out;";
-    measure(bencher, query, trade);
+    measure(bencher, TIME_BATCH, trade);
 }
 
 #[divan::bench]
 fn group_by_sum_over_length(bencher: Bencher<'_, '_>) {
-    let query = "from S#window.length(1000) select symbol, sum(price) as total group by symbol \
-                 insert into Out;";
-    measure(bencher, query, trade);
+    measure(bencher, LENGTH_SUM, trade);
+}
+
+#[divan::bench]
+fn single_filter(bencher: Bencher<'_, '_>) {
+    measure_single(bencher, FILTER, trade);
+}
+
+#[divan::bench]
+fn single_projection(bencher: Bencher<'_, '_>) {
+    measure_single(bencher, PROJECTION, trade);
+}
+
+#[divan::bench]
+fn single_time_batch_count(bencher: Bencher<'_, '_>) {
+    measure_single(bencher, TIME_BATCH, trade);
+}
+
+#[divan::bench]
+fn single_group_by_sum_over_length(bencher: Bencher<'_, '_>) {
+    measure_single(bencher, LENGTH_SUM, trade);
 }
 
 #[divan::bench]

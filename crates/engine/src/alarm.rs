@@ -191,6 +191,14 @@ impl Alarms {
     /// Live: takes the first alarm at or before `until`; its time is the clock at which it fires.
     /// The caller then asks [`Alarms::next_deadline`] until it gives none.
     pub fn fire(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
+        // Asked for each batch: mostly nothing is near.
+        let is_due = |heap: &BinaryHeap<Reverse<Entry>>| {
+            let first = heap.peek();
+            first.is_some_and(|Reverse((time, ..))| *time <= until)
+        };
+        if !self.heaps.iter().any(is_due) {
+            return None;
+        }
         let first = |at: usize, alarms: &mut Alarms| alarms.first(at).unwrap_or(NEVER);
         let (app, wall) = (first(0, self), first(1, self));
         self.fire_first(if wall < app { 1 } else { 0 }, until)

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::emission::Emission;
+use crate::emission::{Emission, SlideStep};
 use crate::window::Held;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
@@ -209,6 +209,22 @@ pub trait Aggregate: Send {
     /// the group's value to `out`. Groups not seen before start empty.
     fn scan(&mut self, scan: &Scan<'_>, context: &mut EvalContext<'_>, out: &mut ColumnBuilder);
 
+    /// Can it follow a sliding window by [`Aggregate::slide`]? Then a group that is empty holds
+    /// nothing of any row that may still leave.
+    fn slides(&self) -> bool {
+        false
+    }
+
+    /// As [`Aggregate::scan`] over the rows that leave and arrive, in their order, with a value for
+    /// each that arrives alone. Groups of which nothing may be left are appended to `emptied`.
+    fn slide(
+        &mut self,
+        _scan: &SlideScan<'_>,
+        _out: &mut ColumnBuilder,
+        _emptied: &mut Vec<Group>,
+    ) {
+    }
+
     /// Back to empty, on RESET and when a group number is given back.
     fn clear(&mut self, group: Group);
 
@@ -238,6 +254,22 @@ pub struct Scan<'a> {
     pub groups: Groups<'a>,
     /// True where the row is EXPIRED.
     pub expired: Option<&'a [bool]>,
+}
+
+/// What happens in a sliding window.
+#[derive(Clone, Copy)]
+pub struct SlideScan<'a> {
+    pub steps: &'a [SlideStep],
+    pub leaving: SlideRows<'a>,
+    pub arriving: SlideRows<'a>,
+}
+
+/// Rows on one side of a sliding window, in order.
+#[derive(Clone, Copy)]
+pub struct SlideRows<'a> {
+    /// Of an aggregator with an argument; no column of mixed values.
+    pub arg: Option<&'a Column>,
+    pub groups: Groups<'a>,
 }
 
 #[derive(Clone, Copy)]
@@ -370,6 +402,11 @@ pub trait WindowOperator: Send {
         false
     }
 
+    /// May a row fail in it?
+    fn is_fallible(&self) -> bool {
+        true
+    }
+
     /// Columns that must not be null: a row in which one is fails, and its chunk with it.
     fn needed(&self) -> &[usize] {
         &[]
@@ -380,6 +417,12 @@ pub trait WindowOperator: Send {
 
     /// Rows that a due timer would still emit, for `held_in_windows`.
     fn held(&self, key: Key) -> usize;
+
+    /// Of a window that emits every row once as CURRENT when it arrives, and later once as EXPIRED,
+    /// in the order of arrival: the rows between the two. `None` for any other.
+    fn sliding_rows(&self, _key: Key) -> Option<usize> {
+        None
+    }
 
     /// Heap bytes of a key's state.
     fn bytes(&self, key: Key) -> usize;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, TimesBuilder, Type};
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, TimesBuilder, Type, Value};
 
 /// A step of the program.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,15 @@ impl Run {
         }
     }
 
+    /// CURRENT rows among the first `rows`.
+    fn currents(&self, rows: u32) -> u32 {
+        match self {
+            Run::Rows { expired: true, .. } => 0,
+            Run::Rows { .. } => rows,
+            Run::Pairs { .. } => rows / 2,
+        }
+    }
+
     /// Drops the last rows. Chunks never end inside a pair.
     fn shorten(&mut self, rows: u32) {
         match self {
@@ -43,13 +52,42 @@ impl Run {
     }
 }
 
+/// A batch whose rows are emitted.
+#[derive(Debug)]
+struct Source {
+    /// Its first column.
+    first: usize,
+    width: usize,
+    len: usize,
+    times: Times,
+}
+
+/// A step of what a sliding window does: so many rows leave, then so many arrive; or one leaves
+/// before each that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlideStep {
+    pub leave: u32,
+    pub arrive: u32,
+    pub in_turn: bool,
+}
+
+/// The rows that arrive in a sliding window, all of one source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arrivals {
+    source: u32,
+    rows: Range<u32>,
+}
+
 /// Collects runs of rows from several batches and makes one batch of them.
 ///
 /// Rows are named, not copied, until [`Emission::finish`]; a program that is one range of rows is
-/// handed on without a copy at all.
+/// handed on without a copy at all. It is empty again then, and keeps its vectors: whoever emits
+/// again and again asks nothing of the allocator for it.
 #[derive(Default, Debug)]
 pub struct Emission {
-    sources: Vec<Batch>,
+    /// Columns of all sources, one source behind the other.
+    columns: Vec<Column>,
+    sources: Vec<Source>,
     runs: Vec<Run>,
     rows: u32,
     resets: Vec<Reset>,
@@ -73,12 +111,40 @@ impl Emission {
     pub fn source(&mut self, batch: &Batch) -> u32 {
         let recent = self.sources.iter().enumerate().rev().take(2);
         for (number, source) in recent {
-            if source.has_same_rows(batch) {
+            if source.len == batch.len
+                && source.width == batch.columns.len()
+                && source.times.is_same(&batch.times)
+                && self.columns[source.first..]
+                    .iter()
+                    .zip(&batch.columns)
+                    .all(|(a, b)| a.is_same(b))
+            {
                 return number as u32;
             }
         }
-        self.sources.push(batch.clone());
+        self.sources.push(Source {
+            first: self.columns.len(),
+            width: batch.columns.len(),
+            len: batch.len,
+            times: batch.times.clone(),
+        });
+        self.columns.extend_from_slice(&batch.columns);
         self.sources.len() as u32 - 1
+    }
+
+    fn column(&self, source: u32, index: usize) -> &Column {
+        &self.columns[self.sources[source as usize].first + index]
+    }
+
+    /// Forgets everything but the room it takes.
+    pub fn clear(&mut self) {
+        self.columns.clear();
+        self.sources.clear();
+        self.runs.clear();
+        self.rows = 0;
+        self.resets.clear();
+        self.ends.clear();
+        self.clocks.clear();
     }
 
     /// Rows of a source as CURRENT, with their own timestamps.
@@ -226,14 +292,25 @@ impl Emission {
     }
 
     /// The emitted batch, `None` for nothing. `types` are those of the columns.
-    pub fn finish(mut self, types: &[Type]) -> Option<Batch> {
+    pub fn finish(&mut self, types: &[Type]) -> Option<Batch> {
+        self.finish_into(types, Vec::new())
+    }
+
+    /// The same, with an empty vector to put the columns into.
+    pub fn finish_into(&mut self, types: &[Type], spare: Vec<Column>) -> Option<Batch> {
+        let batch = self.batch(types, spare);
+        self.clear();
+        batch
+    }
+
+    fn batch(&mut self, types: &[Type], mut columns: Vec<Column>) -> Option<Batch> {
         if self.ends.is_empty() {
             return None;
         }
         let len = self.rows as usize;
         let expired = self.expired_marks();
         let times = self.times();
-        let columns = self.columns(types);
+        self.put_columns(types, &mut columns);
         let chunks = match self.ends.as_slice() {
             [_] => Chunks::One,
             ends if ends.len() == len && ends.iter().zip(1..).all(|(&e, i): (_, u32)| e == i) => {
@@ -250,11 +327,181 @@ impl Emission {
             len,
             times,
             expired,
-            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
+            resets: (!self.resets.is_empty()).then(|| std::mem::take(&mut self.resets).into()),
             chunks,
             inner: None,
             clock,
         })
+    }
+
+    // ---- what a sliding window emits, for those who need no EXPIRED rows of it ----
+
+    /// The steps, appended, and the rows that arrive, if any do; `None` where the program is not
+    /// that of a sliding window: rows that arrive are of several sources or not in order, or there
+    /// is a RESET.
+    pub fn slide_steps(&self, steps: &mut Vec<SlideStep>) -> Option<Option<Arrivals>> {
+        if !self.resets.is_empty() {
+            return None;
+        }
+        let mut arrivals: Option<Arrivals> = None;
+        let mut arrive = |source: u32, start: u32, count: u32| match &mut arrivals {
+            None => {
+                let rows = start..start + count;
+                arrivals = Some(Arrivals { source, rows });
+                true
+            }
+            Some(known) if (known.source, known.rows.end) == (source, start) => {
+                known.rows.end += count;
+                true
+            }
+            Some(_) => false,
+        };
+        for run in &self.runs {
+            let (leave, is_one) = match *run {
+                Run::Rows { expired: true, .. } => (run.len(), true),
+                Run::Rows { time: Some(_), .. } => return None,
+                Run::Rows { source, start, .. } => (0, arrive(source, start, run.len())),
+                Run::Pairs { current, count, .. } => (count, arrive(current.0, current.1, count)),
+            };
+            if !is_one {
+                return None;
+            }
+            match *run {
+                Run::Rows { expired: false, .. } => match steps.last_mut() {
+                    Some(step) if !step.in_turn && step.arrive == 0 => step.arrive = run.len(),
+                    _ => steps.push(SlideStep {
+                        leave: 0,
+                        arrive: run.len(),
+                        in_turn: false,
+                    }),
+                },
+                Run::Rows { .. } => steps.push(SlideStep {
+                    leave,
+                    arrive: 0,
+                    in_turn: false,
+                }),
+                Run::Pairs { count, .. } => steps.push(SlideStep {
+                    leave,
+                    arrive: count,
+                    in_turn: true,
+                }),
+            }
+        }
+        Some(arrivals)
+    }
+
+    /// One column of the rows that leave, in order; `None` where none does.
+    pub fn leaving(&self, index: usize, ty: Type) -> Option<Column> {
+        let rows = |run: &Run| match *run {
+            Run::Rows {
+                source,
+                start,
+                end,
+                expired: true,
+                ..
+            } => Some((source, start as usize..end as usize)),
+            Run::Rows { .. } => None,
+            Run::Pairs {
+                expired: (source, start),
+                count,
+                ..
+            } => Some((source, start as usize..(start + count) as usize)),
+        };
+        let mut parts = self.runs.iter().filter_map(rows);
+        let (source, mut range) = parts.next()?;
+        while let Some((next, more)) = parts.next() {
+            if next == source && more.start == range.end {
+                range.end = more.end;
+                continue;
+            }
+            let mut builder = ColumnBuilder::with_capacity(ty, self.rows as usize);
+            builder.extend(self.column(source, index), range);
+            builder.extend(self.column(next, index), more);
+            for (source, range) in parts {
+                builder.extend(self.column(source, index), range);
+            }
+            return Some(builder.finish());
+        }
+        let column = self.column(source, index);
+        Some(column.slice(range.start, range.len()))
+    }
+
+    /// Is this column of this type in every source?
+    pub fn is_of(&self, index: usize, ty: Type) -> bool {
+        let columns = self.sources.iter().map(|s| &self.columns[s.first + index]);
+        columns.into_iter().all(|c| c.view().ty() == ty)
+    }
+
+    /// The rows that arrive as a batch of CURRENT rows, with the chunks that they are emitted in.
+    /// `columns` is an empty vector to put the columns into.
+    pub fn arriving(&mut self, arrivals: &Arrivals, mut columns: Vec<Column>) -> Batch {
+        let source = &self.sources[arrivals.source as usize];
+        let (start, len) = (arrivals.rows.start as usize, arrivals.rows.len());
+        let all = &self.columns[source.first..source.first + source.width];
+        columns.extend(all.iter().map(|c| c.slice(start, len)));
+        let times = source.times.slice(start);
+        let (chunks, clock) = self.arriving_chunks(len);
+        Batch {
+            columns,
+            len,
+            times,
+            expired: None,
+            resets: None,
+            chunks,
+            inner: None,
+            clock,
+        }
+    }
+
+    /// Ends and clocks of the chunks in which CURRENT rows stand, counted in those.
+    fn arriving_chunks(&mut self, len: usize) -> (Chunks, Clock) {
+        let is_same = self.clocks.len() == 1;
+        if let ([_], true) = (self.ends.as_slice(), is_same) {
+            return (Chunks::One, Clock::Same(self.clocks[0]));
+        }
+        // A chunk for each row that arrives, with as many rows in each: as mostly.
+        let each = match self.runs.first() {
+            Some(Run::Pairs { .. }) => 2,
+            _ => 1,
+        };
+        let is_even = |run: &Run| run.len() == each * run.currents(run.len());
+        if is_same && self.ends.len() == len && self.runs.iter().all(is_even) {
+            let mut all = self.ends.iter().zip(1..);
+            if all.all(|(&end, chunk)| end == each * chunk) {
+                return (Chunks::EachRow, Clock::Same(self.clocks[0]));
+            }
+        }
+        let (mut ends, mut clocks) = (Vec::with_capacity(self.ends.len()), Vec::new());
+        // Rows and CURRENT rows in front of the run at hand.
+        let (mut rows, mut currents) = (0, 0);
+        let mut runs = self.runs.iter().peekable();
+        let mut is_each_row = true;
+        for (chunk, &end) in self.ends.iter().enumerate() {
+            while let Some(run) = runs.next_if(|run| rows + run.len() <= end) {
+                rows += run.len();
+                currents += run.currents(run.len());
+            }
+            let within = runs.peek().map_or(0, |run| run.currents(end - rows));
+            let before = ends.last().copied().unwrap_or(0);
+            if currents + within > before {
+                ends.push(currents + within);
+                is_each_row &= currents + within == before + 1;
+                if !is_same {
+                    clocks.push(self.clocks[chunk]);
+                }
+            }
+        }
+        let clock = if is_same {
+            Clock::Same(self.clocks[0])
+        } else {
+            Clock::PerChunk(clocks.into())
+        };
+        let chunks = match ends.as_slice() {
+            [_] => Chunks::One,
+            _ if is_each_row && ends.len() == len => Chunks::EachRow,
+            _ => Chunks::Ends(ends.into()),
+        };
+        (chunks, clock)
     }
 
     fn expired_marks(&self) -> Option<Arc<[bool]>> {
@@ -280,7 +527,7 @@ impl Emission {
 
     /// Takes the columns out of the sources one by one, so that memory held by nothing else is given
     /// back column by column while the copy grows.
-    fn columns(&mut self, types: &[Type]) -> Vec<Column> {
+    fn put_columns(&mut self, types: &[Type], out: &mut Vec<Column>) {
         if let [
             Run::Rows {
                 source, start, end, ..
@@ -288,47 +535,35 @@ impl Emission {
         ] = self.runs.as_slice()
         {
             let (start, len) = (*start as usize, (end - start) as usize);
-            let source = std::mem::take(&mut self.sources[*source as usize].columns);
-            if source.first().is_some_and(|c| start == 0 && c.len() == len) {
-                return source;
-            }
-            return source.iter().map(|c| c.slice(start, len)).collect();
+            let Source { first, width, .. } = self.sources[*source as usize];
+            let columns = &self.columns[first..first + width];
+            return out.extend(columns.iter().map(|c| c.slice(start, len)));
         }
-        let mut sources: Vec<_> = self
-            .sources
-            .iter_mut()
-            .map(|s| std::mem::take(&mut s.columns).into_iter())
-            .collect();
-        types
-            .iter()
-            .map(|&ty| {
-                let columns: Vec<Option<Column>> = sources.iter_mut().map(Iterator::next).collect();
-                let column = |source: u32| {
-                    columns[source as usize]
-                        .as_ref()
-                        .expect("every source has the columns of the window")
-                };
-                let mut builder = ColumnBuilder::with_capacity(ty, self.rows as usize);
-                for run in &self.runs {
-                    match *run {
-                        Run::Rows {
-                            source, start, end, ..
-                        } => builder.extend(column(source), start as usize..end as usize),
-                        Run::Pairs {
-                            expired: (e, e_start),
-                            current: (c, c_start),
-                            count,
-                            ..
-                        } => builder.extend_alternating(
-                            (column(e), e_start as usize),
-                            (column(c), c_start as usize),
-                            count as usize,
-                        ),
-                    }
+        for (index, &ty) in types.iter().enumerate() {
+            let mut builder = ColumnBuilder::with_capacity(ty, self.rows as usize);
+            for run in &self.runs {
+                match *run {
+                    Run::Rows {
+                        source, start, end, ..
+                    } => builder.extend(self.column(source, index), start as usize..end as usize),
+                    Run::Pairs {
+                        expired: (e, e_start),
+                        current: (c, c_start),
+                        count,
+                        ..
+                    } => builder.extend_alternating(
+                        (self.column(e, index), e_start as usize),
+                        (self.column(c, index), c_start as usize),
+                        count as usize,
+                    ),
                 }
-                builder.finish()
-            })
-            .collect()
+            }
+            for source in &self.sources {
+                let taken = Column::constant(Type::Bool, &Value::Null, 1);
+                self.columns[source.first + index] = taken;
+            }
+            out.push(builder.finish());
+        }
     }
 
     fn times(&self) -> Times {
@@ -409,7 +644,7 @@ impl Emission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{Attribute, Schema, Value};
+    use event::{Attribute, Schema};
 
     fn batch(values: &[i64]) -> Batch {
         let schema = Schema {
@@ -461,6 +696,55 @@ mod tests {
             Some(&[Reset { chunk: 1, row: 2 }][..])
         );
         assert_eq!((out.clock_at(0), out.clock_at(1)), (50, 60));
+    }
+
+    #[test]
+    fn a_sliding_window_is_seen_as_steps() {
+        let mut emission = Emission::default();
+        let old = emission.source(&batch(&[1, 2, 3]));
+        let new = emission.source(&batch(&[7, 8, 9]));
+        emission.current(new, 0..1);
+        emission.end_chunk(50);
+        emission.pairs((old, 0), (new, 1), 1, 60);
+        emission.end_chunk(60);
+        emission.expired(old, 1..2, 65);
+        emission.end_chunk(65);
+        emission.expired(old, 2..3, 70);
+        emission.expired(new, 0..1, 70);
+        emission.current(new, 2..3);
+        emission.end_chunk(70);
+        let mut steps = Vec::new();
+        let arrivals = emission.slide_steps(&mut steps).flatten();
+        let arrivals = arrivals.expect("rows of one source arrive");
+        let shown: Vec<_> = steps
+            .iter()
+            .map(|s| (s.leave, s.arrive, s.in_turn))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (0, 1, false),
+                (1, 1, true),
+                (1, 0, false),
+                (1, 0, false),
+                (1, 1, false)
+            ]
+        );
+        let leaving = emission.leaving(0, Type::Long).expect("rows leave");
+        let values: Vec<_> = (0..4).map(|row| leaving.value(row).to_long()).collect();
+        assert_eq!(values, [Some(1), Some(2), Some(3), Some(7)]);
+        let rows = emission.arriving(&arrivals, Vec::new());
+        assert_eq!(rows.chunks, Chunks::EachRow);
+        assert_eq!(rows.clock, Clock::PerChunk([50, 60, 70].into()));
+        assert_eq!(
+            shown_rows(&rows),
+            [(Some(7), 7), (Some(8), 8), (Some(9), 9)]
+        );
+    }
+
+    fn shown_rows(out: &Batch) -> Vec<(Option<i64>, i64)> {
+        let rows = shown(out).into_iter();
+        rows.map(|(value, time, _)| (value, time)).collect()
     }
 
     fn shown(out: &Batch) -> Vec<(Option<i64>, i64, bool)> {

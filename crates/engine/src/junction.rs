@@ -223,18 +223,6 @@ impl App {
     /// To sinks, to streams that read an in-memory topic the stream writes, to taps.
     fn leave(&mut self, stream: StreamId, batch: Batch, depth: u32, outside: &mut Outside<'_>) {
         let junction = &self.streams[stream];
-        if junction.has_sinks {
-            outside.out.items.push(Output::Sink {
-                stream,
-                batch: batch.clone(),
-            });
-        }
-        if junction.is_observed {
-            outside.out.items.push(Output::Tap {
-                stream,
-                batch: batch.clone(),
-            });
-        }
         for &to in junction.linked.iter().rev() {
             self.stack.push(Task::Stream {
                 stream: to,
@@ -242,6 +230,20 @@ impl App {
                 batch: batch.clone(),
                 depth: depth + 1,
             });
+        }
+        let items = &mut outside.out.items;
+        match (junction.has_sinks, junction.is_observed) {
+            (true, true) => {
+                let sunk = batch.clone();
+                items.push(Output::Sink {
+                    stream,
+                    batch: sunk,
+                });
+                items.push(Output::Tap { stream, batch });
+            }
+            (true, false) => items.push(Output::Sink { stream, batch }),
+            (false, true) => items.push(Output::Tap { stream, batch }),
+            (false, false) => {}
         }
     }
 
@@ -266,16 +268,26 @@ impl App {
         self.delivery += 1;
         let delivery = self.delivery;
         let junction = &self.streams[stream];
-        if junction.has_sinks || junction.is_observed {
+        // The last task pushed takes the batch, those before it a copy.
+        let mut batch = Some(batch);
+        let mut next = |is_last: bool| match is_last {
+            true => batch.take(),
+            false => batch.clone(),
+        };
+        if (junction.has_sinks || junction.is_observed)
+            && let Some(batch) = next(junction.receivers.is_empty())
+        {
             self.stack.push(Task::Leave {
                 stream,
-                batch: batch.clone(),
+                batch,
                 delivery,
                 depth,
             });
         }
-        for &receiver in junction.receivers.iter().rev() {
-            let batch = batch.clone();
+        for (at, &receiver) in junction.receivers.iter().enumerate().rev() {
+            let Some(batch) = next(at == 0) else {
+                return;
+            };
             let task = match receiver {
                 Receiver::Query { query, side } => Task::Query {
                     reader: Reader {
@@ -319,9 +331,11 @@ impl App {
         let query = &mut self.queries[reader.query];
         let wants_chunks =
             query.is_self_join() || query.wants_chunks(&batch, schema, &self.core.tables);
+        let mut batch = batch;
         if !wants_chunks {
+            let taken = taken(&mut batch, query.may_keep());
             let step = &mut self.core.step(outside);
-            let result = query.process(batch.clone(), reader.side, reader.key, step);
+            let result = query.process(taken, reader.side, reader.key, step);
             if let Ok(rows) = result {
                 return self.route(reader.query, reader.key, rows, reader.origin.depth);
             }
@@ -333,7 +347,7 @@ impl App {
         });
     }
 
-    fn run_chunk(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
+    fn run_chunk(&mut self, reader: Reader, mut batch: Batch, outside: &mut Outside<'_>) {
         if reader.origin.depth > DEPTH_MAX {
             let cause = format!("streams feed back into each other more than {DEPTH_MAX} times");
             let broken = Broken::at("insert".to_owned(), cause);
@@ -346,8 +360,9 @@ impl App {
         let query = &mut self.queries[reader.query];
         // Only to notice values of other types than declared; one chunk needs no cutting.
         query.wants_chunks(&batch, schema, &self.core.tables);
+        let taken = taken(&mut batch, query.may_keep());
         let step = &mut self.core.step(outside);
-        match query.process(batch.clone(), reader.side, reader.key, step) {
+        match query.process(taken, reader.side, reader.key, step) {
             Ok(rows) => {
                 let writer = self.writer(&reader, &batch);
                 let depth = reader.origin.depth;
@@ -664,6 +679,21 @@ impl App {
             is_kept: on_error == OnError::Store,
         }));
     }
+}
+
+/// The batch for a query: itself where no row can fail, and a copy where it may be needed again.
+fn taken(batch: &mut Batch, may_keep: bool) -> Batch {
+    if !may_keep {
+        return batch.clone();
+    }
+    let left = Batch::new(
+        Vec::new(),
+        0,
+        Times::Same(0),
+        Chunks::One,
+        batch.clock_at(0),
+    );
+    std::mem::replace(batch, left)
 }
 
 /// The text of the exception that Siddhi puts into `_error`.

@@ -157,7 +157,7 @@ impl App {
         let selected = match rows {
             None => None,
             Some(rows) => selector
-                .select(&rows, 0, false, &mut self.core.step(outside))
+                .select(rows, 0, false, &mut self.core.step(outside))
                 .map_err(|b| AskError::broken(&b, selector_span(&find.selector)))?,
         };
         Ok(Answer {
@@ -296,7 +296,7 @@ impl App {
         let step = &mut self.core.step(outside);
         let one = Batch::new(Vec::new(), 1, Times::Same(now), Chunks::One, now);
         let selected = selector
-            .select(&one, 0, false, step)
+            .select(one, 0, false, step)
             .map_err(|b| AskError::broken(&b, span))?;
         let mut written = Written::default();
         if let Some(selected) = selected {

@@ -4,7 +4,7 @@
 //! stands between two of its chunks, or could: neighbours travel together as long as nothing is due
 //! among them and nothing they set can be.
 
-use event::{Batch, Clock};
+use event::{Batch, Chunks, Clock, Times};
 use lang::plan::StreamId;
 
 use crate::alarm::Owner;
@@ -29,8 +29,10 @@ impl App {
         if matches!(batch.clock, Clock::Same(_)) {
             self.fire_by_wall(outside);
         }
+        let count = batch.chunk_count();
         let mut chunk = 0;
-        while chunk < batch.chunk_count() {
+        let mut batch = batch;
+        while chunk < count {
             // Several clocks in one batch are those of the wall at which its chunks arrived.
             if let Clock::PerChunk(walls) = &batch.clock {
                 self.core.wall = self.core.wall.max(walls[chunk]);
@@ -47,7 +49,14 @@ impl App {
                 }
             }
             let (end, clocks) = self.quiet_chunks(&batch, chunk, quiet);
-            let mut part = batch.slice_chunks(chunk..end);
+            let mut part = if (chunk, end) == (0, count) {
+                std::mem::replace(
+                    &mut batch,
+                    Batch::new(Vec::new(), 0, Times::Same(0), Chunks::One, 0),
+                )
+            } else {
+                batch.slice_chunks(chunk..end)
+            };
             match clocks.last() {
                 Some(&last) if last > self.core.clock => {
                     self.core.clock = last;
@@ -74,7 +83,18 @@ impl App {
         }
         let limit = start.saturating_add(quiet).min(self.core.alarms.earliest());
         let mut clock = start;
-        let mut clocks = vec![start];
+        let mut clocks = Vec::with_capacity(batch.chunk_count() - chunk);
+        clocks.push(start);
+        if batch.chunks == Chunks::EachRow {
+            for (rows, time) in batch.times.runs(end..batch.len) {
+                clock = clock.max(time);
+                if clock >= limit || time < start {
+                    break;
+                }
+                clocks.resize(clocks.len() + rows, clock);
+            }
+            return (chunk + clocks.len(), clocks);
+        }
         while end < batch.chunk_count() {
             let rows = batch.chunk(end);
             let Some(last) = last_time(batch, end) else {

@@ -212,6 +212,18 @@ impl Batch {
         self.columns.iter().map(|c| c.value(row)).collect()
     }
 
+    /// As [`Batch::filter`], taking over a batch of which everything is kept.
+    pub fn retain(self, keep: &[bool]) -> Option<Batch> {
+        debug_assert_eq!(keep.len(), self.len);
+        if keep.iter().all(|&k| k) {
+            return Some(self);
+        }
+        if self.len == 1 && self.resets.is_none() {
+            return None;
+        }
+        self.filter(keep)
+    }
+
     /// Keeps the rows marked true. Chunks that lose all rows are gone, unless a RESET remains in
     /// them. Returns `None` when nothing is left.
     pub fn filter(&self, keep: &[bool]) -> Option<Batch> {

@@ -1,11 +1,15 @@
 //! Typed vectors with an optional null mask.
 
+mod builder;
+
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use crate::strings::StrView;
-use crate::strings::{StrBuilder, Strings};
+use crate::strings::{ShortText, Strings};
 use crate::types::Type;
 use crate::value::Value;
+pub use builder::ColumnBuilder;
 
 /// The vector behind a column. `Any` holds OBJECT values and values of another type than declared.
 #[derive(Clone, Debug)]
@@ -40,12 +44,128 @@ struct Data {
     nulls: Option<Vec<bool>>,
 }
 
-/// A range of rows of a shared vector. Cloning and slicing copy nothing.
+/// A range of rows of a shared vector, or a single row that lies in the column itself. Cloning and
+/// slicing copy no vector.
+///
+/// Events that arrive singly are columns of one row. Such a column has no vector and so asks
+/// nothing of the allocator, wherever it is made, cut or picked.
 #[derive(Clone, Debug)]
-pub struct Column {
-    data: Arc<Data>,
-    offset: usize,
-    len: usize,
+pub struct Column(Rep);
+
+#[derive(Clone, Debug)]
+enum Rep {
+    Many {
+        data: Arc<Data>,
+        offset: usize,
+        len: usize,
+    },
+    One {
+        value: One,
+        is_null: bool,
+    },
+}
+
+impl Rep {
+    fn whole(data: Arc<Data>) -> Rep {
+        let len = data.values.len();
+        Rep::Many {
+            data,
+            offset: 0,
+            len,
+        }
+    }
+}
+
+/// A value that needs no heap; under a null mark a placeholder.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum One {
+    Bool(bool),
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Double(f64),
+    Str(ShortText),
+}
+
+impl One {
+    /// The value, where it is of the type, or the placeholder of a null; `None` for what needs a
+    /// vector.
+    fn of(ty: Type, value: &Value) -> Option<(One, bool)> {
+        let one = match (ty, value) {
+            (Type::Bool, Value::Bool(v)) => One::Bool(*v),
+            (Type::Int, Value::Int(v)) => One::Int(*v),
+            (Type::Long, Value::Long(v)) => One::Long(*v),
+            (Type::Float, Value::Float(v)) => One::Float(*v),
+            (Type::Double, Value::Double(v)) => One::Double(*v),
+            (Type::String, Value::Str(text)) => One::Str(ShortText::new(text)?),
+            (Type::Object, _) => return None,
+            (ty, Value::Null) => {
+                let one = match ty {
+                    Type::Bool => One::Bool(false),
+                    Type::Int => One::Int(0),
+                    Type::Long => One::Long(0),
+                    Type::Float => One::Float(0.0),
+                    Type::Double => One::Double(0.0),
+                    Type::String | Type::Object => One::Str(ShortText::default()),
+                };
+                return Some((one, true));
+            }
+            _ => return None,
+        };
+        Some((one, false))
+    }
+
+    /// The same bits?
+    fn is_same(self, other: One) -> bool {
+        match (self, other) {
+            (One::Float(a), One::Float(b)) => a.to_bits() == b.to_bits(),
+            (One::Double(a), One::Double(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
+        }
+    }
+
+    fn into_values(self) -> Values {
+        match self {
+            One::Bool(v) => Values::Bool(vec![v]),
+            One::Int(v) => Values::Int(vec![v]),
+            One::Long(v) => Values::Long(vec![v]),
+            One::Float(v) => Values::Float(vec![v]),
+            One::Double(v) => Values::Double(vec![v]),
+            One::Str(v) => Values::Str(Strings::from(v)),
+        }
+    }
+}
+
+/// The null marks of a single row.
+static NULL: [bool; 1] = [true];
+
+impl View<'_> {
+    /// A row that needs no vector.
+    fn one(&self, row: usize) -> Option<One> {
+        Some(match self {
+            View::Bool(v) => One::Bool(v[row]),
+            View::Int(v) => One::Int(v[row]),
+            View::Long(v) => One::Long(v[row]),
+            View::Float(v) => One::Float(v[row]),
+            View::Double(v) => One::Double(v[row]),
+            View::Str(v) => One::Str(v.short(row)?),
+            View::Any(_) => return None,
+        })
+    }
+}
+
+impl Values {
+    fn view(&self, rows: Range<usize>) -> View<'_> {
+        match self {
+            Values::Bool(v) => View::Bool(&v[rows]),
+            Values::Int(v) => View::Int(&v[rows]),
+            Values::Long(v) => View::Long(&v[rows]),
+            Values::Float(v) => View::Float(&v[rows]),
+            Values::Double(v) => View::Double(&v[rows]),
+            Values::Str(v) => View::Str(v.view(rows)),
+            Values::Any(v) => View::Any(&v[rows]),
+        }
+    }
 }
 
 impl Column {
@@ -54,11 +174,17 @@ impl Column {
         let len = values.len();
         debug_assert!(nulls.as_ref().is_none_or(|n| n.len() == len));
         let nulls = nulls.filter(|n| n.contains(&true) && !matches!(values, Values::Any(_)));
-        Column {
-            data: Arc::new(Data { values, nulls }),
-            offset: 0,
-            len,
+        if len == 1
+            && let Some(value) = values.view(0..1).one(0)
+        {
+            let is_null = nulls.is_some();
+            return Column(Rep::One { value, is_null });
         }
+        Column::many(Data { values, nulls })
+    }
+
+    fn many(data: Data) -> Column {
+        Column(Rep::whole(Arc::new(data)))
     }
 
     pub fn longs_from(values: Vec<i64>) -> Column {
@@ -67,6 +193,11 @@ impl Column {
 
     /// One value for `len` rows.
     pub fn constant(ty: Type, value: &Value, len: usize) -> Column {
+        if len == 1
+            && let Some((value, is_null)) = One::of(ty, value)
+        {
+            return Column(Rep::One { value, is_null });
+        }
         let mut builder = ColumnBuilder::with_capacity(ty, len);
         for _ in 0..len {
             builder.push(value);
@@ -75,30 +206,69 @@ impl Column {
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        match &self.0 {
+            Rep::Many { len, .. } => *len,
+            Rep::One { .. } => 1,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     pub fn slice(&self, start: usize, len: usize) -> Column {
-        debug_assert!(start + len <= self.len);
-        Column {
-            data: Arc::clone(&self.data),
-            offset: self.offset + start,
-            len,
+        debug_assert!(start + len <= self.len());
+        if len == 1
+            && let Some(value) = self.view().one(start)
+        {
+            let is_null = self.is_null(start);
+            return Column(Rep::One { value, is_null });
         }
+        let (data, offset) = match &self.0 {
+            Rep::Many { data, offset, .. } => (Arc::clone(data), offset + start),
+            Rep::One { value, .. } => {
+                let values = value.into_values();
+                (
+                    Arc::new(Data {
+                        values,
+                        nulls: None,
+                    }),
+                    start,
+                )
+            }
+        };
+        Column(Rep::Many { data, offset, len })
     }
 
     /// The same rows of the same vector?
     pub fn is_same(&self, other: &Column) -> bool {
-        Arc::ptr_eq(&self.data, &other.data) && (self.offset, self.len) == (other.offset, other.len)
+        match (&self.0, &other.0) {
+            (
+                Rep::Many { data, offset, len },
+                Rep::Many {
+                    data: other,
+                    offset: at,
+                    len: rows,
+                },
+            ) => Arc::ptr_eq(data, other) && (offset, len) == (at, rows),
+            // A row that lies in its column is what it holds.
+            (
+                Rep::One { value, is_null },
+                Rep::One {
+                    value: other,
+                    is_null: null,
+                },
+            ) => value.is_same(*other) && is_null == null,
+            _ => false,
+        }
     }
 
     /// Heap bytes of the shared vector, its share of other readers counted in full.
     pub fn bytes(&self) -> usize {
-        let rows = match &self.data.values {
+        let Rep::Many { data, .. } = &self.0 else {
+            return self.weight();
+        };
+        let rows = match &data.values {
             Values::Bool(v) => v.len(),
             Values::Int(v) => size_of_val(v.as_slice()),
             Values::Long(v) => size_of_val(v.as_slice()),
@@ -107,19 +277,20 @@ impl Column {
             Values::Str(v) => v.heap_bytes(),
             Values::Any(v) => size_of_val(v.as_slice()),
         };
-        rows + self.data.nulls.as_ref().map_or(0, Vec::len)
+        rows + data.nulls.as_ref().map_or(0, Vec::len)
     }
 
     /// Bytes of these rows alone, whoever else shares the vector: what they cost in a queue. Lists
     /// and maps behind OBJECT values are counted by their handles.
     pub fn weight(&self) -> usize {
-        let rows = self.offset..self.offset + self.len;
-        match &self.data.values {
-            Values::Bool(_) => self.len,
-            Values::Int(_) | Values::Float(_) => 4 * self.len,
-            Values::Long(_) | Values::Double(_) => 8 * self.len,
-            Values::Str(texts) => texts.weight(rows),
-            Values::Any(values) => values[rows]
+        match self.view() {
+            View::Bool(v) => v.len(),
+            View::Int(v) => size_of_val(v),
+            View::Float(v) => size_of_val(v),
+            View::Long(v) => size_of_val(v),
+            View::Double(v) => size_of_val(v),
+            View::Str(texts) => texts.weight(),
+            View::Any(values) => values
                 .iter()
                 .map(|value| match value {
                     Value::Str(text) => size_of::<Value>() + text.len(),
@@ -131,80 +302,81 @@ impl Column {
 
     /// Null marks of these rows; `None` when none is null (or the column is `Any`).
     pub fn nulls(&self) -> Option<&[bool]> {
-        self.data
-            .nulls
-            .as_deref()
-            .map(|n| &n[self.offset..self.offset + self.len])
+        match &self.0 {
+            Rep::Many { data, offset, len } => {
+                let nulls = data.nulls.as_deref();
+                nulls.map(|n| &n[*offset..offset + len])
+            }
+            Rep::One { is_null, .. } => is_null.then_some(&NULL),
+        }
     }
 
     pub fn is_null(&self, row: usize) -> bool {
-        match &self.data.values {
-            Values::Any(v) => v[self.offset + row].is_null(),
-            _ => self
-                .data
-                .nulls
-                .as_ref()
-                .is_some_and(|n| n[self.offset + row]),
+        match &self.0 {
+            Rep::One { is_null, .. } => *is_null,
+            Rep::Many { data, offset, .. } => match &data.values {
+                Values::Any(v) => v[offset + row].is_null(),
+                _ => data.nulls.as_ref().is_some_and(|n| n[offset + row]),
+            },
         }
     }
 
     /// The shape of the vector, to choose a typed loop once per batch.
+    #[inline]
     pub fn view(&self) -> View<'_> {
-        let range = self.offset..self.offset + self.len;
-        match &self.data.values {
-            Values::Bool(v) => View::Bool(&v[range]),
-            Values::Int(v) => View::Int(&v[range]),
-            Values::Long(v) => View::Long(&v[range]),
-            Values::Float(v) => View::Float(&v[range]),
-            Values::Double(v) => View::Double(&v[range]),
-            Values::Str(v) => View::Str(v.view(range)),
-            Values::Any(v) => View::Any(&v[range]),
+        match &self.0 {
+            Rep::Many { data, offset, len } => data.values.view(*offset..offset + len),
+            Rep::One { value, .. } => match value {
+                One::Bool(v) => View::Bool(std::slice::from_ref(v)),
+                One::Int(v) => View::Int(std::slice::from_ref(v)),
+                One::Long(v) => View::Long(std::slice::from_ref(v)),
+                One::Float(v) => View::Float(std::slice::from_ref(v)),
+                One::Double(v) => View::Double(std::slice::from_ref(v)),
+                One::Str(v) => View::Str(StrView::of_short(v)),
+            },
         }
     }
 
     pub fn value(&self, row: usize) -> Value {
-        let at = self.offset + row;
         if self.is_null(row) {
             return Value::Null;
         }
-        match &self.data.values {
-            Values::Bool(v) => Value::Bool(v[at]),
-            Values::Int(v) => Value::Int(v[at]),
-            Values::Long(v) => Value::Long(v[at]),
-            Values::Float(v) => Value::Float(v[at]),
-            Values::Double(v) => Value::Double(v[at]),
-            Values::Str(v) => Value::str(v.get(at)),
-            Values::Any(v) => v[at].clone(),
-        }
+        self.view().value(row)
     }
 
     /// The rows of a BOOL column without nulls, taken over where nobody else holds the vector.
     pub fn into_bools(self) -> Result<Vec<bool>, Column> {
-        if self.data.nulls.is_some() || !matches!(self.data.values, Values::Bool(_)) {
+        if self.nulls().is_some() || !matches!(self.view(), View::Bool(_)) {
             return Err(self);
         }
-        let rows = self.offset..self.offset + self.len;
-        Ok(match Arc::try_unwrap(self.data) {
-            Ok(Data {
-                values: Values::Bool(mut all),
-                ..
-            }) => {
-                all.truncate(rows.end);
-                all.drain(..rows.start);
-                all
-            }
-            Ok(_) => unreachable!("the vector was just seen to be of BOOL"),
-            Err(shared) => match &shared.values {
-                Values::Bool(all) => all[rows].to_vec(),
-                _ => unreachable!("the vector was just seen to be of BOOL"),
+        let rows = match self.0 {
+            Rep::Many { data, offset, len } => match Arc::try_unwrap(data) {
+                Ok(Data {
+                    values: Values::Bool(mut all),
+                    ..
+                }) => {
+                    all.truncate(offset + len);
+                    all.drain(..offset);
+                    return Ok(all);
+                }
+                Ok(data) => Column::many(data).slice(offset, len),
+                Err(data) => Column(Rep::Many { data, offset, len }),
             },
-        })
+            one => Column(one),
+        };
+        match rows.view() {
+            View::Bool(all) => Ok(all.to_vec()),
+            _ => Err(rows),
+        }
     }
 
     /// Rows picked by index, in that order.
     pub fn gather(&self, rows: &[u32]) -> Column {
         fn pick<T: Copy>(from: &[T], rows: &[u32]) -> Vec<T> {
             rows.iter().map(|&r| from[r as usize]).collect()
+        }
+        if let [row] = rows {
+            return self.slice(*row as usize, 1);
         }
         let values = match self.view() {
             View::Bool(v) => Values::Bool(pick(v, rows)),
@@ -240,9 +412,8 @@ impl Column {
     /// Overwrites one row. A vector that is shared is copied first; one that is not is changed in
     /// place. A value of another type turns the column into `Any`.
     pub fn set(&mut self, row: usize, value: &Value) {
-        self.make_own();
-        let len = self.len;
-        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        let len = self.len();
+        let data = self.make_own();
         let is_null = value.is_null();
         let fits = match (&mut data.values, value) {
             (Values::Any(v), x) => {
@@ -290,8 +461,8 @@ impl Column {
     /// Overwrites one row with a row of another column, under the same rules as [`Column::set`];
     /// between columns of one type nothing is allocated but for long texts.
     pub fn set_from(&mut self, row: usize, from: &Column, from_row: usize) {
-        self.make_own();
-        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        let rows = self.len();
+        let data = self.make_own();
         let is_null = from.is_null(from_row);
         macro_rules! copy {
             ($($kind:ident)*) => {
@@ -311,7 +482,6 @@ impl Column {
         if !copy!(Bool Int Long Float Double) {
             self.set(row, &from.value(from_row));
         } else if is_null {
-            let rows = self.len;
             data.nulls.get_or_insert_with(|| vec![false; rows])[row] = true;
         } else if let Some(nulls) = &mut data.nulls {
             nulls[row] = false;
@@ -343,16 +513,15 @@ impl Column {
     }
 
     fn without_nulls(&mut self) -> Option<&mut Data> {
-        self.make_own();
-        Arc::get_mut(&mut self.data).filter(|data| data.nulls.is_none())
+        let data = self.make_own();
+        data.nulls.is_none().then_some(data)
     }
 
     /// Appends rows of another column in place, under the same rules as [`Column::set`]; long
     /// texts are copied.
     pub fn append(&mut self, from: &Column, rows: std::ops::Range<usize>) {
-        self.make_own();
-        let before = self.len;
-        let data = Arc::get_mut(&mut self.data).expect("the vector was made this column's own");
+        let before = self.len();
+        let data = self.make_own();
         macro_rules! copy {
             ($($kind:ident)*) => {
                 match (&mut data.values, from.view()) {
@@ -382,18 +551,43 @@ impl Column {
                 .get_or_insert_with(|| vec![false; before])
                 .extend_from_slice(&more[rows.clone()]),
         }
-        self.len += rows.len();
+        if let Rep::Many { len, .. } = &mut self.0 {
+            *len = before + rows.len();
+        }
     }
 
-    /// Makes the vector this column's own and no longer than its rows.
-    fn make_own(&mut self) {
-        let is_whole = self.offset == 0 && self.len == self.data.values.len();
-        if is_whole && Arc::get_mut(&mut self.data).is_some() {
-            return;
+    /// The vector, made this column's own and no longer than its rows.
+    fn make_own(&mut self) -> &mut Data {
+        let is_own = match &mut self.0 {
+            Rep::Many { data, offset, len } => {
+                *offset == 0 && *len == data.values.len() && Arc::get_mut(data).is_some()
+            }
+            Rep::One { .. } => false,
+        };
+        if !is_own {
+            *self = Column::many(self.copied());
         }
-        let mut builder = ColumnBuilder::like(self, self.len);
-        builder.extend(self, 0..self.len);
-        *self = builder.finish();
+        match &mut self.0 {
+            Rep::Many { data, .. } => {
+                Arc::get_mut(data).expect("the vector was made this column's own")
+            }
+            Rep::One { .. } => unreachable!("a row of its own was just given a vector"),
+        }
+    }
+
+    /// A vector of these rows alone.
+    fn copied(&self) -> Data {
+        match &self.0 {
+            Rep::One { value, is_null } => Data {
+                values: value.into_values(),
+                nulls: is_null.then(|| vec![true]),
+            },
+            Rep::Many { len, .. } => {
+                let mut builder = ColumnBuilder::like(self, *len);
+                builder.extend(self, 0..*len);
+                builder.into_data()
+            }
+        }
     }
 
     /// Columns one behind the other. Where their vectors differ in type the result is `Any`.
@@ -406,13 +600,14 @@ impl Column {
         let Some(first) = parts.first() else {
             return Column::new(Values::Any(Vec::new()), None);
         };
-        let same = parts.iter().all(|p| {
-            std::mem::discriminant(&p.data.values) == std::mem::discriminant(&first.data.values)
-        });
+        let kind = std::mem::discriminant(&first.view());
+        let same = parts
+            .iter()
+            .all(|p| std::mem::discriminant(&p.view()) == kind);
         if !same {
             let all = parts
                 .iter()
-                .flat_map(|p| (0..p.len).map(|r| p.value(r)))
+                .flat_map(|p| (0..p.len()).map(|r| p.value(r)))
                 .collect();
             return Column::new(Values::Any(all), None);
         }
@@ -434,21 +629,19 @@ impl Column {
             View::Float(_) => join!(Float),
             View::Double(_) => join!(Double),
             View::Any(_) => join!(Any),
-            View::Str(_) => {
-                Values::Str(Strings::concat(parts.iter().filter_map(
-                    |p| match &p.data.values {
-                        Values::Str(s) => Some((s, p.offset..p.offset + p.len)),
-                        _ => None,
-                    },
-                )))
-            }
+            View::Str(_) => Values::Str(Strings::concat(parts.iter().filter_map(
+                |p| match p.view() {
+                    View::Str(texts) => Some(texts),
+                    _ => None,
+                },
+            ))),
         };
         let nulls = parts.iter().any(|p| p.nulls().is_some()).then(|| {
             let mut all = Vec::with_capacity(len);
             for part in parts {
                 match part.nulls() {
                     Some(n) => all.extend_from_slice(n),
-                    None => all.resize(all.len() + part.len, false),
+                    None => all.resize(all.len() + part.len(), false),
                 }
             }
             all
@@ -470,6 +663,19 @@ pub enum View<'a> {
 }
 
 impl View<'_> {
+    /// The type of the vector; OBJECT for `Any`.
+    pub fn ty(&self) -> Type {
+        match self {
+            View::Bool(_) => Type::Bool,
+            View::Int(_) => Type::Int,
+            View::Long(_) => Type::Long,
+            View::Float(_) => Type::Float,
+            View::Double(_) => Type::Double,
+            View::Str(_) => Type::String,
+            View::Any(_) => Type::Object,
+        }
+    }
+
     /// What lies at a row; under a null mark that is a placeholder.
     fn value(&self, row: usize) -> Value {
         match self {
@@ -481,377 +687,6 @@ impl View<'_> {
             View::Str(v) => Value::str(v.get(row)),
             View::Any(v) => v[row].clone(),
         }
-    }
-}
-
-/// Builds a column of a declared type row by row. A value of another type turns the column into
-/// `Any`; nothing is converted.
-#[derive(Clone, Debug)]
-pub struct ColumnBuilder {
-    rows: Rows,
-    nulls: Option<Vec<bool>>,
-}
-
-#[derive(Clone, Debug)]
-enum Rows {
-    Bool(Vec<bool>),
-    Int(Vec<i32>),
-    Long(Vec<i64>),
-    Float(Vec<f32>),
-    Double(Vec<f64>),
-    Str(StrBuilder),
-    Any(Vec<Value>),
-}
-
-macro_rules! typed_push {
-    ($name:ident, $kind:ident, $ty:ty) => {
-        /// Appends a value of the builder's own type; a builder of another type takes it as `Any`.
-        #[inline]
-        pub fn $name(&mut self, value: $ty) {
-            match &mut self.rows {
-                Rows::$kind(v) => v.push(value),
-                _ => return self.push(&Value::$kind(value)),
-            }
-            if let Some(nulls) = &mut self.nulls {
-                nulls.push(false);
-            }
-        }
-    };
-}
-
-impl ColumnBuilder {
-    pub fn new(ty: Type) -> ColumnBuilder {
-        ColumnBuilder::with_capacity(ty, 0)
-    }
-
-    pub fn with_capacity(ty: Type, rows: usize) -> ColumnBuilder {
-        let rows = match ty {
-            Type::Bool => Rows::Bool(Vec::with_capacity(rows)),
-            Type::Int => Rows::Int(Vec::with_capacity(rows)),
-            Type::Long => Rows::Long(Vec::with_capacity(rows)),
-            Type::Float => Rows::Float(Vec::with_capacity(rows)),
-            Type::Double => Rows::Double(Vec::with_capacity(rows)),
-            Type::String => Rows::Str(StrBuilder::with_capacity(rows)),
-            Type::Object => Rows::Any(Vec::with_capacity(rows)),
-        };
-        ColumnBuilder { rows, nulls: None }
-    }
-
-    /// A builder for rows of the same vector type as a column's.
-    pub fn like(column: &Column, rows: usize) -> ColumnBuilder {
-        ColumnBuilder::with_capacity(
-            match column.view() {
-                View::Bool(_) => Type::Bool,
-                View::Int(_) => Type::Int,
-                View::Long(_) => Type::Long,
-                View::Float(_) => Type::Float,
-                View::Double(_) => Type::Double,
-                View::Str(_) => Type::String,
-                View::Any(_) => Type::Object,
-            },
-            rows,
-        )
-    }
-
-    pub fn len(&self) -> usize {
-        match &self.rows {
-            Rows::Bool(v) => v.len(),
-            Rows::Int(v) => v.len(),
-            Rows::Long(v) => v.len(),
-            Rows::Float(v) => v.len(),
-            Rows::Double(v) => v.len(),
-            Rows::Str(v) => v.len(),
-            Rows::Any(v) => v.len(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The rows so far.
-    pub fn view(&self) -> View<'_> {
-        match &self.rows {
-            Rows::Bool(v) => View::Bool(v),
-            Rows::Int(v) => View::Int(v),
-            Rows::Long(v) => View::Long(v),
-            Rows::Float(v) => View::Float(v),
-            Rows::Double(v) => View::Double(v),
-            Rows::Str(v) => View::Str(v.view()),
-            Rows::Any(v) => View::Any(v),
-        }
-    }
-
-    /// Null marks of the rows so far; `None` when none was marked (or the builder is `Any`).
-    pub fn nulls(&self) -> Option<&[bool]> {
-        self.nulls.as_deref()
-    }
-
-    pub fn value(&self, row: usize) -> Value {
-        if self.nulls.as_ref().is_some_and(|nulls| nulls[row]) {
-            return Value::Null;
-        }
-        self.view().value(row)
-    }
-
-    /// A builder that goes on behind the rows of a column; the vector is taken over where nobody
-    /// else reads it.
-    pub fn behind(column: Column) -> ColumnBuilder {
-        let is_whole = column.offset == 0 && column.len == column.data.values.len();
-        let data = match Arc::try_unwrap(column.data) {
-            Ok(data) if is_whole => data,
-            Ok(data) => {
-                return ColumnBuilder::copy_of(&Column {
-                    data: Arc::new(data),
-                    ..column
-                });
-            }
-            Err(data) => return ColumnBuilder::copy_of(&Column { data, ..column }),
-        };
-        let rows = match data.values {
-            Values::Bool(v) => Rows::Bool(v),
-            Values::Int(v) => Rows::Int(v),
-            Values::Long(v) => Rows::Long(v),
-            Values::Float(v) => Rows::Float(v),
-            Values::Double(v) => Rows::Double(v),
-            Values::Str(v) => Rows::Str(StrBuilder::behind(v)),
-            Values::Any(v) => Rows::Any(v),
-        };
-        ColumnBuilder {
-            rows,
-            nulls: data.nulls,
-        }
-    }
-
-    fn copy_of(column: &Column) -> ColumnBuilder {
-        let mut builder = ColumnBuilder::like(column, column.len);
-        builder.extend(column, 0..column.len);
-        builder
-    }
-
-    typed_push!(push_bool, Bool, bool);
-    typed_push!(push_int, Int, i32);
-    typed_push!(push_long, Long, i64);
-    typed_push!(push_float, Float, f32);
-    typed_push!(push_double, Double, f64);
-
-    #[inline]
-    pub fn push_str(&mut self, text: &str) {
-        match &mut self.rows {
-            Rows::Str(v) => v.push(text),
-            _ => return self.push(&Value::str(text)),
-        }
-        if let Some(nulls) = &mut self.nulls {
-            nulls.push(false);
-        }
-    }
-
-    pub fn push_null(&mut self) {
-        let len = self.len();
-        match &mut self.rows {
-            Rows::Any(v) => return v.push(Value::Null),
-            Rows::Bool(v) => v.push(false),
-            Rows::Int(v) => v.push(0),
-            Rows::Long(v) => v.push(0),
-            Rows::Float(v) => v.push(0.0),
-            Rows::Double(v) => v.push(0.0),
-            Rows::Str(v) => v.push_empty(),
-        }
-        self.nulls
-            .get_or_insert_with(|| vec![false; len])
-            .push(true);
-    }
-
-    pub fn push(&mut self, value: &Value) {
-        match (&mut self.rows, value) {
-            (_, Value::Null) => return self.push_null(),
-            (Rows::Bool(v), Value::Bool(x)) => v.push(*x),
-            (Rows::Int(v), Value::Int(x)) => v.push(*x),
-            (Rows::Long(v), Value::Long(x)) => v.push(*x),
-            (Rows::Float(v), Value::Float(x)) => v.push(*x),
-            (Rows::Double(v), Value::Double(x)) => v.push(*x),
-            (Rows::Str(v), Value::Str(x)) => v.push(x),
-            (Rows::Any(v), x) => return v.push(x.clone()),
-            (_, x) => {
-                let mut all = self.take_as_any();
-                all.push(x.clone());
-                self.rows = Rows::Any(all);
-                return;
-            }
-        }
-        if let Some(nulls) = &mut self.nulls {
-            nulls.push(false);
-        }
-    }
-
-    /// Makes room for more rows. A vector that has to move for it gets room for `share` of all its
-    /// rows beyond them.
-    pub fn reserve(&mut self, rows: usize, share: f64) {
-        fn room<T>(vector: &mut Vec<T>, rows: usize, share: f64) {
-            if vector.capacity() - vector.len() < rows {
-                let beyond = (share * (vector.len() + rows) as f64) as usize;
-                vector.reserve_exact(rows + beyond);
-            }
-        }
-        match &mut self.rows {
-            Rows::Bool(v) => room(v, rows, share),
-            Rows::Int(v) => room(v, rows, share),
-            Rows::Long(v) => room(v, rows, share),
-            Rows::Float(v) => room(v, rows, share),
-            Rows::Double(v) => room(v, rows, share),
-            Rows::Str(v) => v.reserve(rows, share),
-            Rows::Any(v) => room(v, rows, share),
-        }
-    }
-
-    /// Appends rows of a column.
-    pub fn extend(&mut self, from: &Column, rows: std::ops::Range<usize>) {
-        if let (Rows::Str(to), Values::Str(strings)) = (&mut self.rows, &from.data.values) {
-            let before = to.len();
-            to.extend_from(
-                strings,
-                (from.offset + rows.start)..(from.offset + rows.end),
-            );
-            return self.extend_nulls(before, from, rows);
-        }
-        macro_rules! copy {
-            ($($kind:ident)*) => {
-                match (&mut self.rows, from.view()) {
-                    $((Rows::$kind(to), View::$kind(v)) => {
-                        let before = to.len();
-                        to.extend_from_slice(&v[rows.clone()]);
-                        return self.extend_nulls(before, from, rows);
-                    })*
-                    _ => {}
-                }
-            };
-        }
-        copy!(Bool Int Long Float Double);
-        for row in rows {
-            self.push(&from.value(row));
-        }
-    }
-
-    /// Appends `count` pairs: a row of `a`, then a row of `b`. It is what a sliding window emits, an
-    /// EXPIRED row in front of each CURRENT one.
-    pub fn extend_alternating(
-        &mut self,
-        (a, a_start): (&Column, usize),
-        (b, b_start): (&Column, usize),
-        count: usize,
-    ) {
-        macro_rules! copy {
-            ($($kind:ident)*) => {
-                match (&mut self.rows, a.view(), b.view()) {
-                    $((Rows::$kind(to), View::$kind(a), View::$kind(b))
-                        if self.nulls.is_none() => {
-                        let a = &a[a_start..a_start + count];
-                        let b = &b[b_start..b_start + count];
-                        let start = to.len();
-                        to.resize(start + 2 * count, Default::default());
-                        let pairs = to[start..].chunks_exact_mut(2);
-                        for (pair, (&x, &y)) in pairs.zip(a.iter().zip(b)) {
-                            (pair[0], pair[1]) = (x, y);
-                        }
-                        return;
-                    })*
-                    _ => {}
-                }
-            };
-        }
-        if a.nulls().is_none() && b.nulls().is_none() {
-            copy!(Bool Int Long Float Double);
-            if let (Rows::Str(to), View::Str(a), View::Str(b)) =
-                (&mut self.rows, a.view(), b.view())
-                && self.nulls.is_none()
-                && to.extend_alternating((&a, a_start), (&b, b_start), count)
-            {
-                return;
-            }
-        }
-        for i in 0..count {
-            self.extend(a, a_start + i..a_start + i + 1);
-            self.extend(b, b_start + i..b_start + i + 1);
-        }
-    }
-
-    /// Heap bytes in use: what the rows take, not what is reserved.
-    pub fn bytes(&self) -> usize {
-        let rows = match &self.rows {
-            Rows::Bool(v) => v.len(),
-            Rows::Int(v) => size_of_val(v.as_slice()),
-            Rows::Long(v) => size_of_val(v.as_slice()),
-            Rows::Float(v) => size_of_val(v.as_slice()),
-            Rows::Double(v) => size_of_val(v.as_slice()),
-            Rows::Str(v) => v.bytes(),
-            Rows::Any(v) => size_of_val(v.as_slice()),
-        };
-        rows + self.nulls.as_ref().map_or(0, Vec::len)
-    }
-
-    fn extend_nulls(&mut self, before: usize, from: &Column, rows: std::ops::Range<usize>) {
-        match (from.nulls(), &mut self.nulls) {
-            (None, None) => {}
-            (None, Some(nulls)) => nulls.resize(nulls.len() + rows.len(), false),
-            (Some(more), nulls) => {
-                nulls
-                    .get_or_insert_with(|| vec![false; before])
-                    .extend_from_slice(&more[rows]);
-            }
-        }
-    }
-
-    /// One value `count` times.
-    pub fn push_repeated(&mut self, value: &Value, count: usize) {
-        if count == 0 {
-            return;
-        }
-        self.push(value);
-        if let (Rows::Str(texts), None) = (&mut self.rows, &self.nulls) {
-            return texts.repeat_last(count - 1);
-        }
-        for _ in 1..count {
-            self.push(value);
-        }
-    }
-
-    /// Takes back the rows from `len` on. A column that turned to `Any` stays so.
-    pub fn truncate(&mut self, len: usize) {
-        match &mut self.rows {
-            Rows::Bool(v) => v.truncate(len),
-            Rows::Int(v) => v.truncate(len),
-            Rows::Long(v) => v.truncate(len),
-            Rows::Float(v) => v.truncate(len),
-            Rows::Double(v) => v.truncate(len),
-            Rows::Str(v) => v.truncate(len),
-            Rows::Any(v) => v.truncate(len),
-        }
-        if let Some(nulls) = &mut self.nulls {
-            nulls.truncate(len);
-        }
-    }
-
-    fn take_as_any(&mut self) -> Vec<Value> {
-        let taken = std::mem::replace(&mut self.rows, Rows::Any(Vec::new()));
-        let column = ColumnBuilder {
-            rows: taken,
-            nulls: self.nulls.take(),
-        }
-        .finish();
-        (0..column.len()).map(|row| column.value(row)).collect()
-    }
-
-    pub fn finish(self) -> Column {
-        let values = match self.rows {
-            Rows::Bool(v) => Values::Bool(v),
-            Rows::Int(v) => Values::Int(v),
-            Rows::Long(v) => Values::Long(v),
-            Rows::Float(v) => Values::Float(v),
-            Rows::Double(v) => Values::Double(v),
-            Rows::Str(v) => Values::Str(v.finish()),
-            Rows::Any(v) => Values::Any(v),
-        };
-        Column::new(values, self.nulls)
     }
 }
 

@@ -96,20 +96,6 @@ impl Strings {
         }
     }
 
-    /// Bytes of these rows alone: views and long texts, one that repeats the row before counted once.
-    pub fn weight(&self, rows: Range<usize>) -> usize {
-        let views = &self.views[rows];
-        let mut bytes = size_of_val(views);
-        let mut before = View::EMPTY;
-        for &view in views {
-            if !view.is_inline() && view != before {
-                bytes += view.len as usize;
-            }
-            before = view;
-        }
-        bytes
-    }
-
     /// Bytes held: views and the buffers behind them, shared buffers counted in full.
     pub fn heap_bytes(&self) -> usize {
         self.views.capacity() * size_of::<View>()
@@ -150,6 +136,28 @@ impl<'a> StrView<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
+    }
+
+    /// Bytes of these rows alone: views and long texts, one that repeats the row before counted once.
+    pub fn weight(&self) -> usize {
+        let mut bytes = size_of_val(self.views);
+        let mut before = View::EMPTY;
+        for &view in self.views {
+            if !view.is_inline() && view != before {
+                bytes += view.len as usize;
+            }
+            before = view;
+        }
+        bytes
+    }
+
+    /// One short text, where it lies.
+    pub(crate) fn of_short(text: &'a ShortText) -> StrView<'a> {
+        StrView {
+            views: std::slice::from_ref(&text.0),
+            buffers: &[],
+            open: &[],
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
@@ -198,6 +206,21 @@ impl Strings {
 /// A text of at most [`INLINE_MAX`] bytes by value: two words to hash and to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortText(View);
+
+impl Default for ShortText {
+    fn default() -> ShortText {
+        ShortText(View::EMPTY)
+    }
+}
+
+impl From<ShortText> for Strings {
+    fn from(text: ShortText) -> Strings {
+        Strings {
+            views: vec![text.0],
+            buffers: Vec::new(),
+        }
+    }
+}
 
 impl ShortText {
     /// `None` for a longer text.
@@ -356,9 +379,9 @@ impl StrBuilder {
         self.open.clear();
     }
 
-    /// Appends rows of a finished column; their long texts are copied, so that what is kept never
+    /// Appends rows of a column; their long texts are copied, so that what is kept never
     /// pins the buffer of a decoder.
-    pub fn extend_from(&mut self, from: &Strings, rows: Range<usize>) {
+    pub fn extend_from(&mut self, from: &StrView<'_>, rows: Range<usize>) {
         let views = &from.views[rows.clone()];
         if views.iter().all(View::is_inline) {
             return self.views.extend_from_slice(views);
@@ -463,14 +486,12 @@ impl Strings {
 
 impl Strings {
     /// Puts columns of text one behind the other; buffers are shared, not copied.
-    pub fn concat<'a>(
-        parts: impl Iterator<Item = (&'a Strings, std::ops::Range<usize>)>,
-    ) -> Strings {
+    pub fn concat<'a>(parts: impl Iterator<Item = StrView<'a>>) -> Strings {
         let mut all = Strings::default();
-        for (part, range) in parts {
+        for part in parts {
             let base = all.buffers.len() as u32;
             let mut outside = false;
-            for view in &part.views[range] {
+            for view in part.views {
                 let mut view = *view;
                 if !view.is_inline() {
                     outside = true;
@@ -532,7 +553,7 @@ mod tests {
             for end in start..=texts.len() {
                 let mut builder = StrBuilder::default();
                 builder.push(other);
-                builder.extend_from(&column, start..end);
+                builder.extend_from(&column.view(0..texts.len()), start..end);
                 let copy = builder.finish();
                 let back: Vec<&str> = (1..copy.len()).map(|row| copy.get(row)).collect();
                 assert_eq!(back, &texts[start..end]);
@@ -550,7 +571,7 @@ mod tests {
             (picked.get(0), picked.get(1)),
             ("the fourth is long", "one")
         );
-        let joined = Strings::concat([(&picked, 0..2), (&column, 1..3)].into_iter());
+        let joined = Strings::concat([picked.view(0..2), column.view(1..3)].into_iter());
         let texts: Vec<&str> = (0..4).map(|row| joined.get(row)).collect();
         assert_eq!(
             texts,

@@ -34,6 +34,7 @@ struct Mean {
 impl Running for Mean {
     type Input = f64;
     type Settings = ();
+    const COUNTS: bool = true;
 
     #[inline(always)]
     fn add(&mut self, value: f64, (): ()) {

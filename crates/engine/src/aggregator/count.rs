@@ -7,8 +7,10 @@ use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
-use super::states::{States, check_version, each_row};
-use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
+use super::states::{States, check_version, each_row, each_step};
+use crate::component::{
+    Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan, SlideScan,
+};
 use crate::spec::runs;
 
 pub struct Count;
@@ -38,6 +40,29 @@ impl Aggregate for Counts {
             *count += if is_expired { -1 } else { 1 };
             out.push_long(*count);
         });
+    }
+
+    fn slides(&self) -> bool {
+        true
+    }
+
+    fn slide(&mut self, scan: &SlideScan<'_>, out: &mut ColumnBuilder, emptied: &mut Vec<Group>) {
+        each_step(
+            scan,
+            &mut self.states,
+            |states, group, _| {
+                let count = states.at(group);
+                *count -= 1;
+                if *count == 0 {
+                    emptied.push(group);
+                }
+            },
+            |states, group, _| {
+                let count = states.at(group);
+                *count += 1;
+                out.push_long(*count);
+            },
+        );
     }
 
     fn clear(&mut self, group: Group) {

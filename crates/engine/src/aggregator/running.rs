@@ -7,8 +7,8 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
 
-use super::states::{States, check_version, each_row};
-use crate::component::{Aggregate, EvalContext, Group, Scan};
+use super::states::{States, check_version, each_row, each_step};
+use crate::component::{Aggregate, EvalContext, Group, Scan, SlideScan};
 
 /// A number as an aggregator takes it.
 pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
@@ -125,6 +125,9 @@ pub trait Running: Default + Send + 'static {
     type Input: Number;
     /// What is the same for all groups: settings known when the plan is made.
     type Settings: Copy + Send + 'static;
+    /// An empty group holds nothing of any value that may still leave: it counts them. (That of
+    /// `min` and `max` may be empty before the last of its values leaves.)
+    const COUNTS: bool = false;
 
     fn add(&mut self, value: Self::Input, settings: Self::Settings);
     fn remove(&mut self, value: Self::Input, settings: Self::Settings);
@@ -222,6 +225,64 @@ impl<S: Running> Aggregate for Numbers<S> {
                 self.step_and_put(group, value, is_expired, out);
             }),
         }
+    }
+
+    fn slides(&self) -> bool {
+        S::COUNTS
+    }
+
+    fn slide(&mut self, scan: &SlideScan<'_>, out: &mut ColumnBuilder, emptied: &mut Vec<Group>) {
+        let (Some(leaving), Some(arriving)) = (scan.leaving.arg, scan.arriving.arg) else {
+            return;
+        };
+        let (Some(left), Some(arrived)) =
+            (S::Input::of_column(leaving), S::Input::of_column(arriving))
+        else {
+            return;
+        };
+        let (left, arrived) = (left.as_ref(), arrived.as_ref());
+        let settings = self.settings;
+        let states = &mut self.states;
+        if let (None, None) = (leaving.nulls(), arriving.nulls()) {
+            return each_step(
+                scan,
+                states,
+                |states, group, row| {
+                    let state = states.at(group);
+                    state.remove(left[row], settings);
+                    if state.is_empty() {
+                        emptied.push(group);
+                    }
+                },
+                |states, group, row| {
+                    let state = states.at(group);
+                    state.add(arrived[row], settings);
+                    state.put_added(out);
+                },
+            );
+        }
+        each_step(
+            scan,
+            states,
+            |states, group, row| {
+                let state = states.at(group);
+                if !leaving.is_null(row) {
+                    state.remove(left[row], settings);
+                }
+                if state.is_empty() {
+                    emptied.push(group);
+                }
+            },
+            |states, group, row| {
+                let state = states.at(group);
+                if arriving.is_null(row) {
+                    state.put(out);
+                } else {
+                    state.add(arrived[row], settings);
+                    state.put_added(out);
+                }
+            },
+        );
     }
 
     fn clear(&mut self, group: Group) {

@@ -37,6 +37,7 @@ struct Spread {
 impl Running for Spread {
     type Input = f64;
     type Settings = ();
+    const COUNTS: bool = true;
 
     fn add(&mut self, value: f64, (): ()) {
         self.count += 1;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use event::codec::{Error as StateError, Reader};
 
-use crate::component::{Group, Groups, Scan};
+use crate::component::{Group, Groups, Scan, SlideScan};
+use crate::emission::SlideStep;
 use crate::keyed::Pages;
 
 /// State by dense group number; groups not seen yet are empty.
@@ -74,6 +75,59 @@ pub fn each_row(scan: &Scan<'_>, mut step: impl FnMut(Group, usize, bool)) {
                 .iter()
                 .zip(&expired[scan.start..scan.end]);
             rows.enumerate().for_each(|(row, (&g, &e))| step(g, row, e));
+        }
+    }
+}
+
+/// Calls `leave` and `arrive` with the group and the row, as the steps of a sliding window have it.
+#[inline(always)]
+pub fn each_step<S>(
+    scan: &SlideScan<'_>,
+    state: &mut S,
+    mut leave: impl FnMut(&mut S, Group, usize),
+    mut arrive: impl FnMut(&mut S, Group, usize),
+) {
+    #[inline(always)]
+    fn walk<S>(
+        state: &mut S,
+        steps: &[SlideStep],
+        mut leave: impl FnMut(&mut S, usize),
+        mut arrive: impl FnMut(&mut S, usize),
+    ) {
+        let (mut left, mut arrived) = (0, 0);
+        for step in steps {
+            let (leaves, arrives) = (step.leave as usize, step.arrive as usize);
+            if step.in_turn {
+                for row in 0..arrives {
+                    leave(state, left + row);
+                    arrive(state, arrived + row);
+                }
+            } else {
+                (left..left + leaves).for_each(|row| leave(state, row));
+                (arrived..arrived + arrives).for_each(|row| arrive(state, row));
+            }
+            left += leaves;
+            arrived += arrives;
+        }
+    }
+    match (scan.leaving.groups, scan.arriving.groups) {
+        (Groups::PerRow(leaving), Groups::PerRow(arriving)) => walk(
+            state,
+            scan.steps,
+            |s, row| leave(s, leaving[row], row),
+            |s, row| arrive(s, arriving[row], row),
+        ),
+        (leaving, arriving) => {
+            let of = |groups: Groups<'_>, row: usize| match groups {
+                Groups::One(group) => group,
+                Groups::PerRow(groups) => groups[row],
+            };
+            walk(
+                state,
+                scan.steps,
+                |s, row| leave(s, of(leaving, row), row),
+                |s, row| arrive(s, of(arriving, row), row),
+            );
         }
     }
 }

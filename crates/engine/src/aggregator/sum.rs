@@ -81,6 +81,7 @@ impl Add for f64 {
 impl<T: Add> Running for Total<T> {
     type Input = T;
     type Settings = ();
+    const COUNTS: bool = true;
 
     #[inline(always)]
     fn add(&mut self, value: T, (): ()) {

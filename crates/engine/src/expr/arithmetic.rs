@@ -194,11 +194,34 @@ pub(super) fn evaluate(
     if is_null(left) || is_null(right) {
         return Operand::Constant(Value::Null);
     }
+    if rows == 1
+        && let (Some(a), Some(b)) = (left.scalar(), right.scalar())
+        && let Some(value) = scalar(op, ty, &a, &b)
+    {
+        return Operand::Constant(value);
+    }
     match ty {
         Type::Int => typed::<i32>(op, ty, left, right, rows, context),
         Type::Long => typed::<i64>(op, ty, left, right, rows, context),
         Type::Float => typed::<f32>(op, ty, left, right, rows, context),
         _ => typed::<f64>(op, ty, left, right, rows, context),
+    }
+}
+
+/// One row; `None` where an operand is no number.
+fn scalar(op: ArithmeticOp, ty: Type, a: &Value, b: &Value) -> Option<Value> {
+    fn typed<T: Number>(op: ArithmeticOp, a: &Value, b: &Value) -> Option<Value> {
+        if a.is_null() || b.is_null() {
+            return Some(Value::Null);
+        }
+        let result = one(op, T::of_value(a)?, T::of_value(b)?);
+        Some(result.map_or(Value::Null, T::value))
+    }
+    match ty {
+        Type::Int => typed::<i32>(op, a, b),
+        Type::Long => typed::<i64>(op, a, b),
+        Type::Float => typed::<f32>(op, a, b),
+        _ => typed::<f64>(op, a, b),
     }
 }
 

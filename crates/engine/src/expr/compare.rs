@@ -24,6 +24,12 @@ pub(super) fn evaluate(
     if is_null(left) || is_null(right) {
         return Operand::Constant(Value::Bool(with_null));
     }
+    if rows == 1
+        && let (Some(a), Some(b)) = (left.scalar(), right.scalar())
+        && let Some(answer) = scalar(op, &a, &b)
+    {
+        return Operand::Constant(Value::Bool(answer));
+    }
     let (Some(a), Some(b)) = (operand_type(left), operand_type(right)) else {
         return by_rows(op, types, left, right, rows, context);
     };
@@ -51,6 +57,30 @@ pub(super) fn evaluate(
     match (left, right) {
         (Operand::Constant(_), Operand::Constant(_)) => Operand::Constant(Value::Bool(result[0])),
         _ => bools(std::mem::take(result)),
+    }
+}
+
+/// One row; `None` where the values are not two numbers.
+fn scalar(op: CompareOp, a: &Value, b: &Value) -> Option<bool> {
+    fn typed<T: Number>(op: CompareOp, a: &Value, b: &Value) -> Option<bool> {
+        let (a, b) = (T::of_value(a)?, T::of_value(b)?);
+        Some(match op {
+            CompareOp::Less => a < b,
+            CompareOp::LessEqual => a <= b,
+            CompareOp::Greater => a > b,
+            CompareOp::GreaterEqual => a >= b,
+            CompareOp::Equal => a == b,
+            CompareOp::NotEqual => a != b,
+        })
+    }
+    let (Some(a_type), Some(b_type)) = (a.ty(), b.ty()) else {
+        return Some(op == CompareOp::NotEqual);
+    };
+    match common(op, a_type, b_type) {
+        Type::Int => typed::<i32>(op, a, b),
+        Type::Long => typed::<i64>(op, a, b),
+        Type::Float => typed::<f32>(op, a, b),
+        _ => typed::<f64>(op, a, b),
     }
 }
 

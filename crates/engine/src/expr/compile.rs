@@ -1,6 +1,6 @@
 //! From the plan's expression tree to one that runs.
 
-use event::{Schema, Type, Value};
+use event::{Column, ColumnBuilder, Schema, Type, Value};
 use lang::plan::{Constant, Expr, ExprKind, InputId, TableId};
 use lang::spec::ConnectorKind;
 
@@ -98,6 +98,19 @@ pub(crate) struct AggregateSite {
     pub aggregate: Box<dyn Aggregate>,
     pub args: Vec<Expression>,
     pub ty: Type,
+    /// Room for the values of a batch and of its arguments, kept from batch to batch.
+    pub values: ColumnBuilder,
+    pub columns: Vec<Column>,
+}
+
+impl AggregateSite {
+    /// Makes ready for the values of so many rows.
+    pub fn begin(&mut self, rows: usize) {
+        if !self.values.is_of(self.ty) {
+            self.values = ColumnBuilder::new(self.ty);
+        }
+        self.values.reserve(rows, 0.0);
+    }
 }
 
 /// One `condition in Table`.
@@ -289,6 +302,8 @@ impl Compiler<'_, '_> {
             aggregate,
             args,
             ty: expr.ty,
+            values: ColumnBuilder::new(expr.ty),
+            columns: Vec::new(),
         })))
     }
 

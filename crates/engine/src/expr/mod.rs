@@ -54,6 +54,31 @@ impl Operand {
         }
     }
 
+    /// One row of [`Operand::mask`].
+    pub fn is_true(&self, row: usize) -> bool {
+        match self {
+            Operand::Constant(value) => value.as_bool().unwrap_or(false),
+            Operand::Column(column) => match column.view() {
+                View::Bool(v) => v[row] && !column.is_null(row),
+                View::Any(v) => v[row].as_bool().unwrap_or(false),
+                _ => false,
+            },
+        }
+    }
+
+    /// A number or BOOL that is all the operand has, or null.
+    fn scalar(&self) -> Option<Value> {
+        let value = match self {
+            Operand::Constant(value) => value,
+            Operand::Column(column) => {
+                let is_plain = !matches!(column.view(), View::Str(_) | View::Any(_));
+                return (is_plain && column.len() == 1).then(|| column.value(0));
+            }
+        };
+        let is_plain = !matches!(value, Value::Str(_) | Value::Object(_));
+        is_plain.then(|| value.clone())
+    }
+
     /// As [`Operand::mask`]; a column that nobody else holds is taken over.
     pub fn into_mask(self, rows: usize) -> Vec<bool> {
         match self {
@@ -213,13 +238,45 @@ impl Expression {
         operand.into_mask(inputs.rows)
     }
 
+    /// The same into a vector that is used again.
+    pub fn mask_into(
+        &mut self,
+        inputs: &Inputs<'_>,
+        context: &mut EvalContext<'_>,
+        mask: &mut Vec<bool>,
+    ) {
+        let operand = self.evaluate(inputs, context);
+        row::expect_bools(&operand, inputs.rows, context);
+        if inputs.rows == 1 {
+            mask.clear();
+            mask.push(operand.is_true(0));
+        } else {
+            *mask = operand.into_mask(inputs.rows);
+        }
+    }
+
     /// May a row fail even where every column has its declared type?
     pub fn is_fallible(&self) -> bool {
         self.root.is_fallible()
     }
+
+    /// Does it read results of aggregators or probes?
+    pub fn reads_computed(&self) -> bool {
+        self.uses.iter().any(|s| s.part == COMPUTED)
+    }
+
+    /// Is it made of columns, constants and operators alone?
+    pub fn is_of_columns(&self) -> bool {
+        self.root.is_of_columns()
+    }
 }
 
 impl Node {
+    fn is_of_columns(&self) -> bool {
+        let is_call = matches!(self, Node::Call { .. } | Node::If { .. });
+        !is_call && self.children().into_iter().all(Node::is_of_columns)
+    }
+
     fn is_fallible(&self) -> bool {
         match self {
             Node::Arithmetic { is_fallible, .. } if *is_fallible => true,
@@ -417,6 +474,14 @@ fn logical(
         && value.as_bool().unwrap_or(false) == stops_at
     {
         return Operand::Constant(Value::Bool(stops_at));
+    }
+    if inputs.rows == 1 {
+        if operand.is_true(0) == stops_at {
+            return Operand::Constant(Value::Bool(stops_at));
+        }
+        let answer = right.evaluate(inputs, context);
+        row::expect_bools(&answer, 1, context);
+        return Operand::Constant(Value::Bool(answer.is_true(0)));
     }
     let mut mask = operand.into_mask(inputs.rows);
     let open = mask.iter().filter(|&&m| m != stops_at).count();

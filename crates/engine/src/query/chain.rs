@@ -41,6 +41,23 @@ struct WindowStage {
     types: Vec<Type>,
     /// Name and type of each column that goes in, for the saved state.
     kept: String,
+    /// Rows go in as they come: all attributes in their order, and nothing computed.
+    takes_all: bool,
+    /// Kept from batch to batch for the room they have taken.
+    emission: Emission,
+    deadlines: Vec<i64>,
+    columns: Vec<Column>,
+}
+
+/// What a sliding window at the end of a chain has done with a batch, or at a deadline.
+pub(crate) struct Slid<'a> {
+    /// Rows in the window before.
+    pub held: usize,
+    pub emission: &'a mut Emission,
+    /// Types of the window's columns.
+    pub types: &'a [Type],
+    /// An empty vector for columns.
+    pub spare: Vec<Column>,
 }
 
 /// The place of a chain in an app.
@@ -289,6 +306,15 @@ impl Chain {
         })
     }
 
+    /// No row of declared types can fail in it.
+    pub fn is_sure(&self) -> bool {
+        let window = self.window.as_ref();
+        let mut stages = self.stages();
+        stages.all(|s| !s.is_fallible() && !s.has_effect() && s.sites().is_empty())
+            && !self.is_late_fallible()
+            && window.is_none_or(|w| !w.operator.is_fallible())
+    }
+
     pub fn stages(&self) -> impl Iterator<Item = &Stage> {
         self.before.iter().chain(self.after.iter())
     }
@@ -449,6 +475,46 @@ impl Chain {
         self.behind(rows, 0, key, step)
     }
 
+    /// Does the chain end in a sliding window?
+    pub fn slides(&self) -> bool {
+        let window = self.window.as_ref();
+        self.after.is_empty() && window.is_some_and(|w| w.operator.sliding_rows(0).is_some())
+    }
+
+    /// As [`Chain::process`], of a chain that ends in a sliding window: what happens there is left
+    /// for the caller to look at, and to clear.
+    pub fn slide(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Slid<'_>>, Broken> {
+        let Some(batch) = self.through(Some(batch), 0, key, step)? else {
+            return Ok(None);
+        };
+        let Some(window) = &mut self.window else {
+            return Ok(None);
+        };
+        let held = window.operator.sliding_rows(key).unwrap_or(0);
+        let spare = window.take(batch, key, step)?;
+        Ok(Some(window.slid(held, spare)))
+    }
+
+    /// As [`Chain::alarm`], of such a chain.
+    pub fn slide_alarm(
+        &mut self,
+        key: Key,
+        deadline: i64,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Slid<'_>>, Broken> {
+        let Some(window) = &mut self.window else {
+            return Ok(None);
+        };
+        let held = window.operator.sliding_rows(key).unwrap_or(0);
+        window.serve(key, deadline, step)?;
+        Ok(Some(window.slid(held, Vec::new())))
+    }
+
     /// Through the stages behind the window, from one on.
     fn behind(
         &mut self,
@@ -567,6 +633,7 @@ impl WindowStage {
                 reason: reason.0,
                 span: call.span,
             })?;
+        let takes_all = computed.is_empty() && keep.iter().copied().eq(0..width);
         let id = alarms.add_operator(place.owner);
         if operator.follows_wall() {
             alarms.follow_wall(id);
@@ -579,6 +646,10 @@ impl WindowStage {
             computed,
             types,
             kept: kept.join(", "),
+            takes_all,
+            emission: Emission::default(),
+            deadlines: Vec::new(),
+            columns: Vec::new(),
         };
         Ok((stage, columns))
     }
@@ -596,29 +667,12 @@ impl WindowStage {
 
     fn process(
         &mut self,
-        mut batch: Batch,
+        batch: Batch,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let mut failures: Vec<Failure> = Vec::new();
-        let computed: Vec<Column> = {
-            let inputs = Inputs::of(&batch.columns, batch.len);
-            let mut context = step.evaluation(&batch, &mut failures);
-            self.computed
-                .iter_mut()
-                .map(|e| e.column(&inputs, &mut context))
-                .collect()
-        };
-        self.check(failures)?;
-        batch.columns = self
-            .keep
-            .iter()
-            .map(|&c| batch.columns[c].clone())
-            .collect();
-        batch.columns.extend(computed);
-        self.run(key, step, |operator, context, out| {
-            operator.process(key, &batch, context, out);
-        })
+        let spare = self.take(batch, key, step)?;
+        Ok(self.emission.finish_into(&self.types, spare))
     }
 
     fn alarm(
@@ -627,29 +681,85 @@ impl WindowStage {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.serve(key, deadline, step)?;
+        Ok(self.emission.finish(&self.types))
+    }
+
+    fn slid(&mut self, held: usize, spare: Vec<Column>) -> Slid<'_> {
+        Slid {
+            held,
+            emission: &mut self.emission,
+            types: &self.types,
+            spare,
+        }
+    }
+
+    /// Puts a batch into the window; gives its vector of columns back, empty.
+    fn take(
+        &mut self,
+        mut batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Vec<Column>, Broken> {
+        if !self.takes_all {
+            self.keep_columns(&mut batch, step)?;
+        }
+        self.run(key, step, |operator, context, out| {
+            operator.process(key, &batch, context, out);
+        })?;
+        batch.columns.clear();
+        Ok(batch.columns)
+    }
+
+    /// Only the columns that the window needs, and its arguments behind them.
+    fn keep_columns(&mut self, batch: &mut Batch, step: &mut Step<'_>) -> Result<(), Broken> {
+        let mut columns = std::mem::take(&mut self.columns);
+        columns.extend(self.keep.iter().map(|&c| batch.columns[c].clone()));
+        if !self.computed.is_empty() {
+            let mut failures: Vec<Failure> = Vec::new();
+            let inputs = Inputs::of(&batch.columns, batch.len);
+            let mut context = step.evaluation(batch, &mut failures);
+            let computed = self.computed.iter_mut();
+            columns.extend(computed.map(|e| e.column(&inputs, &mut context)));
+            self.check(failures)?;
+        }
+        std::mem::swap(&mut batch.columns, &mut columns);
+        columns.clear();
+        self.columns = columns;
+        Ok(())
+    }
+
+    fn serve(&mut self, key: Key, deadline: i64, step: &mut Step<'_>) -> Result<(), Broken> {
         self.run(key, step, |operator, context, out| {
             operator.alarm(key, deadline, context, out);
         })
     }
 
+    /// What the window emits is left in `emission`; nothing where it fails.
     fn run(
         &mut self,
         key: Key,
         step: &mut Step<'_>,
         call: impl FnOnce(&mut dyn WindowOperator, &mut WindowContext<'_>, &mut Emission),
-    ) -> Result<Option<Batch>, Broken> {
-        let (mut deadlines, mut failures) = (Vec::new(), Vec::new());
-        let mut emission = Emission::default();
+    ) -> Result<(), Broken> {
+        let mut deadlines = std::mem::take(&mut self.deadlines);
+        let mut failures = Vec::new();
+        self.emission.clear();
         let mut context = WindowContext {
             now: step.now,
             wall: step.wall,
             deadlines: &mut deadlines,
             failures: &mut failures,
         };
-        call(self.operator.as_mut(), &mut context, &mut emission);
+        call(self.operator.as_mut(), &mut context, &mut self.emission);
         self.notify(key, &deadlines, step);
-        self.check(failures)?;
-        Ok(emission.finish(&self.types))
+        deadlines.clear();
+        self.deadlines = deadlines;
+        let checked = self.check(failures);
+        if checked.is_err() {
+            self.emission.clear();
+        }
+        checked
     }
 
     fn check(&self, failures: Vec<Failure>) -> Result<(), Broken> {

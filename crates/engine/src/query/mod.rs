@@ -9,8 +9,10 @@ mod chain;
 mod group;
 mod order;
 mod output;
+mod reduce;
 mod select;
 mod site;
+mod sliding;
 mod stage;
 
 pub(crate) use chain::{Chain, Place, Used};
@@ -120,8 +122,23 @@ pub(crate) struct Query {
     reads_clock: bool,
     /// A column has held values of another type than declared: whatever comes may fail late.
     has_seen_mixed: bool,
+    faults: Faults,
+    /// Its aggregates can follow a sliding window step by step.
+    slides: bool,
     /// Matches emitted one by one, until they are routed.
     delivered: Vec<Batch>,
+}
+
+/// Where rows of declared types may fail, found once.
+#[derive(Clone, Copy, Default)]
+struct Faults {
+    /// Somewhere.
+    any: bool,
+    /// Where a batch of several chunks could not be taken back.
+    late: bool,
+    /// Nothing but rows of one stream goes into the query, and nothing into a table: neither the
+    /// host nor what others have written can make it fail.
+    is_simple: bool,
 }
 
 enum Input {
@@ -199,7 +216,7 @@ impl Query {
             .as_ref()
             .filter(|l| l.is_timed())
             .map(|_| alarms.add_operator(Owner::Limiter { query: id }));
-        Ok(Query {
+        let mut query = Query {
             id,
             name: query.name.clone(),
             partition: query.partition,
@@ -213,8 +230,15 @@ impl Query {
             is_observed,
             reads_clock: reads_clock(query),
             has_seen_mixed: false,
+            faults: Faults::default(),
+            slides: false,
             delivered: Vec::new(),
-        })
+        };
+        query.faults = query.find_faults();
+        query.slides = query.limiter.is_none()
+            && query.selector.slides()
+            && matches!(&query.input, Input::Single(chain) if chain.slides());
+        Ok(query)
     }
 
     pub fn chains(&self) -> impl Iterator<Item = &Chain> {
@@ -267,29 +291,30 @@ impl Query {
 
     /// No row of the batch can fail in the query.
     pub fn is_sure(&self, batch: &Batch, schema: &Schema) -> bool {
+        let lacks = self.chains().any(|c| c.may_lack(batch));
+        !self.faults.any && !lacks && !self.has_seen_mixed && !is_mixed(batch, schema)
+    }
+
+    /// A batch that [`Query::wants_chunks`] has looked at will not be asked for again.
+    pub fn may_keep(&self) -> bool {
+        !self.faults.any && self.faults.is_simple && !self.has_seen_mixed
+    }
+
+    fn find_faults(&self) -> Faults {
         let stages_fail = self
             .chains()
             .flat_map(Chain::stages)
             .any(|s| s.is_fallible() || s.has_effect());
         let joins_fail = matches!(&self.input, Input::Join(join) if join.is_late_fallible())
             || self.pattern().is_some_and(Pattern::is_fallible);
-        let fails = stages_fail
+        let writes_fail = self.write.as_ref().is_some_and(TableWrite::is_fallible);
+        let any = stages_fail
             || joins_fail
             || self.selector.is_fallible()
             || self.chains().any(Chain::is_late_fallible)
             || self.fills_fallible_window
-            || self.write.as_ref().is_some_and(TableWrite::is_fallible);
-        let lacks = self.chains().any(|c| c.may_lack(batch));
-        !fails && !lacks && !self.has_seen_mixed && !is_mixed(batch, schema)
-    }
-
-    /// Must this batch come chunk by chunk?
-    pub fn wants_chunks(&mut self, batch: &Batch, schema: &Schema, tables: &Tables) -> bool {
-        self.has_seen_mixed |= is_mixed(batch, schema);
-        if self.has_seen_mixed || self.reads_clock && matches!(batch.clock, Clock::PerChunk(_)) {
-            return true;
-        }
-        let late = match &self.input {
+            || writes_fail;
+        let input_late = match &self.input {
             Input::Single(chain) => {
                 chain.has_effects_before()
                     || self.selector.is_late_fallible()
@@ -303,13 +328,30 @@ impl Query {
             }
             Input::Pattern(pattern) => pattern.is_fallible() || self.selector.is_fallible(),
         };
-        late || self.limiter.is_some()
+        let late =
+            input_late || self.limiter.is_some() || self.fills_fallible_window || writes_fail;
+        let is_simple = self.write.is_none()
+            && self
+                .selector
+                .all_sites()
+                .all(|s| matches!(s, Site::Aggregate(_)))
+            && matches!(&self.input, Input::Single(chain) if chain.is_sure());
+        Faults {
+            any,
+            late,
+            is_simple,
+        }
+    }
+
+    /// Must this batch come chunk by chunk?
+    pub fn wants_chunks(&mut self, batch: &Batch, schema: &Schema, tables: &Tables) -> bool {
+        self.has_seen_mixed |= is_mixed(batch, schema);
+        if self.has_seen_mixed || self.reads_clock && matches!(batch.clock, Clock::PerChunk(_)) {
+            return true;
+        }
+        self.faults.late
             || self.chains().any(|c| c.may_lack(batch))
-            || self.fills_fallible_window
-            || self
-                .write
-                .as_ref()
-                .is_some_and(|w| w.is_fallible() || tables.is_waited_for(w))
+            || self.write.as_ref().is_some_and(|w| tables.is_waited_for(w))
     }
 
     /// The state of a partition key begins; key 0 when the app starts.
@@ -366,6 +408,9 @@ impl Query {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        if self.slides {
+            return self.slide(key, step, |chain, step| chain.slide(batch, key, step));
+        }
         let rows = match &mut self.input {
             Input::Single(chain) => chain.process(batch, key, step)?,
             Input::Join(join) => {
@@ -382,6 +427,33 @@ impl Query {
             }
         };
         self.select(rows, key, step)
+    }
+
+    /// Puts rows into a sliding window, or serves a deadline of it, and selects what arrives.
+    fn slide(
+        &mut self,
+        key: Key,
+        step: &mut Step<'_>,
+        call: impl for<'a> FnOnce(
+            &'a mut Chain,
+            &mut Step<'_>,
+        ) -> Result<Option<chain::Slid<'a>>, Broken>,
+    ) -> Result<Option<Batch>, Broken> {
+        let Input::Single(chain) = &mut self.input else {
+            return Ok(None);
+        };
+        let slid = match call(chain, step) {
+            Ok(Some(slid)) => slid,
+            Ok(None) => return Ok(None),
+            Err(broken) => {
+                self.selector.lose_track(key);
+                return Err(broken);
+            }
+        };
+        match self.selector.select_sliding(slid, key, step)? {
+            Some(selected) => self.emit(selected.batch, step),
+            None => Ok(None),
+        }
     }
 
     /// Selects matches that are delivered one by one: those before one that fails have left.
@@ -418,6 +490,11 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        if self.slides {
+            return self.slide(key, step, |chain, step| {
+                chain.slide_alarm(key, deadline, step)
+            });
+        }
         let rows = match &mut self.input {
             Input::Single(chain) => chain.alarm(key, deadline, step)?,
             Input::Join(join) => join.alarm(side, key, deadline, step)?,
@@ -487,7 +564,7 @@ impl Query {
             return Ok(None);
         };
         let wants_names = self.limiter.is_some();
-        let selected = self.selector.select(&rows, key, wants_names, step)?;
+        let selected = self.selector.select(rows, key, wants_names, step)?;
         let Some(Selected { batch, names, .. }) = selected else {
             return Ok(None);
         };

@@ -7,13 +7,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Type};
+use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type, Value};
 use lang::ast::EventType;
 use lang::plan;
 
 use super::group::{self, Interner};
 use super::order;
+use super::reduce::{OutChunks, Seen};
 use super::site::{self, SiteRows};
+use super::sliding::Sliding;
 use super::{Broken, Step};
 use crate::component::{Failure, Group, Groups, Key};
 use crate::error::Error;
@@ -26,14 +28,14 @@ pub(crate) struct Selector {
     site_items: Vec<usize>,
     pub items: Vec<Expression>,
     names: Vec<String>,
-    group_by: Vec<Expression>,
+    pub(super) group_by: Vec<Expression>,
     pub groups: Interner,
-    having: Option<Having>,
+    pub(super) having: Option<Having>,
     order_by: Vec<(Expression, bool)>,
     limit: Option<u64>,
     offset: Option<u64>,
     has_aggregator: bool,
-    events: EventType,
+    pub(super) events: EventType,
     /// An item may fail after its aggregator has moved.
     is_late_fallible: bool,
     /// Every row of a chunk leaves, also of aggregates and groups (Siddhi's `setBatchingEnabled`).
@@ -41,12 +43,23 @@ pub(crate) struct Selector {
     /// `@app:compat('siddhi-5.1')`: what a join finds behind a cut end is lost.
     pub is_compat: bool,
     seen: Seen,
+    pub(super) room: Room,
+    pub(super) sliding: Sliding,
 }
 
-struct Having {
+/// Vectors that are filled anew for each batch, kept for the room they have taken. The columns that
+/// leave with a batch are replaced by the vector of those that came with it.
+#[derive(Default)]
+pub(super) struct Room {
+    pub columns: Vec<Column>,
+    pub computed: Vec<Column>,
+    pub numbers: Vec<Group>,
+}
+
+pub(super) struct Having {
     /// Columns of the input; those of the output follow.
     inputs: usize,
-    sites: Vec<Site>,
+    pub sites: Vec<Site>,
     condition: Expression,
 }
 
@@ -54,7 +67,7 @@ struct Having {
 pub(crate) struct Selected {
     /// Chunks are those of delivery; RESETs remain in chunks whose rows left.
     pub batch: Batch,
-    /// For each row its group, where the query has groups.
+    /// For each row its group, where the query has groups and the caller asks for their texts.
     groups: Option<Vec<Group>>,
     /// Texts of those groups, where the rate limiter asks for them.
     pub names: Option<Vec<Box<str>>>,
@@ -153,6 +166,8 @@ impl Selector {
             is_unreduced: false,
             is_compat: false,
             seen: Seen::default(),
+            room: Room::default(),
+            sliding: Sliding::default(),
         })
     }
 
@@ -222,13 +237,33 @@ impl Selector {
 
     pub fn select(
         &mut self,
-        batch: &Batch,
+        batch: Batch,
         key: Key,
         wants_names: bool,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
-        let groups = self.group_numbers(batch, key, step);
-        let row_groups = match &groups {
+        let mut columns = std::mem::take(&mut self.room.columns);
+        let mut numbers = std::mem::take(&mut self.room.numbers);
+        let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
+        let groups = is_grouped.then_some(numbers.as_slice());
+        let result = self.select_rows(batch, key, groups, wants_names, &mut columns, step);
+        columns.clear();
+        numbers.clear();
+        self.room.columns = columns;
+        self.room.numbers = numbers;
+        result
+    }
+
+    fn select_rows(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        groups: Option<&[Group]>,
+        wants_names: bool,
+        columns: &mut Vec<Column>,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let row_groups = match groups {
             Some(groups) => Groups::PerRow(groups),
             // Without `group by` all rows of a partition key are one group, numbered by the key.
             None => Groups::One(key),
@@ -238,12 +273,16 @@ impl Selector {
             _ => Vec::new(),
         };
         let rows = SiteRows {
-            batch,
+            batch: &batch,
             groups: row_groups,
             reset_groups: &reset_groups,
         };
-        let columns = self.attributes(&rows, step)?;
-        let mut result = self.finish(batch, &columns, groups.as_deref(), &rows, step);
+        self.attributes(&rows, step, columns)?;
+        if self.leaves_whole(&batch) && !wants_names {
+            self.give_back(&batch, groups, key);
+            return Ok(Some(whole(batch, columns)));
+        }
+        let mut result = self.finish(&batch, columns, groups, &rows, step);
         if let (true, Ok(Some(selected))) = (wants_names, &mut result) {
             // Before the numbers of empty groups are given back.
             let name = |&g: &Group| {
@@ -253,8 +292,33 @@ impl Selector {
             let groups = selected.groups.as_deref();
             selected.names = groups.map(|groups| groups.iter().map(name).collect());
         }
-        self.give_back(batch, groups.as_deref(), key);
+        self.give_back(&batch, groups, key);
         result
+    }
+
+    /// Do all rows leave as they are, but for their columns?
+    pub(super) fn leaves_whole(&self, batch: &Batch) -> bool {
+        let takes_all = match self.events {
+            EventType::All => true,
+            EventType::Current => batch.expired.is_none(),
+            EventType::Expired => false,
+        };
+        if self.is_plain() {
+            return takes_all;
+        }
+        let is_one_each = match batch.chunks {
+            Chunks::EachRow => true,
+            Chunks::One => batch.len == 1,
+            Chunks::Ends(_) => false,
+        };
+        takes_all
+            && is_one_each
+            && batch.resets.is_none()
+            && batch.inner.is_none()
+            && self.having.is_none()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && !self.is_unreduced
     }
 
     fn groups_of(&self, key: Key) -> Vec<Group> {
@@ -285,45 +349,50 @@ impl Selector {
         self.groups.intern(key, text)
     }
 
-    fn group_numbers(
+    pub(super) fn group_numbers(
         &mut self,
         batch: &Batch,
         key: Key,
         step: &mut Step<'_>,
-    ) -> Option<Vec<Group>> {
+        numbers: &mut Vec<Group>,
+    ) -> bool {
         if self.group_by.is_empty() {
-            return None;
+            return false;
         }
         let mut ignored = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
         let mut context = step.evaluation(batch, &mut ignored);
-        let columns: Vec<Column> = self
-            .group_by
-            .iter_mut()
-            .map(|e| e.column(&inputs, &mut context))
-            .collect();
-        let mut numbers = Vec::with_capacity(batch.len);
-        group::intern_all(&mut self.groups, key, &columns, batch.len, &mut numbers);
-        Some(numbers)
+        let mut columns = std::mem::take(&mut self.room.computed);
+        let group_by = self.group_by.iter_mut();
+        columns.extend(group_by.map(|e| e.column(&inputs, &mut context)));
+        group::intern_all(&mut self.groups, key, &columns, batch.len, numbers);
+        columns.clear();
+        self.room.computed = columns;
+        true
     }
 
-    fn attributes(
+    /// The columns of the select clause, appended to an empty vector.
+    pub(super) fn attributes(
         &mut self,
         rows: &SiteRows<'_>,
         step: &mut Step<'_>,
-    ) -> Result<Vec<Column>, Broken> {
+        columns: &mut Vec<Column>,
+    ) -> Result<(), Broken> {
         let batch = rows.batch;
         if self.is_late_fallible && !self.sites.is_empty() {
-            return self.attributes_by_row(rows, step);
+            *columns = self.attributes_by_row(rows, step)?;
+            return Ok(());
         }
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
         // First whatever sees rows alone; nothing has moved if it fails.
-        let mut early: Vec<Option<Column>> = Vec::with_capacity(self.items.len());
         for item in &mut self.items {
-            let is_early = item.uses.iter().all(|s| s.part != COMPUTED);
             let mut context = step.evaluation(batch, &mut failures);
-            early.push(is_early.then(|| item.column(&inputs, &mut context)));
+            columns.push(if item.reads_computed() {
+                later()
+            } else {
+                item.column(&inputs, &mut context)
+            });
         }
         if !self.sites.is_empty() {
             for site in &mut self.sites {
@@ -343,18 +412,38 @@ impl Selector {
             if batch.chunk_count() > 1 || self.sites.is_empty() {
                 return Err(self.broken(first));
             }
-            return self.attributes_by_row(rows, step);
+            *columns = self.attributes_by_row(rows, step)?;
+            return Ok(());
         }
-        let computed = site::compute(&mut self.sites, rows, step, &mut failures);
-        let inputs = inputs.with(COMPUTED, &computed);
-        let mut columns = Vec::with_capacity(self.items.len());
-        for (item, early) in self.items.iter_mut().zip(early) {
-            let mut context = step.evaluation(batch, &mut failures);
-            columns.push(early.unwrap_or_else(|| item.column(&inputs, &mut context)));
+        if self.sites.is_empty() {
+            return Ok(());
         }
+        let mut computed = std::mem::take(&mut self.room.computed);
+        let sites = &mut self.sites;
+        site::compute_into(sites, rows, step, &mut failures, &mut computed);
+        self.late_attributes(batch, &computed, step, &mut failures, columns);
+        computed.clear();
+        self.room.computed = computed;
         match failures.iter().min_by_key(|f| f.row) {
             Some(first) => Err(self.broken(first)),
-            None => Ok(columns),
+            None => Ok(()),
+        }
+    }
+
+    /// Those columns of the select clause that wait for aggregators and probes.
+    pub(super) fn late_attributes(
+        &mut self,
+        batch: &Batch,
+        computed: &[Column],
+        step: &mut Step<'_>,
+        failures: &mut Vec<Failure>,
+        columns: &mut [Column],
+    ) {
+        let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
+        for (item, column) in self.items.iter_mut().zip(columns) {
+            if item.reads_computed() {
+                *column = item.column(&inputs, &mut step.evaluation(batch, failures));
+            }
         }
     }
 
@@ -423,7 +512,7 @@ impl Selector {
         }
     }
 
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         batch: &Batch,
         columns: &[Column],
@@ -431,20 +520,8 @@ impl Selector {
         rows: &SiteRows<'_>,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
-        let takes_all = match (self.events, &batch.expired) {
-            (EventType::All, _) | (EventType::Current, None) => true,
-            (EventType::Expired, _) | (EventType::Current, Some(_)) => false,
-        };
-        if self.is_plain() && takes_all {
-            return Ok(Some(Selected {
-                batch: Batch {
-                    columns: columns.to_vec(),
-                    inner: None,
-                    ..batch.clone()
-                },
-                groups: None,
-                names: None,
-            }));
+        if let Some(last) = self.last_row(batch, groups) {
+            return Ok(last.map(|row| only(batch, columns, row)));
         }
         let mut keep: Vec<bool> = match self.events {
             EventType::All => vec![true; batch.len],
@@ -484,6 +561,28 @@ impl Selector {
         }
         let keys = self.order_keys(batch, columns, step);
         Ok(self.reduce(batch, columns, groups, &keep, &keys))
+    }
+
+    /// Of one chunk of an aggregate without groups the last row leaves, where no clause says
+    /// otherwise: its number, if it is there. `None` where it is not so simple.
+    fn last_row(&self, batch: &Batch, groups: Option<&[Group]>) -> Option<Option<usize>> {
+        let is_simple = self.has_aggregator
+            && groups.is_none()
+            && self.having.is_none()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && !self.is_unreduced
+            && batch.chunks == Chunks::One
+            && batch.inner.is_none();
+        if !is_simple {
+            return None;
+        }
+        let takes = |row: &usize| match self.events {
+            EventType::All => true,
+            EventType::Current => !batch.is_expired(*row),
+            EventType::Expired => batch.is_expired(*row),
+        };
+        Some((0..batch.len).rev().find(takes))
     }
 
     /// Where every row is a chunk there is nothing to reduce or to sort.
@@ -705,7 +804,7 @@ impl Selector {
         }
     }
 
-    fn forget_empty(&mut self, group: Group) {
+    pub(super) fn forget_empty(&mut self, group: Group) {
         let is_empty = self.sites.iter().all(|site| match site {
             Site::Aggregate(site) => site.aggregate.is_empty(group),
             Site::Probe(_) | Site::Effect(_) => true,
@@ -733,6 +832,7 @@ impl Selector {
 
     /// A partition key is gone.
     pub fn remove(&mut self, key: Key) {
+        self.sliding.remove(key);
         if self.group_by.is_empty() {
             return self.clear(&[key]);
         }
@@ -755,11 +855,40 @@ impl Selector {
             Site::Aggregate(site) => site.aggregate.bytes(),
             Site::Probe(_) | Site::Effect(_) => 0,
         });
-        sites.sum::<usize>() + self.groups.bytes() + size_of_val(&self.seen.places[..])
+        sites.sum::<usize>() + self.groups.bytes() + self.seen.bytes() + self.sliding.bytes()
     }
 
     pub fn types(&self) -> Vec<Type> {
         self.items.iter().map(|i| i.ty).collect()
+    }
+}
+
+/// Stands for a column that is computed later.
+pub(super) fn later() -> Column {
+    Column::constant(Type::Bool, &Value::Null, 1)
+}
+
+/// The rows of a batch with other columns; those that it had are left in the vector.
+pub(super) fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
+    std::mem::swap(&mut batch.columns, columns);
+    batch.inner = None;
+    Selected {
+        batch,
+        groups: None,
+        names: None,
+    }
+}
+
+/// One row of a batch that is one chunk.
+fn only(batch: &Batch, columns: &[Column], row: usize) -> Selected {
+    let columns = columns.iter().map(|c| c.slice(row, 1)).collect();
+    let times = Times::Same(batch.times.at(row));
+    let mut one = Batch::new(columns, 1, times, Chunks::One, batch.clock_at(0));
+    one.expired = batch.is_expired(row).then(|| [true].into());
+    Selected {
+        batch: one,
+        groups: None,
+        names: None,
     }
 }
 
@@ -802,132 +931,4 @@ fn one_row(batch: &Batch, row: usize) -> Batch {
     };
     one.expired = batch.is_expired(row).then(|| [true].into());
     one
-}
-
-/// Where each group stands in the rows of the chunk at hand, without clearing between chunks.
-#[derive(Default)]
-struct Seen {
-    stamp: u32,
-    places: Vec<(u32, u32)>,
-}
-
-impl Seen {
-    fn begin(&mut self, groups: usize) {
-        self.stamp = self.stamp.wrapping_add(1);
-        if self.stamp == 0 {
-            self.places.clear();
-            self.stamp = 1;
-        }
-        if self.places.len() < groups {
-            self.places.resize(groups, (0, 0));
-        }
-    }
-
-    /// The place of a group seen in this chunk; else it is put at `place`.
-    fn place(&mut self, group: Group, place: u32) -> Option<u32> {
-        let slot = &mut self.places[group as usize];
-        if slot.0 == self.stamp {
-            return Some(slot.1);
-        }
-        *slot = (self.stamp, place);
-        None
-    }
-}
-
-/// Ends and clocks of the chunks that leave.
-#[derive(Default)]
-struct OutChunks {
-    ends: Vec<u32>,
-    clocks: Vec<i64>,
-    resets: Vec<Reset>,
-    /// Of the resets of the batch the first that is not looked at yet.
-    next_reset: usize,
-}
-
-impl OutChunks {
-    /// A chunk ends; `picked` are all rows so far that leave.
-    fn end(&mut self, batch: &Batch, chunk: usize, picked: &[u32], keeps_resets: bool) {
-        let start = self.ends.last().copied().unwrap_or(0);
-        let end = picked.len() as u32;
-        let resets = batch.resets.as_deref().unwrap_or(&[]);
-        let before = self.resets.len();
-        while let Some(reset) = resets
-            .get(self.next_reset)
-            .filter(|r| r.chunk as usize == chunk)
-        {
-            self.next_reset += 1;
-            if keeps_resets {
-                let ahead = picked[start as usize..].partition_point(|&row| row < reset.row);
-                self.resets.push(Reset {
-                    chunk: self.ends.len() as u32,
-                    row: start + ahead as u32,
-                });
-            }
-        }
-        if end == start && self.resets.len() == before {
-            return;
-        }
-        self.ends.push(end);
-        self.clocks.push(batch.clock_at(chunk));
-    }
-
-    fn batch(self, from: &Batch, columns: &[Column], picked: &[u32]) -> Option<Batch> {
-        if self.ends.is_empty() {
-            return None;
-        }
-        let is_whole = picked.len() == from.len
-            && picked.iter().enumerate().all(|(at, &row)| at as u32 == row);
-        let columns = if is_whole {
-            columns.to_vec()
-        } else {
-            columns.iter().map(|c| c.gather(picked)).collect()
-        };
-        let times = if is_whole {
-            from.times.clone()
-        } else {
-            match &from.times {
-                event::Times::Same(t) => event::Times::Same(*t),
-                times => {
-                    event::Times::per_row(picked.iter().map(|&r| times.at(r as usize)).collect())
-                }
-            }
-        };
-        let expired = from.expired.as_ref().and_then(|e| {
-            let marks: Vec<bool> = picked.iter().map(|&r| e[r as usize]).collect();
-            marks.contains(&true).then(|| marks.into())
-        });
-        let each_row = self
-            .ends
-            .iter()
-            .enumerate()
-            .all(|(at, &e)| e == at as u32 + 1);
-        let chunks = match self.ends.as_slice() {
-            [_] => Chunks::One,
-            _ if each_row => Chunks::EachRow,
-            _ => Chunks::Ends(self.ends.into()),
-        };
-        let first = self.clocks[0];
-        let clock = if self.clocks.iter().all(|&c| c == first) {
-            Clock::Same(first)
-        } else {
-            Clock::PerChunk(self.clocks.into())
-        };
-        // No rows at all: only calls with nothing in them.
-        let times = match times {
-            event::Times::PerRow(..) | event::Times::Runs(..) if picked.is_empty() => {
-                event::Times::Same(first)
-            }
-            times => times,
-        };
-        Some(Batch {
-            columns,
-            len: picked.len(),
-            times,
-            expired,
-            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
-            chunks,
-            inner: None,
-            clock,
-        })
-    }
 }

@@ -23,11 +23,22 @@ pub(super) fn compute(
     failures: &mut Vec<Failure>,
 ) -> Vec<Column> {
     let mut computed = Vec::with_capacity(sites.len());
+    compute_into(sites, rows, step, failures, &mut computed);
+    computed
+}
+
+/// The same into a vector, which is empty.
+pub(super) fn compute_into(
+    sites: &mut [Site],
+    rows: &SiteRows<'_>,
+    step: &mut Step<'_>,
+    failures: &mut Vec<Failure>,
+    computed: &mut Vec<Column>,
+) {
     for site in sites {
-        let column = compute_one(site, &computed, rows, step, failures);
+        let column = compute_one(site, computed, rows, step, failures);
         computed.push(column);
     }
-    computed
 }
 
 pub(super) fn compute_one(
@@ -50,25 +61,23 @@ pub(super) fn compute_one(
     );
     match site {
         Site::Aggregate(site) => {
-            let args: Vec<Column> = site
-                .args
-                .iter_mut()
-                .map(|a| a.column(&inputs, &mut context))
-                .collect();
-            let mut out = ColumnBuilder::with_capacity(site.ty, batch.len);
+            site.begin(batch.len);
+            let args = site.args.iter_mut();
+            let args = args.map(|a| a.column(&inputs, &mut context));
+            site.columns.extend(args);
             let resets: &[Reset] = batch.resets.as_deref().unwrap_or(&[]);
             let mut start = 0;
             let ends = resets.iter().map(|r| (r.row as usize, true));
             for (end, is_reset) in ends.chain([(batch.len, false)]) {
                 if end > start {
                     let scan = Scan {
-                        args: &args,
+                        args: &site.columns,
                         start,
                         end,
                         groups: rows.groups,
                         expired: batch.expired.as_deref(),
                     };
-                    site.aggregate.scan(&scan, &mut context, &mut out);
+                    site.aggregate.scan(&scan, &mut context, &mut site.values);
                 }
                 start = end;
                 if is_reset {
@@ -77,7 +86,8 @@ pub(super) fn compute_one(
                         .for_each(|&g| site.aggregate.clear(g));
                 }
             }
-            out.finish()
+            site.columns.clear();
+            site.values.take()
         }
         Site::Probe(site) => match &mut site.condition {
             Condition::Memory(condition) => {

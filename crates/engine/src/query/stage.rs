@@ -22,6 +22,8 @@ pub(crate) enum Stage {
     Filter {
         sites: Vec<Site>,
         condition: Expression,
+        /// The rows of a batch that pass, kept for its room.
+        keep: Vec<bool>,
     },
     Log {
         /// Priority, message, and whether the event is printed.
@@ -256,7 +258,12 @@ impl Stage {
         let stage = match handler {
             Handler::Filter(expr) => {
                 let condition = compiler.compile(expr)?;
-                return Ok(Stage::Filter { sites, condition });
+                let keep = Vec::new();
+                return Ok(Stage::Filter {
+                    sites,
+                    condition,
+                    keep,
+                });
             }
             Handler::Function(call) => Self::function(call, &mut compiler)?,
             Handler::Window(call) => {
@@ -421,7 +428,19 @@ impl Stage {
     ) -> Result<Option<Batch>, Broken> {
         let mut failures = Vec::new();
         let result = match self {
-            Stage::Filter { sites, condition } => {
+            Stage::Filter {
+                sites,
+                condition,
+                keep,
+            } if sites.is_empty() => {
+                let inputs = Inputs::of(&batch.columns, batch.len);
+                let mut context = step.evaluation(&batch, &mut failures);
+                condition.mask_into(&inputs, &mut context, keep);
+                batch.retain(keep)
+            }
+            Stage::Filter {
+                sites, condition, ..
+            } => {
                 let rows = SiteRows {
                     batch: &batch,
                     groups: Groups::One(ALL_ROWS(key)),
@@ -431,7 +450,7 @@ impl Stage {
                 let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, &computed);
                 let mut context = step.evaluation(&batch, &mut failures);
                 let keep = condition.mask(&inputs, &mut context);
-                batch.filter(&keep)
+                batch.retain(&keep)
             }
             Stage::Log {
                 level,

@@ -99,6 +99,10 @@ impl Stored for State {
 impl Rule for Chunkwise {
     type State = State;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         i64::MAX
     }

@@ -46,6 +46,10 @@ struct Last {
 impl Rule for Last {
     type State = Queue;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         i64::MAX
     }
@@ -74,6 +78,10 @@ impl Rule for Last {
             slide.displace(rows, clock, out);
         }
         slide.keep();
+    }
+
+    fn sliding_rows(&self, queue: Option<&Queue>) -> Option<usize> {
+        (self.length > 0).then(|| queue.map_or(0, Queue::len))
     }
 
     fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {

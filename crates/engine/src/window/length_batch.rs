@@ -158,6 +158,10 @@ impl Counted {
 impl Rule for Counted {
     type State = State;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         i64::MAX
     }

@@ -43,12 +43,23 @@ pub trait Rule: Send {
         0
     }
 
+    /// As [`WindowOperator::sliding_rows`], where such a window has `state`; without one it holds
+    /// none.
+    fn sliding_rows(&self, _state: Option<&Self::State>) -> Option<usize> {
+        None
+    }
+
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
     /// As [`WindowOperator::follows_wall`].
     fn follows_wall(&self) -> bool {
         false
+    }
+
+    /// As [`WindowOperator::is_fallible`].
+    fn is_fallible(&self) -> bool {
+        true
     }
 
     /// As [`WindowOperator::needed`].
@@ -144,6 +155,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         self.rule.follows_wall()
     }
 
+    fn is_fallible(&self) -> bool {
+        self.rule.is_fallible()
+    }
+
     fn needed(&self) -> &[usize] {
         self.rule.needed()
     }
@@ -158,6 +173,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn held(&self, key: Key) -> usize {
         self.keys.get(key).map_or(0, |state| self.rule.held(state))
+    }
+
+    fn sliding_rows(&self, key: Key) -> Option<usize> {
+        self.rule.sliding_rows(self.keys.get(key))
     }
 
     fn bytes(&self, key: Key) -> usize {

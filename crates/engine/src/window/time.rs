@@ -50,6 +50,10 @@ struct Live {
 impl Rule for Live {
     type State = TimedQueue;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         self.millis
     }
@@ -90,6 +94,10 @@ impl Rule for Live {
             out.expired(source, rows, context.now);
         });
         out.end_chunk(context.now);
+    }
+
+    fn sliding_rows(&self, state: Option<&TimedQueue>) -> Option<usize> {
+        Some(state.map_or(0, |state| state.queue.len()))
     }
 
     fn content<'s>(&self, state: &'s TimedQueue) -> Option<Held<'s>> {

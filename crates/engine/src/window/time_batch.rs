@@ -10,8 +10,8 @@ use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
-use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
+use event::{Batch, Clock};
 use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -176,6 +176,10 @@ impl Periodic {
 impl Rule for Periodic {
     type State = State;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         // Aligned to a start, the first boundary may be near.
         if self.start.is_some() { 0 } else { self.millis }
@@ -192,6 +196,12 @@ impl Rule for Periodic {
     ) {
         if batch.len == 0 {
             return;
+        }
+        if let Some(boundary) = state.boundary
+            && !self.streams
+            && is_before(batch, boundary)
+        {
+            return self.take(state, batch, 0..batch.len);
         }
         let source = out.source(batch);
         for (chunks, clock) in super::clock_runs(batch) {
@@ -256,6 +266,14 @@ impl Rule for Periodic {
         } else {
             current
         }
+    }
+}
+
+/// Are all chunks processed before a boundary?
+fn is_before(batch: &Batch, boundary: i64) -> bool {
+    match &batch.clock {
+        Clock::Same(clock) => *clock < boundary,
+        Clock::PerChunk(clocks) => clocks.iter().all(|&clock| clock < boundary),
     }
 }
 

@@ -52,6 +52,10 @@ struct Newest {
 impl Rule for Newest {
     type State = Queue;
 
+    fn is_fallible(&self) -> bool {
+        false
+    }
+
     fn delay_min(&self) -> i64 {
         self.millis
     }
@@ -101,6 +105,10 @@ impl Rule for Newest {
             out.expired(source, rows, context.now);
         });
         out.end_chunk(context.now);
+    }
+
+    fn sliding_rows(&self, queue: Option<&Queue>) -> Option<usize> {
+        (self.length > 0).then(|| queue.map_or(0, Queue::len))
     }
 
     fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {

@@ -1,0 +1,138 @@
+//! From the rows of a chunk to those that leave: the last of each group, and the chunks they are in.
+
+use event::{Batch, Chunks, Clock, Column, Reset};
+
+use crate::component::Group;
+
+/// Where each group stands in the rows of the chunk at hand, without clearing between chunks.
+#[derive(Default)]
+pub(super) struct Seen {
+    stamp: u32,
+    places: Vec<(u32, u32)>,
+}
+
+impl Seen {
+    /// On the heap.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.places[..])
+    }
+
+    pub fn begin(&mut self, groups: usize) {
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.places.clear();
+            self.stamp = 1;
+        }
+        if self.places.len() < groups {
+            self.places.resize(groups, (0, 0));
+        }
+    }
+
+    /// The place of a group seen in this chunk; else it is put at `place`.
+    pub fn place(&mut self, group: Group, place: u32) -> Option<u32> {
+        let slot = &mut self.places[group as usize];
+        if slot.0 == self.stamp {
+            return Some(slot.1);
+        }
+        *slot = (self.stamp, place);
+        None
+    }
+}
+
+/// Ends and clocks of the chunks that leave.
+#[derive(Default)]
+pub(super) struct OutChunks {
+    ends: Vec<u32>,
+    clocks: Vec<i64>,
+    resets: Vec<Reset>,
+    /// Of the resets of the batch the first that is not looked at yet.
+    next_reset: usize,
+}
+
+impl OutChunks {
+    /// A chunk ends; `picked` are all rows so far that leave.
+    pub fn end(&mut self, batch: &Batch, chunk: usize, picked: &[u32], keeps_resets: bool) {
+        let start = self.ends.last().copied().unwrap_or(0);
+        let end = picked.len() as u32;
+        let resets = batch.resets.as_deref().unwrap_or(&[]);
+        let before = self.resets.len();
+        while let Some(reset) = resets
+            .get(self.next_reset)
+            .filter(|r| r.chunk as usize == chunk)
+        {
+            self.next_reset += 1;
+            if keeps_resets {
+                let ahead = picked[start as usize..].partition_point(|&row| row < reset.row);
+                self.resets.push(Reset {
+                    chunk: self.ends.len() as u32,
+                    row: start + ahead as u32,
+                });
+            }
+        }
+        if end == start && self.resets.len() == before {
+            return;
+        }
+        self.ends.push(end);
+        self.clocks.push(batch.clock_at(chunk));
+    }
+
+    pub fn batch(self, from: &Batch, columns: &[Column], picked: &[u32]) -> Option<Batch> {
+        if self.ends.is_empty() {
+            return None;
+        }
+        let is_whole = picked.len() == from.len
+            && picked.iter().enumerate().all(|(at, &row)| at as u32 == row);
+        let columns = if is_whole {
+            columns.to_vec()
+        } else {
+            columns.iter().map(|c| c.gather(picked)).collect()
+        };
+        let times = if is_whole {
+            from.times.clone()
+        } else {
+            match &from.times {
+                event::Times::Same(t) => event::Times::Same(*t),
+                times => {
+                    event::Times::per_row(picked.iter().map(|&r| times.at(r as usize)).collect())
+                }
+            }
+        };
+        let expired = from.expired.as_ref().and_then(|e| {
+            let marks: Vec<bool> = picked.iter().map(|&r| e[r as usize]).collect();
+            marks.contains(&true).then(|| marks.into())
+        });
+        let each_row = self
+            .ends
+            .iter()
+            .enumerate()
+            .all(|(at, &e)| e == at as u32 + 1);
+        let chunks = match self.ends.as_slice() {
+            [_] => Chunks::One,
+            _ if each_row => Chunks::EachRow,
+            _ => Chunks::Ends(self.ends.into()),
+        };
+        let first = self.clocks[0];
+        let clock = if self.clocks.iter().all(|&c| c == first) {
+            Clock::Same(first)
+        } else {
+            Clock::PerChunk(self.clocks.into())
+        };
+        // No rows at all: only calls with nothing in them.
+        let times = match times {
+            event::Times::PerRow(..) | event::Times::Runs(..) if picked.is_empty() => {
+                event::Times::Same(first)
+            }
+            times => times,
+        };
+        Some(Batch {
+            columns,
+            len: picked.len(),
+            times,
+            expired,
+            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
+            chunks,
+            inner: None,
+            clock,
+        })
+    }
+}

@@ -1,0 +1,318 @@
+//! Aggregates over a sliding window without its EXPIRED rows.
+//!
+//! Where only CURRENT rows leave a query, its EXPIRED rows matter to the aggregators alone. So the
+//! two are not put into one batch, twice as long, to be told apart again: the rows that arrive are
+//! selected as they came, and the aggregators follow the window step by step. The number of each
+//! row's group is kept beside the window, so that a row that leaves is not looked up again.
+//!
+//! It is a shorter way to the same result. Where something does not fit (a RESET, a column of mixed
+//! values), the batch goes the common way, and the numbers are found anew from then on.
+
+use std::collections::VecDeque;
+
+use event::{Batch, Column, ColumnBuilder};
+use lang::ast::EventType;
+
+use super::chain::Slid;
+use super::select::{Selected, Selector, later, whole};
+use super::site::SiteRows;
+use super::{Broken, Step};
+use crate::component::{Group, Groups, Key, SlideRows, SlideScan};
+use crate::emission::{Arrivals, SlideStep};
+use crate::expr::{Expression, Inputs, ROW, Site};
+use crate::keyed::Keyed;
+
+/// What a selector keeps of a sliding window before it.
+#[derive(Default)]
+pub(super) struct Sliding {
+    /// For each partition key the groups of the newest rows in the window, the oldest first. The
+    /// rows before them are of unknown groups: those of a state that was restored, for one.
+    groups: Keyed<VecDeque<Group>>,
+    /// Kept from batch to batch for the room they have taken.
+    steps: Vec<SlideStep>,
+    leaving: Vec<Column>,
+    /// The window's columns without a row.
+    empty: Vec<Column>,
+    leaving_groups: Vec<Group>,
+    emptied: Vec<Group>,
+}
+
+impl Sliding {
+    pub fn remove(&mut self, key: Key) {
+        self.groups.remove(key);
+    }
+
+    /// Heap bytes of a row's number are counted with the rows they stand beside.
+    pub fn bytes(&self) -> usize {
+        self.groups
+            .get(0)
+            .map_or(0, |g| g.capacity() * size_of::<Group>())
+    }
+
+    /// The window has gone on without the selector.
+    pub fn lose_track(&mut self, key: Key) {
+        if let Some(groups) = self.groups.get_mut(key) {
+            groups.clear();
+        }
+    }
+}
+
+impl Selector {
+    /// The window has gone on without the selector.
+    pub fn lose_track(&mut self, key: Key) {
+        self.sliding.lose_track(key);
+    }
+
+    /// Can all of the select clause follow a sliding window?
+    pub fn slides(&self) -> bool {
+        let sites = self.sites.iter().all(|site| match site {
+            Site::Aggregate(site) => {
+                site.aggregate.slides() && site.args.len() <= 1 && site.args.iter().all(is_simple)
+            }
+            Site::Probe(_) | Site::Effect(_) => false,
+        });
+        sites
+            && !self.sites.is_empty()
+            && self.events == EventType::Current
+            && self.having.as_ref().is_none_or(|h| h.sites.is_empty())
+            && self.group_by.iter().all(is_simple)
+            && !self.is_fallible()
+            && !self.is_late_fallible()
+            && !self.is_unreduced
+    }
+
+    /// As [`Selector::select`], of what a sliding window has done. The emission is clear afterwards.
+    pub fn select_sliding(
+        &mut self,
+        slid: Slid<'_>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let mut steps = std::mem::take(&mut self.sliding.steps);
+        steps.clear();
+        let arrivals = slid.emission.slide_steps(&mut steps);
+        let result = match arrivals {
+            Some(arrivals) if self.take_leaving(&slid) => {
+                self.follow(slid, arrivals.as_ref(), &steps, key, step)
+            }
+            _ => {
+                self.sliding.lose_track(key);
+                let batch = slid.emission.finish_into(slid.types, slid.spare);
+                batch.map_or(Ok(None), |batch| self.select(batch, key, false, step))
+            }
+        };
+        self.sliding.steps = steps;
+        result
+    }
+
+    /// The columns of the rows that leave, as far as aggregators and groups read them; false where
+    /// one of them, or of those that arrive, holds values of another type than declared.
+    fn take_leaving(&mut self, slid: &Slid<'_>) -> bool {
+        let empty = &mut self.sliding.empty;
+        if empty.len() != slid.types.len() {
+            let columns = slid.types.iter().map(|&ty| ColumnBuilder::new(ty).finish());
+            *empty = columns.collect();
+        }
+        let leaving = &mut self.sliding.leaving;
+        leaving.clone_from(empty);
+        let args = self.sites.iter().flat_map(|site| match site {
+            Site::Aggregate(site) => site.args.iter(),
+            Site::Probe(_) | Site::Effect(_) => [].iter(),
+        });
+        let mut read = args.chain(&self.group_by).flat_map(|e| &e.uses);
+        read.all(|slot| {
+            let index = usize::from(slot.index);
+            let ty = slid.types[index];
+            if let Some(column) = slid.emission.leaving(index, ty) {
+                leaving[index] = column;
+            }
+            leaving[index].view().ty() == ty && slid.emission.is_of(index, ty)
+        })
+    }
+
+    fn follow(
+        &mut self,
+        slid: Slid<'_>,
+        arrivals: Option<&Arrivals>,
+        steps: &[SlideStep],
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let Slid {
+            held,
+            emission,
+            spare,
+            ..
+        } = slid;
+        let leaves = steps.iter().map(|s| s.leave as usize).sum::<usize>();
+        let batch = match arrivals {
+            Some(arrivals) => emission.arriving(arrivals, spare),
+            None => nothing(self.sliding.empty.clone(), step.now),
+        };
+        emission.clear();
+        let mut numbers = std::mem::take(&mut self.room.numbers);
+        let mut columns = std::mem::take(&mut self.room.columns);
+        let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
+        if is_grouped {
+            self.leaving_numbers(leaves, held, &numbers, key, step);
+        }
+        let groups = is_grouped.then_some(numbers.as_slice());
+        self.slide_sites(&batch, steps, leaves, groups, key, step);
+        let result = if batch.len == 0 {
+            Ok(None)
+        } else {
+            self.arrived(batch, groups, key, &mut columns, step)
+        };
+        let mut emptied = std::mem::take(&mut self.sliding.emptied);
+        if is_grouped {
+            emptied.iter().for_each(|&group| self.forget_empty(group));
+        }
+        emptied.clear();
+        self.sliding.emptied = emptied;
+        self.sliding.leaving.clear();
+        self.room.computed.clear();
+        numbers.clear();
+        self.room.numbers = numbers;
+        columns.clear();
+        self.room.columns = columns;
+        result
+    }
+
+    /// The groups of the rows that leave: those of rows before the ones kept track of are looked up.
+    fn leaving_numbers(
+        &mut self,
+        leaves: usize,
+        held: usize,
+        arriving: &[Group],
+        key: Key,
+        step: &mut Step<'_>,
+    ) {
+        let mut numbers = std::mem::take(&mut self.sliding.leaving_groups);
+        numbers.clear();
+        let known = self.sliding.groups.entry(key, VecDeque::new);
+        let unknown = held.saturating_sub(known.len()).min(leaves);
+        if unknown > 0 {
+            let columns = &self.sliding.leaving;
+            let columns = columns.iter().map(|c| c.slice(0, unknown.min(c.len())));
+            let batch = Batch {
+                columns: columns.collect(),
+                len: unknown,
+                ..nothing(Vec::new(), step.now)
+            };
+            self.group_numbers(&batch, key, step, &mut numbers);
+        }
+        let known = self.sliding.groups.entry(key, VecDeque::new);
+        let front = (leaves - unknown).min(known.len());
+        numbers.extend(known.drain(..front));
+        // The rest arrive and leave in one batch.
+        let through = (leaves - numbers.len()).min(arriving.len());
+        numbers.extend_from_slice(&arriving[..through]);
+        known.extend(&arriving[through..]);
+        self.sliding.leaving_groups = numbers;
+    }
+
+    /// All aggregators follow the window; their values for the rows that arrive are left in
+    /// `room.computed`.
+    fn slide_sites(
+        &mut self,
+        batch: &Batch,
+        steps: &[SlideStep],
+        leaves: usize,
+        groups: Option<&[Group]>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) {
+        let (leaving_groups, arriving_groups) = match groups {
+            Some(groups) => (
+                Groups::PerRow(&self.sliding.leaving_groups),
+                Groups::PerRow(groups),
+            ),
+            None => (Groups::One(key), Groups::One(key)),
+        };
+        let mut ignored = Vec::new();
+        self.room.computed.clear();
+        for site in &mut self.sites {
+            let Site::Aggregate(site) = site else {
+                continue;
+            };
+            site.begin(batch.len);
+            if let Some(arg) = site.args.first_mut() {
+                let mut column = |columns: &[Column], rows: usize| {
+                    let inputs = Inputs::of(columns, rows);
+                    arg.column(&inputs, &mut step.evaluation(batch, &mut ignored))
+                };
+                site.columns.push(column(&self.sliding.leaving, leaves));
+                site.columns.push(column(&batch.columns, batch.len));
+            }
+            let scan = SlideScan {
+                steps,
+                leaving: SlideRows {
+                    arg: site.columns.first(),
+                    groups: leaving_groups,
+                },
+                arriving: SlideRows {
+                    arg: site.columns.last(),
+                    groups: arriving_groups,
+                },
+            };
+            let emptied = &mut self.sliding.emptied;
+            site.aggregate.slide(&scan, &mut site.values, emptied);
+            site.columns.clear();
+            self.room.computed.push(site.values.take());
+        }
+    }
+
+    /// The rows that arrived leave the query.
+    fn arrived(
+        &mut self,
+        batch: Batch,
+        groups: Option<&[Group]>,
+        key: Key,
+        columns: &mut Vec<Column>,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        let mut failures = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        for item in &mut self.items {
+            columns.push(if item.reads_computed() {
+                later()
+            } else {
+                item.column(&inputs, &mut step.evaluation(&batch, &mut failures))
+            });
+        }
+        let computed = std::mem::take(&mut self.room.computed);
+        self.late_attributes(&batch, &computed, step, &mut failures, columns);
+        self.room.computed = computed;
+        if self.leaves_whole(&batch) {
+            return Ok(Some(whole(batch, columns)));
+        }
+        let rows = SiteRows {
+            batch: &batch,
+            groups: groups.map_or(Groups::One(key), Groups::PerRow),
+            reset_groups: &[],
+        };
+        self.finish(&batch, columns, groups, &rows, step)
+    }
+}
+
+/// Does it read nothing but the columns of the row?
+fn is_simple(expression: &Expression) -> bool {
+    expression.is_of_columns()
+        && !expression.is_fallible()
+        && expression.uses.iter().all(|slot| slot.part == ROW)
+}
+
+/// No rows at all.
+fn nothing(columns: Vec<Column>, now: i64) -> Batch {
+    let (times, chunks) = (event::Times::Same(now), event::Chunks::One);
+    Batch {
+        columns,
+        len: 0,
+        times,
+        expired: None,
+        resets: None,
+        chunks,
+        inner: None,
+        clock: event::Clock::Same(now),
+    }
+}
