@@ -169,6 +169,7 @@ impl Checker<'_> {
             Some(From::Aggregation(_)) => "an aggregation takes no window",
             Some(From::Stream(_)) | None => match reads {
                 Reads::Pattern => "a stream of a pattern takes no window",
+                Reads::Aggregation => "the input of an aggregation takes no window",
                 _ => return,
             },
         };

@@ -62,7 +62,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::WINDOW_HERE,
         "no window can stand here",
-        "A named window keeps its events already, and a stream of a pattern has 'within'.",
+        "A named window keeps its events already, a stream of a pattern has 'within', and an \
+         aggregation keeps sums by time instead of events.",
         "Remove the window.",
         "define window W (a int) length(5);\n\
          from W#window.length(2) select a insert into Out;",
