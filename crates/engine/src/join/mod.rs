@@ -87,7 +87,7 @@ impl Join {
                 query,
                 side: side as u16,
             },
-            expired_wanted: true,
+            expired_wanted: plan.queries[query].events != EventType::Current,
             is_searched: triggers[1 - side],
             source_expires: source_expires(plan, singles[side].from),
             is_joined: true,
