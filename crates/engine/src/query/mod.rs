@@ -7,7 +7,7 @@
 
 mod chain;
 mod group;
-mod order;
+pub(crate) mod order;
 mod output;
 mod reduce;
 mod select;

@@ -37,7 +37,7 @@ fn compare_rows(keys: &[(Column, bool)], a: usize, b: usize) -> Ordering {
 }
 
 /// Java's `compareTo` of values of one class; texts by UTF-16 units.
-fn compare(a: &Value, b: &Value) -> Ordering {
+pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => a.encode_utf16().cmp(b.encode_utf16()),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),

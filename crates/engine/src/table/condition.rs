@@ -402,7 +402,8 @@ impl MemoryCondition {
             }
             None => {
                 let Some(residual) = &mut self.residual else {
-                    return table.all_rows(out);
+                    table.all_rows(out);
+                    return table.sort_found(&mut out[start..]);
                 };
                 let values = event_values(&prepared.uses, events, event);
                 for (first, columns, alive) in table.pages() {
@@ -415,6 +416,7 @@ impl MemoryCondition {
                 }
             }
         }
+        table.sort_found(&mut out[start..]);
     }
 
     /// Of the rows from `start` on, which were looked up for an event, only those are left that

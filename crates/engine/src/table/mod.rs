@@ -19,6 +19,7 @@ use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 
 use crate::expr::{OTHER, Slot};
+use crate::query::order::compare;
 use index::Index;
 
 /// Rows of a page; a power of two.
@@ -34,6 +35,9 @@ pub(crate) struct Table {
     /// The primary key first, where there is one.
     indexes: Vec<Index>,
     live: usize,
+    /// The attribute in whose order rows are found, where Siddhi keeps them in a sorted map: a single
+    /// numeric primary key, or without one a single index of a number (`IndexEventHolder`).
+    sorted_by: Option<usize>,
     /// Rows changed in place since the table was made; for counts, not part of its state.
     pub assigned: u64,
 }
@@ -67,6 +71,21 @@ pub(crate) struct Duplicate {
     pub key: String,
 }
 
+fn sorted_by(definition: &lang::plan::Table) -> Option<usize> {
+    let attributes = match (
+        definition.primary_key.as_slice(),
+        definition.indexes.as_slice(),
+    ) {
+        ([], [index]) => index,
+        (key, _) => key,
+    };
+    let [attribute] = attributes else {
+        return None;
+    };
+    let ty = definition.schema.attributes[*attribute].ty;
+    ty.is_numeric().then_some(*attribute)
+}
+
 impl Table {
     pub fn new(definition: &lang::plan::Table) -> Table {
         let key = &definition.primary_key;
@@ -78,6 +97,7 @@ impl Table {
             has_primary_key: !key.is_empty(),
             indexes: keys.into_iter().chain(others).collect(),
             live: 0,
+            sorted_by: sorted_by(definition),
             assigned: 0,
         }
     }
@@ -94,6 +114,7 @@ impl Table {
                 .map(|i| Index::new(i.columns.clone()))
                 .collect(),
             live: 0,
+            sorted_by: self.sorted_by,
             assigned: 0,
         }
     }
@@ -212,6 +233,21 @@ impl Table {
                 }
             })
             .collect()
+    }
+
+    /// Puts rows that were found into the order in which Siddhi finds them; rows of equal values
+    /// remain in the order of insertion.
+    fn sort_found(&self, rows: &mut [u32]) {
+        let Some(column) = self.sorted_by.filter(|_| rows.len() > 1) else {
+            return;
+        };
+        let keys = self.gather_column(column, rows);
+        let mut sorted: Vec<(Value, u32)> =
+            (0..rows.len()).map(|i| (keys.value(i), rows[i])).collect();
+        sorted.sort_by(|(a, _), (b, _)| compare(a, b));
+        rows.iter_mut()
+            .zip(sorted)
+            .for_each(|(row, (_, found))| *row = found);
     }
 
     /// One attribute of some rows; [`Column::NO_ROW`] gives null.
