@@ -32,6 +32,13 @@ wish_packages() {
   (need_packages "$@") || echo "Tests that need one of these are skipped: $*" >&2
 }
 
+# A server that tests start by themselves: package, then its service, which is not to run.
+wish_server() {
+  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed' && return 0
+  wish_packages "$1"
+  systemctl disable --now "$2" >/dev/null 2>&1 || service "$2" stop >/dev/null 2>&1 || true
+}
+
 if ! command -v cargo >/dev/null; then
   [ -e "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
 fi

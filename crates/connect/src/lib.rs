@@ -19,6 +19,7 @@ pub mod log;
 pub mod mapper;
 pub mod memory;
 pub mod message;
+pub mod mqtt;
 pub mod net;
 pub mod outlet;
 pub mod rdbms;
@@ -37,6 +38,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &file::FILE,
     &http::HTTP,
     &log::LOG,
+    &mqtt::MQTT,
     &rdbms::RDBMS,
     &tcp::TCP,
 ];

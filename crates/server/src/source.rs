@@ -31,6 +31,15 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 /// How often a source that waits to try again looks whether something has happened.
 const RETRY_LOOK: Duration = Duration::from_millis(500);
 
+/// Transport properties by which a message is found again where it came from.
+const PLACES: &[&str] = &[
+    "topic",
+    "subject",
+    "routingKey",
+    "deliveryTag",
+    "sequenceNumber",
+];
+
 /// What a source hands over at once.
 pub(crate) struct Post {
     /// Number of the source within its lane.
@@ -351,7 +360,7 @@ struct Link<'a> {
     bytes_counted: u64,
     /// Line ends and empty lines since the last post: read, but part of no message.
     bytes_between: u64,
-    /// File that is being read, for the place of what is rejected.
+    /// File that is being read or message that is mapped, for the place of what is rejected.
     input: String,
     rejected: Vec<PlacedRejected>,
     /// Rows were posted, or something was acknowledged, in this run.
@@ -389,13 +398,36 @@ impl Link<'_> {
             self.reject(rejected);
         }
     }
+
+    /// As [`Link::keep_rejected`], of a message that knows where it came from.
+    fn keep_rejected_of(&mut self, properties: &Properties) {
+        let all = self.inlet.take_rejected();
+        if all.is_empty() {
+            return;
+        }
+        let places = PLACES.iter().filter_map(|name| match properties.get(name) {
+            event::Value::Null => None,
+            value => {
+                let mut text = format!("{name} ");
+                event::text::write_value(&mut text, value);
+                Some(text)
+            }
+        });
+        let place: Vec<String> = places.collect();
+        if !place.is_empty() {
+            self.input = place.join(", ");
+        }
+        for rejected in all {
+            self.reject(rejected);
+        }
+    }
 }
 
 impl SourceLink for Link<'_> {
     fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
         self.note_input(properties);
         let room = self.inlet.map(payload, properties);
-        self.keep_rejected();
+        self.keep_rejected_of(properties);
         room
     }
 

@@ -9,11 +9,15 @@
 //! ends. What was kept of a server that failed is its log. Never: a port or a folder shared between
 //! two servers, a mock, an installation of Debian packages (that is for the test command to do).
 
+mod debian;
 mod error;
 mod kafka;
 mod mariadb;
+mod mosquitto;
+mod nats;
 mod place;
 mod postgres;
+mod pushgateway;
 mod running;
 mod tool;
 
@@ -27,7 +31,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// All servers, sorted by name.
-pub const SERVERS: &[&dyn Recipe] = &[&kafka::KAFKA, &mariadb::MARIADB, &postgres::POSTGRES];
+pub const SERVERS: &[&dyn Recipe] = &[
+    &kafka::KAFKA,
+    &mariadb::MARIADB,
+    &mosquitto::MOSQUITTO,
+    &nats::NATS,
+    &postgres::POSTGRES,
+    &pushgateway::PUSHGATEWAY,
+];
 
 /// How a server is installed, started and asked whether it is ready.
 pub trait Recipe: Sync {

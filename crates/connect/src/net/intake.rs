@@ -9,10 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use event::Value;
+use lang::plan::Transport;
 use tokio::sync::{Notify, oneshot};
 
-use crate::component::{Bell, Finished, Payload, Room, Sequence, Signal, SourceLink};
+use crate::component::{
+    Bell, Connection, Finished, Payload, PayloadKind, Room, Sequence, Signal, SourceLink,
+};
 use crate::error::Error;
+use crate::mapper;
 use crate::rows::Properties;
 
 /// Messages that may wait for a source.
@@ -39,13 +43,15 @@ pub(crate) struct Delivery {
 pub(crate) enum Body {
     Text(String),
     Bytes(bytes::Bytes),
+    /// Bytes that are text, unless they are not: then the mapper says so.
+    Utf8(bytes::Bytes),
 }
 
 impl Body {
     fn len(&self) -> usize {
         match self {
             Body::Text(text) => text.len(),
-            Body::Bytes(bytes) => bytes.len(),
+            Body::Bytes(bytes) | Body::Utf8(bytes) => bytes.len(),
         }
     }
 
@@ -53,6 +59,10 @@ impl Body {
         match self {
             Body::Text(text) => Payload::Text(text),
             Body::Bytes(bytes) => Payload::Bytes(bytes),
+            Body::Utf8(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Payload::Text(text),
+                Err(_) => Payload::Bytes(bytes),
+            },
         }
     }
 }
@@ -74,12 +84,30 @@ impl Delivery {
         }
     }
 
+    /// A payload of which only the mapper knows what it is.
+    pub fn payload(bytes: bytes::Bytes, is_text: bool, properties: Vec<Value>) -> Delivery {
+        Delivery {
+            body: match is_text {
+                true => Body::Utf8(bytes),
+                false => Body::Bytes(bytes),
+            },
+            properties,
+            receipt: None,
+        }
+    }
+
     /// Asks to be told when the message is safe.
     pub fn with_receipt(mut self) -> (Delivery, oneshot::Receiver<()>) {
         let (receipt, told) = oneshot::channel();
         self.receipt = Some(receipt);
         (self, told)
     }
+}
+
+/// Does the mapper of a transport read text?
+pub(crate) fn reads_text(transport: &Transport) -> bool {
+    mapper::find(&transport.map.ty)
+        .is_some_and(|format| PayloadKind::overlap(&[PayloadKind::Text], format.takes()))
 }
 
 /// The source takes nothing any more.
@@ -97,6 +125,8 @@ struct State {
     waiting: Vec<Delivery>,
     bytes: usize,
     is_closed: bool,
+    /// Why the connection that fed it is no more.
+    lost: Option<String>,
     /// The source waits for a ring.
     asleep: Option<Arc<dyn Bell>>,
 }
@@ -120,7 +150,28 @@ impl Intake {
     }
 
     pub fn open(&self) {
-        self.lock().is_closed = false;
+        let mut state = self.lock();
+        state.is_closed = false;
+        state.lost = None;
+    }
+
+    /// The one connection that fed it has ended: the source takes what is there and returns.
+    pub fn lose(&self, cause: String) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        state.is_closed = true;
+        state.lost = Some(cause);
+        let asleep = state.asleep.take();
+        drop(state);
+        if let Some(bell) = asleep {
+            bell.ring();
+        }
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.lock().lost.clone()
     }
 
     /// Lets nothing more in; what waits can still be taken.
@@ -178,7 +229,7 @@ impl Intake {
     /// Moves all that waits behind `into`, which is empty. Where nothing waits, the next push rings.
     fn take(&self, into: &mut Vec<Delivery>, bell: &Arc<dyn Bell>) {
         let mut state = self.lock();
-        if state.waiting.is_empty() {
+        if state.waiting.is_empty() && state.lost.is_none() {
             state.asleep = Some(Arc::clone(bell));
             return;
         }
@@ -204,6 +255,8 @@ pub(crate) struct Receiver {
     pub intake: Arc<Intake>,
     /// Names of the transport properties that come with each message.
     pub names: Vec<String>,
+    /// The server that it is connected to, where it is a client.
+    peer: String,
 }
 
 /// Who waits for a post to be safe.
@@ -214,6 +267,15 @@ impl Receiver {
         Receiver {
             intake: Arc::new(Intake::default()),
             names,
+            peer: String::new(),
+        }
+    }
+
+    /// A source that is fed by its one connection to a server.
+    pub fn of_server(peer: &str, names: &[&str]) -> Receiver {
+        Receiver {
+            peer: peer.to_owned(),
+            ..Receiver::new(names.iter().map(|name| (*name).to_owned()).collect())
         }
     }
 
@@ -250,6 +312,9 @@ impl Receiver {
         loop {
             self.intake.take(&mut batch, &bell);
             let pause = if batch.is_empty() {
+                if let Some(cause) = self.intake.lost() {
+                    return Err(self.lost(link, waiting, cause));
+                }
                 LOOK
             } else {
                 hand_over(link, &mut batch, &mut properties, &mut waiting)?;
@@ -283,6 +348,22 @@ impl Receiver {
             }
         }
         Ok(Finished::Stopped)
+    }
+
+    /// Says so, then waits for what was posted: whoever gave it may still be told, or asked not to give
+    /// it again.
+    fn lost(&self, link: &mut dyn SourceLink, mut waiting: Waiting, cause: String) -> Error {
+        link.report(Connection::Lost {
+            cause: cause.clone(),
+        });
+        while !waiting.is_empty() {
+            match link.listen(LOOK, true) {
+                Signal::Acked(sequence) => tell(&mut waiting, sequence),
+                Signal::Stop => return Error::Stopped,
+                _ => {}
+            }
+        }
+        Error::unavailable(self.peer.clone(), cause)
     }
 
     /// Nothing is taken: the queue fills and connections wait.

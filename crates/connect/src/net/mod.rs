@@ -5,11 +5,14 @@
 //! is warm. Promises: nothing is started before the first connector needs it; a connection is read no
 //! further while its source has no room. Never: mapping or publishing on a worker.
 
+mod dial;
 mod intake;
 mod jks;
 mod keystore;
 mod listen;
+mod outflow;
 mod settings;
+mod signs;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod tls;
@@ -23,10 +26,13 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-pub(crate) use intake::{Delivery, Intake, Receiver};
+pub(crate) use dial::{Line, dial};
+pub(crate) use intake::{Delivery, Intake, Receiver, reads_text};
 pub(crate) use listen::{Listening, SocketOptions};
+pub(crate) use outflow::Outflow;
 pub(crate) use settings::{Settings, list, number};
-pub(crate) use tls::{ClientTls, ServerTls};
+pub(crate) use signs::{QUIET, Signs};
+pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
 
 use crate::http::{Calls, Listeners, Services};
 use crate::tcp::TcpListeners;

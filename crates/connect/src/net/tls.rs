@@ -137,38 +137,79 @@ impl fmt::Debug for ClientTls {
     }
 }
 
+/// What a client trusts, and what it shows of itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ClientTrust<'a> {
+    /// Path and password of the store of trusted certificates; else what the system trusts.
+    pub store: Option<(&'a str, Option<&'a str>)>,
+    /// Path, password and password of the key of the store with the client's own certificate.
+    pub identity: Option<(&'a str, Option<&'a str>, Option<&'a str>)>,
+    pub accepts_any_name: bool,
+    /// Whoever the server says it is.
+    pub accepts_any_server: bool,
+}
+
 impl ClientTls {
     /// Trusts what `https.truststore.file` holds, else the store of the deployment file, else what the
     /// system trusts.
     pub fn new(settings: Settings<'_>, environment: &Environment) -> Result<ClientTls, Error> {
+        let of = |name| settings.text(name);
+        let file = of("https.truststore.file").map(|p| (p, of("https.truststore.password")));
+        let trust = ClientTrust {
+            store: file.or_else(|| ClientTrust::deployed(environment, "sink", "http")),
+            identity: of("https.keystore.file").map(|path| {
+                let password = of("https.keystore.password");
+                (path, password, of("https.keystore.key.password"))
+            }),
+            accepts_any_name: !settings.flag("hostname.verification.enabled", true),
+            accepts_any_server: settings.flag("ssl.verification.disabled", false),
+        };
+        ClientTls::of(settings, &Choice::new(settings)?, trust)
+    }
+
+    /// With the versions that `protocol` names (`TLS`: all).
+    pub fn trusting(
+        settings: Settings<'_>,
+        protocol: &str,
+        trust: ClientTrust<'_>,
+    ) -> Result<ClientTls, Error> {
+        let choice = Choice {
+            provider: Arc::new(ring::default_provider()),
+            versions: versions(settings, &[protocol.to_owned()])?,
+        };
+        ClientTls::of(settings, &choice, trust)
+    }
+
+    fn of(
+        settings: Settings<'_>,
+        choice: &Choice,
+        trust: ClientTrust<'_>,
+    ) -> Result<ClientTls, Error> {
         let refused = |message: String| settings.refused(message);
-        let choice = Choice::new(settings)?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&choice.provider))
             .with_protocol_versions(&choice.versions)
             .map_err(|e| refused(e.to_string()))?
             .dangerous();
-        let is_unverified = settings.flag("ssl.verification.disabled", false);
-        let verifier: Arc<dyn ServerCertVerifier> = if is_unverified {
+        let verifier: Arc<dyn ServerCertVerifier> = if trust.accepts_any_server {
             tracing::warn!("certificates of servers are not verified: ssl.verification.disabled");
             Arc::new(AnyServer(Arc::clone(&choice.provider)))
         } else {
-            let roots = trusted(settings, environment).map_err(refused)?;
+            let roots = trusted(trust.store).map_err(refused)?;
             let provider = Arc::clone(&choice.provider);
             let strict = WebPkiServerVerifier::builder_with_provider(roots, provider)
                 .build()
                 .map_err(|e| refused(format!("no certificate is trusted: {e}")))?;
-            match settings.flag("hostname.verification.enabled", true) {
-                true => strict,
-                false => Arc::new(AnyName(strict)),
+            match trust.accepts_any_name {
+                false => strict,
+                true => Arc::new(AnyName(strict)),
             }
         };
         let builder = builder.with_custom_certificate_verifier(verifier);
-        let config = match settings.text("https.keystore.file") {
+        let config = match trust.identity {
             None => builder.with_no_client_auth(),
-            Some(path) => {
-                let of = |name| settings.text(name).unwrap_or(PASSWORD);
-                let password = of("https.keystore.password");
-                let store = KeyStore::read(path, password, of("https.keystore.key.password"))
+            Some((path, password, key_password)) => {
+                let password = password.unwrap_or(PASSWORD);
+                let store = KeyStore::read(path, password, key_password.unwrap_or(PASSWORD))
                     .map_err(refused)?;
                 let identity = identity(store, path).map_err(refused)?;
                 builder
@@ -246,25 +287,27 @@ fn identity(store: KeyStore, path: &str) -> Result<Identity, String> {
         .ok_or_else(|| format!("key store '{path}' has no private key"))
 }
 
-fn trusted(
-    settings: Settings<'_>,
-    environment: &Environment,
-) -> Result<Arc<RootCertStore>, String> {
-    if let Some(path) = settings.text("https.truststore.file") {
-        let password = settings.text("https.truststore.password");
-        return roots(path, password.unwrap_or(PASSWORD));
+impl<'a> ClientTrust<'a> {
+    /// The trust store that the deployment file names for an extension.
+    pub fn deployed(
+        environment: &'a Environment,
+        namespace: &str,
+        name: &str,
+    ) -> Option<(&'a str, Option<&'a str>)> {
+        let of = |key| environment.setting(namespace, name, key);
+        of("trustStoreLocation").map(|path| (path, of("trustStorePassword")))
     }
-    let of = |key| environment.setting("sink", "http", key);
-    if let Some(path) = of("trustStoreLocation") {
-        return roots(path, of("trustStorePassword").unwrap_or(PASSWORD));
+}
+
+fn trusted(store: Option<(&str, Option<&str>)>) -> Result<Arc<RootCertStore>, String> {
+    if let Some((path, password)) = store {
+        return roots(path, password.unwrap_or(PASSWORD));
     }
     let mut store = RootCertStore::empty();
     let (added, _) =
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     match added {
-        0 => Err(
-            "the system trusts no certificates: name a store by 'https.truststore.file'".to_owned(),
-        ),
+        0 => Err("the system trusts no certificates: name a store of trusted ones".to_owned()),
         _ => Ok(Arc::new(store)),
     }
 }
@@ -322,27 +365,36 @@ impl Choice {
                 }
             }
         }
-        let mut versions = Vec::new();
-        for name in &names {
-            match name.to_ascii_uppercase().as_str() {
-                "TLS" | "SSL" => versions.extend([&TLS12, &TLS13]),
-                "TLSV1.2" => versions.push(&TLS12),
-                "TLSV1.3" => versions.push(&TLS13),
-                // Broken long ago; with a newer one beside them, that one is spoken.
-                _ => {}
-            }
-        }
-        if versions.is_empty() {
-            return Err(settings.refused(format!(
-                "protocol '{}' is not supported: use TLS, TLSv1.2 or TLSv1.3",
-                names.join(",")
-            )));
-        }
+        let versions = versions(settings, &names)?;
         Ok(Choice {
             provider: Arc::new(provider),
             versions,
         })
     }
+}
+
+/// The versions that protocol names of Java allow.
+fn versions(
+    settings: Settings<'_>,
+    names: &[String],
+) -> Result<Vec<&'static SupportedProtocolVersion>, Error> {
+    let mut versions = Vec::new();
+    for name in names {
+        match name.to_ascii_uppercase().as_str() {
+            "TLS" | "SSL" => versions.extend([&TLS12, &TLS13]),
+            "TLSV1.2" => versions.push(&TLS12),
+            "TLSV1.3" => versions.push(&TLS13),
+            // Broken long ago; with a newer one beside them, that one is spoken.
+            _ => {}
+        }
+    }
+    if versions.is_empty() {
+        return Err(settings.refused(format!(
+            "protocol '{}' is not supported: use TLS, TLSv1.2 or TLSv1.3",
+            names.join(",")
+        )));
+    }
+    Ok(versions)
 }
 
 /// Java says `TLS_AES_128_GCM_SHA256` where rustls says `TLS13_AES_128_GCM_SHA256`.

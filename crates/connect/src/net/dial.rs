@@ -1,0 +1,59 @@
+//! Connections of clients to servers whose protocols keep one line open.
+//!
+//! Promises: a server that has gone without a word (its machine is off, the line is cut) is noticed
+//! within five seconds, by signs of life that the system asks for while nothing is sent, and by
+//! unanswered data while something is.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::ClientTls;
+
+/// A silent server is asked for a sign of life, and is lost when three of them fail.
+const QUIET: Duration = Duration::from_secs(2);
+const PROBE: Duration = Duration::from_secs(1);
+
+/// How long data may stay without the server's system having taken it.
+const UNANSWERED: Duration = Duration::from_secs(5);
+
+/// An open line, in the clear or not.
+pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+
+/// Connects within `limit`, the TLS handshake included.
+pub(crate) async fn dial(
+    (host, port): (&str, u16),
+    limit: Duration,
+    tls: Option<&ClientTls>,
+) -> io::Result<Box<dyn Line>> {
+    let connecting = async {
+        let stream = TcpStream::connect((host, port)).await?;
+        prepare(&stream)?;
+        Ok(match tls {
+            None => Box::new(stream) as Box<dyn Line>,
+            Some(tls) => Box::new(tls.connect(host, stream).await?),
+        })
+    };
+    let connected = tokio::time::timeout(limit, connecting).await;
+    connected.unwrap_or_else(|_| {
+        let waited = format!("no answer within {} s", limit.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, waited))
+    })
+}
+
+/// Has the system watch the other side.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let signs = TcpKeepalive::new()
+        .with_time(QUIET)
+        .with_interval(PROBE)
+        .with_retries(3);
+    socket.set_tcp_keepalive(&signs)?;
+    socket.set_tcp_user_timeout(Some(UNANSWERED))
+}

@@ -1,0 +1,72 @@
+//! When the other side of a connection was last heard, for protocols with questions of their own.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A server that was silent for so long is asked for a sign of life.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+
+/// One that is silent for so long is lost.
+const SILENT: Duration = Duration::from_millis(4500);
+
+const LOOK: Duration = Duration::from_millis(250);
+
+pub(crate) struct Signs {
+    heard: Mutex<Heard>,
+}
+
+struct Heard {
+    at: Instant,
+    /// Nothing is read, because the app is full.
+    is_deaf: bool,
+}
+
+impl Default for Signs {
+    fn default() -> Signs {
+        Signs {
+            heard: Mutex::new(Heard {
+                at: Instant::now(),
+                is_deaf: false,
+            }),
+        }
+    }
+}
+
+impl Signs {
+    fn set(&self, is_deaf: bool) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        *heard = Heard {
+            at: Instant::now(),
+            is_deaf,
+        };
+    }
+
+    pub fn heard(&self) {
+        self.set(false);
+    }
+
+    /// Until the next [`Signs::heard`] silence means nothing.
+    pub fn deaf(&self) {
+        self.set(true);
+    }
+
+    /// Asks by `ask` for a sign of life after each `quiet` of silence; returns when the server is lost.
+    pub async fn watch(&self, quiet: Duration, mut ask: impl FnMut()) -> String {
+        let mut asked = Instant::now();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let (silence, is_deaf) = {
+                let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+                (heard.at.elapsed(), heard.is_deaf)
+            };
+            if silence > SILENT && !is_deaf {
+                return format!("no sign of life for {} ms", silence.as_millis());
+            }
+            // Also while nothing is read: the server counts what it hears of us.
+            if silence >= quiet && asked.elapsed() >= quiet {
+                asked = Instant::now();
+                ask();
+            }
+        }
+    }
+}

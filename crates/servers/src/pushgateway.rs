@@ -1,0 +1,73 @@
+//! The push gateway of Prometheus. Settings of an order are ignored.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::debian::program;
+use crate::{Error, Place, Recipe};
+
+pub(crate) const PUSHGATEWAY: Pushgateway = Pushgateway;
+
+pub(crate) struct Pushgateway;
+
+const PROGRAM: &str = "prometheus-pushgateway";
+
+impl Recipe for Pushgateway {
+    fn name(&self) -> &'static str {
+        "pushgateway"
+    }
+
+    fn about(&self) -> &'static str {
+        "the push gateway of Prometheus"
+    }
+
+    fn packages(&self) -> &'static [&'static str] {
+        &[PROGRAM]
+    }
+
+    fn edition(&self) -> &'static str {
+        "debian"
+    }
+
+    fn install(&self, _into: &Path) -> Result<(), Error> {
+        program(PROGRAM, PROGRAM).map(|_| ())
+    }
+
+    fn version(&self, _installed: &Path) -> Result<String, Error> {
+        let mut command = Command::new(program(PROGRAM, PROGRAM)?);
+        let output = command.arg("--version").output();
+        let output = output.map_err(|e| Error::failed("the push gateway does not start", e))?;
+        // Which of the two it writes to depends on its version.
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    fn launch(&self, place: &Place) -> Result<Command, Error> {
+        let mut command = Command::new(program(PROGRAM, PROGRAM)?);
+        command.arg(format!("--web.listen-address=127.0.0.1:{}", place.port()));
+        Ok(command)
+    }
+
+    fn ready(&self, place: &Place) -> Result<(), String> {
+        let asked = TcpStream::connect(("127.0.0.1", place.port())).and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+            stream.write_all(b"GET /-/ready HTTP/1.0\r\n\r\n")?;
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer)?;
+            Ok(answer)
+        });
+        match asked {
+            Ok(answer) if answer.ends_with(b"200") => Ok(()),
+            Ok(_) => Err("it is not ready".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn endpoint(&self, place: &Place) -> String {
+        format!("http://127.0.0.1:{}", place.port())
+    }
+}
