@@ -25,6 +25,8 @@ pub enum Kind {
     Type,
     Option,
     Unsupported,
+    /// Not as in Siddhi 5.1, by a ruling.
+    Compatibility,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Type => "type",
             Kind::Option => "option",
             Kind::Unsupported => "unsupported",
+            Kind::Compatibility => "compatibility",
         }
     }
 }

@@ -69,6 +69,7 @@ fn expectation(text: &str) -> anyhow::Result<Expected> {
         Some("type") => Kind::Type,
         Some("option") => Kind::Option,
         Some("unsupported") => Kind::Unsupported,
+        Some("compatibility") => Kind::Compatibility,
         other => bail!("'expect' knows no kind '{}'", other.unwrap_or("")),
     };
     Ok(Expected {

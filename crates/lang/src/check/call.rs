@@ -6,7 +6,6 @@ use crate::ast::{self, Args, Literal};
 use crate::catalog::resolve_overload;
 use crate::check::expr::{a, event_reference};
 use crate::check::report::{error, list};
-use crate::check::runnable::Feature;
 use crate::check::scope::Scope;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -84,7 +83,7 @@ impl Checker<'_> {
         if let Some(spec) = catalog.function(FunctionKind::Scalar, namespace, name) {
             self.note_component(spec, call.span);
             if spec.effect && !scope.takes_probes {
-                self.note_feature(Feature::Probe, call.span);
+                self.nothing_from_outside(&format!("'{}'", spec.full_name()), scope, call.span);
             }
             let args = self.args(call, scope);
             let Fit { ty, args, .. } = self.fit(spec, call, args)?;

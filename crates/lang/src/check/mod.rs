@@ -21,6 +21,7 @@ mod partition;
 mod pattern;
 mod query;
 mod report;
+mod rulings;
 mod runnable;
 mod scope;
 mod selector;
@@ -199,6 +200,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.unread_streams();
+        self.rulings(app);
     }
 
     /// Is there a syntax fault outside all elements that the parser understood?

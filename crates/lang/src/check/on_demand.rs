@@ -161,6 +161,7 @@ impl Checker<'_> {
         let scope = Scope::one(row, "the select clause");
         let on_scope = Scope {
             takes_aggregators: false,
+            takes_probes: false,
             ..scope.at("the condition")
         };
         let on = source

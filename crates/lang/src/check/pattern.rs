@@ -7,7 +7,6 @@ use crate::ast::{self, PatternElement, StreamKind};
 use crate::check::names::Shape;
 use crate::check::query::{CheckedInput, Reads};
 use crate::check::report::{error, warning};
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -138,6 +137,19 @@ impl Checker<'_> {
         }
     }
 
+    fn function_in_pattern(&mut self, call: &ast::Call) {
+        self.report(
+            error(
+                code::FUNCTION_IN_PATTERN,
+                Kind::Unsupported,
+                call.span,
+                format!("'#{}' cannot stand in a pattern", call.name.text),
+                "an element takes filters only",
+            )
+            .help("put it into a query in front, and its output into the pattern"),
+        );
+    }
+
     fn element_handlers(
         &mut self,
         elements: &[Element],
@@ -163,7 +175,8 @@ impl Checker<'_> {
                     }
                 }
                 ast::Handler::Function(call) => {
-                    self.note_feature(Feature::PatternFunction, call.span);
+                    self.function_in_pattern(call);
+                    is_faulty = true;
                     scope.place = "the stream function";
                     match self.stream_function(call, &scope) {
                         Some(function) => {

@@ -1,7 +1,4 @@
-//! What is known but does not run yet.
-//!
-//! Components say so in their spec; the features of the language stand in [`PENDING`], one line
-//! each: the change that makes a feature run takes its line out.
+//! What is known but does not run yet: components, which say so in their spec.
 
 use crate::check::report::error;
 use crate::check::{Checker, code};
@@ -9,40 +6,7 @@ use crate::diagnostic::{Kind, Severity};
 use crate::span::Span;
 use crate::spec::{FunctionSpec, Status};
 
-/// A feature of the language that can be pending.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Feature {
-    /// A stream function behind a stream of a pattern.
-    PatternFunction,
-    /// `in`, or a function that reaches outside, in the condition of a join, of a write to a table or
-    /// of another `in`, in an argument of a window and in a partition's key. Siddhi takes most of
-    /// these and then fails on every event.
-    Probe,
-}
-
-/// What the engine does not run yet, in the words of the person who wrote the app.
-const PENDING: &[(Feature, &str)] = &[
-    (Feature::PatternFunction, "stream functions in a pattern"),
-    (
-        Feature::Probe,
-        "'in' and functions that reach outside, in conditions of joins and writes, in arguments of \
-         windows and in keys of partitions,",
-    ),
-];
-
 impl Checker<'_> {
-    /// Notes the use of a feature of the language.
-    pub(super) fn note_feature(&mut self, feature: Feature, span: Span) {
-        if let Some((_, words)) = PENDING.iter().find(|(f, _)| *f == feature) {
-            self.not_runnable(
-                code::FEATURE_PENDING,
-                span,
-                words,
-                format!("{words} do not run yet"),
-            );
-        }
-    }
-
     /// Notes the use of a function, aggregator, window or stream processor.
     pub(super) fn note_component(&mut self, spec: &FunctionSpec, span: Span) {
         if spec.status == Status::Known {

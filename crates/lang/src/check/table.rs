@@ -6,13 +6,15 @@ use crate::ast::{self, StreamKind};
 use crate::check::expr::bool_expr;
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::report::{error, warning};
-use crate::check::runnable::Feature;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{self, Expr, ExprKind, InputId, TableId};
 use crate::span::Span;
 use crate::suggest::nearest;
+
+/// The place of a condition on the rows that 'in' looks at.
+const PROBED: &str = "the condition of another 'in'";
 
 impl Checker<'_> {
     /// The table behind a name.
@@ -296,6 +298,23 @@ impl Checker<'_> {
         (!is_faulty).then_some(items)
     }
 
+    /// Reports what reaches outside of the events where nothing can.
+    pub(super) fn nothing_from_outside(&mut self, what: &str, scope: &Scope, span: Span) {
+        let place = scope.place;
+        self.report(
+            error(
+                code::NOTHING_FROM_OUTSIDE,
+                Kind::Unsupported,
+                span,
+                format!("{what} cannot stand in {place}"),
+                "reaches outside of the events",
+            )
+            .help(
+                "look in a query in front: from S select …, (T.k == k) in T as found insert into …",
+            ),
+        );
+    }
+
     /// `condition in Table`: the table's row is one more input, qualified by the table's name.
     pub(super) fn in_table(
         &mut self,
@@ -313,13 +332,15 @@ impl Checker<'_> {
             return None;
         };
         if !scope.takes_probes {
-            self.note_feature(Feature::Probe, span);
+            self.nothing_from_outside("'in'", scope, span);
+            return None;
         }
         let shape = self.table_shapes[id].clone();
         let row = scope.inputs.len();
         let mut inner = scope.clone();
         inner.takes_aggregators = false;
         inner.takes_probes = false;
+        inner.place = PROBED;
         inner.is_output_only = false;
         if inner.own.is_none() && row == 1 {
             inner.own = Some(0);

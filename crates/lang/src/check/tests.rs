@@ -384,7 +384,7 @@ fn patterns() {
     );
     query(
         "from e1=S and e2=R[x > e1.a] select e1.b insert into Out",
-        &[],
+        &["W1033 e1=S and e2=R[x > e1.a]"],
     );
     query(
         "from every e1=S<5:2> select e1[0].a as p insert into Out",

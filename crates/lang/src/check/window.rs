@@ -22,6 +22,7 @@ impl Checker<'_> {
         let scope = Scope {
             takes_aggregators: false,
             takes_probes: false,
+            place: "an argument of a window",
             ..scope.clone()
         };
         let namespace = call.namespace.as_ref().map_or("", |n| n.text.as_str());

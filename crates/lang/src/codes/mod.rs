@@ -79,6 +79,7 @@ const AREAS: &[&[CodePage]] = &[
     check::AREAS[3],
     check::AREAS[4],
     check::AREAS[5],
+    check::AREAS[6],
 ];
 
 const fn total(areas: &[&[CodePage]]) -> usize {

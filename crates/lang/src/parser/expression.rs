@@ -512,7 +512,8 @@ impl Parser<'_> {
             && (self.peek_at(1).is(Sign::OpenParen)
                 || (self.peek_at(1).is(Sign::Colon)
                     && self.peek_at(2).is_name()
-                    && self.peek_at(3).is(Sign::OpenParen)));
+                    && (self.peek_at(3).is(Sign::OpenParen)
+                        || matches!(self.peek_at(3), TokenKind::String(_)))));
         if is_call && !(self.strict && self.starts_clause(0)) {
             let call = self.nested(|p| p.call("a function"))?;
             let is_null = self.is_null()?;
@@ -737,10 +738,15 @@ impl Parser<'_> {
             let message = format!("'(' is missing after '{}'", name.text);
             let report = fault::error("E0112", gap, message, "the arguments belong here")
                 .help(format!("write {}(…)", name.text));
-            return Err(self.report(report));
+            let reported = self.report(report);
+            // A text can only be the first argument.
+            if !matches!(self.peek(), TokenKind::String(_)) {
+                return Err(reported);
+            }
+        } else {
+            self.mark(Mark::Tight);
+            self.bump();
         }
-        self.mark(Mark::Tight);
-        self.bump();
         let args = self.arguments(open)?;
         Ok(Call {
             namespace,

@@ -84,6 +84,10 @@ fn brackets() {
         &["E0112"],
     );
     check("define stream S‸ a int, b string);", &["E0112"]);
+    query(
+        "from S select str:concat‸'a', b) as c insert into T;",
+        &["E0112"],
+    );
     check("define stream S (a int, b string)‸);", &["E0113"]);
     check(
         "@source(type='x', @map(type='y')‸\ndefine stream S (a int);",

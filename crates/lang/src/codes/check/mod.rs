@@ -3,6 +3,7 @@
 mod definitions;
 mod names;
 mod queries;
+mod rulings;
 mod tables;
 mod types;
 mod unsupported;
@@ -100,18 +101,32 @@ pub const ANONYMOUS_INPUT: &str = "E0812";
 pub const NOT_SEARCHABLE: &str = "W0813";
 pub const FILTER_IGNORED: &str = "W0814";
 pub const PARTITIONED_TWICE: &str = "E0815";
+pub const NOTHING_FROM_OUTSIDE: &str = "E0816";
+pub const FUNCTION_IN_PATTERN: &str = "E0817";
 
 // What is not there, or does not run yet.
 pub const UNSUPPORTED_COMPONENT: &str = "E0901";
 pub const COMPONENT_PENDING: &str = "W0902";
-pub const FEATURE_PENDING: &str = "W0903";
+
+// Where the output is not that of Siddhi 5.1, by the number of the ruling.
+pub const RULING_BATCH_PER_KEY: &str = "W1023";
+pub const RULING_BATCHES_IN_JOIN: &str = "W1028";
+pub const RULING_SEQUENCE_COUNT: &str = "W1030";
+pub const RULING_EMPTY_COUNT: &str = "W1032";
+pub const RULING_LONE_AND: &str = "W1033";
+pub const RULING_WITHIN_AT_START: &str = "W1034";
+pub const RULING_SET_BY_KEY: &str = "W1038";
+pub const RULING_HANDLED_AGGREGATION: &str = "W1044";
+pub const RULING_SHARED_BY_GROUPS: &str = "W1055";
+pub const RULING_CONDITION_PER_KEY: &str = "W1070";
 
 /// The pages, by area.
-pub(super) const AREAS: [&[CodePage]; 6] = [
+pub(super) const AREAS: [&[CodePage]; 7] = [
     names::CODES,
     types::CODES,
     definitions::CODES,
     tables::CODES,
     queries::CODES,
     unsupported::CODES,
+    rulings::CODES,
 ];

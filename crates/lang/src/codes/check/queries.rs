@@ -196,4 +196,32 @@ pub(super) const CODES: &[CodePage] = &[
          \x20 from S select a insert into Out;\n\
          end;",
     ),
+    CodePage::new(
+        super::NOTHING_FROM_OUTSIDE,
+        "'in', or a function that reaches outside, where neither can stand",
+        "A condition of a join, of a write to a table or of another 'in', a value of 'set', an \
+         argument of a window and the key of a partition can look neither into a table nor at \
+         files. Siddhi 5.1 refuses such an 'in' or fails on every event that reaches it.",
+        "Look in a query in front, and use its result.",
+        "define stream S (k string);\n\
+         define table T (k string);\n\
+         define table U (k string);\n\
+         from S delete U on U.k == k and (T.k == k) in T;",
+        "define stream S (k string);\n\
+         define table T (k string);\n\
+         define table U (k string);\n\
+         from S[(T.k == k) in T] delete U on U.k == k;",
+    ),
+    CodePage::new(
+        super::FUNCTION_IN_PATTERN,
+        "a stream function in a pattern",
+        "An element of a pattern takes filters only. Siddhi 5.1 knows one stream function there, \
+         pol2Cart, whose attributes are then always null; it refuses all others.",
+        "Put the function into a query in front, and its output into the pattern.",
+        "define stream S (a int);\n\
+         from every e1 = S#log('seen') -> e2 = S select e1.a insert into Out;",
+        "define stream S (a int);\n\
+         from S#log('seen') select a insert into Seen;\n\
+         from every e1 = Seen -> e2 = Seen select e1.a insert into Out;",
+    ),
 ];

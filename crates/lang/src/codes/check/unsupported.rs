@@ -28,16 +28,4 @@ pub(super) const CODES: &[CodePage] = &[
         "@sink(type='log', @map(type='text'))\n\
          define stream S (a string);",
     ),
-    CodePage::new(
-        super::FEATURE_PENDING,
-        "a feature of the language that does not run yet",
-        "The app is right, but the engine does not run this part of the language. `run` refuses \
-         the app, and so does `check --runnable`.",
-        "Do without it for now.",
-        "define stream S (a int);\n\
-         from every e1 = S#log('seen') -> e2 = S select e1.a insert into Out;",
-        "define stream S (a int);\n\
-         from S#log('seen') select a insert into Seen;\n\
-         from every e1 = Seen -> e2 = Seen select e1.a insert into Out;",
-    ),
 ];

@@ -1,0 +1,147 @@
+//! W10xx: where the output is not that of Siddhi 5.1, with the number of the ruling in `COMPAT.md`.
+
+use crate::codes::CodePage;
+
+#[rustfmt::skip] // one page after the other, as in a book
+pub(super) const CODES: &[CodePage] = &[
+    CodePage::new(
+        super::RULING_BATCH_PER_KEY,
+        "timeBatch in a partition flushes every key",
+        "In Siddhi 5.1 the timer of such a window flushes one key; rows of the others come later or \
+         never. Headwater flushes each key when its time has come (ruling 23).",
+        "Expect a batch of every key; there is no way back to the old output.",
+        "define stream S (k string, n int);\n\
+         partition with (k of S) begin\n\
+         \x20 from S#window.timeBatch(1 sec) select k, sum(n) as total insert into Out;\n\
+         end;",
+        "define stream S (k string, n int);\n\
+         from S#window.timeBatch(1 sec) select k, sum(n) as total group by k insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_BATCHES_IN_JOIN,
+        "a join finds the last batch",
+        "A join that searches a lengthBatch or timeBatch window without expired output finds all \
+         batches since the start in Siddhi 5.1, which grow without bound. Headwater finds the last \
+         one (ruling 28).",
+        "Expect the last batch, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, n int);\n\
+         define stream Q (k string);\n\
+         from Q join S#window.lengthBatch(2) on Q.k == S.k select S.n insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (k string, n int);\n\
+         define stream Q (k string);\n\
+         from Q join S#window.lengthBatch(2) on Q.k == S.k select S.n insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_SEQUENCE_COUNT,
+        "a count in a sequence matches",
+        "In a sequence of Siddhi 5.1 a count of at least two never matches, and a count at the end \
+         never fires. Headwater gathers the events, and the last element fires when it has enough \
+         (ruling 30).",
+        "Expect the matches, or write @app:compat('siddhi-5.1').",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every a=A<2>, b=B select a[0].n as n, b.n as m insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every a=A<2>, b=B select a[0].n as n, b.n as m insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_EMPTY_COUNT,
+        "'every e<0:n>' begins anew",
+        "In Siddhi 5.1 a pattern that begins so never matches again after a match without an \
+         event. Headwater begins anew whenever the next element has taken its event (ruling 32).",
+        "Expect the later matches, or write @app:compat('siddhi-5.1').",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every a=A<0:2> -> b=B select b.n as m insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every a=A<0:2> -> b=B select b.n as m insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_LONE_AND,
+        "a lone 'and' matches whichever side comes last",
+        "A pattern that is one 'X and Y' loses matches whose left side comes last in Siddhi 5.1. \
+         Headwater has them (ruling 33).",
+        "Expect these matches, or write @app:compat('siddhi-5.1').",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every (a=A and b=B) select a.n as n, b.n as m insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream A (n int);\n\
+         define stream B (n int);\n\
+         from every (a=A and b=B) select a.n as n, b.n as m insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_WITHIN_AT_START,
+        "'within' counts where the first element is absent or logical",
+        "In Siddhi 5.1 'within' has no effect where the first element is an absence, and after an \
+         expiry 'every (X or Y)' gives matches twice. In Headwater the age counts from the first \
+         event, and a match comes once (ruling 34).",
+        "Expect late matches to be gone, or write @app:compat('siddhi-5.1').",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         from not A for 1 sec -> b=B -> a=A within 1 sec select a.n as n, b.n as m insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream A (n int);\n\
+         define stream B (n int);\n\
+         from not A for 1 sec -> b=B -> a=A within 1 sec select a.n as n, b.n as m insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_SET_BY_KEY,
+        "'set' counts where the condition is the primary key",
+        "In Siddhi 5.1 'update or insert into … set …' passes over 'set' when the condition is the \
+         primary key, and replaces the whole row by the selected one. Headwater changes what 'set' \
+         names (ruling 38).",
+        "Leave 'set' out to replace the row; there is no way back to the old output.",
+        "define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S update or insert into T set T.n = T.n + n on T.k == k;",
+        "define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S update or insert into T on T.k == k;",
+    ),
+    CodePage::new(
+        super::RULING_HANDLED_AGGREGATION,
+        "the filter of an aggregation applies",
+        "In Siddhi 5.1 an aggregation whose 'from' has a filter or a stream function receives \
+         nothing. Headwater applies it (ruling 44).",
+        "Expect buckets; a query in front of the aggregation does the same in both.",
+        "define stream S (n int);\n\
+         define aggregation A from S[n > 0] select sum(n) as total aggregate every sec ... min;",
+        "define stream S (n int);\n\
+         define stream Some (n int);\n\
+         define aggregation A from Some select sum(n) as total aggregate every sec ... min;\n\
+         from S[n > 0] select n insert into Some;",
+    ),
+    CodePage::new(
+        super::RULING_SHARED_BY_GROUPS,
+        "an aggregator keeps its groups apart",
+        "math:percentile and json:groupAsObject mix the values of all groups and keys in Siddhi \
+         5.1. Headwater keeps those of each group apart (ruling 55).",
+        "Expect values of each group; there is no way back to the old output.",
+        "define stream S (k string, n double);\n\
+         from S#window.length(9) select k, math:percentile(n, 50.0) as half group by k\n\
+         insert into Out;",
+        "define stream S (k string, n double);\n\
+         from S#window.length(9) select math:percentile(n, 50.0) as half insert into Out;",
+    ),
+    CodePage::new(
+        super::RULING_CONDITION_PER_KEY,
+        "the condition of a window in a partition is that of its key",
+        "In a partition the condition of 'expression' and 'expressionBatch' has one state for all \
+         keys in Siddhi 5.1. Headwater has one for each key (ruling 70).",
+        "Expect windows of each key; there is no way back to the old output.",
+        "define stream S (k string, n int);\n\
+         partition with (k of S) begin\n\
+         \x20 from S#window.expression('count() <= 5') select k, sum(n) as total insert into Out;\n\
+         end;",
+        "define stream S (k string, n int);\n\
+         partition with (k of S) begin\n\
+         \x20 from S#window.length(5) select k, sum(n) as total insert into Out;\n\
+         end;",
+    ),
+];
