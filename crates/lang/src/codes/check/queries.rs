@@ -166,7 +166,7 @@ pub(super) const CODES: &[CodePage] = &[
          select a, b insert into Out;",
         "define stream S (a int);\n\
          define stream T (b int);\n\
-         from S#window.timeBatch(1 min) join T#window.length(5) on S.a == T.b \
+         from S#window.time(1 min) join T#window.length(5) on S.a == T.b \
          select a, b insert into Out;",
     ),
     CodePage::new(
