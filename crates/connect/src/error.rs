@@ -57,3 +57,15 @@ impl Error {
         matches!(self, Error::Unavailable { .. })
     }
 }
+
+/// An error with all its causes, for a message.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -9,6 +9,7 @@
 //! connections are in [`net`] alone), sleeps, knowledge of queries, `unsafe`.
 
 pub mod cache;
+pub mod cdc;
 pub mod component;
 pub mod distribution;
 pub mod error;
@@ -35,6 +36,7 @@ use lang::spec::{ConnectorKind, Status};
 
 /// All technologies that run.
 pub const CONNECTORS: &[&dyn Connector] = &[
+    &cdc::CDC,
     &file::FILE,
     &http::HTTP,
     &log::LOG,

@@ -211,6 +211,7 @@ impl<'a> Builder<'a> {
                 operations,
                 table_seats: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
+                sql: connect::rdbms::functions::Functions::default(),
                 metrics: Arc::clone(&self.metrics[i]),
                 said: Sparse::default(),
             })

@@ -121,6 +121,8 @@ pub(crate) struct LaneApp {
     /// By table: the database of this lane that holds it, and its slot there.
     pub table_seats: Vec<Option<(usize, usize)>>,
     pub environment: Environment,
+    /// SQL of the app's own, with its connections.
+    pub sql: connect::rdbms::functions::Functions,
     pub metrics: Arc<AppMetrics>,
     pub said: Sparse,
 }
@@ -417,6 +419,8 @@ impl Lane {
             tables: &seat.table_seats,
             asked: &mut self.asked,
             effects: &seat.environment.effects,
+            environment: &seat.environment,
+            sql: &mut seat.sql,
             pending: self
                 .cutter
                 .state

@@ -8,6 +8,7 @@ use std::time::Duration;
 use connect::component::Setting;
 use connect::net::Network;
 use connect::rdbms::Databases;
+use connect::rdbms::functions::DATA_SOURCES;
 use lang::plan::Plan;
 
 use crate::ask::{AskedApp, Asker};
@@ -308,17 +309,27 @@ fn join<T>(handle: JoinHandle<T>) -> Option<T> {
     handle.join().ok()
 }
 
+/// Settings of extensions, and the data sources, which `#rdbms:query` and `#rdbms:cud` find by name.
 fn settings(config: &Config) -> Arc<[Setting]> {
-    config
-        .extensions
-        .iter()
-        .flat_map(|e| {
-            e.properties.iter().map(|(key, value)| Setting {
-                namespace: e.namespace.clone(),
-                name: e.name.clone(),
-                key: key.clone(),
-                value: value.clone(),
+    let extensions = config.extensions.iter().flat_map(|e| {
+        e.properties.iter().map(|(key, value)| Setting {
+            namespace: e.namespace.clone(),
+            name: e.name.clone(),
+            key: key.clone(),
+            value: value.clone(),
+        })
+    });
+    let sources = config.data_sources.iter().flat_map(|source| {
+        let names = std::iter::once(&source.name).chain(&source.jndi);
+        names.flat_map(|name| {
+            let options = source.store_options().into_iter();
+            options.map(|(key, value)| Setting {
+                namespace: DATA_SOURCES.to_owned(),
+                name: name.clone(),
+                key,
+                value,
             })
         })
-        .collect()
+    });
+    extensions.chain(sources).collect()
 }

@@ -11,6 +11,7 @@
 
 pub mod database;
 pub mod dialect;
+pub mod functions;
 pub mod link;
 pub mod mysql;
 mod object;

@@ -282,6 +282,11 @@ pub fn read_value(
     Ok(())
 }
 
+/// What a result with too few columns is refused with.
+pub fn too_few(found: usize, wanted: usize) -> String {
+    format!("the result has {found} columns, {wanted} are wanted")
+}
+
 fn boolean(value: Raw<'_>) -> Option<bool> {
     match value {
         Raw::Integer(v) => Some(v != 0),

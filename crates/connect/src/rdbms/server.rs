@@ -54,6 +54,8 @@ pub struct Server {
     /// Certificates to trust, PEM.
     pub root_certificates: Option<PathBuf>,
     pub connect_timeout: Duration,
+    /// Longest wait for an answer; none by default, since statements may take their time.
+    pub silence: Option<Duration>,
     /// The other properties of the URL.
     pub properties: Vec<(String, String)>,
 }
@@ -155,6 +157,7 @@ impl Server {
             tls,
             root_certificates,
             connect_timeout,
+            silence: None,
             properties,
         })
     }

@@ -97,6 +97,8 @@ impl Lane {
             tables: &seat.table_seats,
             asked: &mut self.asked,
             effects: &seat.environment.effects,
+            environment: &seat.environment,
+            sql: &mut seat.sql,
             pending: self
                 .cutter
                 .state

@@ -2,8 +2,10 @@
 //! functions with effects.
 
 use connect::component::Answer;
+use connect::component::Environment;
 use connect::file::effects::Effects;
 use connect::file::functions::{self, Effect};
+use connect::rdbms;
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Column, ColumnBuilder, Value};
 use lang::store::{Operation, OperationId};
@@ -32,6 +34,9 @@ pub(super) struct LaneHost<'a> {
     pub tables: &'a [Option<(usize, usize)>],
     pub asked: &'a mut AskedOperations,
     pub effects: &'a Effects,
+    pub environment: &'a Environment,
+    /// SQL of the app's own, with its connections.
+    pub sql: &'a mut rdbms::functions::Functions,
     /// `None` without state: calls act at once.
     pub pending: Option<&'a mut Vec<PendingEffect>>,
     pub is_cut_wanted: &'a mut bool,
@@ -159,6 +164,15 @@ impl Host for LaneHost<'_> {
     }
 
     fn call(&mut self, name: &str, arguments: &[Column], rows: usize) -> Result<Called, HostError> {
+        if rdbms::functions::is_function(name) {
+            self.pulse.beat();
+            let called = self.sql.call(self.environment, name, arguments, rows);
+            let results = called.map_err(|(row, message)| HostError { row, message })?;
+            return Ok(Called {
+                columns: results.columns,
+                origins: results.origins,
+            });
+        }
         let Some(function) = functions::find(name) else {
             return Err(refused(format!("function '{name}' does not run")));
         };

@@ -18,7 +18,7 @@ use mysql::{Conn, LocalInfileHandler, OptsBuilder, Params, SslOpts, Value};
 
 use super::dialect::{Dialect, MYSQL};
 use super::link::{Append, Fault, Found, Link, Statement};
-use super::rows::{Binder, Cell, Raw, read_value};
+use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::{SILENCE_MAX, Server, Tls};
 use crate::component::Written;
 
@@ -36,8 +36,10 @@ const PREPARED_MAX: usize = 256;
 
 /// What a connection must know before anything else: values are stored as they are or refused, and
 /// the backslash escapes.
-const SET_UP: [&str; 2] = [
+const SET_UP: [&str; 3] = [
     "SET NAMES utf8mb4",
+    // Each statement sees what others have committed, as if each had a transaction of its own.
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1",
 ];
 
@@ -438,7 +440,8 @@ fn read_row(row: &mysql::Row, found: &mut Found<'_>) -> Result<(), String> {
             .is_some_and(|c| c.flags().contains(ColumnFlags::UNSIGNED_FLAG));
         let date;
         let value = match row.as_ref(index) {
-            None | Some(Value::NULL) => Raw::Null,
+            None => return Err(too_few(columns.len(), found.attributes.len())),
+            Some(Value::NULL) => Raw::Null,
             Some(Value::Int(value)) if is_unsigned && *value < 0 => Raw::Unsigned(*value as u64),
             Some(Value::Int(value)) => Raw::Integer(*value),
             Some(Value::UInt(value)) => {
@@ -475,6 +478,16 @@ pub fn connect(server: &Server) -> Result<Conn, Fault> {
     Err(last)
 }
 
+/// A connection for reading the log, or for questions about it: `silence` of the server ends it.
+pub fn connect_for_log(
+    server: &Server,
+    silence: Option<std::time::Duration>,
+) -> Result<Conn, Fault> {
+    let mut quiet = server.clone();
+    quiet.silence = silence;
+    connect(&quiet)
+}
+
 fn connect_to(server: &Server, host: &str, port: u16) -> Result<Conn, Fault> {
     let options = options(server, host, port);
     let connected = match server.tls {
@@ -504,6 +517,7 @@ fn options(server: &Server, host: &str, port: u16) -> OptsBuilder {
         .db_name((!server.database.is_empty()).then_some(&server.database))
         .prefer_socket(false)
         .tcp_connect_timeout(Some(server.connect_timeout))
+        .read_timeout(server.silence)
         .tcp_keepalive_time_ms(Some(1000))
         .tcp_keepalive_probe_interval_secs(Some(1))
         .tcp_keepalive_probe_count(Some(silence - 1))

@@ -19,7 +19,7 @@ use self::wire::{Wire, unexpected};
 use super::dialect::{Dialect, POSTGRES};
 use super::link::{Append, Fault, Found, Link, Statement};
 use super::mysql::literal::{escaped, hex};
-use super::rows::{Binder, Cell, Raw, read_value};
+use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::Server;
 use crate::component::Written;
 
@@ -360,6 +360,12 @@ fn fields(row: &DataRowBody) -> Result<Vec<Option<&str>>, Fault> {
 
 fn read_row(row: &DataRowBody, found: &mut Found<'_>) -> Result<(), Fault> {
     let fields = fields(row)?;
+    if fields.len() < found.attributes.len() {
+        return Err(Fault::refused(too_few(
+            fields.len(),
+            found.attributes.len(),
+        )));
+    }
     let attributes = found.attributes.iter();
     for ((attribute, builder), field) in attributes.zip(&mut found.builders).zip(fields) {
         let bytes;

@@ -1,77 +1,103 @@
 //! Change data capture: rows of a database table as they change.
 
 use super::{bool, choice, int, list, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionType, Payload, Rule};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule, Status,
+};
 
 const POLLING: Fact = Fact::Is("mode", &["polling"]);
 const LISTENING: Fact = Fact::Is("mode", &["listening"]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
     payloads: &[Payload::Map],
     options: &[
-        text("url", "JDBC URL of the database."),
+        text("url", "JDBC URL of the database: MySQL and MariaDB in listening mode.")
+            .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         choice(
             "mode",
             &["listening", "polling"],
             "listening",
             "Reads the log of the database, or asks the table again and again.",
-        ),
-        text("username", "User of the database."),
-        text("password", "Password of the user."),
-        text("table.name", "The table; `schema.table` for PostgreSQL.").required(),
+        )
+        .test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+        text("username", "User of the database.").test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        text("password", "Password of the user.").test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        text("table.name", "The table; `schema.table` for PostgreSQL.")
+            .required()
+            .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         list(
             "operation",
             "Changes to report: insert, update, delete, or several of them.",
-        ),
-        text("jdbc.driver.name", "Driver class, for polling."),
+        )
+        .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        text("jdbc.driver.name", "Driver class, for polling; the database follows from the URL.")
+            .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+            .status(OptionStatus::Ignored),
         pairs(
             "pool.properties",
-            "Settings of the connection pool, for polling.",
-        ),
+            "Settings of the connection pool, for polling: `connectionTimeout` counts.",
+        )
+        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "datasource.name",
-            "Data source of the server configuration, for polling.",
-        ),
-        text("jndi.resource", "Named data source, for polling."),
-        text("polling.column", "Column that only grows, for polling."),
-        int("polling.interval", "1", "Seconds between two questions."),
+            "Data source of the server configuration.",
+        )
+        .test("connect::cdc::a_data_source_stands_for_the_login"),
+        text("jndi.resource", "Data source of the server configuration by its JNDI name.")
+            .test("connect::cdc::a_data_source_stands_for_the_login"),
+        text("polling.column", "Column that only grows, for polling.").test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+        int("polling.interval", "1", "Seconds between two questions.").test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
         OptionSpec::new(
             "cron.expression",
             OptionType::Cron,
             "Asks at these times instead of an interval.",
-        ),
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Refused),
         bool(
             "wait.on.missed.record",
             "false",
             "Waits until gaps in the column are filled.",
-        ),
+        )
+        .test("connect::cdc::a_gap_is_waited_for"),
         int(
             "missed.record.waiting.timeout",
             "-1",
             "Seconds to wait for a missing number; -1: for ever.",
-        ),
+        )
+        .test("connect::cdc::a_gap_is_waited_for"),
         int(
             "polling.history.size",
             "10",
             "Questions kept for the metrics.",
-        ),
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
         text(
             "connector.properties",
-            "Properties of the capture, `k=v,k=v`; they win.",
-        ),
+            "Properties of Debezium, which does not run here.",
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
         text(
             "database.server.id",
-            "Replica id for MySQL; random from 5400 to 6400.",
-        ),
+            "Replica id for MySQL; from 5400 to 6400 where none is given.",
+        )
+        .test("connect::cdc::a_log_that_is_gone_is_said_with_its_remedy"),
         text("topic.prefix", "Logical name.")
             .default("{host}_{port}")
-            .alias(&["database.server.name"]),
+            .alias(&["database.server.name"])
+            .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+            .status(OptionStatus::Ignored),
         choice(
             "plugin.name",
             &["decoderbufs", "pgoutput", "wal2json"],
             "decoderbufs",
-            "Decoder of the PostgreSQL log.",
-        ),
+            "Decoder of the PostgreSQL log, which is not listened to yet.",
+        )
+        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
+        .status(OptionStatus::Ignored),
     ],
     rules: &[
         Rule::AnyOf(&["url", "datasource.name", "jndi.resource"]),
@@ -109,6 +135,10 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         },
     ],
     properties: &["*"],
+    example: "@source(type='cdc', url='jdbc:mysql://localhost:3306/shop', username='reader', password='x',
+    table.name='sales', operation='insert', @map(type='keyvalue'))
+define stream Sales (id int, amount double);
+from Sales select id, amount insert into Out;",
     ..ConnectorSpec::new(
         ConnectorKind::Source,
         "cdc",

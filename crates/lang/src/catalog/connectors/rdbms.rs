@@ -143,7 +143,6 @@ const fn sql(name: &'static str, summary: &'static str) -> FunctionSpec {
     FunctionSpec {
         effect: true,
         origin: "store-rdbms",
-        status: Status::Known,
         ..FunctionSpec::new(FunctionKind::StreamProcessor, "rdbms", name, summary)
     }
 }
@@ -154,6 +153,10 @@ pub const QUERY_FUNCTION: FunctionSpec = FunctionSpec {
         Overload::repeating(&[DATASOURCE, DEFINITION, QUERY, PARAMETER], 1),
     ],
     adds_with: Some(definitions),
+    example: "define stream Sales (id string, amount double);
+from Sales#rdbms:query('SHOP', 'name string, credit double', 'SELECT name, credit FROM customers WHERE id = ?', id)
+select id, name, amount, credit
+insert into Checked;",
     ..sql(
         "query",
         "Runs a SELECT for each event: one event for each row found.",
@@ -166,6 +169,10 @@ pub const CUD: FunctionSpec = FunctionSpec {
         Overload::repeating(&[DATASOURCE, QUERY, PARAMETER], 1),
     ],
     adds: &[("numRecords", Type::Int)],
+    example: "define stream Sales (id string, amount double);
+from Sales#rdbms:cud('SHOP', 'UPDATE customers SET credit = credit - ? WHERE id = ?', amount, id)
+select id, numRecords
+insert into Booked;",
     ..sql("cud", "Runs an INSERT, UPDATE or DELETE for each event.")
 };
 
@@ -175,6 +182,7 @@ pub const PROCEDURE: FunctionSpec = FunctionSpec {
         Overload::repeating(&[DATASOURCE, DEFINITION, QUERY, PARAMETER], 1),
     ],
     adds_with: Some(definitions),
+    status: Status::Known,
     ..sql(
         "procedure",
         "Calls a stored procedure of Oracle for each event.",

@@ -1,0 +1,513 @@
+//! Changes of tables in real databases: every type, several operations, definitions that change in
+//! between, restarts in the middle of a transaction, logs that are gone.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event::{Attribute, Schema, Type, Value};
+use headwater_connect::Error;
+use headwater_connect::cdc::CDC;
+use headwater_connect::component::{
+    Bell, Connection, Connector, Environment, Finished, Payload, Room, Sequence, Setting, Signal,
+    Source, SourceLink, SourceSetup,
+};
+use headwater_connect::rdbms::functions::DATA_SOURCES;
+use headwater_connect::rows::{Lines, Properties, Rejected};
+use lang::plan::{Mapping, Transport};
+use lang::span::Span;
+use servers::{Order, Running};
+
+/// Takes what a source reads, until it has `wanted` changes or nothing came for a while.
+#[derive(Default)]
+struct Taken {
+    wanted: usize,
+    mapped: Vec<String>,
+    /// As many as the position covers.
+    posted: usize,
+    position: Vec<u8>,
+    quiet: usize,
+    /// A batch is full after so many.
+    room: usize,
+    now: i64,
+    begin: Option<Instant>,
+    /// Called with the number of changes so far.
+    on_idle: Option<Box<dyn FnMut(usize) + Send>>,
+}
+
+struct Silent;
+
+impl Bell for Silent {
+    fn ring(&self) {}
+}
+
+impl SourceLink for Taken {
+    fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
+        let Payload::Map(map) = payload else {
+            panic!("changes are maps")
+        };
+        let pairs = map.iter().map(|(key, value)| {
+            let value = match value {
+                Value::Object(event::Object::Bytes(bytes)) => format!("{bytes:?}"),
+                value => event::text::to_text(value).to_string(),
+            };
+            format!("{}={value}", event::text::to_text(key))
+        });
+        let pairs: Vec<String> = pairs.collect();
+        let operation = event::text::to_text(properties.get("operation")).to_string();
+        self.mapped
+            .push(format!("{operation}: {}", pairs.join(" ")));
+        self.quiet = 0;
+        match self.room > 0 && self.mapped.len() % self.room == 0 {
+            true => Room::Full,
+            false => Room::More,
+        }
+    }
+
+    fn map_lines(&mut self, _: &mut Lines<'_>, _: &Properties) -> Room {
+        Room::More
+    }
+
+    fn end_of_input(&mut self) {}
+
+    fn post(&mut self, position: &[u8]) -> Result<Sequence, Error> {
+        // Once it has enough, whoever posts is stopped: what it has mapped since is lost.
+        if self.wanted > 0 && self.posted >= self.wanted {
+            return Err(Error::Stopped);
+        }
+        self.posted = self.mapped.len();
+        self.position = position.to_vec();
+        Ok(1)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Signal {
+        self.now += timeout.as_millis() as i64;
+        Signal::Timeout
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        Arc::new(Silent)
+    }
+
+    fn listen(&mut self, timeout: Duration, _: bool) -> Signal {
+        self.wait(timeout)
+    }
+
+    fn idle(&mut self, pause: Duration) -> Signal {
+        self.now += pause.as_millis() as i64;
+        self.quiet += 1;
+        if let Some(work) = &mut self.on_idle {
+            work(self.mapped.len());
+        }
+        match self.quiet > 50 {
+            true => Signal::End,
+            false => Signal::Timeout,
+        }
+    }
+
+    fn report(&mut self, _: Connection) {}
+
+    fn reject(&mut self, rejected: Rejected) {
+        panic!("{rejected:?}");
+    }
+
+    fn now(&self) -> i64 {
+        self.now
+            + self
+                .begin
+                .map_or(0, |begin| begin.elapsed().as_millis() as i64)
+    }
+}
+
+fn source(
+    url: &str,
+    options: &[(&str, &str)],
+    attributes: &[(&str, Type)],
+    settings: &[Setting],
+) -> Result<Box<dyn Source>, Error> {
+    let mut all = vec![("url".to_owned(), url.to_owned())];
+    all.extend(
+        options
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
+    );
+    all.retain(|(_, value)| !value.is_empty());
+    let transport = Transport {
+        ty: "cdc".into(),
+        options: all,
+        map: Mapping {
+            ty: "keyvalue".into(),
+            options: Vec::new(),
+            attributes: Vec::new(),
+            payload: Vec::new(),
+            span: Span::default(),
+        },
+        distribution: None,
+        span: Span::default(),
+    };
+    let attributes = attributes.iter().map(|(name, ty)| Attribute {
+        name: (*name).into(),
+        ty: *ty,
+    });
+    let schema = Schema {
+        name: "S".into(),
+        attributes: attributes.collect(),
+    };
+    let mut environment = Environment::new("A");
+    environment.settings = Arc::from(settings);
+    CDC.source(&SourceSetup {
+        transport: &transport,
+        schema: &schema,
+        environment: &environment,
+    })
+}
+
+fn run(source: &mut dyn Source, taken: &mut Taken) -> Result<Finished, Error> {
+    taken.begin = Some(Instant::now());
+    source.run(taken)
+}
+
+#[track_caller]
+fn read(source: &mut dyn Source) -> Taken {
+    let mut taken = Taken::default();
+    let finished = run(source, &mut taken).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_eq!(finished, Finished::Ended);
+    assert_eq!(taken.posted, taken.mapped.len());
+    taken
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    headwater_connect::error::chain(error)
+}
+
+#[track_caller]
+fn ask(server: &Running, sql: &str) {
+    let port = server.port().to_string();
+    let mut command = match server.version().starts_with("Maria") {
+        true => {
+            let mut command = Command::new("mariadb");
+            command
+                .args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"])
+                .args([
+                    "-P",
+                    &port,
+                    "--default-character-set=utf8mb4",
+                    "-e",
+                    sql,
+                    "headwater",
+                ]);
+            command
+        }
+        false => {
+            let mut command = Command::new("psql");
+            command
+                .env("PGPASSWORD", "headwater")
+                .args([
+                    "-X",
+                    "-q",
+                    "-h",
+                    "127.0.0.1",
+                    "-p",
+                    &port,
+                    "-U",
+                    "headwater",
+                ])
+                .args(["-c", sql, "headwater"]);
+            command
+        }
+    };
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{sql}: {said}");
+}
+
+const LISTEN: [(&str, &str); 2] = [("table.name", "t"), ("operation", "insert,update,delete")];
+
+#[test]
+fn changes_of_mariadb_arrive_in_order_and_once() {
+    let Some(server) = Order::new().start_or_skip("mariadb") else {
+        return;
+    };
+    let url = server.endpoint();
+    ask(
+        &server,
+        "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(20) CHARACTER SET utf8mb4);
+         CREATE TABLE other (id INT PRIMARY KEY); INSERT INTO t VALUES (1, 'before')",
+    );
+    let mut first = source(&url, &LISTEN, &[], &[]).unwrap();
+    let begin = read(first.as_mut());
+    assert_eq!(
+        begin.mapped,
+        Vec::<String>::new(),
+        "rows from before are not changes"
+    );
+    ask(
+        &server,
+        "INSERT INTO t VALUES (2, 'a'), (3, 'ü\u{1f980}'); INSERT INTO other VALUES (1);
+         UPDATE t SET s = NULL WHERE id <= 2; DELETE FROM t WHERE id = 3;
+         BEGIN; INSERT INTO t VALUES (99, 'x'); ROLLBACK;
+         ALTER TABLE t ADD COLUMN n SMALLINT UNSIGNED DEFAULT 7;
+         INSERT INTO t VALUES (4, 'b', 65535)",
+    );
+    let mut again = source(&url, &LISTEN, &[], &[]).unwrap();
+    again.restore(&begin.position).unwrap();
+    let error = run(again.as_mut(), &mut Taken::default()).unwrap_err();
+    // What was logged before the definition changed cannot be told from the definition of now.
+    assert!(chain(&error).contains("columns"), "{}", chain(&error));
+
+    ask(&server, "CREATE TABLE u LIKE t");
+    let listen = [("table.name", "u"), LISTEN[1]];
+    let begin = read(source(&url, &listen, &[], &[]).unwrap().as_mut());
+    ask(
+        &server,
+        "INSERT INTO u VALUES (2, 'a', 1), (3, 'ü\u{1f980}', 65535); INSERT INTO other VALUES (2);
+         UPDATE u SET s = NULL WHERE id <= 2; DELETE FROM u WHERE id = 3;
+         BEGIN; INSERT INTO u VALUES (99, 'x', 1); ROLLBACK;
+         INSERT INTO u SELECT seq, 'many', 0 FROM seq_1000_to_1009",
+    );
+    let mut all = source(&url, &listen, &[], &[]).unwrap();
+    all.restore(&begin.position).unwrap();
+    let all = read(all.as_mut()).mapped;
+    assert_eq!(
+        all[..4],
+        [
+            "insert: id=2 before_id=0 s=a before_s= n=1 before_n=0",
+            "insert: id=3 before_id=0 s=ü\u{1f980} before_s= n=65535 before_n=0",
+            "update: id=2 before_id=2 s=null before_s=a n=1 before_n=1",
+            "delete: id=0 before_id=3 s= before_s=ü\u{1f980} n=0 before_n=65535",
+        ]
+    );
+    assert_eq!(all.len(), 14);
+    // Stopped after any number of changes, it goes on behind exactly those that the position covers.
+    for room in 1..=5 {
+        let mut position = begin.position.clone();
+        let mut seen: Vec<String> = Vec::new();
+        loop {
+            let mut part = source(&url, &listen, &[], &[]).unwrap();
+            part.restore(&position).unwrap();
+            let mut taken = Taken {
+                wanted: room,
+                room,
+                ..Taken::default()
+            };
+            let ended = run(part.as_mut(), &mut taken);
+            position.clone_from(&taken.position);
+            seen.extend(taken.mapped.drain(..taken.posted));
+            match ended {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Stopped), "{}", chain(&error)),
+            }
+        }
+        assert_eq!(seen, all, "batches of {room}");
+    }
+    // A definition that changes while the log is read.
+    let inserts = [("table.name", "u"), ("operation", "insert")];
+    let mut live = source(&url, &inserts, &[], &[]).unwrap();
+    // Each is done when so many changes have been read; taken from the end.
+    let mut steps = vec![
+        (1, "INSERT INTO u VALUES (5, 9)"),
+        (1, "ALTER TABLE u DROP COLUMN s"),
+        (0, "INSERT INTO u VALUES (6, 'c', 2)"),
+    ];
+    let server = Arc::new(server);
+    let theirs = Arc::clone(&server);
+    let mut taken = Taken {
+        on_idle: Some(Box::new(move |read| {
+            if let Some((_, sql)) = steps.pop_if(|(wanted, _)| read >= *wanted) {
+                ask(&theirs, sql);
+            }
+        })),
+        ..Taken::default()
+    };
+    run(live.as_mut(), &mut taken).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_eq!(taken.mapped, ["insert: id=6 s=c n=2", "insert: id=5 n=9"]);
+}
+
+#[test]
+fn every_type_of_mariadb() {
+    let Some(server) = Order::new().start_or_skip("mariadb") else {
+        return;
+    };
+    ask(
+        &server,
+        "CREATE TABLE t (a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d INT UNSIGNED, e BIGINT,
+         f FLOAT, g DOUBLE, h DECIMAL(12,3), i BIT(1), j YEAR, k DATE, l DATETIME, m DATETIME(6),
+         n TIMESTAMP NULL, o TIME, p ENUM('x','y'), q SET('x','y','z'), r CHAR(5), s TEXT,
+         t VARBINARY(4), u BLOB, v JSON, w VARCHAR(5) CHARACTER SET latin1)",
+    );
+    let listen = [("table.name", "t"), ("operation", "insert")];
+    let url = server.endpoint();
+    let mut source = source(&url, &listen, &[], &[]).unwrap();
+    read(source.as_mut());
+    ask(
+        &server,
+        "SET time_zone='+00:00'; INSERT INTO t VALUES (-1, 65535, -8388608, 4294967295,
+         9223372036854775807, 0.5, -2.5, -12.345, b'1', 2026, '1970-01-03', '1970-01-01 00:00:01',
+         '1970-01-01 00:00:01.000002', '2026-01-02 03:04:05', '-01:00:00', 'y', 'x,z', 'ab', 'tü',
+         x'00ff', x'01', '{\"a\":1}', 'é€'); INSERT INTO t () VALUES ()",
+    );
+    let mapped = read(source.as_mut()).mapped;
+    assert_eq!(
+        mapped[0],
+        "insert: a=-1 b=65535 c=-8388608 d=4294967295 e=9223372036854775807 f=0.5 g=-2.5 h=-12.345 \
+         i=true j=2026 k=2 l=1000 m=1000002 n=2026-01-02T03:04:05Z o=-3600000000 p=y q=x,z r=ab s=tü \
+         t=[0, 255] u=[1] v={\"a\":1} w=é€"
+    );
+    assert!(
+        mapped[1].starts_with("insert: a=null b=null"),
+        "{}",
+        mapped[1]
+    );
+}
+
+#[test]
+fn a_log_that_is_gone_is_said_with_its_remedy() {
+    let Some(mut server) = Order::new().start_or_skip("mariadb") else {
+        return;
+    };
+    let url = server.endpoint();
+    ask(&server, "CREATE TABLE t (id INT PRIMARY KEY)");
+    let options = [LISTEN[0], LISTEN[1], ("database.server.id", "77")];
+    let begin = read(source(&url, &options, &[], &[]).unwrap().as_mut());
+    // A server that goes away is noticed, and gone on with.
+    let mut lost = source(&url, &options, &[], &[]).unwrap();
+    lost.restore(&begin.position).unwrap();
+    server.stop();
+    let since = Instant::now();
+    let error = run(lost.as_mut(), &mut Taken::default()).unwrap_err();
+    assert!(error.is_unavailable(), "{}", chain(&error));
+    assert!(since.elapsed() < Duration::from_secs(5));
+    server.restart().unwrap();
+    ask(&server, "INSERT INTO t VALUES (1)");
+    assert_eq!(read(lost.as_mut()).mapped.len(), 1);
+
+    ask(
+        &server,
+        "FLUSH BINARY LOGS; FLUSH BINARY LOGS; PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY",
+    );
+    let mut old = source(&url, &options, &[], &[]).unwrap();
+    old.restore(&begin.position).unwrap();
+    let error = run(old.as_mut(), &mut Taken::default()).unwrap_err();
+    let said = chain(&error);
+    assert!(!error.is_unavailable(), "{said}");
+    assert!(
+        said.contains("no longer has the log") && said.contains("expire_logs_days"),
+        "{said}"
+    );
+}
+
+const POLLED: [(&str, &str); 5] = [
+    ("mode", "polling"),
+    ("table.name", "p"),
+    ("polling.column", "Id"),
+    ("polling.interval", "0"),
+    ("jdbc.driver.name", "any"),
+];
+
+#[test]
+fn rows_beyond_the_last_are_polled_from_every_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let mut all: Vec<(Option<Running>, String)> =
+        vec![(None, format!("jdbc:sqlite:{}", path.display()))];
+    for name in ["mariadb", "postgres"] {
+        if let Some(server) = Order::new().start_or_skip(name) {
+            let url = server.endpoint();
+            all.push((Some(server), url));
+        }
+    }
+    for (server, url) in &all {
+        let ask = |sql: &str| match server {
+            Some(server) => ask(server, sql),
+            None => {
+                let run = Command::new("sqlite3")
+                    .arg(&path)
+                    .arg(sql)
+                    .status()
+                    .unwrap();
+                assert!(run.success());
+            }
+        };
+        ask("CREATE TABLE p (Id INT, Name VARCHAR(20), Price DECIMAL(9,2));");
+        ask("INSERT INTO p VALUES (9, 'old', 1.5);");
+        let types = [
+            ("id", Type::Int),
+            ("name", Type::String),
+            ("price", Type::Double),
+        ];
+        let mut first = source(url, &POLLED, &types, &[]).unwrap();
+        let begin = read(first.as_mut());
+        assert!(begin.mapped.is_empty());
+        ask("INSERT INTO p VALUES (10, 'it''s', 2.5), (11, NULL, 3.5);");
+        let mut next = source(url, &POLLED, &types, &[]).unwrap();
+        next.restore(&begin.position).unwrap();
+        let taken = read(next.as_mut());
+        let expect = [": id=10 name=it's price=2.5", ": id=11 name=null price=3.5"];
+        let mapped: Vec<String> = taken
+            .mapped
+            .iter()
+            .map(|line| line.replace("null: ", ": "))
+            .collect();
+        assert_eq!(mapped, expect, "{url}");
+        assert!(read(next.as_mut()).mapped.is_empty());
+    }
+}
+
+#[test]
+fn a_gap_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let url = format!("jdbc:sqlite:{}", path.display());
+    let ask = |sql: &str| {
+        let run = Command::new("sqlite3")
+            .arg(&path)
+            .arg(sql)
+            .status()
+            .unwrap();
+        assert!(run.success());
+    };
+    ask("CREATE TABLE p (Id INT); INSERT INTO p VALUES (1);");
+    let wait = |timeout| {
+        let mut options = POLLED.to_vec();
+        options.push(("wait.on.missed.record", "true"));
+        options.push(("missed.record.waiting.timeout", timeout));
+        source(&url, &options, &[("id", Type::Int)], &[]).unwrap()
+    };
+    let mut patient = wait("-1");
+    read(patient.as_mut());
+    ask("INSERT INTO p VALUES (2), (4);");
+    assert_eq!(read(patient.as_mut()).mapped, ["null: id=2"]);
+    ask("INSERT INTO p VALUES (3);");
+    assert_eq!(read(patient.as_mut()).mapped, ["null: id=3", "null: id=4"]);
+    let mut hasty = wait("0");
+    hasty.restore(b"poll 1\n4").unwrap();
+    ask("INSERT INTO p VALUES (9);");
+    assert_eq!(read(hasty.as_mut()).mapped, ["null: id=9"]);
+}
+
+#[test]
+fn a_data_source_stands_for_the_login() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let made = Command::new("sqlite3")
+        .arg(&path)
+        .arg("CREATE TABLE p (Id INT);")
+        .status();
+    assert!(made.unwrap().success());
+    let setting = Setting {
+        namespace: DATA_SOURCES.into(),
+        name: "SHOP".into(),
+        key: "jdbc.url".into(),
+        value: format!("jdbc:sqlite:{}", path.display()),
+    };
+    for option in ["datasource.name", "jndi.resource"] {
+        let mut options = POLLED.to_vec();
+        options.push((option, "SHOP"));
+        let mut named = source("", &options, &[], std::slice::from_ref(&setting)).unwrap();
+        read(named.as_mut());
+        let error = source("", &options, &[], &[]).err().unwrap();
+        assert!(chain(&error).contains("'SHOP'"), "{}", chain(&error));
+    }
+}
