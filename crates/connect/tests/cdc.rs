@@ -60,7 +60,7 @@ impl SourceLink for Taken {
         self.mapped
             .push(format!("{operation}: {}", pairs.join(" ")));
         self.quiet = 0;
-        match self.room > 0 && self.mapped.len() % self.room == 0 {
+        match self.room > 0 && self.mapped.len().is_multiple_of(self.room) {
             true => Room::Full,
             false => Room::More,
         }
