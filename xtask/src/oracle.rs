@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value as Json;
@@ -119,6 +119,76 @@ impl Oracle {
             results.insert(id, result);
         }
         Ok(results)
+    }
+
+    /// Starts a JVM that answers one case after the other.
+    ///
+    /// # Errors
+    /// If Java cannot be started.
+    pub fn talk(&self) -> anyhow::Result<Talk> {
+        let mut jvm = Command::new("java")
+            // Every case is another app: what the second compiler gains is never used.
+            .args([HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+            .args(["-Duser.timezone=UTC", "-jar"])
+            .arg(&self.jar)
+            .args(["batch", "/dev/stdin", "/dev/stdout"])
+            .args(["--timeout", &self.timeout.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (cases, results) = (jvm.stdin.take(), jvm.stdout.take());
+        Ok(Talk {
+            cases: cases.context("the oracle takes no input")?,
+            results: BufReader::new(results.context("the oracle gives no output")?),
+            jvm,
+            asked: 0,
+        })
+    }
+
+    /// The folder of this state of the oracle, for what is worth keeping.
+    pub fn folder(&self) -> &Path {
+        self.jar
+            .ancestors()
+            .nth(2)
+            .expect("the jar is two folders down")
+    }
+}
+
+/// A JVM that has been started and is warm.
+pub struct Talk {
+    jvm: Child,
+    cases: ChildStdin,
+    results: BufReader<ChildStdout>,
+    asked: usize,
+}
+
+/// Cases after which a JVM is given up: what Siddhi leaves behind adds up.
+const ASKED_MAX: usize = 3000;
+
+impl Talk {
+    /// # Errors
+    /// If the JVM ends before it answers.
+    pub fn ask(&mut self, case: &Json) -> anyhow::Result<Json> {
+        self.asked += 1;
+        writeln!(self.cases, "{case}")?;
+        self.cases.flush()?;
+        let mut line = String::new();
+        self.results.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("the oracle ended at the case {case}"))
+    }
+
+    /// Whether it can be asked further: a case that did not come to an end goes on running in it.
+    pub fn is_fresh(&self, last: &Json) -> bool {
+        self.asked < ASKED_MAX && last["status"] != "timeout"
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // It may have ended by itself, and nothing hangs on how.
+        let _ = self.jvm.kill();
+        let _ = self.jvm.wait();
     }
 }
 

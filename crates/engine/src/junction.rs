@@ -14,7 +14,7 @@ use crate::app::{App, Outside};
 use crate::component::Key;
 use crate::graph::Receiver;
 use crate::output::{Output, Rejected};
-use crate::partition::entrance_of;
+use crate::partition::{entrance_of, has_key_of};
 use crate::query::Broken;
 
 /// Inserts that may follow from one another before a chunk is given up: a loop of streams without
@@ -268,14 +268,17 @@ impl App {
         self.delivery += 1;
         let delivery = self.delivery;
         let junction = &self.streams[stream];
+        let cut = self.cut_by_partition(stream, &batch, depth);
         // The last task pushed takes the batch, those before it a copy.
         let mut batch = Some(batch);
-        let mut next = |is_last: bool| match is_last {
-            true => batch.take(),
-            false => batch.clone(),
+        let mut next = |place: usize, is_last: bool| match &cut {
+            Some((behind, first)) if place >= *behind => Some(first.clone()),
+            _ if is_last => batch.take(),
+            _ => batch.clone(),
         };
+        let receivers = junction.receivers.len();
         if (junction.has_sinks || junction.is_observed)
-            && let Some(batch) = next(junction.receivers.is_empty())
+            && let Some(batch) = next(receivers, receivers == 0)
         {
             self.stack.push(Task::Leave {
                 stream,
@@ -285,7 +288,7 @@ impl App {
             });
         }
         for (at, &receiver) in junction.receivers.iter().enumerate().rev() {
-            let Some(batch) = next(at == 0) else {
+            let Some(batch) = next(at, at == 0) else {
                 return;
             };
             let task = match receiver {
@@ -321,6 +324,27 @@ impl App {
             };
             self.stack.push(task);
         }
+    }
+
+    /// With compat: the receivers from this place on, and sinks and taps, see only this of a chunk
+    /// that a query wrote. A partition takes the chunk apart while it looks for its keys, and in
+    /// Siddhi those behind read the same list (`PartitionStreamReceiver`).
+    fn cut_by_partition(
+        &self,
+        stream: StreamId,
+        batch: &Batch,
+        depth: u32,
+    ) -> Option<(usize, Batch)> {
+        if !self.core.environment.compat || depth == 0 || batch.len < 2 {
+            return None;
+        }
+        let receivers = self.streams[stream].receivers.iter();
+        let place = receivers.clone().position(|receiver| match receiver {
+            Receiver::Partition(partition) => has_key_of(&self.partitions[*partition], stream),
+            _ => false,
+        })?;
+        let keep: Vec<bool> = (0..batch.len).map(|row| row == 0).collect();
+        Some((place + 1, batch.filter(&keep)?))
     }
 
     fn run_query(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {

@@ -97,6 +97,23 @@ impl Choices {
         self.made.len()
     }
 
+    /// Opens a stretch for one more of several; `None` when there are enough. What goes on is a
+    /// part of the stretch, so that leaving it out leaves the others as they are.
+    pub fn one_more(
+        &mut self,
+        have: usize,
+        least: usize,
+        most: usize,
+        percent: usize,
+    ) -> Option<usize> {
+        if have >= most {
+            return None;
+        }
+        let start = self.open();
+        let goes_on = self.chance(percent);
+        (goes_on || have < least).then_some(start)
+    }
+
     pub fn close(&mut self, start: usize) {
         if start < self.made.len() {
             self.spans.push((start, self.made.len()));

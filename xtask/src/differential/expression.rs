@@ -2,6 +2,7 @@
 
 use event::Type;
 
+use super::grammar::Row;
 use super::maker::Maker;
 
 /// Something that can be named in an expression.
@@ -24,6 +25,9 @@ const BASIC: [Type; 6] = [
     Type::Bool,
 ];
 
+/// Aggregators that in Siddhi mix the values of all groups and keys: they get neither.
+const MIX_GROUPS: [&str; 2] = ["str:groupConcat", "math:percentile"];
+
 /// Deeper than this only attributes and constants are made.
 const DEPTH_MAX: usize = 3;
 
@@ -37,6 +41,8 @@ impl Maker<'_> {
 
     fn expression_of(&mut self, scope: &[Column], ty: Type, depth: usize) -> String {
         let weights: &[u32] = match (ty, depth < DEPTH_MAX) {
+            // Objects are only handed on.
+            (Type::Object, _) => &[1],
             (_, false) => &[60, 30],
             (Type::Bool, true) => &[10, 4, 70, 12],
             (Type::String, true) => &[60, 15, 0, 25],
@@ -62,10 +68,10 @@ impl Maker<'_> {
 
     pub fn constant(&mut self, ty: Type) -> String {
         let among: &[&str] = match ty {
-            Type::Int => &["1", "2", "3", "0", "-1", "5", "100"],
+            Type::Int => &["1", "2", "3", "0", "-1", "5", "100", "+4", "007"],
             Type::Long => &["1L", "2L", "10L", "0L", "-3L", "9007199254740993L"],
-            Type::Float => &["1.5f", "2.5f", "0.0f", "-1.25f"],
-            Type::Double => &["1.5", "2.5", "0.0", "-0.1", "100.0"],
+            Type::Float => &["1.5f", "2.5f", "0.0f", "-1.25f", "10F", ".5f"],
+            Type::Double => &["1.5", "2.5", "0.0", "-0.1", "100.0", "1e2", "2d", ".25"],
             Type::Bool => &["true", "false"],
             Type::String | Type::Object => &["'A'", "'B'", "''", "'C d'"],
         };
@@ -128,6 +134,11 @@ impl Maker<'_> {
                 )
             }
             2 => {
+                if !self.references.is_empty() && self.choices.chance(30) {
+                    self.used("operator", "reference is null");
+                    let references = self.references.clone();
+                    return format!("{} is null", self.choices.pick(&references));
+                }
                 let ty = *self.choices.pick(&BASIC);
                 self.used("operator", "is null");
                 match self.attribute(scope, ty) {
@@ -185,14 +196,16 @@ impl Maker<'_> {
             name => Type::from_name(name) == Some(ty),
         };
         let grammar = self.grammar;
-        let rows: Vec<_> = grammar.of(kind).filter(|row| gives(row.note)).collect();
-        let weights: Vec<u32> = rows.iter().map(|row| row.weight).collect();
-        if rows.is_empty() {
-            return None;
-        }
-        let row = rows[self.choices.weighted(&weights)];
+        let mixes_groups = |row: &Row| MIX_GROUPS.iter().any(|name| row.name.starts_with(name));
+        let rows: Vec<_> = grammar
+            .of(kind)
+            .filter(|row| gives(row.note))
+            .filter(|row| self.partitioned.is_none() || !mixes_groups(row))
+            .collect();
+        let row = self.weighted(rows)?;
         let text = self.fill(row.name, scope, Some(ty), depth + 1)?;
         self.count(row);
+        self.mixes_groups |= mixes_groups(row);
         Some(text)
     }
 
@@ -206,9 +219,16 @@ impl Maker<'_> {
     ) -> Option<String> {
         let mut out = String::new();
         let mut rest = template;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (place, after) = after.split_once('}')?;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, after) = rest.split_at(at);
             out.push_str(before);
+            // Written twice, a brace stands for itself.
+            if after.starts_with("{{") || after.starts_with("}}") {
+                out.push_str(&after[..1]);
+                rest = &after[2..];
+                continue;
+            }
+            let (place, after) = after[1..].split_once('}')?;
             out.push_str(&self.place(place, scope, ty, depth)?);
             rest = after;
         }
@@ -225,14 +245,17 @@ impl Maker<'_> {
     ) -> Option<String> {
         Some(match place {
             "n" => (*self.choices.pick(&["2", "1", "3", "4"])).to_owned(),
-            "t" => {
-                (*self
-                    .choices
-                    .pick(&["1 sec", "500 milliseconds", "100 milliseconds", "2 sec"]))
-                .to_owned()
-            }
+            "t" => (*self.choices.pick(&[
+                "1 sec",
+                "500 milliseconds",
+                "100 milliseconds",
+                "2 sec",
+                "1 second 200 millisec",
+            ]))
+            .to_owned(),
             "flag" => (*self.choices.pick(&["true", "false"])).to_owned(),
             "ts" => scope.iter().find(|c| c.name == "t")?.text.clone(),
+            "@time" => scope.iter().find(|c| c.name == "d")?.text.clone(),
             "T" => self.expression(scope, ty?, depth),
             "!T" => self.constant(ty?),
             "@T" => self.attribute(scope, ty?)?,

@@ -15,6 +15,8 @@ pub struct Row {
     pub name: &'static str,
     /// Result type of a function or aggregator, flags of a window.
     pub note: &'static str,
+    /// Siddhi has it not where it can be asked.
+    pub is_alone: bool,
 }
 
 pub struct Grammar {
@@ -78,6 +80,45 @@ const PROBES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What a row occurs in: kind and name (`*`: every), then kind and name of the other.
+const NEEDS: &[(&str, &str, &str, &str)] = &[
+    ("side", "*", "input", "join"),
+    ("side", "table", "define", "table"),
+    ("side", "named-window", "define", "named-window"),
+    ("side", "aggregation", "define", "aggregation"),
+    ("join", "*", "input", "join"),
+    ("unidirectional", "*", "input", "join"),
+    ("target", "insert-table", "define", "table"),
+    ("target", "update", "define", "table"),
+    ("target", "update-or-insert", "define", "table"),
+    ("target", "delete", "define", "table"),
+    ("target", "named-window", "define", "named-window"),
+    ("key", "*", "define", "table"),
+    ("trigger", "*", "define", "trigger"),
+    ("window-output", "*", "define", "named-window"),
+    ("partition", "*", "element", "partition"),
+    ("demand", "*", "define", "table"),
+    ("demand", "*", "step", "query"),
+    ("every", "*", "define", "aggregation"),
+    ("aggregate", "*", "define", "aggregation"),
+    ("time-of", "*", "define", "aggregation"),
+    ("within", "*", "define", "aggregation"),
+    ("within", "*", "step", "query"),
+    ("per", "*", "define", "aggregation"),
+    ("per", "*", "step", "query"),
+    ("per", "days", "every", "day ... year"),
+    ("per", "months", "every", "day ... year"),
+    ("per", "years", "every", "sec ... year"),
+    ("window", "*", "single", "window"),
+    ("processor", "*", "single", "processor"),
+    ("pattern", "*", "input", "pattern"),
+    ("count", "*", "input", "pattern"),
+    ("count", "*", "pattern", "count"),
+    ("reference", "*", "input", "pattern"),
+    ("reference", "*", "pattern", "count"),
+    ("sequence-element", "*", "input", "sequence"),
+];
+
 impl Grammar {
     /// The table; `all` keeps what does not run yet, `more` makes rows with that in their name
     /// twenty times as frequent.
@@ -92,13 +133,17 @@ impl Grammar {
             }
             let row = row(line).with_context(|| format!("grammar.txt: {line}"))?;
             match row.probe().map(|app| runs(&app)) {
-                Some(Err(why)) if !all => grammar.pending.push((row.label(), why)),
+                Some(Err(why)) if !all => grammar.pending.push((row.name.to_owned(), why)),
                 _ => grammar.rows.push(row),
             }
         }
         if let Some(more) = more {
             let mut found = false;
-            for row in grammar.rows.iter_mut().filter(|r| r.label().contains(more)) {
+            for row in grammar
+                .rows
+                .iter_mut()
+                .filter(|r| format!("{} {}", r.kind, r.name).contains(more))
+            {
                 row.weight *= 20;
                 found = true;
             }
@@ -113,19 +158,42 @@ impl Grammar {
     pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(move |row| row.kind == kind)
     }
+
+    /// Rows that have to be frequent for this one to occur.
+    pub fn needs(&self, row: &Row) -> Vec<&Row> {
+        let is = |of: &&str, name: &str| *of == "*" || *of == name;
+        NEEDS
+            .iter()
+            .filter(|(kind, name, ..)| *kind == row.kind && is(name, row.name))
+            .flat_map(|(_, _, kind, name)| self.of(kind).filter(move |r| r.name == *name))
+            .collect()
+    }
 }
 
 impl Row {
-    /// As it stands in the table of what occurred.
-    pub fn label(&self) -> String {
-        let name = match self.kind {
-            "window" | "function" | "aggregator" => self
-                .name
-                .split_once('(')
-                .map_or(self.name, |(name, _)| name),
-            _ => self.name,
-        };
-        format!("{} {name}", self.kind)
+    /// As what it stands in the table of what occurred: every function that a template calls.
+    pub fn labels(&self) -> Vec<String> {
+        match self.kind {
+            "processor" | "function" | "aggregator" => {
+                let mut names: Vec<&str> = self
+                    .name
+                    .match_indices('(')
+                    .map(|(at, _)| {
+                        let before = &self.name[..at];
+                        let is_name = |c: char| c.is_ascii_alphanumeric() || c == ':';
+                        &before[before.trim_end_matches(is_name).len()..]
+                    })
+                    .filter(|name| name.len() > 1)
+                    .collect();
+                names.sort_unstable();
+                names.dedup();
+                names
+                    .into_iter()
+                    .map(|name| format!("{} {name}", self.kind))
+                    .collect()
+            }
+            _ => vec![format!("{} {}", self.kind, self.name)],
+        }
     }
 
     /// An app that shows whether it runs, where that has to be asked.
@@ -164,6 +232,7 @@ fn plain(template: &str) -> String {
         ("{n}", "2"),
         ("{t}", "1 sec"),
         ("{ts}", "t"),
+        ("{@time}", "k"),
         ("{flag}", "true"),
         ("{@num}", "n"),
         ("{num}", "n"),
@@ -181,7 +250,7 @@ fn plain(template: &str) -> String {
     ] {
         out = out.replace(place, text);
     }
-    out
+    out.replace("{{", "{").replace("}}", "}")
 }
 
 fn row(line: &'static str) -> anyhow::Result<Row> {
@@ -190,6 +259,7 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
         words.next().context("no kind")?,
         words.next().context("no weight")?,
     );
+    let is_alone = weight.starts_with('a');
     let rest = words.next().context("no name")?;
     let (note, name) = match kind {
         "window" | "processor" | "aggregator" | "function" => {
@@ -199,9 +269,10 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
     };
     Ok(Row {
         kind,
-        weight: weight.parse()?,
+        weight: weight.trim_start_matches('a').parse()?,
         name,
         note,
+        is_alone,
     })
 }
 

@@ -14,16 +14,8 @@ use super::choices::{Choices, Recording};
 use super::expression::Column;
 use super::grammar::{Grammar, Row};
 
-/// Attributes that streams, tables and windows are made of.
-const ATTRIBUTES: [(&str, Type); 7] = [
-    ("k", Type::String),
-    ("n", Type::Int),
-    ("x", Type::Double),
-    ("t", Type::Long),
-    ("l", Type::Long),
-    ("f", Type::Float),
-    ("b", Type::Bool),
-];
+/// How much more often a row occurs in the cases that are made to show it.
+const FAVOUR: u32 = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -34,6 +26,8 @@ pub enum Kind {
     Table,
     Window,
     Aggregation,
+    /// Ended with its partition.
+    Gone,
 }
 
 /// Something that queries read or write.
@@ -48,6 +42,8 @@ pub struct Source {
     pub hash: bool,
     /// Events are sent to it.
     pub is_input: bool,
+    /// Durations of an aggregation.
+    pub durations: Vec<&'static str>,
 }
 
 /// A case and what is known about it.
@@ -59,15 +55,30 @@ pub struct Made {
     pub used: BTreeMap<String, usize>,
     /// Two features share state.
     pub shares: bool,
-    /// Some rows come in an order that nothing promises.
-    pub hash: bool,
+    /// Streams and queries whose rows come, within a chunk, in an order that nothing promises;
+    /// `answers`: those of on-demand queries.
+    pub any_order: BTreeSet<String>,
     /// Streams that the test and triggers feed.
     pub fed: Vec<String>,
+    /// Differences that are meant may show: ruling and reason.
+    pub excuse: Option<&'static str>,
+}
+
+/// What a query reads and writes, for the order of its rows.
+struct Flow {
+    query: String,
+    reads: Vec<String>,
+    writes: Option<String>,
+    hash: bool,
 }
 
 pub struct Maker<'g> {
     pub grammar: &'g Grammar,
     pub choices: Choices,
+    /// Rows that this case is made to show.
+    favoured: Vec<&'g Row>,
+    /// Extensions that Siddhi cannot be asked about may be used.
+    is_alone: bool,
     pub sources: Vec<Source>,
     used: BTreeMap<String, usize>,
     pub definitions: String,
@@ -75,12 +86,23 @@ pub struct Maker<'g> {
     pub queries: Vec<String>,
     /// Siddhi calls back no queries of partitions.
     watched: Vec<String>,
-    pub hash: bool,
+    flows: Vec<Flow>,
+    pub answers_hash: bool,
     /// No `in` may be made here.
     pub no_tables: bool,
+    /// References that `is null` can be asked of.
+    pub references: Vec<String>,
     pub playback: bool,
     /// Streams of the partition that is being made.
     pub partitioned: Option<Vec<String>>,
+    /// The query has an aggregator that in Siddhi mixes the values of all groups: it has none.
+    pub mixes_groups: bool,
+    /// Differences that are meant may show: ruling and reason.
+    pub excuse: Option<&'static str>,
+    /// The query being made cuts its events into words.
+    pub tokenizes: bool,
+    /// No chunks of several events are sent.
+    pub one_by_one: bool,
     /// Elements and stateful features that each query touches.
     touched: Vec<BTreeSet<String>>,
     stateful: Vec<usize>,
@@ -91,16 +113,24 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
     let maker = Maker {
         grammar,
         choices,
+        favoured: Vec::new(),
+        is_alone: false,
         sources: Vec::new(),
         used: BTreeMap::new(),
         definitions: String::new(),
         body: String::new(),
         queries: Vec::new(),
         watched: Vec::new(),
-        hash: false,
+        flows: Vec::new(),
+        answers_hash: false,
         no_tables: false,
+        references: Vec::new(),
         playback: false,
         partitioned: None,
+        mixes_groups: false,
+        excuse: None,
+        tokenizes: false,
+        one_by_one: false,
         touched: Vec::new(),
         stateful: Vec::new(),
     };
@@ -109,16 +139,22 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
 
 impl<'g> Maker<'g> {
     fn case(mut self) -> Made {
+        self.favour();
+        self.is_alone = self.option("alone");
         self.playback = self.option("playback");
-        self.several(&[70, 30, 10], Maker::input_stream);
-        self.several(&[70, 20, 8], Maker::definition);
-        self.several(&[85, 60, 45, 25], Maker::element);
+        let name = self.option("name");
+        self.several((1, 3), 30, Maker::input_stream);
+        self.several((0, 3), 55, Maker::definition);
+        self.several((1, 5), 65, Maker::element);
+        // The loop needs a stream with a number, and may find none.
         if self.queries.is_empty() {
-            self.element();
+            self.query();
         }
         let start = *self
             .choices
             .pick(&[0, 1_600_000_000_500, 1_000_000_000_123]);
+        // The played clock begins at 0: what happens every second would first do so for years.
+        let start = if self.playback { 0 } else { start };
         let steps = self.steps(start);
         let streams: Vec<&str> = self
             .sources
@@ -127,44 +163,80 @@ impl<'g> Maker<'g> {
             .map(|s| s.name.as_str())
             .collect();
         let playback = if self.playback { "@app:playback " } else { "" };
-        let app = format!("{playback}{}{}", self.definitions, self.body);
-        let shares = self.shares();
-        let is_fed = |s: &&Source| s.is_input || s.kind == Kind::Trigger;
-        let fed = self
-            .sources
-            .iter()
-            .filter(is_fed)
-            .map(|s| s.name.clone())
-            .collect();
-        let case = json!({ "id": "", "app": app, "start": start, "steps": steps,
+        let name = if name { "@app:name('Made') " } else { "" };
+        let case = json!({ "id": "", "start": start, "steps": steps,
             "observe": { "streams": streams, "queries": self.watched } });
-        Made {
+        let text = format!("{playback}{name}{}{}", self.definitions, self.body);
+        let app = self.rewritten(text);
+        let is_fed = |s: &&Source| s.is_input || s.kind == Kind::Trigger;
+        let fed = self.sources.iter().filter(is_fed);
+        let mut made = Made {
             case,
+            shares: self.shares(),
+            any_order: self.any_order(),
+            fed: fed.map(|s| s.name.clone()).collect(),
+            excuse: self.excuse,
             recording: self.choices.finish(),
             used: self.used,
-            shares,
-            hash: self.hash,
-            fed,
-        }
+        };
+        made.case["app"] = json!(app);
+        made
     }
 
-    /// One element, and further ones with these chances.
-    fn several(&mut self, chances: &[usize], mut make: impl FnMut(&mut Self)) {
-        for (index, percent) in chances.iter().enumerate() {
-            let start = self.choices.open();
-            let wanted = self.choices.chance(*percent);
-            // The first input stream and the first query are always there.
-            if wanted || (index == 0 && self.sources.is_empty()) {
-                make(self);
-                self.choices.close(start);
-            } else if index > 0 {
-                return;
+    /// Chooses rows, each as likely as the other, that are to occur in this case.
+    fn favour(&mut self) {
+        let grammar = self.grammar;
+        let start = self.choices.open();
+        for _ in 0..2 {
+            let row = self.choices.pick(&grammar.rows);
+            self.favoured.extend(grammar.needs(row));
+            self.favoured.push(row);
+        }
+        self.choices.close(start);
+    }
+
+    /// Other ways to write the same app.
+    fn rewritten(&mut self, mut text: String) -> String {
+        if self.option("comments") {
+            text = text.replace(" select ", " /* what */ select ") + "-- the end\n";
+        }
+        if self.option("capitals") {
+            for word in [
+                "select", "from", "insert", "into", "group", "by", "join", "define", "stream",
+            ] {
+                text = text.replace(&format!(" {word} "), &format!(" {} ", word.to_uppercase()));
             }
+        }
+        if self.option("double-quoted") && !text.contains('"') {
+            text = text.replace('\'', "\"");
+        }
+        if self.option("back-quoted") {
+            text = text
+                .replace("stream S0 ", "stream `S0` ")
+                .replace("from S0 ", "from `S0` ");
+        }
+        text
+    }
+
+    /// So many elements at least and at most, each further one with this chance in percent.
+    fn several(
+        &mut self,
+        (least, most): (usize, usize),
+        percent: usize,
+        mut make: impl FnMut(&mut Self),
+    ) {
+        let mut have = 0;
+        while let Some(start) = self.choices.one_more(have, least, most, percent) {
+            make(self);
+            have += 1;
+            self.choices.close(start);
         }
     }
 
     pub fn count(&mut self, row: &Row) {
-        *self.used.entry(row.label()).or_default() += 1;
+        for label in row.labels() {
+            *self.used.entry(label).or_default() += 1;
+        }
     }
 
     pub fn used(&mut self, kind: &str, name: &str) {
@@ -173,15 +245,27 @@ impl<'g> Maker<'g> {
 
     /// Chooses a row of a kind, if one runs.
     pub fn choose(&mut self, kind: &'static str) -> Option<&'g Row> {
-        let grammar = self.grammar;
-        let rows: Vec<&Row> = grammar.of(kind).collect();
-        let weights: Vec<u32> = rows.iter().map(|row| row.weight).collect();
-        if rows.is_empty() {
-            return None;
-        }
-        let row = rows[self.choices.weighted(&weights)];
+        let row = self.weighted(self.grammar.of(kind).collect())?;
         self.count(row);
         Some(row)
+    }
+
+    /// The name of a row of a kind that has rows.
+    pub fn name_of(&mut self, kind: &'static str) -> &'static str {
+        self.choose(kind).map_or("", |row| row.name)
+    }
+
+    /// One of these by their weights.
+    pub fn weighted(&mut self, mut rows: Vec<&'g Row>) -> Option<&'g Row> {
+        rows.retain(|row| self.is_alone || !row.is_alone);
+        let weights: Vec<u32> = rows
+            .iter()
+            .map(|row| {
+                let favoured = self.favoured.iter().any(|f| std::ptr::eq(*f, *row));
+                row.weight * if favoured { FAVOUR } else { 1 }
+            })
+            .collect();
+        (!rows.is_empty()).then(|| rows[self.choices.weighted(&weights)])
     }
 
     /// Whether an option of the app is taken; its weight is a chance in percent.
@@ -221,11 +305,60 @@ impl<'g> Maker<'g> {
         }
     }
 
+    /// What the query being made reads, for the order of its rows.
+    pub fn reads(&mut self, source: &Source) {
+        self.touch(&source.name);
+        if let Some(flow) = self.flows.last_mut() {
+            flow.hash |= source.hash;
+            flow.reads.push(source.name.clone());
+        }
+    }
+
+    pub fn writes(&mut self, name: &str) {
+        self.touch(name);
+        if let Some(flow) = self.flows.last_mut() {
+            flow.writes = Some(name.to_owned());
+        }
+    }
+
+    /// The rows of the query being made come in the order of a hash map.
+    pub fn keeps_no_order(&mut self) {
+        if let Some(flow) = self.flows.last_mut() {
+            flow.hash = true;
+        }
+    }
+
+    /// Whatever is reached by rows in the order of a hash map.
+    fn any_order(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        if self.answers_hash {
+            names.insert("answers".to_owned());
+        }
+        loop {
+            let before = names.len();
+            for flow in &self.flows {
+                if flow.hash || flow.reads.iter().any(|name| names.contains(name)) {
+                    names.insert(flow.query.clone());
+                    names.extend(flow.writes.clone());
+                }
+            }
+            if names.len() == before {
+                return names;
+            }
+        }
+    }
+
     pub fn begin_query(&mut self) -> String {
         self.touched.push(BTreeSet::new());
         self.stateful.push(0);
         let name = format!("q{}", self.queries.len() + 1);
         self.queries.push(name.clone());
+        self.flows.push(Flow {
+            query: name.clone(),
+            reads: Vec::new(),
+            writes: None,
+            hash: false,
+        });
         if self.partitioned.is_none() {
             self.watched.push(name.clone());
         }
@@ -261,326 +394,10 @@ impl<'g> Maker<'g> {
         })
     }
 
-    // ---- definitions ----
-
-    /// Columns of something new: `k` and `n`, and others by chance.
-    fn columns(&mut self) -> Vec<(String, Type)> {
-        let mut columns = Vec::new();
-        for (index, (name, ty)) in ATTRIBUTES.iter().enumerate() {
-            let start = self.choices.open();
-            if self.choices.chance(if index < 2 { 90 } else { 30 }) {
-                columns.push(((*name).to_owned(), *ty));
-            }
-            self.choices.close(start);
-        }
-        if columns.is_empty() {
-            columns.push(("n".to_owned(), Type::Int));
-        }
-        columns
-    }
-
-    pub fn define(
-        &mut self,
-        name: String,
-        kind: Kind,
-        columns: Vec<(String, Type)>,
-    ) -> &mut Source {
-        let level = self.sources.len();
-        let is_input = false;
-        self.sources.push(Source {
-            name,
-            kind,
-            columns,
-            level,
-            hash: false,
-            is_input,
-        });
-        self.sources.last_mut().expect("it was pushed just now")
-    }
-
-    fn input_stream(&mut self) {
-        let name = format!("S{}", self.sources.len());
-        let columns = self.columns();
-        let faulty = self.option("fault-stream");
-        if faulty {
-            self.definitions.push_str("@OnError(action='STREAM') ");
-        }
-        if self.option("async") {
-            self.definitions.push_str("@async(buffer.size='64') ");
-        }
-        self.definitions
-            .push_str(&format!("define stream {name} ({});\n", written(&columns)));
-        self.define(name.clone(), Kind::Stream, columns.clone())
-            .is_input = true;
-        if faulty {
-            self.define(format!("!{name}"), Kind::Fault, columns);
-        }
-    }
-
-    fn definition(&mut self) {
-        let Some(row) = self.choose("define") else {
-            return;
-        };
-        match row.name {
-            "table" => self.table(),
-            "named-window" => self.named_window(),
-            "trigger" => self.trigger(),
-            _ => self.aggregation(),
-        }
-    }
-
-    fn table(&mut self) {
-        let name = format!("T{}", self.sources.len());
-        let columns = self.columns();
-        let mut hash = false;
-        if self.choices.chance(35) {
-            self.used("define", "primary key");
-            let count = 1 + self.choices.below(2).min(columns.len() - 1);
-            let keys: Vec<String> = columns[..count]
-                .iter()
-                .map(|(name, _)| format!("'{name}'"))
-                .collect();
-            self.definitions
-                .push_str(&format!("@PrimaryKey({}) ", keys.join(", ")));
-            hash = true;
-        }
-        if self.choices.chance(25) {
-            self.used("define", "index");
-            let (key, _) = self.choices.pick(&columns).clone();
-            self.definitions.push_str(&format!("@Index('{key}') "));
-            hash = true;
-        }
-        self.definitions
-            .push_str(&format!("define table {name} ({});\n", written(&columns)));
-        self.define(name, Kind::Table, columns).hash = hash;
-    }
-
-    fn named_window(&mut self) {
-        let name = format!("W{}", self.sources.len());
-        let columns = self.columns();
-        let scope = scope_of(&columns, "");
-        let window = self
-            .window(&scope, false)
-            .unwrap_or_else(|| "length(2)".to_owned());
-        let hash = self.grammar.rows.iter().any(|r| {
-            r.kind == "window"
-                && r.note == "hash"
-                && window.starts_with(r.name.split('(').next().unwrap_or("-"))
-        });
-        let output = *self.choices.pick(&[
-            "",
-            " output all events",
-            " output current events",
-            " output expired events",
-        ]);
-        self.definitions.push_str(&format!(
-            "define window {name} ({}) {window}{output};\n",
-            written(&columns)
-        ));
-        self.define(name, Kind::Window, columns).hash = hash;
-    }
-
-    fn trigger(&mut self) {
-        let name = format!("G{}", self.sources.len());
-        let at = *self.choices.pick(&[
-            "every 1 sec",
-            "every 500 milliseconds",
-            "'start'",
-            "'*/2 * * * * ?'",
-        ]);
-        self.definitions
-            .push_str(&format!("define trigger {name} at {at};\n"));
-        self.define(
-            name,
-            Kind::Trigger,
-            vec![("triggered_time".to_owned(), Type::Long)],
-        );
-    }
-
-    /// A window call; `joined`: it is to be searched.
-    pub fn window(&mut self, scope: &[Column], joined: bool) -> Option<String> {
-        let grammar = self.grammar;
-        let rows: Vec<&Row> = grammar
-            .of("window")
-            .filter(|r| !joined || r.note != "nojoin")
-            .collect();
-        let weights: Vec<u32> = rows.iter().map(|row| row.weight).collect();
-        let row = rows[self.choices.weighted(&weights)];
-        let text = self.fill(row.name, scope, None, 2)?;
-        // In an expression window attributes stand without the name of their side.
-        let text = if text.contains('\'') {
-            text.replace("last.L.", "last.")
-                .replace("first.L.", "first.")
-        } else {
-            text
-        };
-        self.count(row);
-        self.hash |= row.note == "hash";
-        Some(text)
-    }
-
-    fn aggregation(&mut self) {
-        let streams: Vec<Source> = self
-            .sources
-            .iter()
-            .filter(|s| s.is_input)
-            .cloned()
-            .collect();
-        let stream = self.choices.pick(&streams).clone();
-        let name = format!("A{}", self.sources.len());
-        let scope = scope_of(&stream.columns, "");
-        let mut items = Vec::new();
-        let mut columns = vec![("AGG_TIMESTAMP".to_owned(), Type::Long)];
-        let mut group = String::new();
-        if let Some(key) = scope.iter().find(|c| c.ty == Type::String)
-            && self.choices.chance(60)
-        {
-            items.push(key.text.clone());
-            columns.push((key.name.clone(), key.ty));
-            group = format!(" group by {}", key.text);
-        }
-        let number = scope
-            .iter()
-            .find(|c| c.ty == Type::Int || c.ty == Type::Double);
-        let (aggregate, column, ty) = match (number, self.choices.below(6)) {
-            (None, _) | (_, 0) => ("count()".to_owned(), "l", Type::Long),
-            (Some(n), 1) if n.ty == Type::Int => (format!("sum({})", n.text), "l", Type::Long),
-            (Some(n), 1) => (format!("sum({})", n.text), "x", Type::Double),
-            (Some(n), 2) => (format!("avg({})", n.text), "x", Type::Double),
-            (Some(n), 3) => (
-                format!("min({})", n.text),
-                if n.ty == Type::Int { "n" } else { "x" },
-                n.ty,
-            ),
-            (Some(n), 4) => (
-                format!("max({})", n.text),
-                if n.ty == Type::Int { "n" } else { "x" },
-                n.ty,
-            ),
-            (Some(n), _) => (format!("distinctCount({})", n.text), "l", Type::Long),
-        };
-        self.used(
-            "aggregation",
-            aggregate.split('(').next().unwrap_or_default(),
-        );
-        items.push(format!("{aggregate} as {column}"));
-        columns.push((column.to_owned(), ty));
-        let by = match scope.iter().find(|c| c.name == "t") {
-            Some(_) if self.choices.chance(50) => " by t",
-            _ => "",
-        };
-        let every = *self.choices.pick(&[
-            "sec ... min",
-            "sec",
-            "sec, min",
-            "min ... hour",
-            "sec ... year",
-        ]);
-        self.definitions.push_str(&format!(
-            "define aggregation {name} from {} select {}{group} aggregate{by} every {every};\n",
-            stream.name,
-            items.join(", ")
-        ));
-        self.define(name, Kind::Aggregation, columns).hash = true;
-    }
-
     fn element(&mut self) {
-        match self.choose("element").map(|row| row.name) {
-            Some("partition") => self.partition(),
+        match self.name_of("element") {
+            "partition" => self.partition(),
             _ => self.query(),
-        }
-    }
-
-    // ---- steps ----
-
-    fn steps(&mut self, start: i64) -> Vec<Json> {
-        const JUMPS: [i64; 13] = [
-            100, 0, 1, 50, 250, 500, 500, 1000, 1000, 1500, 2000, 5000, 60_000,
-        ];
-        let mut steps = Vec::new();
-        let mut clock = start;
-        let count = 2 + self.choices.below(14);
-        for _ in 0..count {
-            let open = self.choices.open();
-            clock += *self.choices.pick(&JUMPS);
-            let step = match self.choose("step").map_or("send", |row| row.name) {
-                "advance" => json!({ "at": clock, "advance": true }),
-                "query" => match self.on_demand() {
-                    Some(query) => json!({ "at": clock, "query": query }),
-                    None => json!({ "at": clock, "advance": true }),
-                },
-                "chunk" => {
-                    let stream = self.input();
-                    let rows = 2 + self.choices.below(3);
-                    let events: Vec<Json> = (0..rows)
-                        .map(|_| self.event(&stream, clock, true))
-                        .collect();
-                    json!({ "at": clock, "send": { "stream": stream.name, "events": events } })
-                }
-                _ => {
-                    let stream = self.input();
-                    let mut send = self.event(&stream, clock, self.playback);
-                    send["stream"] = json!(stream.name);
-                    json!({ "at": clock, "send": send })
-                }
-            };
-            steps.push(step);
-            self.choices.close(open);
-        }
-        let open = self.choices.open();
-        if self.choices.chance(60) {
-            steps.push(json!({ "at": clock + 5000, "advance": true }));
-        }
-        self.choices.close(open);
-        steps
-    }
-
-    fn input(&mut self) -> Source {
-        let inputs: Vec<Source> = self
-            .sources
-            .iter()
-            .filter(|s| s.is_input)
-            .cloned()
-            .collect();
-        self.choices.pick(&inputs).clone()
-    }
-
-    fn event(&mut self, stream: &Source, clock: i64, stamped: bool) -> Json {
-        let data: Vec<Json> = stream
-            .columns
-            .iter()
-            .map(|(name, ty)| self.value(name, *ty, clock))
-            .collect();
-        let own = self.choices.chance(8);
-        if !stamped && !own {
-            return json!({ "data": data });
-        }
-        let back = if own {
-            *self.choices.pick(&[100, 500, 1000, 3000])
-        } else {
-            0
-        };
-        json!({ "ts": (clock - back).max(0), "data": data })
-    }
-
-    fn value(&mut self, name: &str, ty: Type, clock: i64) -> Json {
-        if self.choices.chance(7) {
-            return Json::Null;
-        }
-        match ty {
-            Type::String | Type::Object => {
-                json!(*self.choices.pick(&["A", "B", "C", "A", "B", "", "a b"]))
-            }
-            Type::Int => json!({ "i": *self.choices.pick(&[1, 2, 3, 0, -1, 7, 2_147_483_647]) }),
-            Type::Long if name == "t" => {
-                json!({ "l": (clock + *self.choices.pick(&[0, -100, 100, -1000, 700])).max(0) })
-            }
-            Type::Long => {
-                json!({ "l": *self.choices.pick(&[10_i64, 20, 1, -5, 9_007_199_254_740_993]) })
-            }
-            Type::Float => json!({ "f": *self.choices.pick(&[1.5, 2.5, -0.5, 0.0, 100.25]) }),
-            Type::Double => json!({ "d": *self.choices.pick(&[1.5, 2.5, 0.1, -3.25, 0.0, 1e10]) }),
-            Type::Bool => json!(*self.choices.pick(&[true, false])),
         }
     }
 }

@@ -4,17 +4,24 @@
 //! Promises: a seed always gives the same case as long as `grammar.txt` is the same; a difference
 //! is made as small as it goes before it is shown; what no ruling excuses is a failure.
 
+mod answers;
 mod choices;
+mod definition;
 mod engines;
 mod expression;
 mod grammar;
+mod input;
 mod maker;
+mod partition;
+mod pattern;
 mod query;
 mod shrink;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value as Json, json};
@@ -23,7 +30,7 @@ use testkit::mode::Mode;
 
 use crate::oracle::{Oracle, shared};
 use choices::Choices;
-use engines::{Verdict, judge};
+use engines::{Judge, Verdict};
 use grammar::Grammar;
 use maker::{Made, make};
 
@@ -34,9 +41,9 @@ const EXCUSES: &str = include_str!("excuses.txt");
 const BATCH: usize = 1000;
 
 /// Milliseconds after which Siddhi is given up.
-const TIMEOUT_MS: u64 = 3000;
+const TIMEOUT_MS: u64 = 6000;
 
-/// Differences made small in one run; further ones are counted only.
+/// Differences made small in one run unless told.
 const SHOWN_MAX: usize = 12;
 
 /// Of those, how many may differ in the same words.
@@ -52,6 +59,8 @@ struct Options {
     more: Option<String>,
     modes: Vec<Mode>,
     shrinks: bool,
+    /// Differences made small; further ones are counted only.
+    shown: usize,
     /// Folder for the cases found, as text tests.
     write: Option<PathBuf>,
     /// Only prints the cases.
@@ -68,34 +77,59 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let oracle = Oracle::find(&options.shared)?.with_timeout(TIMEOUT_MS);
+    let judge = Judge::new(oracle, options.modes.clone(), options.jobs)?;
     let mut tally = Tally::default();
     // A panic is a difference here; its message is kept, its trace would only hide the table.
     std::panic::set_hook(Box::new(|_| {}));
-    let began = Instant::now();
+    let progress = Progress::begin();
     let mut seed = options.seeds.start;
     while seed < options.seeds.end {
         let end = options.seeds.end.min(seed + BATCH as u64);
         let made: Vec<Made> = (seed..end)
             .map(|seed| make(&grammar, Choices::of_seed(seed)))
             .collect();
-        let verdicts = judge(&oracle, &made, &options.modes, options.jobs)?;
-        for ((seed, made), (verdict, ..)) in (seed..).zip(made).zip(verdicts) {
-            tally.take(seed, made, verdict);
+        let judged = judge.all(&made, |verdict| progress.tell(verdict))?;
+        for ((seed, made), judged) in (seed..).zip(made).zip(judged) {
+            tally.take(seed, made, judged.verdict);
         }
-        eprintln!(
-            "{} cases, {} different, {:.0} s",
-            tally.cases,
-            tally.different.len(),
-            began.elapsed().as_secs_f64()
-        );
         seed = end;
     }
     report(&grammar, &tally);
-    show_differences(&oracle, &grammar, &options, &tally)?;
+    show_differences(&judge, &grammar, &options, &tally)?;
     drop(std::panic::take_hook());
     let passed = tally.cases - tally.different.len();
     println!("{passed} passed, {} failed", tally.different.len());
     Ok(tally.different.is_empty())
+}
+
+/// One line on standard error every ten seconds.
+struct Progress {
+    began: Instant,
+    told: Mutex<(Instant, usize, usize)>,
+}
+
+impl Progress {
+    fn begin() -> Progress {
+        Progress {
+            began: Instant::now(),
+            told: Mutex::new((Instant::now(), 0, 0)),
+        }
+    }
+
+    fn tell(&self, verdict: &Verdict) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.1 += 1;
+        told.2 += usize::from(matches!(verdict, Verdict::Different(_)));
+        if told.0.elapsed() > Duration::from_secs(10) {
+            told.0 = Instant::now();
+            eprintln!(
+                "{} cases, {} different, {:.0} s",
+                told.1,
+                told.2,
+                self.began.elapsed().as_secs_f64()
+            );
+        }
+    }
 }
 
 fn parse(args: &[String]) -> anyhow::Result<Options> {
@@ -107,6 +141,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
         more: None,
         modes: Mode::ALL.to_vec(),
         shrinks: true,
+        shown: SHOWN_MAX,
         write: None,
         show: false,
     };
@@ -134,9 +169,10 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             }
             "--no-shrink" => options.shrinks = false,
             "--write" => options.write = Some(next()?.into()),
+            "--shown" => options.shown = next()?.parse()?,
             "--show" => options.show = true,
             _ => anyhow::bail!(
-                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--all] [--mode NAME|all] [--no-shrink] [--write DIR] [--show] [--shared DIR]"
+                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--all] [--mode NAME|all] [--no-shrink] [--shown N] [--write DIR] [--show] [--shared DIR]"
             ),
         }
     }
@@ -150,6 +186,7 @@ struct Tally {
     sharing: usize,
     same: usize,
     refused: usize,
+    alone: usize,
     no_answer: BTreeMap<String, Vec<u64>>,
     pending: BTreeMap<String, usize>,
     excused: BTreeMap<String, usize>,
@@ -164,7 +201,7 @@ impl Tally {
         // What both refuse or we do not run shows nothing.
         if !matches!(
             verdict,
-            Verdict::Refused | Verdict::Pending(_) | Verdict::NoAnswer(_)
+            Verdict::Refused | Verdict::Pending(_) | Verdict::NoAnswer(_) | Verdict::Alone
         ) {
             for (label, count) in &made.used {
                 *self.used.entry(label.clone()).or_default() += count;
@@ -173,6 +210,7 @@ impl Tally {
         match verdict {
             Verdict::Same => self.same += 1,
             Verdict::Refused => self.refused += 1,
+            Verdict::Alone => self.alone += 1,
             Verdict::Pending(what) => *self.pending.entry(what).or_default() += 1,
             Verdict::NoAnswer(what) => self.no_answer.entry(what).or_default().push(seed),
             Verdict::Ruling(why) => *self.excused.entry(why).or_default() += 1,
@@ -217,7 +255,7 @@ fn report(grammar: &Grammar, tally: &Tally) {
     for (kind, names) in kinds {
         println!("  {kind}: {}", names.join(", "));
     }
-    let labels: BTreeSet<String> = grammar.rows.iter().map(grammar::Row::label).collect();
+    let labels: BTreeSet<String> = grammar.rows.iter().flat_map(grammar::Row::labels).collect();
     let never: Vec<String> = labels
         .into_iter()
         .filter(|label| !tally.used.contains_key(label))
@@ -245,8 +283,8 @@ fn report(grammar: &Grammar, tally: &Tally) {
             .join("; ")
     };
     println!(
-        "cases {}, two features sharing state {}, same {}, refused by both {}",
-        tally.cases, tally.sharing, tally.same, tally.refused
+        "cases {}, two features sharing state {}, same {}, refused by both {}, without Siddhi's extension {}",
+        tally.cases, tally.sharing, tally.same, tally.refused, tally.alone
     );
     for (what, counts) in [
         ("not run yet", &tally.pending),
@@ -256,11 +294,14 @@ fn report(grammar: &Grammar, tally: &Tally) {
             println!("{what}: {}", all(counts));
         }
     }
+    for (what, seeds) in &tally.no_answer {
+        println!("no answer of Siddhi ({what}): {seeds:?}");
+    }
 }
 
 /// Makes the differences small and prints one of each shape.
 fn show_differences(
-    oracle: &Oracle,
+    judge: &Judge,
     grammar: &Grammar,
     options: &Options,
     tally: &Tally,
@@ -268,41 +309,65 @@ fn show_differences(
     // The smallest are the quickest to make smaller still.
     let mut found: Vec<&(u64, Made, String)> = tally.different.iter().collect();
     found.sort_by_key(|(_, made, _)| made.case.to_string().len());
+    for (seed, _, why) in &found {
+        println!("different: seed {seed}: {}", cut(why));
+    }
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
     found.retain(|(_, _, why)| {
         let seen = alike.entry(shape(why)).or_default();
         *seen += 1;
         *seen <= ALIKE_MAX
     });
-    found.truncate(SHOWN_MAX);
-    let mut smallest: Vec<Made> = found.iter().map(|(_, made, _)| made.clone()).collect();
-    if options.shrinks {
-        smallest = shrink::smallest(oracle, grammar, smallest, &options.modes, options.jobs)?;
-    }
-    let verdicts = judge(oracle, &smallest, &options.modes, options.jobs)?;
+    found.truncate(options.shown);
+    let smallest = engines::in_parallel(options.jobs, &found, |(_, made, why)| {
+        if !options.shrinks {
+            return Ok(made.clone());
+        }
+        shrink::smallest(grammar, made.clone(), |smaller| {
+            let verdict = judge.one(smaller)?.verdict;
+            Ok(
+                matches!(&verdict, Verdict::Different(other) if kind(other) == kind(why))
+                    && excuse(&smaller.case).is_none(),
+            )
+        })
+    });
+    let smallest: Vec<Made> = smallest.into_iter().collect::<anyhow::Result<_>>()?;
+    let judged = judge.all(&smallest, |_| {})?;
     let mut shown: BTreeSet<String> = BTreeSet::new();
-    for (((seed, ..), made), (verdict, ours, siddhi)) in found.iter().zip(&smallest).zip(verdicts) {
+    for (((seed, ..), made), judged) in found.iter().zip(&smallest).zip(judged) {
         if !shown.insert(made.case["app"].to_string()) {
             continue;
         }
-        let why = match verdict {
+        let why = match judged.verdict {
             Verdict::Different(why) => why,
             other => format!("no longer different: {other:?}"),
         };
         println!("\n--- seed {seed}: {why}");
         print_case(&made.case);
-        println!("siddhi: {}", outputs(&siddhi));
-        println!("here:   {}", outputs(&ours));
+        println!("siddhi: {}", outputs(&judged.siddhi));
+        println!("here:   {}", outputs(&judged.ours));
         if let Some(folder) = &options.write {
             std::fs::create_dir_all(folder)?;
             let name = format!("seed {seed}");
-            match write_test(&name, &[], &made.case, &siddhi) {
+            match write_test(&name, &[], &made.case, &judged.siddhi) {
                 Ok(text) => std::fs::write(folder.join(format!("seed_{seed}.test")), text)?,
                 Err(message) => println!("not written: {message}"),
             }
         }
     }
     Ok(())
+}
+
+/// As much of a difference as fits on a line.
+fn cut(why: &str) -> &str {
+    why.char_indices()
+        .nth(160)
+        .map_or(why, |(at, _)| &why[..at])
+}
+
+/// A smaller case has to differ in the same way: a panic stays a panic.
+fn kind(why: &str) -> &str {
+    why.split([' ', ':']).next().unwrap_or_default()
 }
 
 /// The words of a difference without what is of this case alone.

@@ -2,18 +2,17 @@
 
 use event::Type;
 
-use super::expression::{Column, NUMBERS};
+use super::expression::Column;
 use super::maker::{Kind, Maker, Source, scope_of};
 
 /// What a query reads, as text, and what its selector sees.
-struct Input {
-    text: String,
-    scope: Vec<Column>,
+pub struct Input {
+    pub text: String,
+    pub scope: Vec<Column>,
     /// The lowest level that the query may write to.
-    level: usize,
+    pub level: usize,
     /// `select *` makes sense.
-    is_single: bool,
-    hash: bool,
+    pub is_single: bool,
 }
 
 /// Where a query's rows go.
@@ -32,13 +31,17 @@ impl Maker<'_> {
             return self.counting_loop();
         }
         let name = self.begin_query();
-        let input = match self.choose("input").map(|row| row.name) {
-            Some("join") => self.join(),
-            Some(kind @ ("pattern" | "sequence")) => Some(self.pattern(kind)),
+        let input = match self.name_of("input") {
+            "join" => self.join(),
+            kind @ ("pattern" | "sequence") => Some(self.pattern(kind)),
             _ => None,
         };
         let input = input.unwrap_or_else(|| self.single());
-        let target = self.target(input.level);
+        // Siddhi writes the words of one event to a table as one row, and calls back with one.
+        let target = match std::mem::take(&mut self.tokenizes) {
+            true => Target::New(Kind::Stream),
+            false => self.target(input.level),
+        };
         let want = match &target {
             Target::Existing(s) | Target::Insert(s) | Target::UpdateOrInsert(s) => {
                 Some(s.columns.clone())
@@ -46,14 +49,18 @@ impl Maker<'_> {
             _ => None,
         };
         let can_star = input.is_single && matches!(target, Target::New(_));
+        // `in` in a join fails in Siddhi on every event, wherever it stands.
+        let tables = std::mem::replace(&mut self.no_tables, !input.is_single);
         let (select, columns) = self.selector(&input, want.as_deref(), can_star);
+        self.no_tables = tables;
         let rate = self.rate();
-        let events = match self.choose("events").map(|row| row.name) {
-            Some("all") => " all events",
-            Some("expired") => " expired events",
+        let events = match self.name_of("events") {
+            "all" => " all events",
+            "expired" => " expired events",
+            "current, written" => " current events",
             _ => "",
         };
-        let output = self.output(target, &columns, events, input.level, input.hash);
+        let output = self.output(target, &columns, events, input.level);
         self.body.push_str(&format!(
             "@info(name='{name}') from {}{select}{rate}{output};\n",
             input.text
@@ -91,319 +98,10 @@ impl Maker<'_> {
         ));
     }
 
-    // ---- what is read ----
-
-    /// Streams and the like that a query here may read.
-    fn readable(&self, windows: bool) -> Vec<Source> {
-        let inside = self.partitioned.as_ref();
-        self.sources
-            .iter()
-            .filter(|s| match s.kind {
-                Kind::Stream | Kind::Trigger => {
-                    inside.is_none_or(|streams| streams.contains(&s.name))
-                }
-                Kind::Fault => inside.is_none(),
-                Kind::Inner => inside.is_some(),
-                Kind::Window => windows && inside.is_none(),
-                Kind::Table | Kind::Aggregation => false,
-            })
-            .cloned()
-            .collect()
-    }
-
-    fn read(&mut self, windows: bool) -> Source {
-        let among = self.readable(windows);
-        // What was made last is read as often as all before it, so that chains come about.
-        let source = if among.len() > 1 && self.choices.chance(40) {
-            among[among.len() - 1].clone()
-        } else {
-            self.choices.pick(&among).clone()
-        };
-        self.touch(&source.name);
-        source
-    }
-
-    fn filter(&mut self, scope: &[Column], percent: usize) -> String {
-        let start = self.choices.open();
-        let text = if self.choices.chance(percent) {
-            self.used("query", "filter");
-            format!("[{}]", self.whole_condition(scope, 0))
-        } else {
-            String::new()
-        };
-        self.choices.close(start);
-        text
-    }
-
-    fn single(&mut self) -> Input {
-        let source = self.read(true);
-        let mut scope = scope_of(&source.columns, "");
-        let mut text = source.name.clone();
-        text.push_str(&self.filter(&scope, 35));
-        let start = self.choices.open();
-        let handler = self.choose("single").map_or("plain", |row| row.name);
-        if handler == "window" && source.kind != Kind::Window {
-            if let Some(window) = self.window(&scope, false) {
-                text.push_str(&format!("#window.{window}"));
-                self.keeps_state();
-                text.push_str(&self.filter(&scope, 10));
-            }
-        } else if handler == "processor"
-            && let Some(row) = self.choose("processor")
-            && let Some((call, adds)) = row.name.rsplit_once(')')
-            && let Some(call) = self.fill(call, &scope, None, 2)
-        {
-            text.push_str(&format!("#{call})"));
-            for add in adds.split_whitespace() {
-                if let Some((name, ty)) = add.split_once(':')
-                    && let Some(ty) = Type::from_name(ty)
-                {
-                    scope.push(Column {
-                        text: name.to_owned(),
-                        name: name.to_owned(),
-                        ty,
-                    });
-                }
-            }
-        }
-        self.choices.close(start);
-        Input {
-            text,
-            scope,
-            level: source.level,
-            is_single: true,
-            hash: source.hash,
-        }
-    }
-
-    /// `None` where there is nothing to join.
-    fn join(&mut self) -> Option<Input> {
-        let left = self.side("L", true)?;
-        let right = self.side("R", false)?;
-        let kind = self.choose("join")?.name;
-        let kind = if kind == "inner" {
-            String::new()
-        } else {
-            format!("{kind} ")
-        };
-        // Both sides in the order of chance: the table may stand first.
-        let (first, second) = if self.choices.chance(25) {
-            (&right, &left)
-        } else {
-            (&left, &right)
-        };
-        let searched_only = |side: &Side| matches!(side.kind, Kind::Table | Kind::Aggregation);
-        let unidirectional = match self.choices.below(6) {
-            5 if !searched_only(first) => (" unidirectional", ""),
-            4 if !searched_only(second) => ("", " unidirectional"),
-            _ => ("", ""),
-        };
-        let mut scope = left.scope.clone();
-        scope.extend(right.scope.iter().cloned());
-        let on = if self.choices.chance(80) {
-            let common: Vec<(Column, Column)> = left
-                .scope
-                .iter()
-                .flat_map(|l| {
-                    right
-                        .scope
-                        .iter()
-                        .filter(|r| r.ty == l.ty)
-                        .map(|r| (l.clone(), r.clone()))
-                })
-                .collect();
-            let mut on = match common.is_empty() {
-                true => "1 == 1".to_owned(),
-                false => {
-                    let (l, r) = self.choices.pick(&common).clone();
-                    let sign = *self.choices.pick(&["==", "==", "==", "<=", ">", "!="]);
-                    let sign = if NUMBERS.contains(&l.ty) || sign == "!=" {
-                        sign
-                    } else {
-                        "=="
-                    };
-                    format!("{} {sign} {}", l.text, r.text)
-                }
-            };
-            if self.choices.chance(20) {
-                let more = self.whole_condition(&scope, 1);
-                on.push_str(&format!(" and {more}"));
-            }
-            format!(" on {on}")
-        } else {
-            String::new()
-        };
-        let tail = if left.kind == Kind::Aggregation || right.kind == Kind::Aggregation {
-            let per = *self.choices.pick(&["'seconds'", "'minutes'"]);
-            format!(" within 0L, 9999999999999L per {per}")
-        } else {
-            String::new()
-        };
-        self.keeps_state();
-        let text = format!(
-            "{}{} {kind}join {}{}{on}{tail}",
-            first.text, unidirectional.0, second.text, unidirectional.1
-        );
-        Some(Input {
-            text,
-            scope,
-            level: left.level.max(right.level),
-            is_single: false,
-            hash: left.hash || right.hash,
-        })
-    }
-
-    fn side(&mut self, alias: &str, must_trigger: bool) -> Option<Side> {
-        let kind = if must_trigger {
-            "stream"
-        } else {
-            self.choose("side")?.name
-        };
-        let wanted = match kind {
-            "table" => Kind::Table,
-            "named-window" => Kind::Window,
-            "aggregation" => Kind::Aggregation,
-            _ => Kind::Stream,
-        };
-        let among: Vec<Source> = match wanted {
-            Kind::Stream => self.readable(false),
-            _ => self
-                .sources
-                .iter()
-                .filter(|s| s.kind == wanted)
-                .cloned()
-                .collect(),
-        };
-        // A partition does not search what lies outside by a window of its own.
-        let among = if among.is_empty() && !must_trigger {
-            self.readable(false)
-        } else {
-            among
-        };
-        if among.is_empty() {
-            return None;
-        }
-        let source = self.choices.pick(&among).clone();
-        self.touch(&source.name);
-        let plain = scope_of(&source.columns, "");
-        let mut text = source.name.clone();
-        let is_stream = !matches!(source.kind, Kind::Table | Kind::Aggregation | Kind::Window);
-        if is_stream {
-            text.push_str(&self.filter(&plain, 20));
-            if (!must_trigger || self.choices.chance(70))
-                && let Some(window) = self.window(&plain, true)
-            {
-                text.push_str(&format!("#window.{window}"));
-            }
-        }
-        text.push_str(&format!(" as {alias}"));
-        Some(Side {
-            text,
-            scope: scope_of(&source.columns, &format!("{alias}.")),
-            kind: source.kind,
-            level: if is_stream || source.kind == Kind::Window {
-                source.level
-            } else {
-                0
-            },
-            hash: source.hash,
-        })
-    }
-
-    fn pattern(&mut self, kind: &'static str) -> Input {
-        let is_sequence = kind == "sequence";
-        let mut scope: Vec<Column> = Vec::new();
-        let (mut text, mut level) = (String::new(), 0);
-        let mut names = 0;
-        if self.choices.chance(65) {
-            text.push_str("every ");
-        }
-        let elements = 2 + self.choices.below(2);
-        self.no_tables = true;
-        for index in 0..elements {
-            let start = self.choices.open();
-            if index > 0 {
-                text.push_str(if is_sequence { ", " } else { " -> " });
-                if !is_sequence && self.choices.chance(6) {
-                    text.push_str("every ");
-                }
-            }
-            let form = self
-                .choose(if is_sequence {
-                    "sequence-element"
-                } else {
-                    "pattern"
-                })
-                .map_or("plain", |r| r.name);
-            let mut one = |maker: &mut Self, count: &str, seen: bool| {
-                let source = maker.read(false);
-                level = level.max(source.level);
-                names += 1;
-                let name = format!("e{names}");
-                let mut inner = scope_of(&source.columns, "");
-                inner.extend(scope.iter().cloned());
-                let filter = maker.filter(&inner, 45);
-                if !seen {
-                    return format!("not {}{filter}", source.name);
-                }
-                let index = match count {
-                    "" => String::new(),
-                    _ => (*maker.choices.pick(&["[0]", "[last]", "[1]"])).to_owned(),
-                };
-                scope.extend(scope_of(&source.columns, &format!("{name}{index}.")));
-                format!("{name}={}{filter}{count}", source.name)
-            };
-            let element = match form {
-                "count" => {
-                    let count = *self
-                        .choices
-                        .pick(&["<2>", "<1:2>", "<0:2>", "<1:>", "<:2>"]);
-                    one(self, count, true)
-                }
-                "zero-or-more" => one(self, "*", true),
-                "one-or-more" => one(self, "+", true),
-                "zero-or-one" => one(self, "?", true),
-                "logical" => {
-                    let op = *self.choices.pick(&["and", "or"]);
-                    let negative = op == "and" && self.choices.chance(25);
-                    let first = one(self, "", !negative);
-                    let second = one(self, "", true);
-                    // The grammar of sequences has no parentheses.
-                    if is_sequence {
-                        format!("{first} {op} {second}")
-                    } else {
-                        format!("({first} {op} {second})")
-                    }
-                }
-                "absent" => {
-                    let wait = *self.choices.pick(&["500 milliseconds", "1 sec"]);
-                    format!("{} for {wait}", one(self, "", false))
-                }
-                _ => one(self, "", true),
-            };
-            text.push_str(&element);
-            self.choices.close(start);
-        }
-        self.no_tables = false;
-        if self.choices.chance(30) {
-            let within = *self.choices.pick(&["1 sec", "500 milliseconds", "2 sec"]);
-            text.push_str(&format!(" within {within}"));
-            self.used("pattern", "within");
-        }
-        self.keeps_state();
-        Input {
-            text,
-            scope,
-            level,
-            is_single: false,
-            hash: false,
-        }
-    }
-
     // ---- what is selected ----
 
     /// The selector's text and its output columns.
-    fn selector(
+    pub fn selector(
         &mut self,
         input: &Input,
         want: Option<&[(String, Type)]>,
@@ -421,24 +119,13 @@ impl Maker<'_> {
             return (text.to_owned(), all);
         }
         let aggregated = self.choices.chance(45);
-        let count = want.map_or_else(|| 1 + self.choices.below(3), <[_]>::len);
         let (mut items, mut columns) = (Vec::new(), Vec::new());
-        for index in 0..count {
-            let start = self.choices.open();
+        // A target says how many there are; a new one gets as many as chance gives.
+        let (least, most) = want.map_or((1, 3), |want| (want.len(), want.len()));
+        while let Some(start) = self.choices.one_more(items.len(), least, most, 50) {
             let (name, ty) = match want {
-                Some(want) => want[index].clone(),
-                None => {
-                    let types = [
-                        Type::Int,
-                        Type::String,
-                        Type::Long,
-                        Type::Double,
-                        Type::Bool,
-                        Type::Float,
-                    ];
-                    let ty = *self.choices.pick(&types);
-                    (format!("o{index}"), ty)
-                }
+                Some(want) => want[items.len()].clone(),
+                None => (self.new_name(&columns), self.item_type(scope)),
             };
             let call = if aggregated && self.choices.chance(60) {
                 self.call("aggregator", scope, ty, 1)
@@ -456,9 +143,37 @@ impl Maker<'_> {
             columns.push((name, ty));
             self.choices.close(start);
         }
+        self.references.clear();
         let mut text = format!(" select {}", items.join(", "));
         self.clauses(&mut text, scope, &columns);
         (text, columns)
+    }
+
+    /// A name that is not there yet; some are keywords.
+    fn new_name(&mut self, taken: &[(String, Type)]) -> String {
+        if self.choices.chance(4) {
+            let keyword = *self.choices.pick(&["last", "order", "events", "year"]);
+            if taken.iter().all(|(name, _)| name != keyword) {
+                self.used("query", "keyword as name");
+                return keyword.to_owned();
+            }
+        }
+        format!("o{}", taken.len())
+    }
+
+    fn item_type(&mut self, scope: &[Column]) -> Type {
+        // Lists of all values of an element can only be handed on.
+        if scope.iter().any(|c| c.ty == Type::Object) && self.choices.chance(30) {
+            return Type::Object;
+        }
+        *self.choices.pick(&[
+            Type::Int,
+            Type::String,
+            Type::Long,
+            Type::Double,
+            Type::Bool,
+            Type::Float,
+        ])
     }
 
     fn plain_item(
@@ -488,10 +203,12 @@ impl Maker<'_> {
     fn clauses(&mut self, text: &mut String, scope: &[Column], columns: &[(String, Type)]) {
         let outputs = scope_of(columns, "");
         let start = self.choices.open();
-        if !scope.is_empty() && self.choices.chance(30) {
+        let mixes_groups = std::mem::take(&mut self.mixes_groups);
+        if !scope.is_empty() && self.choices.chance(30) && !mixes_groups {
             self.used("query", "group by");
             let mut keys = vec![self.choices.pick(scope).text.clone()];
             if self.choices.chance(20) {
+                self.used("query", "group by two");
                 keys.push(self.choices.pick(scope).text.clone());
             }
             keys.dedup();
@@ -513,6 +230,12 @@ impl Maker<'_> {
             let (key, _) = self.choices.pick(columns).clone();
             let way = *self.choices.pick(&["", " asc", " desc"]);
             text.push_str(&format!(" order by {key}{way}"));
+            let (second, _) = self.choices.pick(columns).clone();
+            if second != key && self.choices.chance(30) {
+                self.used("query", "order by two");
+                let way = *self.choices.pick(&["", " asc", " desc"]);
+                text.push_str(&format!(", {second}{way}"));
+            }
         }
         self.choices.close(start);
         let start = self.choices.open();
@@ -530,7 +253,7 @@ impl Maker<'_> {
     fn rate(&mut self) -> String {
         let start = self.choices.open();
         let mut text = String::new();
-        if self.choices.chance(12)
+        if self.choices.chance(13)
             && let Some(row) = self.choose("rate")
             && let Some(rate) = self.fill(row.name, &[], None, 0)
         {
@@ -553,7 +276,7 @@ impl Maker<'_> {
                 .cloned()
                 .collect()
         };
-        let row = self.choose("target").map_or("new", |row| row.name);
+        let row = self.name_of("target");
         let tables = self.tables();
         let among = match row {
             "insert-table" | "update" | "update-or-insert" | "delete" => tables,
@@ -570,7 +293,7 @@ impl Maker<'_> {
             });
         }
         let source = self.choices.pick(&among).clone();
-        self.touch(&source.name);
+        self.writes(&source.name);
         match row {
             "insert-table" => Target::Insert(source),
             "update" => Target::Update(source),
@@ -586,7 +309,6 @@ impl Maker<'_> {
         columns: &[(String, Type)],
         events: &str,
         level: usize,
-        hash: bool,
     ) -> String {
         let of = if events.is_empty() {
             String::new()
@@ -603,8 +325,7 @@ impl Maker<'_> {
                 };
                 let source = self.define(name.clone(), kind, columns.to_vec());
                 source.level = source.level.max(level + 1);
-                source.hash = hash;
-                self.touch(&name);
+                self.writes(&name);
                 format!(" insert{events} into {name}")
             }
             Target::Existing(source) | Target::Insert(source) => {
@@ -637,7 +358,7 @@ impl Maker<'_> {
     }
 
     /// A condition between a table's row and the query's.
-    fn on(&mut self, table: &Source, columns: &[(String, Type)]) -> String {
+    pub fn on(&mut self, table: &Source, columns: &[(String, Type)]) -> String {
         let pairs: Vec<(String, String)> = table
             .columns
             .iter()
@@ -664,7 +385,7 @@ impl Maker<'_> {
         on
     }
 
-    fn set(&mut self, table: &Source, columns: &[(String, Type)]) -> String {
+    pub fn set(&mut self, table: &Source, columns: &[(String, Type)]) -> String {
         let scope = scope_of(columns, "");
         let count = 1 + self.choices.below(2).min(table.columns.len() - 1);
         let tables = std::mem::replace(&mut self.no_tables, true);
@@ -678,127 +399,4 @@ impl Maker<'_> {
         self.no_tables = tables;
         format!(" set {}", set.join(", "))
     }
-
-    // ---- partitions ----
-
-    pub fn partition(&mut self) {
-        let among: Vec<Source> = self
-            .sources
-            .iter()
-            .filter(|s| s.kind == Kind::Stream && !s.name.starts_with('#'))
-            .cloned()
-            .collect();
-        let first = self.choices.pick(&among).clone();
-        let mut streams = vec![first];
-        if self.choices.chance(25) {
-            let other = self.choices.pick(&among).clone();
-            if streams.iter().all(|s| s.name != other.name) {
-                streams.push(other);
-            }
-        }
-        let form = self.choose("partition").map_or("value", |row| row.name);
-        let purge = if form == "purge" {
-            "@purge(enable='true', interval='1 sec', idle.period='1 sec') "
-        } else {
-            ""
-        };
-        let keys: Vec<String> = streams
-            .iter()
-            .map(|stream| {
-                let scope = scope_of(&stream.columns, "");
-                let key = self.choices.pick(&scope).clone();
-                let by = if form == "range" {
-                    let tables = std::mem::replace(&mut self.no_tables, true);
-                    let low = self.whole_condition(&scope, 2);
-                    let high = self.whole_condition(&scope, 2);
-                    self.no_tables = tables;
-                    format!("{low} as 'low' or {high} as 'high'")
-                } else {
-                    key.text
-                };
-                format!("{by} of {}", stream.name)
-            })
-            .collect();
-        self.body.push_str(&format!(
-            "{purge}partition with ({}) begin\n",
-            keys.join(", ")
-        ));
-        let inner_from = self.sources.len();
-        self.partitioned = Some(streams.iter().map(|s| s.name.clone()).collect());
-        let count = 1 + self.choices.below(3);
-        for _ in 0..count {
-            let start = self.choices.open();
-            self.query();
-            self.keeps_state();
-            self.choices.close(start);
-        }
-        self.partitioned = None;
-        // Inner streams end with their partition.
-        for source in self
-            .sources
-            .iter_mut()
-            .skip(inner_from)
-            .filter(|s| s.kind == Kind::Inner)
-        {
-            source.kind = Kind::Aggregation;
-            source.columns.clear();
-            source.name.insert(0, '-');
-        }
-        self.body.push_str("end;\n");
-    }
-
-    // ---- on demand ----
-
-    pub fn on_demand(&mut self) -> Option<String> {
-        let among: Vec<Source> = self
-            .sources
-            .iter()
-            .filter(|s| {
-                matches!(s.kind, Kind::Table | Kind::Window | Kind::Aggregation)
-                    && !s.columns.is_empty()
-            })
-            .cloned()
-            .collect();
-        if among.is_empty() {
-            return None;
-        }
-        let source = self.choices.pick(&among).clone();
-        self.hash |= source.hash;
-        let scope = scope_of(&source.columns, "");
-        let mut text = format!("from {}", source.name);
-        self.no_tables = true;
-        if self.choices.chance(40) {
-            text.push_str(&format!(" on {}", self.whole_condition(&scope, 1)));
-        }
-        if source.kind == Kind::Aggregation {
-            let per = *self.choices.pick(&["'seconds'", "'minutes'"]);
-            text.push_str(&format!(" within 0L, 9999999999999L per {per}"));
-        }
-        let input = Input {
-            text: String::new(),
-            scope,
-            level: 0,
-            is_single: true,
-            hash: source.hash,
-        };
-        let (select, _) = self.selector(&input, None, true);
-        self.no_tables = false;
-        Some(format!(
-            "{text}{}",
-            if select.is_empty() {
-                " select *".to_owned()
-            } else {
-                select
-            }
-        ))
-    }
-}
-
-/// One side of a join.
-struct Side {
-    text: String,
-    scope: Vec<Column>,
-    kind: Kind,
-    level: usize,
-    hash: bool,
 }

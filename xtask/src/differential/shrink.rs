@@ -1,62 +1,45 @@
-//! Makes differing cases smaller: all of them at once, so that each round asks Siddhi only once.
+//! Makes a differing case smaller: pieces of its recording are left out, then its choices are
+//! lowered, as long as what is left still differs.
+//!
+//! A stretch of the recording is a step, an event, a query, a definition, a select item, a clause
+//! or an expression, so that leaving one out leaves out just that. The boldest tries come first;
+//! after each that holds, it begins anew with what is left.
 
 use std::collections::HashSet;
 
-use testkit::mode::Mode;
-
 use super::choices::Choices;
-use super::engines::{Verdict, judge};
 use super::grammar::Grammar;
 use super::maker::{Made, make};
-use crate::oracle::Oracle;
 
-/// Smaller cases that are tried of each in one round.
-const TRIED_MAX: usize = 80;
+/// Tries for one case.
+const TRIED_MAX: usize = 1500;
 
-const ROUNDS_MAX: usize = 14;
-
-/// The smallest case found for each that still differs.
+/// The smallest case found that still `differs`.
 pub fn smallest(
-    oracle: &Oracle,
     grammar: &Grammar,
-    mut cases: Vec<Made>,
-    modes: &[Mode],
-    jobs: usize,
-) -> anyhow::Result<Vec<Made>> {
-    let mut seen: Vec<HashSet<String>> = cases
-        .iter()
-        .map(|made| HashSet::from([key(made)]))
-        .collect();
-    for _ in 0..ROUNDS_MAX {
-        let mut tried: Vec<(usize, Made)> = Vec::new();
-        for (index, made) in cases.iter().enumerate() {
-            let size = size(made);
-            let mut of_this = 0;
-            for choices in made.recording.smaller() {
-                let smaller = make(grammar, Choices::replaying(choices));
-                if self::size(&smaller) < size && seen[index].insert(key(&smaller)) {
-                    tried.push((index, smaller));
-                    of_this += 1;
-                    if of_this == TRIED_MAX {
-                        break;
-                    }
-                }
+    case: Made,
+    mut differs: impl FnMut(&Made) -> anyhow::Result<bool>,
+) -> anyhow::Result<Made> {
+    let mut seen = HashSet::from([key(&case)]);
+    let mut best = case;
+    let mut tried = 0;
+    'anew: loop {
+        for choices in best.recording.smaller() {
+            let smaller = make(grammar, Choices::replaying(choices));
+            if size(&smaller) >= size(&best) || !seen.insert(key(&smaller)) {
+                continue;
+            }
+            tried += 1;
+            if tried > TRIED_MAX {
+                return Ok(best);
+            }
+            if differs(&smaller)? {
+                best = smaller;
+                continue 'anew;
             }
         }
-        if tried.is_empty() {
-            break;
-        }
-        let all: Vec<Made> = tried.iter().map(|(_, made)| made.clone()).collect();
-        let verdicts = judge(oracle, &all, modes, jobs)?;
-        for ((index, made), (verdict, ..)) in tried.into_iter().zip(verdicts) {
-            let differs =
-                matches!(verdict, Verdict::Different(_)) && super::excuse(&made.case).is_none();
-            if differs && size(&made) < size(&cases[index]) {
-                cases[index] = made;
-            }
-        }
+        return Ok(best);
     }
-    Ok(cases)
 }
 
 /// Length of what a reader has to read, then the numbers in it.
@@ -70,4 +53,45 @@ fn size(made: &Made) -> (usize, u64) {
 
 fn key(made: &Made) -> String {
     format!("{}{}", made.case["app"], made.case["steps"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engines::ours;
+    use super::*;
+    use serde_json::Value as Json;
+    use testkit::mode::Mode;
+
+    /// An engine that loses what queries give as expired, beside one that does not.
+    fn differs(made: &Made) -> bool {
+        let result = ours(&made.case, &[Mode::One]).first;
+        let queries = result["queries"].as_object();
+        queries.into_iter().flatten().any(|(_, chunks)| {
+            let chunks = chunks.as_array().into_iter().flatten();
+            chunks
+                .filter_map(|chunk| chunk["out"].as_array())
+                .any(|out| !out.is_empty())
+        })
+    }
+
+    #[test]
+    fn a_planted_difference_becomes_a_few_lines() {
+        let grammar = Grammar::load(true, None).unwrap();
+        let planted: Vec<Made> = (0..2000)
+            .map(|seed| make(&grammar, Choices::of_seed(seed)))
+            .filter(|made| made.case["app"].as_str().unwrap().len() > 500)
+            .filter(differs)
+            .take(3)
+            .collect();
+        assert_eq!(planted.len(), 3);
+        for made in planted {
+            let small = smallest(&grammar, made, |made| Ok(differs(made))).unwrap();
+            assert!(differs(&small));
+            let app = small.case["app"].as_str().unwrap();
+            let steps: &Vec<Json> = small.case["steps"].as_array().unwrap();
+            assert!(app.lines().count() <= 2, "{app}");
+            assert!(app.len() < 180, "{app}");
+            assert!(steps.len() <= 3, "{steps:?}");
+        }
+    }
 }

@@ -277,6 +277,12 @@ fn cut(batch: &Batch, rows: &[u32], keys: &[Key], whole: bool) -> Vec<(Key, Batc
     runs
 }
 
+/// Whether `with` names a key of the stream.
+pub(crate) fn has_key_of(partition: &Partition, stream: StreamId) -> bool {
+    let mut entrances = partition.entrances.iter();
+    entrances.any(|e| e.stream == stream && !matches!(e.by, By::Broadcast))
+}
+
 /// Does any query of the partition read the stream?
 pub(crate) fn entrance_of(partition: &Partition, stream: plan::StreamId) -> Option<usize> {
     partition.entrances.iter().position(|e| e.stream == stream)

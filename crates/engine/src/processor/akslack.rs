@@ -8,7 +8,7 @@ use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, TICK, Turn, discards, long, time_of};
+use super::reorder::{Buffer, Turn, discards, long, next_look, time_of};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
@@ -396,7 +396,8 @@ impl Rule for Adjusted {
         turn.time_out(due.saturating_add(timeout), true, &mut out);
         turn.visit.finish();
         out.end_chunk(context.now);
-        context.notify(due.saturating_add(TICK));
+        let oldest = state.buffer.oldest(true);
+        context.notify(next_look(due, context.now, oldest, timeout));
         out.finish(&self.types)
     }
 

@@ -6,7 +6,7 @@ use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, TICK, Turn, discards, long, time_of};
+use super::reorder::{Buffer, Turn, discards, long, next_look, time_of};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
@@ -136,7 +136,8 @@ impl Rule for Slack {
         turn.time_out(due.saturating_add(timeout), false, &mut out);
         turn.visit.finish();
         out.end_chunk(context.now);
-        context.notify(due.saturating_add(TICK));
+        let oldest = buffer.oldest(false);
+        context.notify(next_look(due, context.now, oldest, timeout));
         out.finish(&self.types)
     }
 

@@ -14,7 +14,7 @@ use crate::emission::Emission;
 use crate::window::{Pool, RowTypes, Slot, Visit};
 
 /// Milliseconds between two looks at what waits, once the first has come.
-pub const TICK: i64 = 1000;
+const TICK: i64 = 1000;
 
 /// A row that waits; true: it is EXPIRED.
 type Waiting = (Slot, bool);
@@ -31,6 +31,17 @@ pub struct Buffer {
     pub largest: i64,
     /// Time of the row that left last.
     pub last_sent: i64,
+}
+
+/// When to look again after the look at `due`. With a clock that has jumped far ahead
+/// (`@app:playback`) the looks that would find nothing are left out: `oldest` is the time of the row
+/// that waits longest for a look later than it by the timeout.
+pub fn next_look(due: i64, now: i64, oldest: Option<i64>, timeout: i64) -> i64 {
+    let due_of = |time: i64| time.saturating_sub(timeout).saturating_add(1);
+    let wanted = oldest.map_or(now, |time| now.min(due_of(time)));
+    let ahead = wanted.saturating_sub(due).max(1);
+    let looks = ahead / TICK + i64::from(ahead % TICK != 0);
+    due.saturating_add(looks.saturating_mul(TICK))
 }
 
 impl Buffer {
@@ -52,6 +63,13 @@ impl Buffer {
             .chain(self.second.values())
             .map(Vec::len)
             .sum()
+    }
+
+    /// Time of the row that waits longest; of the second tree alone where only that times out.
+    pub fn oldest(&self, first_too: bool) -> Option<i64> {
+        let of = |tree: &Tree| tree.first_key_value().map(|(time, _)| *time);
+        let first = of(&self.first).filter(|_| first_too);
+        of(&self.second).into_iter().chain(first).min()
     }
 
     pub fn bytes(&self) -> usize {
@@ -233,4 +251,20 @@ pub fn discards(args: &[Argument]) -> bool {
         .rev()
         .find(|a| a.ty == Type::Bool)
         .is_some_and(|a| a.constant == Some(Value::Bool(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_find_nothing_are_left_out() {
+        assert_eq!(next_look(500, 500, None, 100), 1500);
+        assert_eq!(next_look(500, 500, Some(400), 100), 1500);
+        assert_eq!(next_look(500, 1_000_000, None, 100), 1_000_500);
+        assert_eq!(next_look(500, 1_000_500, None, 100), 1_000_500);
+        // A look at 9,500 lets go what is older than 9,600.
+        assert_eq!(next_look(500, 1_000_000, Some(9_599), 100), 9_500);
+        assert_eq!(next_look(500, 1_000_000, Some(9_600), 100), 10_500);
+    }
 }

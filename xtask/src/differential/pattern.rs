@@ -1,0 +1,184 @@
+//! Patterns and sequences.
+
+use event::Type;
+
+use super::expression::Column;
+use super::maker::{Maker, scope_of};
+use super::query::Input;
+
+/// Groups within groups.
+const GROUPS_MAX: usize = 2;
+
+/// What is gathered while a pattern is made.
+#[derive(Default)]
+struct Chain {
+    scope: Vec<Column>,
+    references: Vec<String>,
+    level: usize,
+    names: usize,
+}
+
+impl Maker<'_> {
+    pub fn pattern(&mut self, kind: &'static str) -> Input {
+        let is_sequence = kind == "sequence";
+        let mut chain = Chain::default();
+        self.no_tables = true;
+        let every = if self.choices.chance(65) {
+            "every "
+        } else {
+            ""
+        };
+        let mut text = format!("{every}{}", self.elements(&mut chain, is_sequence, 0));
+        self.no_tables = false;
+        // With a last element that needs no event the match goes out at once; which time it bears,
+        // and whether it goes out again, hangs in Siddhi on events that are no part of it.
+        if ["?", "*", "<0:2>", "<:2>"]
+            .iter()
+            .any(|end| text.ends_with(end))
+        {
+            self.excuse = Some("30: the last element needs no event");
+        }
+        let start = self.choices.open();
+        if self.choices.chance(30) {
+            let within = *self.choices.pick(&["1 sec", "500 milliseconds", "2 sec"]);
+            text.push_str(&format!(" within {within}"));
+            self.used(kind, "within");
+        }
+        self.choices.close(start);
+        self.keeps_state();
+        self.references = chain.references;
+        Input {
+            text,
+            scope: chain.scope,
+            level: chain.level,
+            is_single: false,
+        }
+    }
+
+    fn elements(&mut self, chain: &mut Chain, is_sequence: bool, depth: usize) -> String {
+        let mut text = String::new();
+        let mut count = 0;
+        // A pattern of one element is one as well.
+        let least = if is_sequence || self.choices.chance(90) {
+            2
+        } else {
+            1
+        };
+        while let Some(start) = self.choices.one_more(count, least, 3, 40) {
+            if count > 0 {
+                text.push_str(if is_sequence { ", " } else { " -> " });
+            }
+            text.push_str(&match is_sequence {
+                true => self.sequence_element(chain),
+                false => self.pattern_element(chain, depth),
+            });
+            count += 1;
+            self.choices.close(start);
+        }
+        text
+    }
+
+    fn pattern_element(&mut self, chain: &mut Chain, depth: usize) -> String {
+        match self.name_of("pattern") {
+            "count" => self.counted(chain),
+            "and" => format!("({} and {})", self.one(chain), self.one(chain)),
+            "or" => format!("({} or {})", self.one(chain), self.one(chain)),
+            "not and" => format!("({} and {})", self.absent(chain), self.one(chain)),
+            "not for" => self.absent_for(chain),
+            "not for and" => format!("({} and {})", self.absent_for(chain), self.one(chain)),
+            "not for or" => format!("({} or {})", self.absent_for(chain), self.one(chain)),
+            "not for and not for" => {
+                let sign = *self.choices.pick(&["and", "or"]);
+                format!(
+                    "({} {sign} {})",
+                    self.absent_for(chain),
+                    self.absent_for(chain)
+                )
+            }
+            "every" => format!("every {}", self.one(chain)),
+            "group" if depth < GROUPS_MAX => {
+                format!("({})", self.elements(chain, false, depth + 1))
+            }
+            "every group" if depth < GROUPS_MAX => {
+                format!("every ({})", self.elements(chain, false, depth + 1))
+            }
+            _ => self.one(chain),
+        }
+    }
+
+    fn sequence_element(&mut self, chain: &mut Chain) -> String {
+        match self.name_of("sequence-element") {
+            "zero-or-more" => self.repeated(chain, "*"),
+            "one-or-more" => self.repeated(chain, "+"),
+            "zero-or-one" => self.repeated(chain, "?"),
+            "count" => self.counted(chain),
+            // The grammar of sequences has no parentheses.
+            "and" => format!("{} and {}", self.one(chain), self.one(chain)),
+            "or" => format!("{} or {}", self.one(chain), self.one(chain)),
+            "not and" => format!("{} and {}", self.absent(chain), self.one(chain)),
+            "not for" => self.absent_for(chain),
+            _ => self.one(chain),
+        }
+    }
+
+    /// A stream and a filter that may look at the elements before.
+    fn input_of(&mut self, chain: &mut Chain) -> (Vec<(String, Type)>, String) {
+        let source = self.read(false);
+        chain.level = chain.level.max(source.level);
+        let mut scope = scope_of(&source.columns, "");
+        // A list of all values fits nowhere in a condition.
+        let earlier = chain.scope.iter().filter(|c| c.ty != Type::Object);
+        scope.extend(earlier.cloned());
+        self.references = chain.references.clone();
+        let filter = self.filter(&scope, 45);
+        self.references.clear();
+        (source.columns, format!("{}{filter}", source.name))
+    }
+
+    fn one(&mut self, chain: &mut Chain) -> String {
+        let (columns, text) = self.input_of(chain);
+        let name = next_name(chain);
+        chain.scope.extend(scope_of(&columns, &format!("{name}.")));
+        chain.references.push(name.clone());
+        format!("{name}={text}")
+    }
+
+    fn counted(&mut self, chain: &mut Chain) -> String {
+        let count = self.name_of("count");
+        self.repeated(chain, count)
+    }
+
+    fn repeated(&mut self, chain: &mut Chain, count: &str) -> String {
+        let (columns, text) = self.input_of(chain);
+        let name = next_name(chain);
+        match self.name_of("reference") {
+            // All values together are a list.
+            "all" => chain.scope.extend(columns.iter().map(|(column, _)| Column {
+                text: format!("{name}.{column}"),
+                name: column.clone(),
+                ty: Type::Object,
+            })),
+            index => {
+                chain
+                    .scope
+                    .extend(scope_of(&columns, &format!("{name}{index}.")));
+                chain.references.push(format!("{name}{index}"));
+            }
+        }
+        format!("{name}={text}{count}")
+    }
+
+    fn absent(&mut self, chain: &mut Chain) -> String {
+        format!("not {}", self.input_of(chain).1)
+    }
+
+    fn absent_for(&mut self, chain: &mut Chain) -> String {
+        let wait = *self.choices.pick(&["500 milliseconds", "1 sec"]);
+        format!("{} for {wait}", self.absent(chain))
+    }
+}
+
+fn next_name(chain: &mut Chain) -> String {
+    chain.names += 1;
+    format!("e{}", chain.names)
+}
