@@ -9,6 +9,10 @@ use super::query::Input;
 /// Groups within groups.
 const GROUPS_MAX: usize = 2;
 
+/// Elements of a chain, after which no further groups begin: partial matches of nested `every`
+/// multiply with each other.
+const GROUPED_MAX: usize = 3;
+
 /// What is gathered while a pattern is made.
 #[derive(Default)]
 struct Chain {
@@ -96,10 +100,10 @@ impl Maker<'_> {
                 )
             }
             "every" => format!("every {}", self.one(chain)),
-            "group" if depth < GROUPS_MAX => {
+            "group" if depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
                 format!("({})", self.elements(chain, false, depth + 1))
             }
-            "every group" if depth < GROUPS_MAX => {
+            "every group" if depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
                 format!("every ({})", self.elements(chain, false, depth + 1))
             }
             _ => self.one(chain),

@@ -7,6 +7,8 @@
 
 mod search;
 
+use std::ops::Range;
+
 use event::{Batch, Chunks, Clock, Column, Reset, Times, Type};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
@@ -59,6 +61,8 @@ struct Pairs {
     ends: Vec<u32>,
     clocks: Vec<i64>,
     resets: Vec<Reset>,
+    /// Rows that expire at another time than they bear.
+    echoes: Vec<(Range<usize>, i64)>,
 }
 
 impl Join {
@@ -445,7 +449,13 @@ impl Probe {
                 }
                 if !rows.has_window {
                     if rows.expired_wanted {
+                        let start = pairs.own.len();
                         self.push(&mut pairs, row, mine, true);
+                        // It expires now, whatever time it bears (`EmptyWindowProcessor`).
+                        let now = batch.clock_at(chunk);
+                        if batch.times.at(row) != now {
+                            pairs.echoes.push((start..pairs.own.len(), now));
+                        }
                     }
                     pairs.reset();
                 }
@@ -493,11 +503,18 @@ impl Pairs {
         };
         columns.extend(second);
         columns.extend(presence);
-        let times = match &from.times {
+        let mut times = match &from.times {
             Times::Same(t) => Times::Same(*t),
             times if len > 0 => times.gather(&self.own),
             _ => Times::Same(self.clocks[0]),
         };
+        if !self.echoes.is_empty() {
+            let mut each: Vec<i64> = (0..len).map(|row| times.at(row)).collect();
+            for (rows, now) in self.echoes {
+                each[rows].fill(now);
+            }
+            times = Times::PerRow(each.into(), 0);
+        }
         Batch {
             columns,
             len,
