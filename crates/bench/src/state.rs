@@ -1,15 +1,20 @@
 //! `headwater bench state`: what millions of keys cost, and what is given back when they are gone.
 //!
-//! The engine runs in this process and memory is the resident set as the kernel counts it, so the
-//! allocator's share is in the figures. Each key is seen once, with `count()` and `sum()` of it kept.
+//! Memory is the resident set as the kernel counts it, so the allocator's share is in the figures.
+//! Each case runs in a process of its own, which no other case has left pages to: a run of several
+//! cases starts this program again for each. Every key is seen once with `count()` and `sum()` kept;
+//! then some are seen again, and a case whose results are not what they should be has no figures.
 
 use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
-use engine::{App, Input, NoHost, Outputs, Setup};
-use event::{Batch, Chunks, Clock, Column, StrBuilder, Times, Values};
+use anyhow::{Context as _, anyhow, bail, ensure};
+use engine::{App, Input, NoHost, Output, Outputs, Setup};
+use event::{Batch, Chunks, Clock, Column, StrBuilder, Times, Value, Values};
 use lang::catalog::Catalog;
 use lang::check::CheckConfig;
+use lang::plan::StreamId;
 use serde_json::{Value as Json, json};
 
 use crate::machine;
@@ -22,7 +27,18 @@ pub const ABOUT: &str =
 /// Keys unless told otherwise.
 pub const KEYS: u64 = 5_000_000;
 
+/// What a key may cost beyond its own text, bytes, and the share that a purge must give back.
+const BYTES_MAX: f64 = 64.0;
+const GIVEN_BACK_MIN: f64 = 0.9;
+
 const BATCH_ROWS: u64 = 1000;
+
+/// Keys that are looked at again.
+const CHECKED: u64 = 100_000;
+
+/// How long events go on coming behind a purge: the allocator gives pages back while it is used, after
+/// a delay of its own.
+const GOES_ON: Duration = Duration::from_secs(3);
 
 /// When the first key comes, and how far behind it everything is idle.
 const START: i64 = 1_000;
@@ -37,21 +53,29 @@ struct Case {
 
 const CASES: &[Case] = &[
     Case {
-        name: "group by",
-        app: "define stream S (k string, v double);\n\
+        name: "group-by",
+        app: "define stream S (k string, shard int, v double);\n\
               from S select k, count() as n, sum(v) as total group by k insert into Out;\n",
         is_purged: false,
     },
     Case {
+        name: "group-by-purged",
+        app: "define stream S (k string, shard int, v double);\n\
+              @purge(enable='true', interval='1 sec', idle.period='1 min')\n\
+              partition with (shard of S) begin\n\
+              from S select k, count() as n, sum(v) as total group by k insert into Out; end;\n",
+        is_purged: true,
+    },
+    Case {
         name: "partition",
-        app: "define stream S (k string, v double);\n\
+        app: "define stream S (k string, shard int, v double);\n\
               partition with (k of S) begin\n\
               from S select k, count() as n, sum(v) as total insert into Out; end;\n",
         is_purged: false,
     },
     Case {
-        name: "partition, purged",
-        app: "define stream S (k string, v double);\n\
+        name: "partition-purged",
+        app: "define stream S (k string, shard int, v double);\n\
               @purge(enable='true', interval='1 sec', idle.period='1 min')\n\
               partition with (k of S) begin\n\
               from S select k, count() as n, sum(v) as total insert into Out; end;\n",
@@ -59,8 +83,9 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// What one case has shown.
 pub struct Held {
-    name: &'static str,
+    name: String,
     keys: u64,
     text_bytes: u64,
     /// Growth of the resident set.
@@ -83,16 +108,32 @@ impl Held {
         Some(1.0 - left / self.resident.max(1) as f64)
     }
 
+    /// As little is kept, and as much given back, as is promised.
+    pub fn is_right(&self) -> bool {
+        self.bytes_per_key() <= BYTES_MAX && self.given_back().is_none_or(|s| s >= GIVEN_BACK_MIN)
+    }
+
     fn to_json(&self) -> Json {
         json!({
             "case": self.name,
             "keys": self.keys,
-            "text_bytes_per_key": self.text_bytes as f64 / self.keys as f64,
+            "text_bytes": self.text_bytes,
             "bytes_per_key_beyond_text": self.bytes_per_key(),
             "resident_bytes": self.resident,
             "counted_bytes": self.counted,
             "resident_bytes_after_purge": self.left,
             "given_back": self.given_back(),
+        })
+    }
+
+    fn from_json(json: &Json) -> Option<Held> {
+        Some(Held {
+            name: json["case"].as_str()?.to_owned(),
+            keys: json["keys"].as_u64()?,
+            text_bytes: json["text_bytes"].as_u64()?,
+            resident: json["resident_bytes"].as_u64()?,
+            counted: json["counted_bytes"].as_u64()?,
+            left: json["resident_bytes_after_purge"].as_u64(),
         })
     }
 }
@@ -102,95 +143,190 @@ pub struct StateReport {
     held: Vec<Held>,
 }
 
+/// How the cases are run.
+pub struct StateOptions<'a> {
+    /// Distinct keys fed to each case.
+    pub keys: u64,
+    /// Only the cases with this in their name; the one that is called so is run in this process.
+    pub only: Option<&'a str>,
+    /// Starts this program for one case, by its name: it prints the report's JSON on standard output.
+    pub command: &'a dyn Fn(&str) -> anyhow::Result<Command>,
+    pub progress: fn(&str),
+}
+
 /// Feeds so many distinct keys to each case.
-pub fn run(keys: u64, progress: fn(&str)) -> anyhow::Result<StateReport> {
+///
+/// # Errors
+/// A case cannot be run, or its results are wrong.
+pub fn run(options: &StateOptions<'_>) -> anyhow::Result<StateReport> {
     let machine = machine::describe();
     let mut held = Vec::new();
-    for case in CASES {
-        progress(case.name);
-        held.push(measure(case, keys)?);
+    let only = options.only.unwrap_or_default();
+    if let Some(case) = CASES.iter().find(|c| c.name == only) {
+        held.push(measure(case, options.keys)?);
+        return Ok(StateReport { machine, held });
     }
+    for case in CASES.iter().filter(|c| c.name.contains(only)) {
+        (options.progress)(case.name);
+        held.push(in_a_process(case, options)?);
+    }
+    ensure!(
+        !held.is_empty(),
+        "there is no case with '{only}' in its name"
+    );
     Ok(StateReport { machine, held })
 }
 
+fn in_a_process(case: &Case, options: &StateOptions<'_>) -> anyhow::Result<Held> {
+    let output = (options.command)(case.name)?
+        .output()
+        .with_context(|| format!("cannot start the process of case '{}'", case.name))?;
+    let read = serde_json::from_slice::<Json>(&output.stdout).ok();
+    let held = read
+        .as_ref()
+        .and_then(|json| Held::from_json(&json["runs"][0]));
+    held.ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        anyhow!("case '{}' gave no figures: {}", case.name, said.trim())
+    })
+}
+
+/// An app that is being fed.
+struct Fed {
+    app: App,
+    out: Outputs,
+    stream: StreamId,
+}
+
+impl Fed {
+    fn new(case: &Case) -> anyhow::Result<Fed> {
+        let parsed = lang::parse(case.app).app;
+        let catalog = Catalog::new(engine::specs());
+        let checked = lang::check::check(&parsed, &catalog, &CheckConfig::default());
+        let plan = checked
+            .plan
+            .ok_or_else(|| anyhow!("the app of '{}' is refused", case.name))?;
+        let place = |name: &str| plan.streams.iter().position(|s| s.schema.name == name);
+        let observed = place("Out").context("the app has a stream Out")?;
+        let setup = Setup {
+            observed_streams: vec![observed],
+            ..Setup::default()
+        };
+        let mut fed = Fed {
+            app: App::new(&plan, setup)?,
+            out: Outputs::default(),
+            stream: place("S").context("the app has a stream S")?,
+        };
+        fed.step(START, Input::Start);
+        Ok(fed)
+    }
+
+    fn step(&mut self, now: i64, input: Input) {
+        self.out.clear();
+        self.app.step(now, now, input, &mut NoHost, &mut self.out);
+    }
+
+    /// Sends keys from a number on, and checks that each has been counted so often, with the sum of
+    /// its values.
+    fn send(&mut self, now: i64, numbers: &[u64], times: i64) -> anyhow::Result<()> {
+        let stream = self.stream;
+        self.step(now, Input::Batch(stream, batch(numbers, now)));
+        let mut rows = 0;
+        for output in &self.out.items {
+            let Output::Tap { batch, .. } = output else {
+                bail!("the app gave something else than rows of 'Out'");
+            };
+            for row in 0..batch.len {
+                let number = numbers.get(rows).context("more rows than were sent")?;
+                let expect = [
+                    Value::str(&key_of(*number)),
+                    Value::Long(times),
+                    Value::Double(value_of(*number) * times as f64),
+                ];
+                let found = batch.row(row);
+                ensure!(found == expect, "{found:?} where {expect:?} is right");
+                rows += 1;
+            }
+        }
+        ensure!(rows == numbers.len(), "{rows} rows of {}", numbers.len());
+        Ok(())
+    }
+}
+
 fn measure(case: &Case, keys: u64) -> anyhow::Result<Held> {
-    let app = lang::parse(case.app).app;
-    let checked = lang::check::check(
-        &app,
-        &Catalog::new(engine::specs()),
-        &CheckConfig::default(),
-    );
-    let plan = checked
-        .plan
-        .ok_or_else(|| anyhow!("the app of '{}' is refused", case.name))?;
-    let mut out = Outputs::default();
-    let mut app = App::new(&plan, Setup::default())?;
-    app.step(START, START, Input::Start, &mut NoHost, &mut out);
-    let stream = plan
-        .streams
-        .iter()
-        .position(|s| s.schema.name == "S")
-        .context("the app has a stream S")?;
+    let mut fed = Fed::new(case)?;
+    // What a first batch makes once (buffers, the tasks of the stack) is no part of a key.
     let before = resident()?;
-    let mut text_bytes = 0;
     let mut first = 0;
     while first < keys {
-        let rows = BATCH_ROWS.min(keys - first);
-        let batch = batch(first, rows, &mut text_bytes);
-        app.step(
-            START,
-            START,
-            Input::Batch(stream, batch),
-            &mut NoHost,
-            &mut out,
-        );
-        out.clear();
-        first += rows;
+        let numbers: Vec<u64> = (first..keys.min(first + BATCH_ROWS)).collect();
+        fed.send(START, &numbers, 1)?;
+        first += BATCH_ROWS;
     }
-    let (resident_now, counted) = (resident()?, app.bytes() as u64);
+    let (full, counted) = (resident()?, fed.app.bytes() as u64);
+    let again: Vec<u64> = (0..keys)
+        .step_by((keys / CHECKED).max(1) as usize)
+        .collect();
+    for numbers in again.chunks(BATCH_ROWS as usize) {
+        fed.send(START, numbers, 2)?;
+    }
     let left = if case.is_purged {
-        for tick in 0..20 {
-            let now = START + IDLE + tick * 1_000;
-            app.step(now, now, Input::Tick, &mut NoHost, &mut out);
-            // The allocator gives pages back while it is being used.
-            let small = batch(0, BATCH_ROWS, &mut 0);
-            drop(small);
-        }
-        Some(resident()?.saturating_sub(before))
+        Some(purged(&mut fed)?.saturating_sub(before))
     } else {
         None
     };
     Ok(Held {
-        name: case.name,
+        name: case.name.to_owned(),
         keys,
-        text_bytes,
-        resident: resident_now.saturating_sub(before),
+        text_bytes: (0..keys).map(|n| key_of(n).len() as u64).sum(),
+        resident: full.saturating_sub(before),
         counted,
         left,
     })
 }
 
-/// Rows with keys that nobody has seen before.
-fn batch(first: u64, rows: u64, text_bytes: &mut u64) -> Batch {
-    let mut texts = StrBuilder::with_capacity(rows as usize);
-    for number in first..first + rows {
-        let text = format!("key{number:08}");
-        *text_bytes += text.len() as u64;
-        texts.push(&text);
+/// The resident set when all keys have been idle long enough and a few new ones came; these are
+/// checked to begin anew.
+fn purged(fed: &mut Fed) -> anyhow::Result<u64> {
+    let few: Vec<u64> = (0..BATCH_ROWS).collect();
+    let begun = Instant::now();
+    let mut round = 0;
+    while begun.elapsed() < GOES_ON {
+        // Within the idle period, so that these stay.
+        let now = START + IDLE + round;
+        round += 1;
+        fed.step(now, Input::Tick);
+        fed.send(now, &few, round)?;
     }
-    let values = (first..first + rows).map(|n| (n % 100) as f64).collect();
+    ensure!(
+        fed.app.bytes() < 1 << 20,
+        "the app still holds {} bytes",
+        fed.app.bytes()
+    );
+    resident()
+}
+
+fn key_of(number: u64) -> String {
+    format!("key{number:08}")
+}
+
+fn value_of(number: u64) -> f64 {
+    (number % 100) as f64
+}
+
+fn batch(numbers: &[u64], now: i64) -> Batch {
+    let mut texts = StrBuilder::with_capacity(numbers.len());
+    numbers.iter().for_each(|&n| texts.push(&key_of(n)));
+    let shards = numbers.iter().map(|n| (n % 1000) as i32).collect();
+    let values = numbers.iter().map(|&n| value_of(n)).collect();
     let columns = vec![
         Column::new(Values::Str(texts.finish()), None),
+        Column::new(Values::Int(shards), None),
         Column::new(Values::Double(values), None),
     ];
-    let mut batch = Batch::new(
-        columns,
-        rows as usize,
-        Times::Same(START),
-        Chunks::EachRow,
-        START,
-    );
-    batch.clock = Clock::Same(START);
+    let rows = numbers.len();
+    let mut batch = Batch::new(columns, rows, Times::Same(now), Chunks::EachRow, now);
+    batch.clock = Clock::Same(now);
     batch
 }
 
@@ -204,35 +340,49 @@ fn resident() -> anyhow::Result<u64> {
 }
 
 impl StateReport {
+    /// Every case keeps what is promised.
+    pub fn is_right(&self) -> bool {
+        self.held.iter().all(Held::is_right)
+    }
+
     pub fn to_json(&self, commit: &str) -> Json {
         json!({
             "version": 1,
             "scenario": "state",
             "commit": commit,
             "machine": self.machine,
+            "allocator": "mimalloc",
             "runs": self.held.iter().map(Held::to_json).collect::<Vec<_>>(),
         })
     }
 
     pub fn in_words(&self) -> String {
         let mut out = format!(
-            "state: growth of the resident set, with count() and sum() of each key; the cases share a process,\n\
-             so a later one may reuse pages that an earlier one left: judge those by what is counted\n\n\
+            "state: growth of the resident set, allocator mimalloc, with count() and sum() of each key; each\n\
+             case in a process of its own; at most {BYTES_MAX} bytes a key beyond its text and at least\n\
+             {:.0} % given back are right\n\n\
              {:<20}{:>12}{:>14}{:>18}{:>16}{:>12}\n",
-            "", "keys", "bytes a key", "beyond its text", "counted, MB", "given back"
+            GIVEN_BACK_MIN * 100.0,
+            "",
+            "keys",
+            "bytes a key",
+            "beyond its text",
+            "counted, MB",
+            "given back"
         );
         for held in &self.held {
             let back = held
                 .given_back()
                 .map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
             out += &format!(
-                "{:<20}{:>12}{:>14.1}{:>18.1}{:>16.1}{:>12}\n",
+                "{:<20}{:>12}{:>14.1}{:>18.1}{:>16.1}{:>12}{}\n",
                 held.name,
                 thousands(held.keys as f64),
                 held.resident as f64 / held.keys as f64,
                 held.bytes_per_key(),
                 held.counted as f64 / 1e6,
                 back,
+                if held.is_right() { "" } else { "  not right" },
             );
         }
         out

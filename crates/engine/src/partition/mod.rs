@@ -26,10 +26,24 @@ pub(crate) struct Partition {
     pub keys: Interner,
     /// Keys whose state has begun, in the order in which they were first seen.
     pub live: Vec<Key>,
-    /// By key: when it was last used; `None` where its state has not begun.
-    last_used: Pages<Option<i64>>,
+    /// By key: when it was last used.
+    last_used: Pages<LastUsed>,
     /// Idle period and interval, milliseconds.
     pub purge: Option<(i64, i64)>,
+}
+
+/// A time, or [`LastUsed::NEVER`] where the state of the key has not begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct LastUsed(i64);
+
+impl LastUsed {
+    const NEVER: LastUsed = LastUsed(i64::MIN);
+}
+
+impl Default for LastUsed {
+    fn default() -> Self {
+        LastUsed::NEVER
+    }
 }
 
 /// A stream read inside.
@@ -151,7 +165,9 @@ impl Partition {
 
     /// The key gets rows; true if its state has to begin.
     pub fn touch(&mut self, key: Key, now: i64) -> bool {
-        if self.last_used.at(key).replace(now).is_some() {
+        let now = LastUsed(now.max(i64::MIN + 1));
+        let before = std::mem::replace(self.last_used.at(key), now);
+        if before != LastUsed::NEVER {
             return false;
         }
         self.live.push(key);
@@ -166,14 +182,15 @@ impl Partition {
         };
         let last_used = &self.last_used;
         let is_idle = |key: &Key| {
-            let used = last_used.get(*key).copied().flatten();
-            used.is_none_or(|used| used.saturating_add(idle) <= now)
+            // What has not begun is idle: its mark is the earliest time.
+            let used = last_used.get(*key).copied().unwrap_or_default();
+            used.0.saturating_add(idle) <= now
         };
         let (gone, live): (Vec<Key>, Vec<Key>) = self.live.iter().partition(|key| is_idle(key));
         self.live = live;
         let mut pages = Vec::new();
         for &key in &gone {
-            *self.last_used.at(key) = None;
+            *self.last_used.at(key) = LastUsed::NEVER;
             pages.extend(self.keys.give_back(key));
         }
         for page in &pages {
@@ -189,11 +206,7 @@ impl Partition {
     }
 
     pub fn last_used(&self, key: Key) -> i64 {
-        self.last_used
-            .get(key)
-            .copied()
-            .flatten()
-            .unwrap_or(i64::MIN)
+        self.last_used.get(key).copied().unwrap_or_default().0
     }
 
     /// Heap bytes of keys and what is known of each.

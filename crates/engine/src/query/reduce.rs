@@ -28,6 +28,17 @@ impl Seen {
         }
     }
 
+    /// There are no more than so many groups now.
+    pub fn shrink(&mut self, groups: usize) {
+        if self.places.len() > groups {
+            self.places.truncate(groups);
+            // Halving, so that a few pages that come and go cost nothing.
+            if self.places.capacity() > 2 * groups {
+                self.places.shrink_to_fit();
+            }
+        }
+    }
+
     /// The place of a group seen in this chunk; else it is put at `place`.
     pub fn place(&mut self, group: Group, place: u32) -> Option<u32> {
         let slot = &mut self.places[group as usize];

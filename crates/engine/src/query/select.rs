@@ -828,6 +828,7 @@ impl Selector {
                 site.aggregate.release(groups.clone());
             }
         }
+        self.seen.shrink(self.groups.width());
     }
 
     /// A partition key is gone.

@@ -84,7 +84,7 @@ pub(super) fn apply(
 
 /// Puts the values of a column into the rows, in the order of the events.
 fn assign(table: &mut Table, column: usize, from: &Column, rows: &[u32]) {
-    let pages = &mut table.rows.pages;
+    let (types, pages) = (&table.types, &mut table.rows.pages);
     // With many more pages than events it does not pay to look at all of them first.
     if pages.len() <= 16 + rows.len() {
         macro_rules! scatter {
@@ -113,6 +113,7 @@ fn assign(table: &mut Table, column: usize, from: &Column, rows: &[u32]) {
         if row != NO_ROW {
             let page = &mut pages[row as usize / PAGE_ROWS];
             page.columns[column].set_from(row as usize % PAGE_ROWS, from, event);
+            page.overwrote(types);
         }
     }
 }

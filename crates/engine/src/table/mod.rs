@@ -28,6 +28,10 @@ const PAGE_ROWS: usize = 1024;
 /// Dead rows below which a table is not compacted.
 const DEAD_ROWS_MIN: usize = 2 * PAGE_ROWS;
 
+/// Fewer are enough where the table takes more bytes than this.
+const DEAD_ROWS_HEAVY: usize = 64;
+const HEAVY_BYTES: usize = 1 << 20;
+
 pub(crate) struct Table {
     types: Vec<Type>,
     rows: Rows,
@@ -53,6 +57,39 @@ struct Rows {
 struct Page {
     columns: Vec<Column>,
     alive: Vec<bool>,
+    /// Values overwritten since the size of the columns was looked at.
+    overwritten: u32,
+    /// Bytes at which the columns are written anew: overwritten long texts stay until then.
+    bytes_max: usize,
+}
+
+/// Overwritten values after which the size of a page is looked at, and the least size from which on
+/// it is written anew.
+const OVERWRITTEN_MAX: u32 = 256;
+const TEXTS_MIN: usize = 64 << 10;
+
+impl Page {
+    fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum::<usize>() + self.alive.capacity()
+    }
+
+    /// A value was overwritten: from time to time the texts that nothing shows any more are dropped.
+    fn overwrote(&mut self, types: &[Type]) {
+        self.overwritten += 1;
+        if self.overwritten < OVERWRITTEN_MAX {
+            return;
+        }
+        self.overwritten = 0;
+        if self.bytes() <= self.bytes_max {
+            return;
+        }
+        for (column, &ty) in self.columns.iter_mut().zip(types) {
+            let mut fresh = ColumnBuilder::new(ty).finish();
+            fresh.append(column, 0..column.len());
+            *column = fresh;
+        }
+        self.bytes_max = TEXTS_MIN.max(2 * self.bytes());
+    }
 }
 
 impl Rows {
@@ -178,6 +215,8 @@ impl Table {
                         .map(|&ty| ColumnBuilder::new(ty).finish())
                         .collect(),
                     alive: Vec::new(),
+                    overwritten: 0,
+                    bytes_max: TEXTS_MIN,
                 });
             }
             let take = (range.end - start).min(PAGE_ROWS - used);
@@ -291,9 +330,21 @@ impl Table {
             self.live -= 1;
         }
         let dead = self.rows.count - self.live;
-        if dead > DEAD_ROWS_MIN && dead > self.live {
+        if self.live == 0 {
+            self.clear();
+        } else if dead > self.live && (dead > DEAD_ROWS_MIN || self.is_heavy(dead)) {
             self.compact();
         }
+    }
+
+    /// Not many rows are dead, but they may have long texts.
+    fn is_heavy(&self, dead: usize) -> bool {
+        dead > DEAD_ROWS_HEAVY && self.bytes() > HEAVY_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.rows = Rows::default();
+        self.indexes.iter_mut().for_each(Index::clear);
     }
 
     /// Rows get new numbers; their order stays.
@@ -371,6 +422,7 @@ impl Table {
         let page = &mut self.rows.pages[row as usize / PAGE_ROWS];
         for (column, value) in values {
             page.columns[*column].set(row as usize % PAGE_ROWS, value);
+            page.overwrote(&self.types);
         }
         for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
             if is_touched {
@@ -389,9 +441,7 @@ impl Table {
     }
 
     pub fn bytes(&self) -> usize {
-        let pages = self.rows.pages.iter().map(|page| {
-            page.columns.iter().map(Column::bytes).sum::<usize>() + page.alive.capacity()
-        });
+        let pages = self.rows.pages.iter().map(Page::bytes);
         pages.sum::<usize>() + self.indexes.iter().map(Index::bytes).sum::<usize>()
     }
 
@@ -520,5 +570,26 @@ mod tests {
         table.lookup(0, &[Value::Int(7)], &mut found);
         assert_eq!(found, [1]);
         assert_eq!(content(&table)[2], ("k".into(), 11));
+    }
+
+    #[test]
+    fn texts_that_were_overwritten_or_deleted_do_not_stay() {
+        let mut t = table(Vec::new(), Vec::new());
+        let long = "x".repeat(1_000);
+        t.insert(&columns(&[("a", 1), (&long, 2)]), 0..2, &mut Vec::new());
+        for n in 0..20_000 {
+            let text = Value::str(&format!("{long}{n}"));
+            t.assign(0, &[(0, text)]);
+        }
+        assert!(t.bytes() < 1 << 20, "{}", t.bytes());
+        let row = t.content(0).row(0);
+        assert_eq!(row, [Value::str(&format!("{long}19999")), Value::Long(1)]);
+        for _ in 0..5_000 {
+            t.insert(&columns(&[(&long, 3)]), 0..1, &mut Vec::new());
+            t.delete_where(|columns, row| columns[1].value(row) == Value::Long(3));
+        }
+        assert!(t.bytes() < 2 << 20, "{}", t.bytes());
+        t.delete_where(|_, _| true);
+        assert!(t.bytes() < 1_000, "{}", t.bytes());
     }
 }

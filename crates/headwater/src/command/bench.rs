@@ -1,6 +1,7 @@
 //! `headwater bench`.
 
 use std::io::Write as _;
+use std::process::Command;
 
 use anyhow::Context as _;
 use bench::{Options, SCENARIOS};
@@ -68,13 +69,27 @@ fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resu
 }
 
 fn state(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
-    let report = bench::state::run(args.events.unwrap_or(bench::state::KEYS), progress)?;
+    let keys = args.events.unwrap_or(bench::state::KEYS);
+    let binary = std::env::current_exe().context("cannot find this binary")?;
+    let report = bench::state::run(&bench::state::StateOptions {
+        keys,
+        only: args.only.as_deref(),
+        command: &|case| {
+            let mut command = Command::new(&binary);
+            let keys = keys.to_string();
+            command.args([
+                "bench", "state", "--json", "--events", &keys, "--only", case,
+            ]);
+            Ok(command)
+        },
+        progress,
+    })?;
     if args.json {
         output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
     } else {
         output.print(&report.in_words())?;
     }
-    Ok(0)
+    Ok(u8::from(!report.is_right()))
 }
 
 fn unknown(name: &str) -> Error {
