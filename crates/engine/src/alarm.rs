@@ -323,6 +323,14 @@ impl Alarms {
         first.map(|Reverse((time, ..))| *time)
     }
 
+    /// Heap bytes, about.
+    pub fn bytes(&self) -> usize {
+        let keys: usize = self.operators.iter().map(|o| o.keys.len()).sum();
+        let entries: usize = self.heaps.iter().map(BinaryHeap::capacity).sum();
+        // A key has a node of its tree and a short queue.
+        keys * (size_of::<Deadlines>() + 48) + entries * size_of::<Reverse<Entry>>()
+    }
+
     /// A partition key is gone.
     pub fn forget(&mut self, operator: OperatorId, key: Key) {
         self.operators[operator].keys.remove(&key);

@@ -8,6 +8,7 @@ use lang::store::Operation;
 
 use crate::aggregation::Aggregation;
 use crate::alarm::{Alarms, OperatorId, Owner};
+use crate::budget::Budget;
 use crate::component::{Environment, Key};
 use crate::error::Error;
 use crate::graph::{Graph, Readers, Receiver};
@@ -20,6 +21,8 @@ use crate::query::{Query, Step, Tables};
 use crate::snapshot::{Shapes, Unbegun};
 use crate::table::ConditionContext;
 use crate::trigger::Triggers;
+use crate::window::first_after;
+use crate::work::WorkLog;
 
 /// Event timestamp of a row that has none: it takes the application clock at which its step begins
 /// (Siddhi's `Event` uses the same mark).
@@ -47,6 +50,10 @@ pub struct Setup {
     pub lockstep: bool,
     /// Start of the sequence behind `UUID()` and random numbers.
     pub seed: u64,
+    /// Bytes that the app may hold at most, also where `@app:memory` says more.
+    pub memory_max: Option<usize>,
+    /// The work of each query is counted and timed, by the host's stopwatch.
+    pub is_measured: bool,
 }
 
 /// The closed set of things that can happen to an app.
@@ -82,6 +89,10 @@ pub struct App {
     /// What the saved state of each element looks like.
     pub(crate) shapes: Shapes,
     pub(crate) unbegun: Unbegun,
+    /// The memory it may take; `None`: no end.
+    pub(crate) budget: Option<Budget>,
+    /// What its queries have done, where somebody wants to know.
+    pub(crate) work: WorkLog,
 }
 
 /// State that queries share.
@@ -279,6 +290,8 @@ impl App {
             rows_in: vec![0; streams.len()],
             shapes: Shapes::of(plan),
             unbegun: Unbegun::default(),
+            budget: Budget::of(plan, setup.memory_max),
+            work: WorkLog::new(setup.is_measured, plan.queries.len()),
             streams,
             deferred: VecDeque::new(),
             stack: Vec::new(),
@@ -457,11 +470,11 @@ impl App {
                     )
                 }
                 Owner::Purge { partition } => {
-                    self.purge(partition, operator, due.deadline);
+                    self.purge(partition, operator, due.deadline, now);
                     continue;
                 }
                 Owner::Trigger { trigger } => {
-                    self.trigger_alarm(trigger, due.deadline, outside);
+                    self.trigger_alarm(trigger, due.deadline, now, outside);
                     continue;
                 }
                 Owner::Idle => {
@@ -492,7 +505,8 @@ impl App {
         }
     }
 
-    fn purge(&mut self, partition: usize, operator: OperatorId, deadline: i64) {
+    /// Keys that have been idle go. Times that were missed while the app was down are not made up for.
+    fn purge(&mut self, partition: usize, operator: OperatorId, deadline: i64, now: i64) {
         let Some((_, interval)) = self.partitions[partition].purge else {
             return;
         };
@@ -506,7 +520,8 @@ impl App {
             }
         }
         let alarms = &mut self.core.alarms;
-        alarms.notify(operator, 0, deadline + interval, deadline);
+        let next = first_after(now, deadline.saturating_add(interval), interval);
+        alarms.notify(operator, 0, next, deadline);
     }
 
     // ---- rows from outside ----
@@ -529,11 +544,11 @@ impl App {
         }
     }
 
-    /// One root of the work stack; deferred streams are drained behind it.
-    pub(crate) fn root(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
+    /// One root of the work stack for which there is room; deferred streams are drained behind it.
+    pub(crate) fn root_taken(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         if self.streams[stream].feeds_deferred && batch.chunk_count() > 1 {
             for chunk in 0..batch.chunk_count() {
-                self.root(stream, batch.slice_chunks(chunk..chunk + 1), outside);
+                self.root_taken(stream, batch.slice_chunks(chunk..chunk + 1), outside);
             }
             return;
         }
@@ -635,32 +650,6 @@ impl App {
     /// Name of a stream as written in the app.
     pub fn stream_name(&self, stream: StreamId) -> &str {
         &self.streams[stream].name
-    }
-
-    /// Heap bytes of windows, groups, partition keys and tables.
-    pub fn bytes(&self) -> usize {
-        let mut bytes = 0;
-        for query in &self.queries {
-            for key in self.keys_of(query) {
-                bytes += query.chains().map(|c| c.bytes(key)).sum::<usize>();
-                bytes += query.pattern().map_or(0, |p| p.bytes(key));
-            }
-        }
-        bytes += self.core.windows.iter().map(|w| w.bytes()).sum::<usize>();
-        bytes += self
-            .queries
-            .iter()
-            .map(|q| q.selector.bytes())
-            .sum::<usize>();
-        bytes += self.partitions.iter().map(Partition::bytes).sum::<usize>();
-        bytes += self
-            .core
-            .aggregations
-            .iter()
-            .map(Aggregation::bytes)
-            .sum::<usize>();
-        let tables = self.core.tables.in_memory();
-        bytes + tables.map(|(_, t)| t.bytes()).sum::<usize>()
     }
 }
 

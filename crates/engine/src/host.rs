@@ -54,6 +54,12 @@ pub trait Host {
         })
     }
 
+    /// A stopwatch, nanoseconds from any start: what is measured with it goes into counts of how long
+    /// queries take and nowhere else.
+    fn nanos(&mut self) -> u64 {
+        0
+    }
+
     /// The operation of [`Host::prepare`] is not asked for any more.
     fn release(&mut self, _operation: OperationId) {}
 }

@@ -250,6 +250,9 @@ impl App {
     pub(crate) fn hand_out(&mut self, stream: StreamId, key: Key, batch: Batch, depth: u32) {
         // A forged state may stand at the end of the count; it stays there.
         self.rows_in[stream] = self.rows_in[stream].saturating_add(batch.len as u64);
+        if let Some(budget) = &mut self.budget {
+            budget.pass(stream, &batch);
+        }
         let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
         if is_lockstep && batch.chunk_count() > 1 {
             self.stack.push(Task::StreamChunks {
@@ -357,10 +360,13 @@ impl App {
             query.is_self_join() || query.wants_chunks(&batch, schema, &self.core.tables);
         let mut batch = batch;
         if !wants_chunks {
+            let events = batch.len;
+            let begun = self.work.begin(reader.query, events, outside.host);
             let taken = taken(&mut batch, query.may_keep());
             let step = &mut self.core.step(outside);
             let result = query.process(taken, reader.side, reader.key, step);
             if let Ok(rows) = result {
+                self.work.end(reader.query, events, begun, outside.host);
                 return self.route(reader.query, reader.key, rows, reader.origin.depth);
             }
         }
@@ -384,9 +390,13 @@ impl App {
         let query = &mut self.queries[reader.query];
         // Only to notice values of other types than declared; one chunk needs no cutting.
         query.wants_chunks(&batch, schema, &self.core.tables);
+        let events = batch.len;
+        let begun = self.work.begin(reader.query, events, outside.host);
         let taken = taken(&mut batch, query.may_keep());
         let step = &mut self.core.step(outside);
-        match query.process(taken, reader.side, reader.key, step) {
+        let result = query.process(taken, reader.side, reader.key, step);
+        self.work.end(reader.query, events, begun, outside.host);
+        match result {
             Ok(rows) => {
                 let writer = self.writer(&reader, &batch);
                 let depth = reader.origin.depth;
@@ -408,6 +418,7 @@ impl App {
         let sides = self.queries[reader.query].self_join_triggers();
         let mut results = Vec::new();
         let mut failed = None;
+        let begun = self.work.begin(reader.query, batch.len, outside.host);
         'rows: for row in 0..batch.len {
             for side in 0..sides {
                 let mut one = Batch::new(
@@ -429,6 +440,7 @@ impl App {
             }
         }
         let (query, key, depth) = (reader.query, reader.key, reader.origin.depth);
+        self.work.end(query, batch.len, begun, outside.host);
         let writer = self.writer(&reader, &batch);
         if let Some(broken) = failed {
             self.chunk_failed(reader, broken, batch, outside);

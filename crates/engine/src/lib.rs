@@ -52,6 +52,7 @@ mod aggregation;
 pub mod aggregator;
 mod alarm;
 mod app;
+mod budget;
 pub mod component;
 pub mod emission;
 mod error;
@@ -63,6 +64,7 @@ mod idle;
 mod join;
 mod junction;
 pub mod keyed;
+mod memory;
 mod named;
 mod on_demand;
 mod output;
@@ -78,15 +80,19 @@ mod spec;
 mod table;
 mod trigger;
 pub mod window;
+mod work;
 
 pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};
+pub use budget::{BudgetState, size_text};
 pub use component::Environment;
 pub use error::{Error, RestoreError};
 pub use host::{Called, Found, Host, HostError, NoHost, Written};
+pub use memory::Holder;
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, Rejected};
 pub use script::{Script, ScriptEngine};
 pub use snapshot::{Dropped, Fit};
+pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.
 pub fn specs() -> impl Iterator<Item = &'static lang::spec::FunctionSpec> {

@@ -88,7 +88,10 @@ impl App {
         self.core.wall = self.core.wall.max(wall);
         match query {
             OnDemand::Find(find) => self.find(plan, find, host, out),
-            OnDemand::Write(write) => self.write(plan, write, host, out),
+            OnDemand::Write(write) => {
+                self.may_have_room();
+                self.write(plan, write, host, out)
+            }
         }
     }
 

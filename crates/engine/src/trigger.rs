@@ -11,6 +11,7 @@ use lang::plan::{Plan, StreamId, TriggerAt};
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::app::{App, Outside};
 use crate::named::hash_order;
+use crate::window::first_after;
 
 /// The triggers of an app, in the order of the text.
 #[derive(Default)]
@@ -77,29 +78,34 @@ impl App {
                 At::Start | At::Never => {}
                 At::Every(_) | At::Cron(_) => {
                     if !self.core.alarms.has_deadline(operator, 0) {
-                        self.arm_trigger(trigger, self.core.wall);
+                        self.arm_trigger(trigger, self.core.wall, self.core.wall);
                     }
                 }
             }
         }
     }
 
-    /// A deadline of a trigger is due.
+    /// A deadline of a trigger is due. Those that were missed while the app was down are one.
     pub(crate) fn trigger_alarm(
         &mut self,
         trigger: usize,
         deadline: i64,
+        now: i64,
         outside: &mut Outside<'_>,
     ) {
-        self.arm_trigger(trigger, deadline);
+        self.arm_trigger(trigger, deadline, now);
         self.fire_trigger(trigger, outside);
     }
 
-    fn arm_trigger(&mut self, trigger: usize, after: i64) {
+    /// The next time of a trigger behind `now`, counted from `after`.
+    fn arm_trigger(&mut self, trigger: usize, after: i64, now: i64) {
         let Trigger { at, operator, .. } = &self.triggers.all[trigger];
         let next = match at {
-            At::Every(every) => after.checked_add(*every),
-            At::Cron(cron) => cron.next(after, &self.core.environment.time_zone()),
+            At::Every(every) => {
+                let next = after.checked_add(*every);
+                next.map(|next| first_after(now, next, *every))
+            }
+            At::Cron(cron) => cron.next(after.max(now), &self.core.environment.time_zone()),
             At::Start | At::Never => None,
         };
         if let Some(next) = next {

@@ -105,6 +105,10 @@ pub struct RunArgs {
     /// kept and what is dropped is said first either way
     #[arg(long)]
     pub drop_state: bool,
+    /// Refuse events that would let an app hold more than this in memory, such as 512MB; an app with
+    /// @app:memory(limit='…') may hold what is less of both
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory_limit: Option<u64>,
     /// End when all input has been read and no timer holds an event
     #[arg(long)]
     pub until_done: bool,
@@ -209,6 +213,10 @@ pub struct ExplainArgs {
     pub what: String,
     #[command(flatten)]
     pub change: ChangeArgs,
+    /// Say what of the state saved in this directory the app would take back; it may have been edited
+    /// since
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -282,7 +290,7 @@ pub struct BenchArgs {
     /// How many events, instead of what the scenario says
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
-    /// Of 'engine', only what has this in its name
+    /// Of 'engine' and 'state', only what has this in its name
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Put input and results here and leave them
@@ -306,6 +314,11 @@ pub struct VersionArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `512MB`, `2 GB`; a bare number is bytes.
+fn parse_size(text: &str) -> Result<u64, String> {
+    lang::check::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
 }
 
 /// `500ms`, `5s`, `1min`, `2h`; a bare number is seconds.

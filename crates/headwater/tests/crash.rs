@@ -291,6 +291,52 @@ fn what_is_read_back_is_counted_once() {
     });
 }
 
+/// An aggregation in a store: closed buckets lie in the database, open ones in the snapshot.
+fn totals() -> Case {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let app = format!(
+        "@app:name('Totals')
+         @source(type='file', mode='line', file.uri='file:{0}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         define stream Sales (shop string, amount long, at long);
+         @store(type='rdbms', jdbc.url='jdbc:sqlite:{0}/out.db')
+         define aggregation Totals
+         from Sales select shop, sum(amount) as total, count() as n
+         group by shop aggregate by at every sec ... hour;",
+        dir.path().display()
+    );
+    let path = dir.path().join("totals.siddhi");
+    fs::write(&path, app).expect("the app is written");
+    // One sale in 100 ms for two hours and more, then one that closes all buckets before it.
+    let start = 1_600_000_000_000_i64;
+    let sale = |line: i64| format!("shop{},{},{}\n", line % 7, line % 10, start + 100 * line);
+    let mut lines: String = (0..SALES).map(sale).collect();
+    lines.push_str(&format!("end,0,{}\n", start + 100 * SALES + 7_200_000));
+    fs::write(dir.path().join("in.csv"), lines).expect("the input is written");
+    Case {
+        dir,
+        apps: vec![path],
+        changes: Vec::new(),
+    }
+}
+
+const SALES: i64 = 75_000;
+
+#[test]
+fn an_aggregation_in_a_store_counts_every_event_once() {
+    at_every_point(8, "-KILL", &totals, &|case, name| {
+        let amounts: i64 = (0..SALES).map(|line| line % 10).sum();
+        for duration in ["SECONDS", "MINUTES", "HOURS"] {
+            let sums = case.rows(&format!(
+                "select sum(AGG_SUM_amount) || ' ' || sum(AGG_COUNT) from Totals_{duration} \
+                 where shop <> 'end'"
+            ));
+            let expect = format!("{amounts} {SALES}");
+            assert_eq!(sums, [expect], "{name}, {duration}: {}", case.log());
+        }
+    });
+}
+
 /// Two databases commit one after the other: a crash in between leaves the first an epoch ahead, and
 /// going on from the epoch of the second writes rows to the first again.
 fn two_databases() -> Case {

@@ -99,8 +99,22 @@ pub struct AppOptions {
     pub playback: Option<Playback>,
     /// `@app:compat('siddhi-5.1')`: defects that Headwater fixes are reproduced.
     pub compat: bool,
+    /// `@app:memory(limit=…)`: bytes that the app may hold.
+    pub memory_max: Option<u64>,
+    /// `@app:statistics`, where it is on.
+    pub statistics: Option<Statistics>,
     /// All `@app:…` annotations as key and value (`name`, `description`, `statistics`, …).
     pub annotations: Vec<(String, String)>,
+}
+
+/// What `@app:statistics` asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statistics {
+    /// Reports go to the console.
+    pub is_console: bool,
+    pub interval_seconds: u64,
+    /// Names of metrics, with `*` for anything; empty: all.
+    pub include: Vec<String>,
 }
 
 /// Idle time and increment in milliseconds; both or neither.

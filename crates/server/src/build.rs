@@ -37,6 +37,7 @@ use crate::metrics::{
     AppMetrics, Label, MEMORY, Metrics, SinkMetrics, SourceMetrics, StreamMetrics, TableMetrics,
     enlist, listed,
 };
+use crate::preview::has_source;
 use crate::probe::bytes_waiting;
 use crate::process::Process;
 use crate::pulse::Pulse;
@@ -46,6 +47,7 @@ use crate::report::chain;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::source::{Mailbox, SourceThread};
 use crate::state::{GroupState, StateDir, choose};
+use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{self, StoreContext, StoreSeat, StoreThread};
 
 /// What is the same for all groups of a server.
@@ -62,6 +64,8 @@ pub(crate) struct Common {
     pub state_interval: Duration,
     /// State that an edited app cannot take back may be dropped.
     pub drop_state: bool,
+    /// Bytes that each app may hold.
+    pub memory_max: Option<u64>,
     pub until_done: bool,
     /// On-demand queries will come.
     pub is_asked: bool,
@@ -174,6 +178,9 @@ impl<'a> Builder<'a> {
             .effects
             .restored(epoch)
             .map_err(|e| self.state_error(chain(&e)))?;
+        for (engine, i) in engines.iter().zip(0..) {
+            self.enlist_parts(i, engine);
+        }
         let is_restored = saved.is_some();
         let saved = saved.map(|(_, saved)| saved).unwrap_or_default();
         if is_restored {
@@ -213,6 +220,11 @@ impl<'a> Builder<'a> {
                 environment: self.environments[i].clone(),
                 sql: connect::rdbms::functions::Functions::default(),
                 metrics: Arc::clone(&self.metrics[i]),
+                queries: listed(&self.metrics[i].queries),
+                parts: listed(&self.metrics[i].parts),
+                reporter: Reporter::of(&self.plans[i], Instant::now()),
+                is_high: false,
+                said_of_budget: Sparse::default(),
                 said: Sparse::default(),
             })
             .collect();
@@ -299,6 +311,9 @@ impl<'a> Builder<'a> {
                     seed: crate::clock::wall_millis() as u64,
                     links: engine::topic_links(plan),
                     is_asked: self.common.is_asked,
+                    memory_max: (self.common.memory_max)
+                        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+                    is_measured: self.common.is_asked || plan.options.statistics.is_some(),
                     ..Setup::default()
                 };
                 App::new(plan, setup).map_err(|e| {
@@ -306,6 +321,29 @@ impl<'a> Builder<'a> {
                 })
             })
             .collect()
+    }
+
+    /// Counters of the queries of an app, where they are measured, and of its parts.
+    fn enlist_parts(&self, app: usize, engine: &App) {
+        let (plan, metrics) = (&self.plans[app], &self.metrics[app]);
+        for (query, _) in plan.queries.iter().zip(engine.work()) {
+            let label = self.label(app, &query.name, "query");
+            let query = QueryMetrics {
+                label,
+                ..QueryMetrics::default()
+            };
+            enlist(&metrics.queries, query);
+        }
+        for (holder, _) in engine.held() {
+            let label = self.label(app, holder.name(plan), holder.kind());
+            let part = PartMetrics {
+                label,
+                ..PartMetrics::default()
+            };
+            enlist(&metrics.parts, part);
+        }
+        let limit = engine.budget().map_or(0, |b| b.limit as u64);
+        metrics.memory_limit.set(limit);
     }
 
     /// Gives the apps their saved state. Before that it is said what of it an edited app cannot take
@@ -323,7 +361,8 @@ impl<'a> Builder<'a> {
             places.push((app, name, bytes));
         }
         for (app, key, _) in saved.positions.iter().filter(|(.., p)| p.is_some()) {
-            if !self.has_source(app, key) {
+            let plans = self.plans.iter();
+            if !plans.filter(|p| p.name == *app).any(|p| has_source(p, key)) {
                 edit.lost_position(app, key);
             }
         }
@@ -345,15 +384,6 @@ impl<'a> Builder<'a> {
              afresh",
             chain(error)
         ))
-    }
-
-    /// Does an app read from outside under this key, `Stream[1]`?
-    fn has_source(&self, app: &str, key: &str) -> bool {
-        let plans = self.plans.iter().filter(|plan| plan.name == app);
-        let mut streams = plans.flat_map(|plan| &plan.streams);
-        streams.any(|stream| {
-            (1..=stream.sources.len()).any(|n| *key == format!("{}[{n}]", stream.display_name()))
-        })
     }
 
     /// Which epoch to go on from, and what its snapshot holds (with the length of the log of

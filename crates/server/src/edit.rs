@@ -31,6 +31,11 @@ impl Edit {
         self.dropped.is_empty()
     }
 
+    /// What survives, begins empty and is dropped.
+    pub fn into_parts(self) -> (Vec<String>, Vec<String>, Vec<String>) {
+        (self.kept, self.begun, self.dropped)
+    }
+
     /// Nothing is said of an app that takes back all it had and has nothing new.
     pub fn say(&self) {
         if self.dropped.is_empty() && self.begun.is_empty() {

@@ -11,6 +11,7 @@ mod ask;
 mod cut;
 mod host;
 mod output;
+mod watch;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -41,6 +42,7 @@ use crate::report::panic_text;
 use crate::sink::{OnUnreachable, Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
+use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{Database, StoreRows};
 
 pub(crate) use ask::AskedOperations;
@@ -124,6 +126,14 @@ pub(crate) struct LaneApp {
     /// SQL of the app's own, with its connections.
     pub sql: connect::rdbms::functions::Functions,
     pub metrics: Arc<AppMetrics>,
+    /// Its queries, and its parts in the order in which the engine counts them.
+    pub queries: Vec<Arc<QueryMetrics>>,
+    pub parts: Vec<Arc<PartMetrics>>,
+    /// `@app:statistics` with a console.
+    pub reporter: Option<Reporter>,
+    /// It is near its memory budget, and that has been said.
+    pub is_high: bool,
+    pub said_of_budget: Sparse,
     pub said: Sparse,
 }
 
@@ -293,6 +303,7 @@ impl Lane {
         }
         loop {
             self.fire_due()?;
+            self.report();
             if self.is_cut_due() {
                 self.cut()?;
             }
@@ -428,6 +439,7 @@ impl Lane {
                 .then_some(&mut self.cutter.effects),
             is_cut_wanted: &mut self.cutter.is_wanted,
             pulse: &self.pulse,
+            begun,
             failure: None,
         };
         seat.engine.step(now, wall, input, &mut host, &mut outputs);
@@ -435,6 +447,7 @@ impl Lane {
         seat.metrics.steps.add(1);
         let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seat.metrics.step_nanos.add(nanos);
+        seat.watch_budget();
         for (table, metrics) in &seat.tables {
             let written = seat.engine.written()[*table];
             metrics.inserted.set(written.inserted);
@@ -470,7 +483,7 @@ impl Lane {
         let alarms = self.apps.iter().filter_map(|app| app.engine.next_alarm());
         let alarm = alarms.min().map(|at| self.clock.instant_of(at));
         let count = (!self.cutter.is_counted).then(|| self.cutter.next_count());
-        let all = [alarm, self.next_cut(), count];
+        let all = [alarm, self.next_cut(), count, self.next_report()];
         all.into_iter().flatten().min()
     }
 

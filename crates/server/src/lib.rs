@@ -24,6 +24,7 @@ mod keeper;
 mod lane;
 pub mod lines;
 pub mod metrics;
+pub mod preview;
 pub mod probe;
 pub mod process;
 mod pulse;
@@ -34,6 +35,7 @@ mod server;
 mod sink;
 mod source;
 pub mod state;
+pub mod statistics;
 mod store;
 pub mod summary;
 

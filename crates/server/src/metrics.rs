@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::statistics::{self, PartMetrics, QueryMetrics};
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -95,6 +97,12 @@ pub struct AppMetrics {
     pub held_in_windows: Counter,
     /// Bytes of windows and tables in memory, as last counted.
     pub memory_bytes: Counter,
+    /// Bytes that the app may hold; 0: no end.
+    pub memory_limit: Counter,
+    /// Events refused because the app holds as much as it may.
+    pub refused: Counter,
+    /// Events that wait for the app, or for others of its lane.
+    pub queued: Counter,
     pub state_bytes: Counter,
     pub snapshots: Counter,
     pub sources: Mutex<Vec<Arc<SourceMetrics>>>,
@@ -102,6 +110,9 @@ pub struct AppMetrics {
     pub streams: Mutex<Vec<Arc<StreamMetrics>>>,
     pub sinks: Mutex<Vec<Arc<SinkMetrics>>>,
     pub tables: Mutex<Vec<Arc<TableMetrics>>>,
+    /// Where they are measured.
+    pub queries: Mutex<Vec<Arc<QueryMetrics>>>,
+    pub parts: Mutex<Vec<Arc<PartMetrics>>>,
 }
 
 /// All numbers of one server.
@@ -199,6 +210,7 @@ impl Metrics {
         for stream in apps.iter().flat_map(|a| listed(&a.streams)) {
             text.line(name, &stream.label, "stream", value(&stream));
         }
+        statistics::prometheus(&apps, &mut text);
         for (name, help, value) in APP_FAMILIES {
             text.family(name, help);
             for app in &apps {
@@ -314,6 +326,21 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         "Bytes of windows and tables in memory.",
         |a| a.memory_bytes.get() as f64,
     ),
+    (
+        "headwater_app_memory_limit_bytes",
+        "Bytes that the app may hold; 0: no end.",
+        |a| a.memory_limit.get() as f64,
+    ),
+    (
+        "headwater_app_refused_total",
+        "Events refused because the app holds as much as it may.",
+        |a| a.refused.get() as f64,
+    ),
+    (
+        "headwater_app_queued_events",
+        "Events that wait for the app, or for others of its lane.",
+        |a| a.queued.get() as f64,
+    ),
     ("headwater_state_bytes", "Size of the last snapshot.", |a| {
         a.state_bytes.get() as f64
     }),
@@ -324,11 +351,12 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ),
 ];
 
+/// A page in the making.
 #[derive(Default)]
-struct Text(String);
+pub(crate) struct Text(String);
 
 impl Text {
-    fn family(&mut self, name: &str, help: &str) {
+    pub fn family(&mut self, name: &str, help: &str) {
         let kind = if name.ends_with("_total") {
             "counter"
         } else {
@@ -349,14 +377,19 @@ impl Text {
         self.put(format_args!("}} {value}\n"));
     }
 
-    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+    #[cfg(test)]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn put(&mut self, text: std::fmt::Arguments<'_>) {
         self.0
             .write_fmt(text)
             .expect("writing to a string does not fail");
     }
 }
 
-fn escaped(label: &str) -> String {
+pub(crate) fn escaped(label: &str) -> String {
     label
         .replace('\\', "\\\\")
         .replace('"', "\\\"")

@@ -38,6 +38,8 @@ pub struct RunOptions {
     pub state_interval: Duration,
     /// State that an edited app cannot take back may be dropped, not only named.
     pub drop_state: bool,
+    /// Bytes that each app may hold in memory.
+    pub memory_max: Option<u64>,
     /// IANA name of the zone of `time:*` functions; empty for UTC.
     pub zone: String,
     pub config: Config,
@@ -115,6 +117,7 @@ impl Server {
             zone: options.zone,
             state_interval: options.state_interval,
             drop_state: options.drop_state,
+            memory_max: options.memory_max,
             until_done: options.until_done,
             is_asked: options.is_asked,
         };

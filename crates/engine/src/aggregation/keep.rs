@@ -231,7 +231,12 @@ impl Aggregation {
         step: &mut Step<'_>,
     ) -> Result<Vec<Column>, String> {
         let (keep, shape) = (&self.levels[level].keep, &self.shape);
-        let columns = keep.rows(shape, i64::MIN, i64::MAX, step)?;
+        // The store is asked for no more than these; by their own time events may come in any order.
+        let start = match shape.event_time {
+            None => from,
+            Some(_) => i64::MIN,
+        };
+        let columns = keep.rows(shape, start, i64::MAX, step)?;
         let times = super::times_of(&columns[TIME]);
         let own = shape
             .columns

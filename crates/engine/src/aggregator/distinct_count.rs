@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
+use super::entries::Entries;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::runs;
@@ -30,6 +31,7 @@ impl Aggregator for DistinctCount {
 #[derive(Default)]
 struct Operator {
     states: States<HashMap<Value, u64, FixedState>>,
+    entries: Entries,
 }
 
 impl Aggregate for Operator {
@@ -40,19 +42,26 @@ impl Aggregate for Operator {
         each_row(scan, |group, row, is_expired| {
             let counts = self.states.at(group);
             let value = column.value(row);
+            let before = counts.len();
             if !is_expired {
-                *counts.entry(value).or_insert(0) += 1;
+                let count = counts.entry(value.clone()).or_insert(0);
+                *count += 1;
             } else if let Some(count) = counts.get_mut(&value) {
                 *count -= 1;
                 if *count == 0 {
                     counts.remove(&value);
                 }
             }
+            if counts.len() != before {
+                self.entries.change(before, counts.len(), &[value]);
+            }
             out.push_long(counts.len() as i64);
         });
     }
 
     fn clear(&mut self, group: Group) {
+        let len = self.states.get(group).map_or(0, HashMap::len);
+        self.entries.change(len, 0, &[]);
         self.states.clear(group);
     }
 
@@ -65,7 +74,7 @@ impl Aggregate for Operator {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes()
+        self.states.bytes() + self.entries.bytes(2 * size_of::<(Value, u64)>())
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -89,13 +98,16 @@ impl Aggregate for Operator {
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
+        self.clear(group);
+        let start = reader.position();
         let count = reader.count()?;
         let counts = self.states.at(group);
-        counts.clear();
         for _ in 0..count {
             let mut entry = reader.section()?;
             counts.insert(entry.value()?, entry.u64()?);
         }
+        let len = counts.len();
+        self.entries.restored(len, reader.position() - start);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 
+use super::entries::Entries;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, EvalContext, Group, Scan};
 
@@ -17,13 +18,20 @@ pub trait Folded: Default + Send + 'static {
     fn add(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn remove(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn value(&self, args: &[Value], settings: &Self::Settings) -> Result<Value, String>;
-    fn is_empty(&self) -> bool;
+    /// Values that the group holds.
+    fn len(&self) -> usize;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     fn save(&self, writer: &mut Writer);
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
 }
 
 pub struct Values<F: Folded> {
     states: States<F>,
+    entries: Entries,
     settings: F::Settings,
     args: Vec<Value>,
 }
@@ -32,6 +40,7 @@ impl<F: Folded> Values<F> {
     pub fn new(settings: F::Settings) -> Values<F> {
         Values {
             states: States::default(),
+            entries: Entries::default(),
             settings,
             args: Vec::new(),
         }
@@ -45,11 +54,13 @@ impl<F: Folded> Aggregate for Values<F> {
             let row = scan.start + row;
             self.args.extend(scan.args.iter().map(|a| a.value(row)));
             let state = self.states.at(group);
+            let before = state.len();
             let changed = if is_expired {
                 state.remove(&self.args, &self.settings)
             } else {
                 state.add(&self.args, &self.settings)
             };
+            self.entries.change(before, state.len(), &self.args);
             match changed.and_then(|()| state.value(&self.args, &self.settings)) {
                 Ok(value) => out.push(&value),
                 Err(reason) => {
@@ -61,6 +72,8 @@ impl<F: Folded> Aggregate for Values<F> {
     }
 
     fn clear(&mut self, group: Group) {
+        let len = self.states.get(group).map_or(0, Folded::len);
+        self.entries.change(len, 0, &[]);
         self.states.clear(group);
     }
 
@@ -73,7 +86,7 @@ impl<F: Folded> Aggregate for Values<F> {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes()
+        self.states.bytes() + self.entries.bytes(2 * size_of::<Value>())
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -86,7 +99,11 @@ impl<F: Folded> Aggregate for Values<F> {
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
-        *self.states.at(group) = F::restore(reader)?;
+        let start = reader.position();
+        let state = F::restore(reader)?;
+        self.entries
+            .restored(state.len(), reader.position() - start);
+        *self.states.at(group) = state;
         Ok(())
     }
 }
@@ -116,8 +133,8 @@ impl Counted {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Each value as often as it is there, or once.

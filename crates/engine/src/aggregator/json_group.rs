@@ -96,8 +96,8 @@ impl Folded for Documents {
         to_json(&result, WriteStyle::Smart).map(|text| Value::str(&text))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -84,8 +84,8 @@ impl Folded for Collected {
         Ok(Value::Object(Object::List(Shared::new(self.0.clone()))))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -80,8 +80,8 @@ impl Folded for Collected {
         Ok(Value::Object(Object::Map(Shared::new(self.0.clone()))))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -82,8 +82,8 @@ impl Folded for Sorted {
         Ok(Value::Double(value))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -10,6 +10,7 @@
 mod average;
 mod count;
 mod distinct_count;
+mod entries;
 mod extreme;
 mod folded;
 mod forever;

@@ -101,8 +101,8 @@ impl Folded for Joined {
         Ok(Value::str(&texts.join(&separator)))
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn save(&self, writer: &mut Writer) {

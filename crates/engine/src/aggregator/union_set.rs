@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
+use super::entries::Entries;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::runs;
@@ -31,6 +32,7 @@ impl Aggregator for UnionSet {
         Ok(Box::new(Operator {
             removes,
             states: States::default(),
+            entries: Entries::default(),
         }))
     }
 }
@@ -38,6 +40,7 @@ impl Aggregator for UnionSet {
 struct Operator {
     removes: bool,
     states: States<Union>,
+    entries: Entries,
 }
 
 /// `UnionSetAttributeAggregatorExecutor`, with its quirk: the counter of an element that leaves the
@@ -91,6 +94,7 @@ impl Aggregate for Operator {
                 return out.push_null();
             };
             let union = self.states.at(group);
+            let before = union.set.len();
             for element in elements.lock().iter() {
                 if is_expired {
                     union.remove(element, self.removes);
@@ -98,6 +102,7 @@ impl Aggregate for Operator {
                     union.add(element, self.removes);
                 }
             }
+            self.entries.change(before, union.set.len(), &[]);
             // A copy: what was given out must not change later.
             let copy = Shared::new(union.set.clone());
             out.push(&Value::Object(Object::Set(copy)));
@@ -105,6 +110,8 @@ impl Aggregate for Operator {
     }
 
     fn clear(&mut self, group: Group) {
+        let len = self.states.get(group).map_or(0, |u| u.set.len());
+        self.entries.change(len, 0, &[]);
         self.states.clear(group);
     }
 
@@ -117,7 +124,7 @@ impl Aggregate for Operator {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes()
+        self.states.bytes() + self.entries.bytes(4 * size_of::<Value>())
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {

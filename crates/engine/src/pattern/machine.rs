@@ -81,12 +81,6 @@ impl Lists {
         }
     }
 
-    /// Partial matches in lists.
-    pub fn len(&self) -> usize {
-        let lists = self.states.iter();
-        lists.map(|s| s.pending.len() + s.new.len()).sum()
-    }
-
     pub fn bytes(&self) -> usize {
         let lists = self.states.iter();
         let queues: usize = lists

@@ -433,13 +433,18 @@ impl Pattern {
             .sum()
     }
 
-    /// Heap bytes of a key's state.
+    /// Heap bytes of a key's lists.
     pub fn bytes(&self, key: Key) -> usize {
         let Some(lists) = self.keys.get(key as usize).and_then(Option::as_ref) else {
             return 0;
         };
-        let events: usize = self.store.captures.iter().map(Captures::bytes_each).sum();
-        lists.bytes() + lists.len() * (self.store.partials.bytes_each() + events)
+        lists.bytes()
+    }
+
+    /// Heap bytes of what all keys have together: events that are kept and partial matches.
+    pub fn shared_bytes(&self) -> usize {
+        let captures = self.store.captures.iter().map(Captures::bytes);
+        captures.sum::<usize>() + self.store.partials.bytes()
     }
 
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {

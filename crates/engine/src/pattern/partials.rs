@@ -220,10 +220,10 @@ impl Captures {
         self.attributes.iter().position(|&a| a == attribute)
     }
 
-    /// Bytes of one kept event, long texts left out.
-    pub fn bytes_each(&self) -> usize {
-        let row: usize = self.types.iter().map(|ty| width(*ty)).sum();
-        row + size_of::<i64>() + 3 * size_of::<u32>()
+    /// Heap bytes of all events, those given back and not used again included.
+    pub fn bytes(&self) -> usize {
+        let numbers = size_of::<i64>() + 4 * size_of::<u32>();
+        self.columns.iter().map(Column::bytes).sum::<usize>() + self.times.len() * numbers
     }
 
     /// The values of an event, for the slow paths.
@@ -256,16 +256,6 @@ fn empty(types: &[Type]) -> Vec<Column> {
         .iter()
         .map(|&ty| ColumnBuilder::new(ty).finish())
         .collect()
-}
-
-fn width(ty: Type) -> usize {
-    match ty {
-        Type::Bool => 1,
-        Type::Int | Type::Float => 4,
-        Type::Long | Type::Double => 8,
-        Type::String => 16,
-        Type::Object => size_of::<Value>(),
-    }
 }
 
 /// Writes one row of a column that grows by one where the row is the next.
@@ -395,9 +385,10 @@ impl Partials {
         self.free.push(id);
     }
 
-    /// Bytes of one partial match.
-    pub const fn bytes_each(&self) -> usize {
-        self.width * size_of::<EventId>() + size_of::<i64>() + size_of::<u32>() + 1
+    /// Heap bytes of all partial matches, those given back included.
+    pub fn bytes(&self) -> usize {
+        let one = self.width * size_of::<EventId>() + size_of::<i64>() + 2 * size_of::<u32>() + 1;
+        self.times.len() * one
     }
 }
 

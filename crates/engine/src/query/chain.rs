@@ -359,6 +359,11 @@ impl Chain {
         window + stages.map(|s| s.operator.held(key)).sum::<usize>()
     }
 
+    /// It has a window or a stream processor.
+    pub fn has_state(&self) -> bool {
+        self.window.is_some() || self.stages().any(|s| s.processor().is_some())
+    }
+
     /// Heap bytes of a key's state in the window and the stream processors.
     pub fn bytes(&self, key: Key) -> usize {
         let window = self.window.as_ref().map_or(0, |w| w.operator.bytes(key));

@@ -264,6 +264,11 @@ impl Query {
         .flatten()
     }
 
+    /// A part of it keeps a state for each partition key by itself.
+    pub fn has_state_by_key(&self) -> bool {
+        self.pattern().is_some() || self.chains().any(Chain::has_state)
+    }
+
     pub fn pattern(&self) -> Option<&Pattern> {
         match &self.input {
             Input::Pattern(pattern) => Some(pattern),

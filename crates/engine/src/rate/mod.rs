@@ -102,6 +102,14 @@ impl Limiter {
         }
     }
 
+    /// Heap bytes of all keys; a row that waits is taken to have short texts.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Limiter::Rows(limiter) => limiter.bytes(),
+            Limiter::Snapshot(limiter) => limiter.bytes(),
+        }
+    }
+
     pub fn save(&self, key: Key, writer: &mut Writer) {
         match self {
             Limiter::Rows(limiter) => limiter.save(key, writer),

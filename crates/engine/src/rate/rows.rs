@@ -53,6 +53,16 @@ impl RowLimiter {
         }
     }
 
+    /// A row that waits is a batch of its own.
+    pub fn bytes(&self) -> usize {
+        const ROW: usize = 512;
+        const FIRST: usize = 64;
+        let states = self.keys.values();
+        states
+            .map(|s| size_of::<State>() + ROW * s.waiting.len() + FIRST * s.first.len())
+            .sum()
+    }
+
     pub fn remove(&mut self, key: Key) {
         self.keys.remove(&key);
     }

@@ -144,6 +144,16 @@ impl SnapshotLimiter {
         due
     }
 
+    pub fn bytes(&self) -> usize {
+        const VALUE: usize = 2 * size_of::<Value>();
+        let row = size_of::<Row>() + VALUE * self.types.len();
+        let group = size_of::<Name>() + VALUE * self.aggregates.len();
+        let states = self.keys.values();
+        states
+            .map(|s| size_of::<State>() + row * s.rows.len() + group * s.latest.len())
+            .sum()
+    }
+
     pub fn remove(&mut self, key: Key) {
         self.keys.remove(&key);
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lang::codes::{self, CodePage};
 use serde_json::json;
+use server::preview::Preview;
 use server::{Error, deployment};
 
 use crate::cli::ExplainArgs;
@@ -39,15 +40,40 @@ pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
     let texts = deployment::read_texts(&[PathBuf::from(&args.what)])?;
     let apps = deployment::load(&texts, &options)?;
     let has_errors = check::show(&apps, output);
+    let mut loses = false;
     for plan in apps.iter().filter_map(|a| a.plan.as_ref()) {
         let text = lang::explain::plan(plan);
+        let state = args.state.as_deref();
+        let preview = state.map(|dir| Preview::of(plan, dir)).transpose()?;
+        loses |= matches!(&preview, Some(Some(p)) if !p.dropped.is_empty());
         if args.json {
-            output.print_json(&json!({"version": 1, "app": plan.name, "plan": text}))?;
+            let state = preview.map(|p| p.as_ref().map(state_json));
+            output.print_json(&json!({
+                "version": 1,
+                "app": plan.name,
+                "plan": text,
+                "state": state.flatten(),
+            }))?;
         } else {
             output.print(&text)?;
+            match preview {
+                Some(Some(preview)) => output.print(&preview.in_words())?,
+                Some(None) => output.print("\nno state of this app is saved\n")?,
+                None => {}
+            }
         }
     }
-    Ok(u8::from(has_errors))
+    Ok(u8::from(has_errors || loses))
+}
+
+fn state_json(preview: &Preview) -> serde_json::Value {
+    json!({
+        "directory": preview.path.display().to_string(),
+        "snapshot": preview.epoch,
+        "survives": preview.survives,
+        "begins_empty": preview.begins_empty,
+        "dropped": preview.dropped,
+    })
 }
 
 fn page_text(page: &CodePage) -> String {

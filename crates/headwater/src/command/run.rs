@@ -21,6 +21,9 @@ use crate::progress::{Progress, summary_text};
 /// Between two saves of the state, unless something says otherwise.
 const STATE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// The property that says what each app may hold in memory.
+const MEMORY_LIMIT: &str = "memory.limit";
+
 /// How often the progress is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -49,6 +52,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             state: state_directory(&args, &config),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
+            memory_max: memory_max(&args, &config)?,
             zone: zone(args.timezone.as_deref())?,
             lines: Arc::new(lines),
             config,
@@ -121,6 +125,20 @@ fn state_directory(args: &RunArgs, config: &Config) -> Option<PathBuf> {
         let location = configured?.location.as_deref();
         Some(PathBuf::from(location.unwrap_or("siddhi-app-persistence")))
     })
+}
+
+/// `--memory-limit`, or the property `memory.limit` of the configuration.
+fn memory_max(args: &RunArgs, config: &Config) -> anyhow::Result<Option<u64>> {
+    let properties = config.properties.iter();
+    let Some((key, text)) = properties.rev().find(|(key, _)| key == MEMORY_LIMIT) else {
+        return Ok(args.memory_limit);
+    };
+    let configured = lang::check::size_text(text).ok_or_else(|| {
+        Error::Usage(format!(
+            "property '{key}' is '{text}', not a size such as 512 MB or 2 GB"
+        ))
+    })?;
+    Ok(args.memory_limit.or(Some(configured)))
 }
 
 fn state_interval(args: &RunArgs, config: &Config) -> Duration {

@@ -98,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    fn bad_value(&mut self, span: Span, what: &str, text: &str, needed: &str) {
+    pub(super) fn bad_value(&mut self, span: Span, what: &str, text: &str, needed: &str) {
         self.report(
             error(
                 code::BAD_VALUE,
@@ -138,6 +138,8 @@ impl Checker<'_> {
                 },
                 "playback" => self.playback(annotation),
                 "compat" => self.compat(annotation),
+                "memory" => self.memory(annotation),
+                "statistics" => self.statistics(annotation),
                 "async" => self.report(
                     error(
                         code::APP_ASYNC,

@@ -17,6 +17,7 @@ mod expr;
 mod join;
 mod names;
 mod on_demand;
+mod operations;
 mod partition;
 mod pattern;
 mod query;
@@ -44,6 +45,7 @@ use crate::span::Span;
 pub(crate) use crate::codes::check as code;
 pub use annotations::time_text;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
+pub use operations::size_text;
 
 /// What the checker must know beside the app.
 #[derive(Clone, Default, Debug)]

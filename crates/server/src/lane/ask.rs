@@ -1,5 +1,7 @@
 //! Answers on-demand queries between two steps.
 
+use std::time::Instant;
+
 use engine::{AskError, HostError};
 use lang::span::Span;
 use lang::store::{Operation, OperationId};
@@ -106,6 +108,7 @@ impl Lane {
                 .then_some(&mut self.cutter.effects),
             is_cut_wanted: &mut self.cutter.is_wanted,
             pulse: &self.pulse,
+            begun: Instant::now(),
             failure: None,
         };
         let engine = &mut seat.engine;

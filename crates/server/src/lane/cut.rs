@@ -147,17 +147,10 @@ impl Lane {
     /// Counts what the apps hold. It looks at every partition key, so it is not done at every cut.
     pub(super) fn count(&mut self) {
         let begun = Instant::now();
-        for app in &self.apps {
-            let held = app.engine.held_in_windows() as u64;
-            app.metrics.held_in_windows.set(held);
-            app.metrics.memory_bytes.set(app.engine.bytes() as u64);
-            for (stream, &rows) in app.streams.iter().zip(app.engine.rows_in()) {
-                stream.events.set(rows);
-            }
-            for (table, metrics) in &app.tables {
-                let rows = app.engine.table_rows(*table).unwrap_or(0);
-                metrics.rows.set(rows as u64);
-            }
+        let queued = self.inbox.held().rows as u64;
+        for app in &mut self.apps {
+            app.count();
+            app.metrics.queued.set(queued);
         }
         self.cutter.counted = Instant::now();
         self.cutter.count_took = self.cutter.counted - begun;

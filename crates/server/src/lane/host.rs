@@ -1,6 +1,8 @@
 //! What an app asks of the outside while it steps: external tables that its queries read, and
 //! functions with effects.
 
+use std::time::Instant;
+
 use connect::component::Answer;
 use connect::component::Environment;
 use connect::file::effects::Effects;
@@ -41,6 +43,8 @@ pub(super) struct LaneHost<'a> {
     pub pending: Option<&'a mut Vec<PendingEffect>>,
     pub is_cut_wanted: &'a mut bool,
     pub pulse: &'a Pulse,
+    /// When the step began.
+    pub begun: Instant,
     /// Why the lane cannot go on after this step.
     pub failure: Option<String>,
 }
@@ -157,6 +161,10 @@ impl Host for LaneHost<'_> {
             refused("the table is written by a thread of its own and cannot be asked here")
         })?;
         self.asked.prepare(operation, place, self.databases)
+    }
+
+    fn nanos(&mut self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn release(&mut self, operation: OperationId) {

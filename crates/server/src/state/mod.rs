@@ -143,6 +143,18 @@ pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Erro
     Ok(groups)
 }
 
+/// The group that an app was saved in, to be read only.
+pub(crate) fn saved_group(root: &Path, app: &str) -> Result<Option<GroupState>, Error> {
+    let groups = groups_in(root)?;
+    let mut own = groups
+        .into_iter()
+        .filter(|(_, apps)| apps.iter().any(|a| a == app));
+    Ok(own.next().map(|(dir, _)| GroupState {
+        dir,
+        store_key: String::new(),
+    }))
+}
+
 impl GroupState {
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
