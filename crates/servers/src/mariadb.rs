@@ -63,6 +63,8 @@ impl Recipe for MariaDb {
 
     fn launch(&self, place: &Place) -> Result<Command, Error> {
         let data = format!("--datadir={}", place.data().display());
+        // Its temporary tables have names that another server may have, too.
+        let temporary = format!("--tmpdir={}", place.folder().display());
         if !place.data().join("mysql").is_dir() {
             run(Command::new("mariadb-install-db").args([
                 "--no-defaults",
@@ -70,13 +72,19 @@ impl Recipe for MariaDb {
                 "--skip-test-db",
                 "--user=mysql",
                 &data,
+                &temporary,
             ]))?;
         }
         let init = place.write("init.sql", INIT)?;
         let folder = place.folder().display();
         let mut command = Command::new(SERVER);
         command
-            .args(["--no-defaults", "--bind-address=127.0.0.1", &data])
+            .args([
+                "--no-defaults",
+                "--bind-address=127.0.0.1",
+                &data,
+                &temporary,
+            ])
             .arg(format!("--port={}", place.port()))
             .arg(format!("--socket={folder}/socket"))
             .arg(format!("--pid-file={folder}/pid"))
