@@ -2,6 +2,7 @@
 
 use crate::column::{Column, ColumnBuilder, View};
 use crate::types::Type;
+use crate::value::Value;
 
 /// A borrowed look at the rows of a [`Column`] or of a [`ColumnBuilder`].
 #[derive(Clone, Copy)]
@@ -41,17 +42,16 @@ impl<'a> Cells<'a> {
         }
     }
 
+    pub fn value(&self, row: usize) -> Value {
+        if self.is_null(row) {
+            return Value::Null;
+        }
+        self.view.value(row)
+    }
+
     /// The type of the vector; OBJECT also where a value of another type than declared went in.
     pub fn ty(&self) -> Type {
-        match self.view {
-            View::Bool(_) => Type::Bool,
-            View::Int(_) => Type::Int,
-            View::Long(_) => Type::Long,
-            View::Float(_) => Type::Float,
-            View::Double(_) => Type::Double,
-            View::Str(_) => Type::String,
-            View::Any(_) => Type::Object,
-        }
+        self.view.ty()
     }
 }
 
@@ -77,7 +77,6 @@ impl ColumnBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Value;
 
     #[test]
     fn cells_of_columns_and_builders_are_copied_with_their_nulls() {

@@ -472,7 +472,7 @@ impl Column {
                         true
                     })*
                     (Values::Str(to), View::Str(v)) => {
-                        to.set(row, v.get(from_row));
+                        to.set_from(row, &v, from_row);
                         true
                     }
                     _ => false,
@@ -558,9 +558,10 @@ impl Column {
 
     /// The vector, made this column's own and no longer than its rows.
     fn make_own(&mut self) -> &mut Data {
-        let is_own = match &mut self.0 {
+        let is_own = match &self.0 {
             Rep::Many { data, offset, len } => {
-                *offset == 0 && *len == data.values.len() && Arc::get_mut(data).is_some()
+                // Nobody has a weak reference: one owner is the only one there can be.
+                *offset == 0 && *len == data.values.len() && Arc::strong_count(data) == 1
             }
             Rep::One { .. } => false,
         };
@@ -677,7 +678,7 @@ impl View<'_> {
     }
 
     /// What lies at a row; under a null mark that is a placeholder.
-    fn value(&self, row: usize) -> Value {
+    pub(crate) fn value(&self, row: usize) -> Value {
         match self {
             View::Bool(v) => Value::Bool(v[row]),
             View::Int(v) => Value::Int(v[row]),

@@ -443,15 +443,25 @@ impl Strings {
         self.views[row] = self.view_of(text.as_bytes());
     }
 
+    /// As [`Strings::set`], with a row of another column.
+    #[inline]
+    pub fn set_from(&mut self, row: usize, from: &StrView<'_>, from_row: usize) {
+        self.views[row] = self.view_from(from, from_row);
+    }
+
     /// Appends rows of another column; long texts are copied.
     pub fn append(&mut self, from: &StrView<'_>, rows: Range<usize>) {
         for row in rows {
-            let view = if from.views[row].is_inline() {
-                from.views[row]
-            } else {
-                self.view_of(from.bytes(row))
-            };
+            let view = self.view_from(from, row);
             self.views.push(view);
+        }
+    }
+
+    #[inline]
+    fn view_from(&mut self, from: &StrView<'_>, row: usize) -> View {
+        match from.views[row] {
+            view if view.is_inline() => view,
+            _ => self.view_of(from.bytes(row)),
         }
     }
 

@@ -28,6 +28,9 @@ use search::{Equations, Matches, Probing, Side};
 const LEFT: plan::InputId = 0;
 const RIGHT: plan::InputId = 1;
 
+/// Joined rows for which memory is kept from batch to batch.
+const KEPT_ROWS_MAX: usize = 1 << 16;
+
 pub(crate) struct Join {
     pub sides: [Chain; 2],
     /// What a row of each side looks for on the other; `None`: the side does not trigger.
@@ -37,6 +40,9 @@ pub(crate) struct Join {
     ignores_expired: bool,
     /// A column has held values of another type than declared: EXPIRED rows may fail.
     pub has_seen_mixed: bool,
+    /// Used again from batch to batch.
+    pairs: Pairs,
+    always: Column,
 }
 
 struct Probe {
@@ -49,6 +55,8 @@ struct Probe {
     keeps_lonely: bool,
     /// The searched side is an aggregation: what is read of it.
     range: Option<RangeOf>,
+    /// Used again from batch to batch.
+    matches: Matches,
 }
 
 /// For each joined row the row of either side, and where each triggering row's matches end.
@@ -148,6 +156,7 @@ impl Join {
                 columns: kept[1 - side].clone(),
                 keeps_lonely: preserved,
                 range,
+                matches: Matches::default(),
             });
         }
         let join = Join {
@@ -156,6 +165,8 @@ impl Join {
             expired_wanted: plan.queries[query].events != EventType::Current,
             ignores_expired: false,
             has_seen_mixed: false,
+            pairs: Pairs::default(),
+            always: Column::new(event::Values::Bool(Vec::new()), None),
         };
         Ok((join, layout))
     }
@@ -247,7 +258,8 @@ impl Join {
             (From::Window(window), Some(windows)) => windows.get(window).content(),
             _ => other.content(key),
         };
-        let (pairs, found) = probe.find(&rows, other, held.as_ref(), step)?;
+        let pairs = &mut self.pairs;
+        let found = probe.find(&rows, other, held.as_ref(), pairs, step)?;
         if pairs.ends.is_empty() {
             return Ok(None);
         }
@@ -273,7 +285,8 @@ impl Join {
                 columns.map(|_| padded(None, &pairs.other)).collect()
             }
         };
-        Ok(Some(pairs.into_batch(&batch, side, own, theirs)))
+        let always = &mut self.always;
+        Ok(Some(pairs.to_batch(&batch, side, own, theirs, always)))
     }
 }
 
@@ -309,8 +322,9 @@ impl Probe {
         rows: &Triggering<'_>,
         other: &Chain,
         held: Option<&Held<'_>>,
+        pairs: &mut Pairs,
         step: &mut Step<'_>,
-    ) -> Result<(Pairs, Option<Found>), Broken> {
+    ) -> Result<Option<Found>, Broken> {
         let batch = rows.batch;
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
@@ -331,10 +345,8 @@ impl Probe {
             &mut failures,
         );
         let place = || "join".to_owned();
-        let mut matches = Matches {
-            ends: Vec::with_capacity(batch.len),
-            ..Matches::default()
-        };
+        let matches = &mut self.matches;
+        matches.clear(KEPT_ROWS_MAX);
         let mut skips_expired = false;
         match &mut self.on {
             Condition::External {
@@ -384,7 +396,7 @@ impl Probe {
                         width: self.columns.len(),
                     };
                     let equations = self.equations.as_mut();
-                    search::find(on, equations, held, &probing, &mut context, &mut matches);
+                    search::find(on, equations, held, &probing, &mut context, matches);
                 }
                 (_, None) => matches.ends.resize(batch.len, 0),
             },
@@ -392,7 +404,8 @@ impl Probe {
         if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
             return Err(Broken::at(place(), failure.message));
         }
-        Ok((self.pairs(rows, &matches, skips_expired), found))
+        self.pair(rows, skips_expired, pairs);
+        Ok(found)
     }
 
     /// What an aggregation on the searched side holds for the rows of a batch.
@@ -424,9 +437,10 @@ impl Probe {
         contents.map(Some).map_err(|e| Broken::at(place(), e))
     }
 
-    fn pairs(&self, rows: &Triggering<'_>, matches: &Matches, skips_expired: bool) -> Pairs {
-        let batch = rows.batch;
-        let mut pairs = Pairs::default();
+    /// Lays out the joined rows of what has been found.
+    fn pair(&self, rows: &Triggering<'_>, skips_expired: bool, pairs: &mut Pairs) {
+        let (batch, matches) = (rows.batch, &self.matches);
+        pairs.clear();
         let resets = batch.resets.as_deref().unwrap_or(&[]);
         let mut next_reset = 0;
         for chunk in 0..batch.chunk_count() {
@@ -445,12 +459,12 @@ impl Probe {
                 let mine = &matches.rows[matches.of(row)];
                 let is_expired = batch.is_expired(row);
                 if !(is_expired && skips_expired) {
-                    self.push(&mut pairs, row, mine, is_expired);
+                    self.push(pairs, row, mine, is_expired);
                 }
                 if !rows.has_window {
                     if rows.expired_wanted {
                         let start = pairs.own.len();
-                        self.push(&mut pairs, row, mine, true);
+                        self.push(pairs, row, mine, true);
                         // It expires now, whatever time it bears (`EmptyWindowProcessor`).
                         let now = batch.clock_at(chunk);
                         if batch.times.at(row) != now {
@@ -465,7 +479,6 @@ impl Probe {
                 pairs.clocks.push(batch.clock_at(chunk));
             }
         }
-        pairs
     }
 
     fn push(&self, pairs: &mut Pairs, row: usize, matches: &[u32], expired: bool) {
@@ -491,16 +504,33 @@ impl Pairs {
         });
     }
 
-    fn into_batch(self, from: &Batch, side: usize, own: Vec<Column>, theirs: Vec<Column>) -> Batch {
+    fn to_batch(
+        &self,
+        from: &Batch,
+        side: usize,
+        own: Vec<Column>,
+        theirs: Vec<Column>,
+        always: &mut Column,
+    ) -> Batch {
         let len = self.own.len();
-        let flags = |values: Vec<bool>| Column::new(event::Values::Bool(values), None);
-        let there = flags(self.other.iter().map(|&r| r != Column::NO_ROW).collect());
-        let here = flags(vec![true; len]);
+        if always.len() < len {
+            let flags = event::Values::Bool(vec![true; len.next_power_of_two()]);
+            *always = Column::new(flags, None);
+        }
+        let here = always.slice(0, len);
+        let there = match self.other.contains(&Column::NO_ROW) {
+            false => here.clone(),
+            true => {
+                let flags = self.other.iter().map(|&r| r != Column::NO_ROW).collect();
+                Column::new(event::Values::Bool(flags), None)
+            }
+        };
         let (mut columns, second, presence) = if side == 0 {
             (own, theirs, [here, there])
         } else {
             (theirs, own, [there, here])
         };
+        columns.reserve(second.len() + presence.len());
         columns.extend(second);
         columns.extend(presence);
         let mut times = match &from.times {
@@ -510,8 +540,8 @@ impl Pairs {
         };
         if !self.echoes.is_empty() {
             let mut each: Vec<i64> = (0..len).map(|row| times.at(row)).collect();
-            for (rows, now) in self.echoes {
-                each[rows].fill(now);
+            for (rows, now) in &self.echoes {
+                each[rows.clone()].fill(*now);
             }
             times = Times::PerRow(each.into(), 0);
         }
@@ -519,11 +549,26 @@ impl Pairs {
             columns,
             len,
             times,
-            expired: self.expired.contains(&true).then(|| self.expired.into()),
-            resets: (!self.resets.is_empty()).then(|| self.resets.into()),
-            chunks: Chunks::Ends(self.ends.into()),
-            inner: Some(self.inner.into()),
-            clock: Clock::PerChunk(self.clocks.into()),
+            expired: (self.expired.contains(&true)).then(|| self.expired.as_slice().into()),
+            resets: (!self.resets.is_empty()).then(|| self.resets.as_slice().into()),
+            chunks: Chunks::Ends(self.ends.as_slice().into()),
+            inner: Some(self.inner.as_slice().into()),
+            clock: Clock::PerChunk(self.clocks.as_slice().into()),
         }
+    }
+
+    /// Empty again, its memory kept unless it is much.
+    fn clear(&mut self) {
+        if self.own.capacity() > KEPT_ROWS_MAX {
+            *self = Pairs::default();
+        }
+        self.echoes.clear();
+        self.own.clear();
+        self.other.clear();
+        self.expired.clear();
+        self.inner.clear();
+        self.ends.clear();
+        self.clocks.clear();
+        self.resets.clear();
     }
 }

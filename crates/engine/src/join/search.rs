@@ -155,6 +155,15 @@ pub(super) struct Matches {
 }
 
 impl Matches {
+    /// Empty again, its memory kept where it is for no more rows than so many.
+    pub fn clear(&mut self, rows_max: usize) {
+        if self.rows.capacity() > rows_max {
+            *self = Matches::default();
+        }
+        self.rows.clear();
+        self.ends.clear();
+    }
+
     pub fn of(&self, row: usize) -> Range<usize> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         start as usize..self.ends[row] as usize

@@ -7,7 +7,7 @@
 
 use std::hash::BuildHasher;
 
-use event::column::View;
+use event::column::{StrView, View};
 use event::{Column, Type};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -116,19 +116,32 @@ impl Equation {
     }
 }
 
-/// A value as it is looked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A value as it is looked for; a text by its column and row.
+#[derive(Clone, Copy)]
 pub(super) enum Sought<'a> {
     Integer(i64),
-    Text(&'a str),
+    Text(StrView<'a>, usize),
 }
 
 impl Sought<'_> {
+    #[inline]
     fn hash(&self) -> u64 {
         let state = FixedState::with_seed(SEED);
         match self {
             Sought::Integer(value) => state.hash_one(value),
-            Sought::Text(text) => state.hash_one(text),
+            Sought::Text(texts, row) => match texts.short(*row) {
+                Some(short) => state.hash_one(short.words()),
+                None => state.hash_one(texts.get(*row)),
+            },
+        }
+    }
+
+    #[inline]
+    fn is(&self, other: &Sought<'_>) -> bool {
+        match (self, other) {
+            (Sought::Integer(a), Sought::Integer(b)) => a == b,
+            (Sought::Text(a, row), Sought::Text(b, other)) => a.rows_equal(*row, b, *other),
+            _ => false,
         }
     }
 }
@@ -140,7 +153,7 @@ fn sought(column: &Column, row: usize) -> Option<Sought<'_>> {
     match column.view() {
         View::Int(v) => Some(Sought::Integer(i64::from(v[row]))),
         View::Long(v) => Some(Sought::Integer(v[row])),
-        View::Str(v) => Some(Sought::Text(v.get(row))),
+        View::Str(v) => Some(Sought::Text(v, row)),
         _ => None,
     }
 }
@@ -206,7 +219,7 @@ impl Index {
                 let (partials, captures) = (values.partials, values.captures);
                 values.equation.of_partial(bucket.head, partials, captures)
             };
-            bucket.hash == hash && head().as_ref() == Some(sought)
+            bucket.hash == hash && head().is_some_and(|head| head.is(sought))
         };
         self.table.find(hash, is_it).copied()
     }

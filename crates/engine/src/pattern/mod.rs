@@ -57,8 +57,8 @@ pub(crate) struct Pattern {
     deadlines: Vec<(StateId, i64)>,
     scratch: Scratch,
     is_compat: bool,
-    /// No value can make the select clause fail.
-    is_select_sure: bool,
+    /// A row may fail where partial matches have moved already.
+    is_fallible: bool,
 }
 
 impl Pattern {
@@ -81,6 +81,7 @@ impl Pattern {
             gates.push(Gate::new(pattern, state.reference, &chart, context)?);
         }
         let captures = captures(pattern, &chart, &views, &gates);
+        let is_fallible = !is_select_sure(&selector) || gates.iter().any(Gate::is_fallible);
         let width = chart.states.len();
         let equations = gates
             .iter()
@@ -123,7 +124,7 @@ impl Pattern {
             deadlines: Vec::new(),
             scratch: Scratch::default(),
             is_compat: environment.compat,
-            is_select_sure: is_select_sure(&selector),
+            is_fallible,
             chart,
         };
         Ok((built, selector, layout))
@@ -131,7 +132,7 @@ impl Pattern {
 
     /// A row may fail where partial matches have moved already.
     pub fn is_fallible(&self) -> bool {
-        !self.is_select_sure || self.gates.iter().any(Gate::is_fallible)
+        self.is_fallible
     }
 
     /// What a chunk of this input completes is delivered together; else each match by itself.

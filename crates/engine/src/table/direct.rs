@@ -6,8 +6,9 @@
 //! loop over the events.
 
 use event::column::View;
-use event::{Batch, Column};
+use event::{Batch, Cells, Column};
 
+use super::index::hash_cells;
 use super::write::Update;
 use super::{PAGE_ROWS, Table};
 use crate::component::EvalContext;
@@ -62,8 +63,13 @@ pub(super) fn apply(
     }
     let known = table.rows.count as u32;
     let mut rows = Vec::with_capacity(batch.len);
-    for event in 0..batch.len {
-        let found = table.indexes[0].find_one(&keys, event, &table.rows);
+    let sought: Vec<Cells<'_>> = keys.iter().map(Cells::from).collect();
+    // All hashes first, so that looking up one row does not wait for the one before.
+    let hashes: Vec<u64> = (0..batch.len)
+        .map(|event| hash_cells(&sought, event))
+        .collect();
+    for (event, hash) in hashes.into_iter().enumerate() {
+        let found = table.indexes[0].find_one(&sought, event, hash, &table.rows);
         rows.push(match found {
             Some(row) => {
                 table.assigned += u64::from(row < known);
@@ -85,8 +91,8 @@ pub(super) fn apply(
 /// Puts the values of a column into the rows, in the order of the events.
 fn assign(table: &mut Table, column: usize, from: &Column, rows: &[u32]) {
     let (types, pages) = (&table.types, &mut table.rows.pages);
-    // With many more pages than events it does not pay to look at all of them first.
-    if pages.len() <= 16 + rows.len() {
+    // With more pages than events it does not pay to look at all of them first.
+    if pages.len() <= rows.len() {
         macro_rules! scatter {
             ($values:ident, $slice:ident) => {{
                 let slices = pages.iter_mut().map(|p| p.columns[column].$slice());

@@ -4,7 +4,7 @@
 //! not. Uniqueness of a primary key is Java's `equals`, under which null is a value.
 
 use event::column::View;
-use event::{Column, ShortText, Value};
+use event::{Cells, ShortText, Value};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -53,7 +53,7 @@ impl Index {
         for &row in self.rows.iter_hash(hash_values(keys.iter())) {
             let is_equal = self.columns.iter().zip(keys).all(|(&column, key)| {
                 let (page, at) = rows.place(row);
-                equals(&page[column], at, key)
+                equals(&Cells::from(&page[column]), at, key)
             });
             if is_equal {
                 out.push(row);
@@ -63,16 +63,20 @@ impl Index {
         out[start..].sort_unstable();
     }
 
-    /// The row whose attributes equal those of an event: typed columns without nulls, in the order
-    /// of the index. There is at most one in a primary key.
-    pub fn find_one(&self, keys: &[Column], event: usize, rows: &Rows) -> Option<u32> {
-        let hash = keys
-            .iter()
-            .fold(SEED, |hash, key| mix(hash, hash_cell(key, event)));
+    /// The row whose attributes equal those of an event, of which `hash` is [`hash_cells`]: typed
+    /// columns without nulls, in the order of the index. There is at most one in a primary key.
+    #[inline]
+    pub fn find_one(
+        &self,
+        keys: &[Cells<'_>],
+        event: usize,
+        hash: u64,
+        rows: &Rows,
+    ) -> Option<u32> {
         let is_it = |&row: &u32| {
             let (page, at) = rows.place(row);
             let mut cells = self.columns.iter().zip(keys);
-            cells.all(|(&column, key)| cells_equal(&page[column], at, key, event))
+            cells.all(|(&column, key)| cells_equal(&Cells::from(&page[column]), at, key, event))
         };
         self.rows.find(hash, is_it).copied()
     }
@@ -87,7 +91,7 @@ impl Index {
                     if key.is_null() {
                         page[column].is_null(at)
                     } else {
-                        equals(&page[column], at, key)
+                        equals(&Cells::from(&page[column]), at, key)
                     }
                 })
             })
@@ -104,16 +108,16 @@ impl Index {
 }
 
 /// `==` between a row's value and a key that is not null.
-fn equals(column: &Column, row: usize, key: &Value) -> bool {
-    if column.is_null(row) {
+fn equals(cells: &Cells<'_>, row: usize, key: &Value) -> bool {
+    if cells.is_null(row) {
         return false;
     }
-    match (column.view(), key) {
+    match (cells.view(), key) {
         (View::Str(v), Value::Str(key)) => v.get(row) == &**key,
         (View::Int(v), Value::Int(key)) => v[row] == *key,
         (View::Long(v), Value::Long(key)) => v[row] == *key,
         _ => {
-            let value = column.value(row);
+            let value = cells.value(row);
             match (number(&value), number(key)) {
                 (Some(a), Some(b)) => a == b,
                 _ => value == *key,
@@ -149,30 +153,38 @@ fn number(value: &Value) -> Option<Canonical> {
 fn hash_row(rows: &Rows, columns: &[usize], row: u32) -> u64 {
     let (page, at) = rows.place(row);
     columns.iter().fold(SEED, |hash, &column| {
-        mix(hash, hash_cell(&page[column], at))
+        mix(hash, hash_cell(&Cells::from(&page[column]), at))
     })
 }
 
-fn hash_cell(column: &Column, row: usize) -> u64 {
-    match column.view() {
-        View::Str(v) if !column.is_null(row) => match v.short(row) {
+/// The hash of a row of keys.
+pub(super) fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
+    keys.iter()
+        .fold(SEED, |hash, key| mix(hash, hash_cell(key, row)))
+}
+
+#[inline]
+fn hash_cell(cells: &Cells<'_>, row: usize) -> u64 {
+    match cells.view() {
+        View::Str(v) if !cells.is_null(row) => match v.short(row) {
             Some(short) => hash_short(short),
             None => hash_text(v.get(row)),
         },
-        _ => hash_value(&column.value(row)),
+        _ => hash_value(&cells.value(row)),
     }
 }
 
 /// `==` between two cells that are not null.
-fn cells_equal(column: &Column, row: usize, other: &Column, other_row: usize) -> bool {
-    if column.is_null(row) {
+#[inline]
+fn cells_equal(cells: &Cells<'_>, row: usize, other: &Cells<'_>, other_row: usize) -> bool {
+    if cells.is_null(row) {
         return false;
     }
-    match (column.view(), other.view()) {
+    match (cells.view(), other.view()) {
         (View::Str(a), View::Str(b)) => a.rows_equal(row, &b, other_row),
         (View::Int(a), View::Int(b)) => a[row] == b[other_row],
         (View::Long(a), View::Long(b)) => a[row] == b[other_row],
-        _ => equals(column, row, &other.value(other_row)),
+        _ => equals(cells, row, &other.value(other_row)),
     }
 }
 
