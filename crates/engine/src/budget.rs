@@ -150,9 +150,9 @@ impl Budget {
     fn counted(&mut self, held: usize, tables: (u64, u64), now: i64) {
         (self.table_rows, self.written) = tables;
         let grown = held.saturating_sub(self.held);
-        if self.weighed > 0 {
+        if let Some(seen) = grown.checked_div(self.weighed) {
             // At most as careless as before, and half as careful again.
-            let seen = grown / self.weighed + 1;
+            let seen = seen + 1;
             self.factor = seen.max(self.factor / 2).clamp(1, 1 << 20);
         }
         self.held = held;

@@ -31,7 +31,7 @@ pub fn size_text(text: &str) -> Option<u64> {
     };
     let number: f64 = number.parse().ok()?;
     let bytes = number * (1u64 << shift) as f64;
-    (bytes >= 1.0 && bytes < 1e18).then_some(bytes as u64)
+    (1.0..1e18).contains(&bytes).then_some(bytes as u64)
 }
 
 impl Checker<'_> {
