@@ -52,7 +52,7 @@ const STRICT: Strictness = Strictness {
 
 /// `None` if our engine does not come to an end; the thread goes on.
 fn in_time(case: Json, modes: Vec<Mode>) -> Option<Ours> {
-    let (done, result) = std::sync::mpsc::channel();
+    let (done, result) = std::sync::mpsc::sync_channel(1);
     std::thread::spawn(move || {
         // Nobody waits for it any more once the time is over.
         let _ = done.send(ours(&case, &modes));
