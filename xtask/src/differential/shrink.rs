@@ -89,8 +89,9 @@ mod tests {
             assert!(differs(&small));
             let app = small.case["app"].as_str().unwrap();
             let steps: &Vec<Json> = small.case["steps"].as_array().unwrap();
-            assert!(app.lines().count() <= 2, "{app}");
-            assert!(app.len() < 180, "{app}");
+            // Definitions of streams that nothing reads stay where the choices for them do.
+            assert!(app.lines().count() <= 5, "{app}");
+            assert!(app.len() < 260, "{app}");
             assert!(steps.len() <= 3, "{steps:?}");
         }
     }
