@@ -486,13 +486,16 @@ define stream Trusting (n long);
 define stream Blind (n long);
 @sink(type='http', publisher.url='https://localhost:{tls}/in', @map(type='json', @payload('{\"n\":{{n}}}')))
 define stream Strange (n long);
+from In select n + 1000 as n insert into Trusting;
+from In select n + 2000 as n insert into Blind;
+from In select n + 3000 as n insert into Strange;
+";
+
+const BEHIND: &str = "@app:name('Behind')
 @source(type='http', receiver.url='https://localhost:{tls}/in', ssl.configurations=\"'sslEnabledProtocols:TLSv1.2,TLSv1.3'\", @map(type='json'))
 define stream Behind (n long);
 @sink(type='log', prefix='behind')
 define stream Seen (n long);
-from In select n + 1000 as n insert into Trusting;
-from In select n + 2000 as n insert into Blind;
-from In select n + 3000 as n insert into Strange;
 from Behind select n insert into Seen;
 ";
 
@@ -502,18 +505,21 @@ fn tls_with_java_key_stores_as_they_are() {
     let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../connect/src/net/testdata");
     let keys = keys.display().to_string();
     let (port, tls) = (free_port(), free_port());
-    let text = SECURE
-        .replace("{port}", &port.to_string())
-        .replace("{tls}", &tls.to_string())
-        .replace("{keys}", &keys);
+    let placed = |text: &str| {
+        text.replace("{port}", &port.to_string())
+            .replace("{tls}", &tls.to_string())
+            .replace("{keys}", &keys)
+    };
     let config = format!(
         "siddhi:\n  extensions:\n    - extension:\n        name: http\n        namespace: source\n        \
          properties:\n          keyStoreLocation: {keys}/server.jks\n          keyStorePassword: wso2carbon\n          \
          keyPassword: secret12\n"
     );
     let config = write(dir.path(), "deployment.yaml", &config);
-    let app = write(dir.path(), "app.siddhi", &text);
-    let run = Running::connected(&[&app, "--config", &config], 2);
+    let behind = write(dir.path(), "behind.siddhi", &placed(BEHIND));
+    let behind = Running::connected(&[&behind, "--config", &config], 1);
+    let app = write(dir.path(), "app.siddhi", &placed(SECURE));
+    let run = Running::connected(&[&app], 1);
     let secure = format!("https://localhost:{tls}/in");
     let trust = format!("{keys}/server.pem");
     assert_eq!(
@@ -528,10 +534,11 @@ fn tls_with_java_key_stores_as_they_are() {
         "200"
     );
     for n in [1, 1004, 2004] {
-        run.out_has(&format!("data=[{n}]"), 1);
+        behind.out_has(&format!("data=[{n}]"), 1);
     }
     run.err_has("events were not delivered", 1);
     let (_, summary) = run.stop();
-    assert_eq!(number(&summary, "sources", "Behind", "events"), 3);
+    let (_, received) = behind.stop();
+    assert_eq!(number(&received, "sources", "Behind", "events"), 3);
     assert_eq!(number(&summary, "sinks", "Strange", "failed"), 1);
 }
