@@ -316,6 +316,8 @@ impl Database {
         }
         (self.is_open, self.is_lost, self.in_epoch) = (false, false, false);
         self.in_doubt = None;
+        // Where definitions are part of a transaction, this one may have gone with it.
+        self.has_epochs = false;
         Ok(())
     }
 
