@@ -179,7 +179,8 @@ impl Database {
         result
     }
 
-    /// Defines something, outside of any transaction. That it is there already is no fault.
+    /// Defines something. That it is there already is no fault. Where definitions are transactional
+    /// it goes with the transaction that is open, otherwise it takes a connection of its own.
     pub fn define(&mut self, action: &str, sql: &str) -> Result<(), Error> {
         self.reach()?;
         let defined = self.link.define(sql);
