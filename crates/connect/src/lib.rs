@@ -26,6 +26,7 @@ pub mod outlet;
 pub mod rdbms;
 pub mod rows;
 pub mod tcp;
+pub mod technology;
 pub mod template;
 pub mod terms;
 

@@ -4,6 +4,7 @@ mod network;
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use network::{Running, Stub, curl, free_port, number, ok, post_all, published};
 
@@ -357,6 +358,40 @@ from In select * insert into Out;
     let mut numbers: Vec<u32> = all.iter().map(|n| n.parse().expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_peer_that_was_away_gets_the_next_event_after_it_is_back() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (port, to) = (free_port(), free_port());
+    let text = format!(
+        "@app:name('Away')
+@source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
+define stream In (n long);
+@sink(type='http', publisher.url='http://127.0.0.1:{to}/out', @map(type='json', @payload('{{{{n}}}}')))
+define stream Out (n long);
+from In select * insert into Out;
+"
+    );
+    let app = write(dir.path(), "app.siddhi", &text);
+    let run = Running::connected(&[&app], 1);
+    run.err_has("nobody listens", 1);
+    let url = format!("http://127.0.0.1:{port}/in");
+    let send = |n: u32| assert_eq!(curl(&["-d", &format!("{{\"n\":{n}}}"), &url]).0, "200");
+    send(1);
+    run.err_has("events were not delivered", 1);
+    let stub = Stub::start(to, |_| ok(""));
+    let back = Instant::now();
+    send(2);
+    send(3);
+    let mut bodies: Vec<String> = stub.wait_for(2).into_iter().map(|g| g.body).collect();
+    let waited = back.elapsed();
+    assert!(waited < Duration::from_secs(3), "{waited:?}");
+    bodies.sort();
+    assert_eq!(bodies, ["2", "3"]);
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4));
+    assert_eq!(number(&summary, "sinks", "Out", "failed"), 1);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(super) struct HttpSink {
     max_wait: Option<Duration>,
     fails_when_full: bool,
     is_waited_for: bool,
+    /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
+    keeps_failed: bool,
     connected: Option<Instant>,
 }
 
@@ -149,6 +151,7 @@ impl HttpSink {
         }
         let call = call(setup, settings)?;
         let is_waited_for = oauth.is_some() || settings.flag("blocking.io", false);
+        let on_error = settings.text("on.error").unwrap_or_default().trim();
         Ok(HttpSink {
             name: format!("sink '{}'", setup.transport.ty),
             network: Arc::clone(&setup.environment.network),
@@ -169,6 +172,7 @@ impl HttpSink {
             max_wait: settings.millis("max.wait.time", 60_000)?,
             fails_when_full: exhausted == 0,
             is_waited_for,
+            keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
             connected: None,
             shared: Arc::new(Shared {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
@@ -222,6 +226,23 @@ impl HttpSink {
                 ..Sent::new(message)
             },
         })
+    }
+
+    /// Does somebody listen, where there is one address?
+    fn probe(&self) -> Result<(), Error> {
+        let Target::Constant(url) = &self.target else {
+            return Ok(());
+        };
+        let workers = self
+            .network
+            .workers()
+            .map_err(|error| Error::unavailable("the network", error))?;
+        let peer = format!("'{}://{}'", url.scheme(), url.authority());
+        let (shared, url) = (Arc::clone(&self.shared), url.clone());
+        let found = workers.wait_for(async move { shared.client.probe(&url).await });
+        found
+            .and_then(|found| found)
+            .map_err(|error| Error::unavailable(peer, error))
     }
 
     /// What got no answer goes out once more.
@@ -476,35 +497,38 @@ impl Shared {
 }
 
 impl Sink for HttpSink {
-    /// Nothing is kept open before the first request; whether somebody listens is asked.
+    /// Nothing is kept open before the first request. Who keeps what has failed asks whether somebody
+    /// listens; else each request is tried by itself (`HttpSink.connect` opens nothing), so that the
+    /// first one after the server is back arrives, and the question is for the log alone.
     fn connect(&mut self) -> Result<(), Error> {
         let lost = self.shared.lost(&self.shared.lock());
-        if let Some(error) = lost
+        if self.keeps_failed
+            && let Some(error) = lost
             && is_again_too_soon(self.connected)
         {
             return Err(error);
         }
-        let workers = self
-            .network
-            .workers()
-            .map_err(|error| Error::unavailable("the network", error))?;
-        let Target::Constant(url) = &self.target else {
-            self.connected = Some(Instant::now());
-            self.send_again();
-            return Ok(());
-        };
-        let peer = format!("'{}://{}'", url.scheme(), url.authority());
-        let unavailable = |error: io::Error| Error::unavailable(peer.clone(), error);
-        let (shared, url) = (Arc::clone(&self.shared), url.clone());
-        let found = workers.wait_for(async move { shared.client.probe(&url).await });
-        found.and_then(|found| found).map_err(unavailable)?;
+        let is_first = self.connected.is_none();
+        if self.keeps_failed {
+            self.probe()?;
+        } else if is_first && let Err(error) = self.probe() {
+            tracing::error!(
+                sink = self.shared.name,
+                cause = crate::error::chain(&error),
+                "nobody listens; each request is tried nevertheless"
+            );
+        }
         self.connected = Some(Instant::now());
-        self.send_again();
+        if self.keeps_failed {
+            self.send_again();
+        }
         Ok(())
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        if let Some(error) = self.shared.lost(&self.shared.lock()) {
+        if self.keeps_failed
+            && let Some(error) = self.shared.lost(&self.shared.lock())
+        {
             return Err(error);
         }
         let job = self.job(message)?;

@@ -13,40 +13,20 @@ mod source;
 use std::time::Duration;
 
 use lang::catalog::connectors::mqtt::CONNECTORS;
-use lang::spec::ConnectorSpec;
 use rumqttc::QoS;
 
-use crate::component::{Connector, Environment, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use crate::component::Environment;
 use crate::error::Error;
 use crate::http::{Ids, split_port};
 use crate::net::{ClientTls, ClientTrust, Settings};
+use crate::technology::Technology;
 
 /// `@source(type='mqtt')` and `@sink(type='mqtt')`.
-pub const MQTT: MqttConnector = MqttConnector;
-
-pub struct MqttConnector;
-
-impl Connector for MqttConnector {
-    fn specs(&self) -> &'static [ConnectorSpec] {
-        CONNECTORS
-    }
-
-    fn gives(&self) -> &'static [PayloadKind] {
-        &[PayloadKind::Text, PayloadKind::Bytes]
-    }
-
-    fn takes(&self) -> &'static [PayloadKind] {
-        &[PayloadKind::Text, PayloadKind::Bytes]
-    }
-
-    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(source::MqttSource::new(setup)?))
-    }
-
-    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
-        Ok(Box::new(sink::MqttSink::new(setup)?))
-    }
-}
+pub const MQTT: Technology = Technology {
+    source: Some(|setup| Ok(Box::new(source::MqttSource::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::MqttSink::new(setup)?))),
+    ..Technology::of_payloads(CONNECTORS)
+};
 
 /// Where the broker is and who we are to it.
 #[derive(Clone)]

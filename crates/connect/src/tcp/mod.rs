@@ -11,36 +11,14 @@ mod sink;
 mod source;
 
 use lang::catalog::connectors::tcp::CONNECTORS;
-use lang::spec::ConnectorSpec;
 
-use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
-use crate::error::Error;
+use crate::technology::Technology;
 
 pub(crate) use source::TcpListeners;
 
 /// `@source(type='tcp')` and `@sink(type='tcp')`.
-pub const TCP: TcpConnector = TcpConnector;
-
-pub struct TcpConnector;
-
-impl Connector for TcpConnector {
-    fn specs(&self) -> &'static [ConnectorSpec] {
-        CONNECTORS
-    }
-
-    fn gives(&self) -> &'static [PayloadKind] {
-        &[PayloadKind::Text, PayloadKind::Bytes]
-    }
-
-    fn takes(&self) -> &'static [PayloadKind] {
-        &[PayloadKind::Text, PayloadKind::Bytes]
-    }
-
-    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
-        Ok(Box::new(source::TcpSource::new(setup)?))
-    }
-
-    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
-        Ok(Box::new(sink::TcpSink::new(setup)?))
-    }
-}
+pub const TCP: Technology = Technology {
+    source: Some(|setup| Ok(Box::new(source::TcpSource::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::TcpSink::new(setup)?))),
+    ..Technology::of_payloads(CONNECTORS)
+};
