@@ -666,13 +666,13 @@ mod tests {
         let mut rows = rows("a int", &[], false);
         push(&mut rows, &[1]);
         push(&mut rows, &[2]);
-        assert_eq!(rows.take().map(|b| b.chunks), Some(Chunks::EachRow));
+        assert_eq!(rows.take().map(|b| b.chunks.clone()), Some(Chunks::EachRow));
         for values in [&[1][..], &[2, -1, 3], &[], &[4]] {
             push(&mut rows, values);
         }
         assert_eq!(show(rows.take()), "1\n2; 3\n4");
         push(&mut rows, &[5, 6]);
-        assert_eq!(rows.take().map(|b| b.chunks), Some(Chunks::One));
+        assert_eq!(rows.take().map(|b| b.chunks.clone()), Some(Chunks::One));
         assert_eq!(rows.take_rejected().len(), 1);
         assert!(rows.take().is_none());
     }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, TimesBuilder, Type, Value};
+use event::{
+    Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, TimesBuilder, Type,
+    Value,
+};
 
 /// A step of the program.
 #[derive(Clone, Copy, Debug)]
@@ -293,17 +296,22 @@ impl Emission {
 
     /// The emitted batch, `None` for nothing. `types` are those of the columns.
     pub fn finish(&mut self, types: &[Type]) -> Option<Batch> {
-        self.finish_into(types, Vec::new())
+        if self.ends.is_empty() {
+            self.clear();
+            return None;
+        }
+        self.finish_into(types, Batch::empty())
     }
 
     /// The same, with an empty vector to put the columns into.
-    pub fn finish_into(&mut self, types: &[Type], spare: Vec<Column>) -> Option<Batch> {
+    pub fn finish_into(&mut self, types: &[Type], spare: Batch) -> Option<Batch> {
         let batch = self.batch(types, spare);
         self.clear();
         batch
     }
 
-    fn batch(&mut self, types: &[Type], mut columns: Vec<Column>) -> Option<Batch> {
+    fn batch(&mut self, types: &[Type], mut batch: Batch) -> Option<Batch> {
+        let mut columns = std::mem::take(&mut batch.columns);
         if self.ends.is_empty() {
             return None;
         }
@@ -322,7 +330,7 @@ impl Emission {
             [one] => Clock::Same(*one),
             _ => Clock::PerChunk(std::mem::take(&mut self.clocks).into()),
         };
-        Some(Batch {
+        *batch = BatchParts {
             columns,
             len,
             times,
@@ -331,7 +339,8 @@ impl Emission {
             chunks,
             inner: None,
             clock,
-        })
+        };
+        Some(batch)
     }
 
     // ---- what a sliding window emits, for those who need no EXPIRED rows of it ----
@@ -433,15 +442,16 @@ impl Emission {
     }
 
     /// The rows that arrive as a batch of CURRENT rows, with the chunks that they are emitted in.
-    /// `columns` is an empty vector to put the columns into.
-    pub fn arriving(&mut self, arrivals: &Arrivals, mut columns: Vec<Column>) -> Batch {
+    /// `batch` has no columns; it is filled.
+    pub fn arriving(&mut self, arrivals: &Arrivals, mut batch: Batch) -> Batch {
+        let mut columns = std::mem::take(&mut batch.columns);
         let source = &self.sources[arrivals.source as usize];
         let (start, len) = (arrivals.rows.start as usize, arrivals.rows.len());
         let all = &self.columns[source.first..source.first + source.width];
         columns.extend(all.iter().map(|c| c.slice(start, len)));
         let times = source.times.slice(start);
         let (chunks, clock) = self.arriving_chunks(len);
-        Batch {
+        *batch = BatchParts {
             columns,
             len,
             times,
@@ -450,7 +460,8 @@ impl Emission {
             chunks,
             inner: None,
             clock,
-        }
+        };
+        batch
     }
 
     /// Ends and clocks of the chunks in which CURRENT rows stand, counted in those.
@@ -733,7 +744,7 @@ mod tests {
         let leaving = emission.leaving(0, Type::Long).expect("rows leave");
         let values: Vec<_> = (0..4).map(|row| leaving.value(row).to_long()).collect();
         assert_eq!(values, [Some(1), Some(2), Some(3), Some(7)]);
-        let rows = emission.arriving(&arrivals, Vec::new());
+        let rows = emission.arriving(&arrivals, Batch::empty());
         assert_eq!(rows.chunks, Chunks::EachRow);
         assert_eq!(rows.clock, Clock::PerChunk([50, 60, 70].into()));
         assert_eq!(
@@ -788,7 +799,10 @@ mod tests {
         emission.reset();
         emission.abandon_chunk();
         let out = emission.finish(&[Type::Long]).expect("a row was emitted");
-        assert_eq!((shown(&out), out.resets), (vec![(Some(1), 1, false)], None));
+        assert_eq!(
+            (shown(&out), &out.resets),
+            (vec![(Some(1), 1, false)], &None)
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::component::Key;
 use crate::graph::Receiver;
 use crate::output::{Output, Rejected};
 use crate::partition::{entrance_of, has_key_of};
-use crate::query::Broken;
+use crate::query::{Broken, Query};
 
 /// Inserts that may follow from one another before a chunk is given up: a loop of streams without
 /// an end (Siddhi's ends in a stack overflow).
@@ -358,26 +358,28 @@ impl App {
         let query = &mut self.queries[reader.query];
         let wants_chunks =
             query.is_self_join() || query.wants_chunks(&batch, schema, &self.core.tables);
-        let mut batch = batch;
-        if !wants_chunks {
+        let mut rest = Some(batch);
+        if !wants_chunks && let Some(batch) = rest.take() {
             let events = batch.len;
             let begun = self.work.begin(reader.query, events, outside.host);
-            let taken = taken(&mut batch, query.may_keep());
+            rest = spare_copy(&batch, query);
             let step = &mut self.core.step(outside);
-            let result = query.process(taken, reader.side, reader.key, step);
+            let result = query.process(batch, reader.side, reader.key, step);
             if let Ok(rows) = result {
                 self.work.end(reader.query, events, begun, outside.host);
                 return self.route(reader.query, reader.key, rows, reader.origin.depth);
             }
         }
-        self.stack.push(Task::QueryChunks {
-            reader,
-            batch,
-            next: 0,
-        });
+        if let Some(batch) = rest {
+            self.stack.push(Task::QueryChunks {
+                reader,
+                batch,
+                next: 0,
+            });
+        }
     }
 
-    fn run_chunk(&mut self, reader: Reader, mut batch: Batch, outside: &mut Outside<'_>) {
+    fn run_chunk(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
         if reader.origin.depth > DEPTH_MAX {
             let cause = format!("streams feed back into each other more than {DEPTH_MAX} times");
             let broken = Broken::at("insert".to_owned(), cause);
@@ -392,19 +394,20 @@ impl App {
         query.wants_chunks(&batch, schema, &self.core.tables);
         let events = batch.len;
         let begun = self.work.begin(reader.query, events, outside.host);
-        let taken = taken(&mut batch, query.may_keep());
+        let copy = spare_copy(&batch, query);
         let step = &mut self.core.step(outside);
-        let result = query.process(taken, reader.side, reader.key, step);
+        let result = query.process(batch, reader.side, reader.key, step);
         self.work.end(reader.query, events, begun, outside.host);
         match result {
             Ok(rows) => {
-                let writer = self.writer(&reader, &batch);
+                let writer = copy.and_then(|batch| self.writer(&reader, &batch));
                 let depth = reader.origin.depth;
                 self.route_from(writer, reader.query, reader.key, rows, depth);
                 self.route_delivered(reader.query, reader.key, depth);
             }
             Err(broken) => {
                 let (query, key, depth) = (reader.query, reader.key, reader.origin.depth);
+                let batch = copy.unwrap_or_else(Batch::empty);
                 self.chunk_failed(reader, broken, batch, outside);
                 self.route_delivered(query, key, depth);
             }
@@ -717,19 +720,9 @@ impl App {
     }
 }
 
-/// The batch for a query: itself where no row can fail, and a copy where it may be needed again.
-fn taken(batch: &mut Batch, may_keep: bool) -> Batch {
-    if !may_keep {
-        return batch.clone();
-    }
-    let left = Batch::new(
-        Vec::new(),
-        0,
-        Times::Same(0),
-        Chunks::One,
-        batch.clock_at(0),
-    );
-    std::mem::replace(batch, left)
+/// A copy of what a query is given, where it may fail and the rows are needed again.
+fn spare_copy(batch: &Batch, query: &Query) -> Option<Batch> {
+    (!query.may_keep()).then(|| batch.clone())
 }
 
 /// The text of the exception that Siddhi puts into `_error`.

@@ -1,6 +1,6 @@
 //! Many rows handed over at once, with the chunks that the language sees inside.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use crate::column::Column;
@@ -13,8 +13,15 @@ use crate::value::Value;
 /// Batch bounds are never observable; chunk bounds are, exactly as in Siddhi. A chunk lies in one
 /// batch. Rows are CURRENT unless `expired` says otherwise; a RESET is a mark between rows, not a
 /// row.
+///
+/// A batch is a handle, one word long: it goes through many hands on its way, and an event that
+/// comes alone pays for each.
 #[derive(Clone, Debug)]
-pub struct Batch {
+pub struct Batch(Box<BatchParts>);
+
+/// What a batch is made of; a [`Batch`] gives access to all of it.
+#[derive(Clone, Debug)]
+pub struct BatchParts {
     pub columns: Vec<Column>,
     pub len: usize,
     /// Event timestamps, milliseconds.
@@ -54,11 +61,34 @@ pub enum Clock {
     PerChunk(Arc<[i64]>),
 }
 
+impl Deref for Batch {
+    type Target = BatchParts;
+
+    #[inline]
+    fn deref(&self) -> &BatchParts {
+        &self.0
+    }
+}
+
+impl DerefMut for Batch {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut BatchParts {
+        &mut self.0
+    }
+}
+
+impl From<BatchParts> for Batch {
+    #[inline]
+    fn from(parts: BatchParts) -> Batch {
+        Batch(Box::new(parts))
+    }
+}
+
 impl Batch {
     /// One chunk of CURRENT rows at one time.
     pub fn new(columns: Vec<Column>, len: usize, times: Times, chunks: Chunks, now: i64) -> Batch {
         debug_assert!(columns.iter().all(|c| c.len() == len));
-        Batch {
+        Batch::from(BatchParts {
             columns,
             len,
             times,
@@ -67,7 +97,42 @@ impl Batch {
             chunks,
             inner: None,
             clock: Clock::Same(now),
-        }
+        })
+    }
+
+    /// The same rows' timestamps, kinds and chunks with other columns.
+    pub fn with_columns(&self, columns: Vec<Column>) -> Batch {
+        debug_assert!(columns.iter().all(|c| c.len() == self.len));
+        let BatchParts {
+            len,
+            times,
+            expired,
+            resets,
+            chunks,
+            inner,
+            clock,
+            ..
+        } = &**self;
+        Batch::from(BatchParts {
+            columns,
+            len: *len,
+            times: times.clone(),
+            expired: expired.clone(),
+            resets: resets.clone(),
+            chunks: chunks.clone(),
+            inner: inner.clone(),
+            clock: clock.clone(),
+        })
+    }
+
+    /// Its parts, by value.
+    pub fn into_parts(self) -> BatchParts {
+        *self.0
+    }
+
+    /// No columns and no rows: room for what is to come.
+    pub fn empty() -> Batch {
+        Batch::new(Vec::new(), 0, Times::Same(0), Chunks::One, 0)
     }
 
     /// One chunk of CURRENT rows from values, for tests and slow paths.
@@ -192,7 +257,7 @@ impl Batch {
                 .map(|e| e - start as u32)
                 .collect()
         });
-        Batch {
+        Batch::from(BatchParts {
             columns: self.columns.iter().map(|c| c.slice(start, len)).collect(),
             len,
             times: self.times.slice(start),
@@ -204,7 +269,7 @@ impl Batch {
                 Clock::Same(t) => Clock::Same(*t),
                 Clock::PerChunk(clocks) => Clock::PerChunk(Arc::from(&clocks[chunks])),
             },
-        }
+        })
     }
 
     /// The values of a row, for slow paths and tests.
@@ -236,7 +301,7 @@ impl Batch {
             return None;
         }
         let (chunks, resets, clock) = self.filtered_chunks(keep);
-        Some(Batch {
+        Some(Batch::from(BatchParts {
             columns: self.columns.iter().map(|c| c.gather(&kept)).collect(),
             len: kept.len(),
             times: self.times.gather(&kept),
@@ -262,7 +327,7 @@ impl Batch {
                 ends.into()
             }),
             clock,
-        })
+        }))
     }
 
     fn filtered_chunks(&self, keep: &[bool]) -> (Chunks, Option<Arc<[Reset]>>, Clock) {

@@ -907,7 +907,8 @@ mod tests {
             let read = read.expect("what was written is read");
             let found: Vec<Value> = (0..len).map(|row| read.columns[0].value(row)).collect();
             assert_eq!(found, expected);
-            let mut on = ColumnBuilder::behind(read.columns.into_iter().next().expect("one"));
+            let mut on =
+                ColumnBuilder::behind(read.into_parts().columns.into_iter().next().expect("one"));
             on.push(&long);
             assert_eq!((on.len(), on.value(len)), (len + 1, long.clone()));
         }

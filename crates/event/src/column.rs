@@ -321,6 +321,12 @@ impl Column {
         }
     }
 
+    /// Does it hold values of any type?
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        matches!(&self.0, Rep::Many { data, .. } if matches!(data.values, Values::Any(_)))
+    }
+
     /// The shape of the vector, to choose a typed loop once per batch.
     #[inline]
     pub fn view(&self) -> View<'_> {

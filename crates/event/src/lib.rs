@@ -17,7 +17,7 @@ pub mod times;
 pub mod types;
 pub mod value;
 
-pub use batch::{Batch, Chunks, Clock, Reset, picked};
+pub use batch::{Batch, BatchParts, Chunks, Clock, Reset, picked};
 pub use cells::Cells;
 pub use column::{Column, ColumnBuilder, Values};
 pub use strings::{ShortText, StrBuilder, Strings};

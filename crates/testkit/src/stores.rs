@@ -143,7 +143,7 @@ impl Host for Stores {
     ) -> Result<Found, HostError> {
         match self.execute(operation, columns, rows)? {
             Answer::Rows { batch, ends } => Ok(Found {
-                columns: batch.columns,
+                columns: batch.into_parts().columns,
                 ends,
             }),
             _ => Err(refused("the store answers something else")),

@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn single_events_stay_single() {
-        let batch = batch("a int", &[&[Value::Int(1)], &[Value::Int(2)]]);
-        let single = Batch {
-            chunks: Chunks::EachRow,
-            ..batch
-        };
+        let mut single = batch("a int", &[&[Value::Int(1)], &[Value::Int(2)]]);
+        single.chunks = Chunks::EachRow;
         let mut inlet =
             inlet(mapping("passThrough", &[]), &schema("a int")).expect("it can be made");
         inlet.map(Payload::Events(&single), &Properties::none());
-        assert_eq!(inlet.take().map(|b| b.chunks), Some(Chunks::EachRow));
+        assert_eq!(
+            inlet.take().map(|b| b.chunks.clone()),
+            Some(Chunks::EachRow)
+        );
     }
 }

@@ -7,6 +7,7 @@ use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value, Values};
 use lang::plan::ArithmeticOp;
 
+use super::single::{self, Single};
 use super::{Operand, row};
 use crate::component::EvalContext;
 
@@ -195,33 +196,16 @@ pub(super) fn evaluate(
         return Operand::Constant(Value::Null);
     }
     if rows == 1
-        && let (Some(a), Some(b)) = (left.scalar(), right.scalar())
-        && let Some(value) = scalar(op, ty, &a, &b)
+        && let (Some(a), Some(b)) = (Single::of_operand(left), Single::of_operand(right))
+        && let Some(value) = single::arithmetic(op, ty, a, b)
     {
-        return Operand::Constant(value);
+        return Operand::Constant(value.value());
     }
     match ty {
         Type::Int => typed::<i32>(op, ty, left, right, rows, context),
         Type::Long => typed::<i64>(op, ty, left, right, rows, context),
         Type::Float => typed::<f32>(op, ty, left, right, rows, context),
         _ => typed::<f64>(op, ty, left, right, rows, context),
-    }
-}
-
-/// One row; `None` where an operand is no number.
-fn scalar(op: ArithmeticOp, ty: Type, a: &Value, b: &Value) -> Option<Value> {
-    fn typed<T: Number>(op: ArithmeticOp, a: &Value, b: &Value) -> Option<Value> {
-        if a.is_null() || b.is_null() {
-            return Some(Value::Null);
-        }
-        let result = one(op, T::of_value(a)?, T::of_value(b)?);
-        Some(result.map_or(Value::Null, T::value))
-    }
-    match ty {
-        Type::Int => typed::<i32>(op, a, b),
-        Type::Long => typed::<i64>(op, a, b),
-        Type::Float => typed::<f32>(op, a, b),
-        _ => typed::<f64>(op, a, b),
     }
 }
 
@@ -282,7 +266,7 @@ fn divide<T: Number>(
     }
 }
 
-fn one<T: Number>(op: ArithmeticOp, a: T, b: T) -> Option<T> {
+pub(super) fn one<T: Number>(op: ArithmeticOp, a: T, b: T) -> Option<T> {
     match op {
         ArithmeticOp::Add => Some(a.plus(b)),
         ArithmeticOp::Subtract => Some(a.minus(b)),

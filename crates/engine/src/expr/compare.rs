@@ -8,6 +8,7 @@ use event::{Column, Type, Value};
 use lang::plan::CompareOp;
 
 use super::arithmetic::{Number, Side, nulls};
+use super::single::{self, Single};
 use super::{Operand, bools, row};
 use crate::component::EvalContext;
 
@@ -25,8 +26,8 @@ pub(super) fn evaluate(
         return Operand::Constant(Value::Bool(with_null));
     }
     if rows == 1
-        && let (Some(a), Some(b)) = (left.scalar(), right.scalar())
-        && let Some(answer) = scalar(op, &a, &b)
+        && let (Some(a), Some(b)) = (Single::of_operand(left), Single::of_operand(right))
+        && let Some(answer) = single::compare(op, a, b)
     {
         return Operand::Constant(Value::Bool(answer));
     }
@@ -57,30 +58,6 @@ pub(super) fn evaluate(
     match (left, right) {
         (Operand::Constant(_), Operand::Constant(_)) => Operand::Constant(Value::Bool(result[0])),
         _ => bools(std::mem::take(result)),
-    }
-}
-
-/// One row; `None` where the values are not two numbers.
-fn scalar(op: CompareOp, a: &Value, b: &Value) -> Option<bool> {
-    fn typed<T: Number>(op: CompareOp, a: &Value, b: &Value) -> Option<bool> {
-        let (a, b) = (T::of_value(a)?, T::of_value(b)?);
-        Some(match op {
-            CompareOp::Less => a < b,
-            CompareOp::LessEqual => a <= b,
-            CompareOp::Greater => a > b,
-            CompareOp::GreaterEqual => a >= b,
-            CompareOp::Equal => a == b,
-            CompareOp::NotEqual => a != b,
-        })
-    }
-    let (Some(a_type), Some(b_type)) = (a.ty(), b.ty()) else {
-        return Some(op == CompareOp::NotEqual);
-    };
-    match common(op, a_type, b_type) {
-        Type::Int => typed::<i32>(op, a, b),
-        Type::Long => typed::<i64>(op, a, b),
-        Type::Float => typed::<f32>(op, a, b),
-        _ => typed::<f64>(op, a, b),
     }
 }
 
@@ -262,6 +239,11 @@ fn ordered<T: Number>(op: CompareOp, a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (T::of_value(a), T::of_value(b)) else {
         return false;
     };
+    holds(op, a, b)
+}
+
+/// Java's comparison of two numbers of one type.
+pub(super) fn holds<T: Number>(op: CompareOp, a: T, b: T) -> bool {
     match op {
         CompareOp::Less => a < b,
         CompareOp::LessEqual => a <= b,

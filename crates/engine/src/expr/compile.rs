@@ -147,13 +147,7 @@ pub(crate) struct Compiler<'a, 'p> {
 impl Compiler<'_, '_> {
     pub fn compile(&mut self, expr: &Expr) -> Result<Expression, Error> {
         let root = self.node(expr)?;
-        let mut uses = Vec::new();
-        root.collect_slots(&mut uses);
-        Ok(Expression {
-            root,
-            ty: expr.ty,
-            uses,
-        })
+        Ok(Expression::new(root, expr.ty))
     }
 
     fn node(&mut self, expr: &Expr) -> Result<Node, Error> {

@@ -17,6 +17,7 @@ mod arithmetic;
 mod compare;
 mod compile;
 mod row;
+mod single;
 #[cfg(test)]
 mod tests;
 
@@ -64,19 +65,6 @@ impl Operand {
                 _ => false,
             },
         }
-    }
-
-    /// A number or BOOL that is all the operand has, or null.
-    fn scalar(&self) -> Option<Value> {
-        let value = match self {
-            Operand::Constant(value) => value,
-            Operand::Column(column) => {
-                let is_plain = !matches!(column.view(), View::Str(_) | View::Any(_));
-                return (is_plain && column.len() == 1).then(|| column.value(0));
-            }
-        };
-        let is_plain = !matches!(value, Value::Str(_) | Value::Object(_));
-        is_plain.then(|| value.clone())
     }
 
     /// As [`Operand::mask`]; a column that nobody else holds is taken over.
@@ -219,16 +207,47 @@ pub(crate) struct Expression {
     pub ty: Type,
     /// Inputs it reads.
     pub uses: Vec<Slot>,
+    /// Of one row its value may be found without columns.
+    is_simple: bool,
 }
 
 impl Expression {
+    fn new(root: Node, ty: Type) -> Expression {
+        let mut uses = Vec::new();
+        root.collect_slots(&mut uses);
+        let is_simple = single::is_simple(&root);
+        Expression {
+            root,
+            ty,
+            uses,
+            is_simple,
+        }
+    }
+
     pub fn evaluate(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Operand {
         self.root.evaluate(inputs, context)
     }
 
     pub fn column(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Column {
         let ty = self.ty;
+        let is_kept = matches!(self.root, Node::Input { .. });
+        if inputs.rows == 1
+            && self.is_simple
+            && !is_kept
+            && let Some(value) = single::evaluate(&self.root, inputs)
+            && let Some(column) = value.column(ty)
+        {
+            return column;
+        }
         self.evaluate(inputs, context).into_column(ty, inputs.rows)
+    }
+
+    /// Does a condition hold on the only row? `None` where [`Expression::mask`] has to say.
+    pub fn holds(&self, inputs: &Inputs<'_>) -> Option<bool> {
+        if inputs.rows != 1 || !self.is_simple {
+            return None;
+        }
+        single::evaluate(&self.root, inputs)?.is_true()
     }
 
     /// The rows on which a condition holds. A value that is no BOOL fails its row.
@@ -263,6 +282,12 @@ impl Expression {
     /// Does it read results of aggregators or probes?
     pub fn reads_computed(&self) -> bool {
         self.uses.iter().any(|s| s.part == COMPUTED)
+    }
+
+    /// Is it nothing but this column?
+    pub fn is_column(&self, part: u8, index: usize) -> bool {
+        matches!(&self.root, Node::Input { slot, .. }
+            if slot.part == part && usize::from(slot.index) == index)
     }
 
     /// Is it made of columns, constants and operators alone?

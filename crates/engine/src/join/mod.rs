@@ -9,7 +9,7 @@ mod search;
 
 use std::ops::Range;
 
-use event::{Batch, Chunks, Clock, Column, Reset, Times, Type};
+use event::{Batch, BatchParts, Chunks, Clock, Column, Reset, Times, Type};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
 
@@ -545,7 +545,7 @@ impl Pairs {
             }
             times = Times::PerRow(each.into(), 0);
         }
-        Batch {
+        Batch::from(BatchParts {
             columns,
             len,
             times,
@@ -554,7 +554,7 @@ impl Pairs {
             chunks: Chunks::Ends(self.ends.as_slice().into()),
             inner: Some(self.inner.as_slice().into()),
             clock: Clock::PerChunk(self.clocks.as_slice().into()),
-        }
+        })
     }
 
     /// Empty again, its memory kept unless it is much.

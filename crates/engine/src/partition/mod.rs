@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use event::column::View;
-use event::{Batch, Chunks, Clock, Times};
+use event::{Batch, BatchParts, Chunks, Clock, Times};
 use lang::plan::{self, PartitionBy, Plan, QueryId, StreamId};
 
 use crate::component::{EvalContext, Key};
@@ -249,7 +249,7 @@ fn cut(batch: &Batch, rows: &[u32], keys: &[Key], whole: bool) -> Vec<(Key, Batc
     let is_identity =
         rows.len() == batch.len && rows.iter().enumerate().all(|(i, &r)| i as u32 == r);
     let each_row = ends.iter().enumerate().all(|(i, &e)| e == i as u32 + 1);
-    let picked = Batch {
+    let picked = Batch::from(BatchParts {
         columns: if is_identity {
             batch.columns.clone()
         } else {
@@ -276,7 +276,7 @@ fn cut(batch: &Batch, rows: &[u32], keys: &[Key], whole: bool) -> Vec<(Key, Batc
             Clock::Same(t) => Clock::Same(*t),
             Clock::PerChunk(_) => Clock::PerChunk(clocks.into()),
         },
-    };
+    });
     let mut runs = Vec::new();
     let mut start = 0;
     while start < run_keys.len() {

@@ -23,7 +23,7 @@ mod view;
 use std::sync::Arc;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Chunks, Clock, Column, Schema, Times, Type};
+use event::{Batch, BatchParts, Chunks, Clock, Column, Schema, Times, Type};
 use lang::plan::{self, QueryId};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
@@ -335,7 +335,7 @@ impl Pattern {
         let is_each = matches.ends.len() == len;
         let same_clock = matches.clocks.iter().all(|&c| c == matches.clocks[0]);
         let ends: Arc<[u32]> = matches.ends.as_slice().into();
-        let batch = Batch {
+        let batch = Batch::from(BatchParts {
             columns,
             len,
             times: Times::per_row(matches.times.clone()),
@@ -353,7 +353,7 @@ impl Pattern {
                 true => Clock::Same(matches.clocks[0]),
                 false => Clock::PerChunk(matches.clocks.as_slice().into()),
             },
-        };
+        });
         debug_assert!(from.is_none() || input < self.chart.readers.len());
         forget(matches, 0, &mut self.store.captures, width);
         Some(batch)

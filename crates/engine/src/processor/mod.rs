@@ -20,7 +20,7 @@ mod reorder;
 mod resource;
 mod str_tokenize;
 
-use event::{Batch, Chunks, Clock, Reset, Times};
+use event::{Batch, BatchParts, Chunks, Clock, Reset, Times};
 
 use crate::component::Processor;
 
@@ -86,7 +86,7 @@ pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<B
         times => Times::per_row(origins.iter().map(|&o| times.at(o as usize)).collect()),
     };
     let expired = batch.expired.as_ref();
-    Some(Batch {
+    Some(Batch::from(BatchParts {
         columns: batch.columns.iter().map(|c| c.gather(origins)).collect(),
         len: origins.len(),
         times,
@@ -95,7 +95,7 @@ pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<B
         chunks: Chunks::Ends(ends.into()),
         inner: None,
         clock: Clock::PerChunk(clocks.into()),
-    })
+    }))
 }
 
 #[cfg(test)]

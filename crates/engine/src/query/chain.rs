@@ -56,8 +56,8 @@ pub(crate) struct Slid<'a> {
     pub emission: &'a mut Emission,
     /// Types of the window's columns.
     pub types: &'a [Type],
-    /// An empty vector for columns.
-    pub spare: Vec<Column>,
+    /// A batch without rows and columns, to be filled.
+    pub spare: Batch,
 }
 
 /// The place of a chain in an app.
@@ -294,6 +294,12 @@ impl Chain {
                 .is_some_and(|w| w.computed.iter().any(Expression::is_fallible))
     }
 
+    /// The window needs values that a row may lack.
+    pub fn needs_values(&self) -> bool {
+        let window = self.window.as_ref();
+        window.is_some_and(|w| !w.operator.needed().is_empty())
+    }
+
     /// A row of the batch may lack a value that the window needs.
     pub fn may_lack(&self, batch: &Batch) -> bool {
         self.window.as_ref().is_some_and(|w| {
@@ -517,7 +523,7 @@ impl Chain {
         };
         let held = window.operator.sliding_rows(key).unwrap_or(0);
         window.serve(key, deadline, step)?;
-        Ok(Some(window.slid(held, Vec::new())))
+        Ok(Some(window.slid(held, Batch::empty())))
     }
 
     /// Through the stages behind the window, from one on.
@@ -690,7 +696,7 @@ impl WindowStage {
         Ok(self.emission.finish(&self.types))
     }
 
-    fn slid(&mut self, held: usize, spare: Vec<Column>) -> Slid<'_> {
+    fn slid(&mut self, held: usize, spare: Batch) -> Slid<'_> {
         Slid {
             held,
             emission: &mut self.emission,
@@ -699,13 +705,8 @@ impl WindowStage {
         }
     }
 
-    /// Puts a batch into the window; gives its vector of columns back, empty.
-    fn take(
-        &mut self,
-        mut batch: Batch,
-        key: Key,
-        step: &mut Step<'_>,
-    ) -> Result<Vec<Column>, Broken> {
+    /// Puts a batch into the window; gives it back without its columns, to be filled again.
+    fn take(&mut self, mut batch: Batch, key: Key, step: &mut Step<'_>) -> Result<Batch, Broken> {
         if !self.takes_all {
             self.keep_columns(&mut batch, step)?;
         }
@@ -713,7 +714,7 @@ impl WindowStage {
             operator.process(key, &batch, context, out);
         })?;
         batch.columns.clear();
-        Ok(batch.columns)
+        Ok(batch)
     }
 
     /// Only the columns that the window needs, and its arguments behind them.

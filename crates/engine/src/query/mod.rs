@@ -24,7 +24,6 @@ pub(crate) use stage::Stage;
 use std::collections::HashMap;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::column::View;
 use event::{Batch, Clock, Column, Schema, Type};
 use lang::ast::EventType;
 use lang::plan::{self, Plan, QueryId};
@@ -136,6 +135,8 @@ struct Faults {
     any: bool,
     /// Where a batch of several chunks could not be taken back.
     late: bool,
+    /// A window needs values that a row may lack.
+    lacks: bool,
     /// Nothing but rows of one stream goes into the query, and nothing into a table: neither the
     /// host nor what others have written can make it fail.
     is_simple: bool,
@@ -296,13 +297,17 @@ impl Query {
 
     /// No row of the batch can fail in the query.
     pub fn is_sure(&self, batch: &Batch, schema: &Schema) -> bool {
-        let lacks = self.chains().any(|c| c.may_lack(batch));
-        !self.faults.any && !lacks && !self.has_seen_mixed && !is_mixed(batch, schema)
+        !self.faults.any && !self.lacks(batch) && !self.has_seen_mixed && !is_mixed(batch, schema)
     }
 
     /// A batch that [`Query::wants_chunks`] has looked at will not be asked for again.
     pub fn may_keep(&self) -> bool {
         !self.faults.any && self.faults.is_simple && !self.has_seen_mixed
+    }
+
+    /// A row lacks what a window needs.
+    fn lacks(&self, batch: &Batch) -> bool {
+        self.faults.lacks && self.chains().any(|c| c.may_lack(batch))
     }
 
     fn find_faults(&self) -> Faults {
@@ -344,6 +349,7 @@ impl Query {
         Faults {
             any,
             late,
+            lacks: self.chains().any(Chain::needs_values),
             is_simple,
         }
     }
@@ -355,7 +361,7 @@ impl Query {
             return true;
         }
         self.faults.late
-            || self.chains().any(|c| c.may_lack(batch))
+            || self.lacks(batch)
             || self.write.as_ref().is_some_and(|w| tables.is_waited_for(w))
     }
 
@@ -686,7 +692,7 @@ pub(crate) fn source_expires(plan: &Plan, from: plan::From) -> bool {
 /// Does a column hold values of another type than declared?
 fn is_mixed(batch: &Batch, schema: &Schema) -> bool {
     let mut columns = batch.columns.iter().zip(&schema.attributes);
-    columns.any(|(c, a)| a.ty != Type::Object && matches!(c.view(), View::Any(_)))
+    columns.any(|(c, a)| c.is_any() && a.ty != Type::Object)
 }
 
 /// Does an expression of the query ask for the clock?

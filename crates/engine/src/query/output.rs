@@ -191,10 +191,7 @@ fn hand_over(write: &mut TableWrite, batch: &Batch, step: &mut Step<'_>) -> Resu
         step.out.items.push(Output::Write {
             operation: external.operation,
             table: write.table,
-            batch: Batch {
-                columns: external.parameters,
-                ..batch.clone()
-            },
+            batch: batch.with_columns(external.parameters),
         });
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! From the rows of a chunk to those that leave: the last of each group, and the chunks they are in.
 
-use event::{Batch, Chunks, Clock, Column, Reset};
+use event::{Batch, BatchParts, Chunks, Clock, Column, Reset};
 
 use crate::component::Group;
 
@@ -135,7 +135,7 @@ impl OutChunks {
             }
             times => times,
         };
-        Some(Batch {
+        Some(Batch::from(BatchParts {
             columns,
             len: picked.len(),
             times,
@@ -144,6 +144,6 @@ impl OutChunks {
             chunks,
             inner: None,
             clock,
-        })
+        }))
     }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type, Value};
+use event::{Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type, Value};
 use lang::ast::EventType;
 use lang::plan;
 
@@ -35,6 +35,8 @@ pub(crate) struct Selector {
     limit: Option<u64>,
     offset: Option<u64>,
     has_aggregator: bool,
+    /// Rows leave with the columns that they come with.
+    is_identity: bool,
     pub(super) events: EventType,
     /// An item may fail after its aggregator has moved.
     is_late_fallible: bool,
@@ -71,6 +73,18 @@ pub(crate) struct Selected {
     groups: Option<Vec<Group>>,
     /// Texts of those groups, where the rate limiter asks for them.
     pub names: Option<Vec<Box<str>>>,
+}
+
+impl Selected {
+    /// Rows that leave as they are.
+    fn of(mut batch: Batch) -> Selected {
+        batch.inner = None;
+        Selected {
+            batch,
+            groups: None,
+            names: None,
+        }
+    }
 }
 
 impl Selector {
@@ -141,7 +155,9 @@ impl Selector {
                 .items
                 .iter()
                 .any(|(expr, _)| has_fallible_aggregator(expr));
-        Ok(Selector {
+        let is_column = |(at, item): (usize, &Expression)| item.is_column(ROW, at);
+        let is_identity = items.len() == inputs && items.iter().enumerate().all(is_column);
+        let mut selector = Selector {
             sites,
             site_items,
             items,
@@ -161,6 +177,7 @@ impl Selector {
             limit: selector.limit,
             offset: selector.offset,
             has_aggregator: selector.has_aggregator,
+            is_identity: false,
             events,
             is_late_fallible,
             is_unreduced: false,
@@ -168,7 +185,9 @@ impl Selector {
             seen: Seen::default(),
             room: Room::default(),
             sliding: Sliding::default(),
-        })
+        };
+        selector.is_identity = is_identity && selector.is_plain();
+        Ok(selector)
     }
 
     pub fn is_fallible(&self) -> bool {
@@ -242,6 +261,13 @@ impl Selector {
         wants_names: bool,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
+        if self.is_identity
+            && !wants_names
+            && batch.columns.len() == self.items.len()
+            && self.leaves_whole(&batch)
+        {
+            return Ok(Some(Selected::of(batch)));
+        }
         let mut columns = std::mem::take(&mut self.room.columns);
         let mut numbers = std::mem::take(&mut self.room.numbers);
         let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
@@ -604,10 +630,7 @@ impl Selector {
         } else {
             Cow::Borrowed(keep)
         };
-        let whole = Batch {
-            columns: columns.to_vec(),
-            ..batch.clone()
-        };
+        let whole = batch.with_columns(columns.to_vec());
         let groups = groups.map(|groups| {
             let kept = groups.iter().zip(keep.iter()).filter(|(_, k)| **k);
             kept.map(|(&g, _)| g).collect()
@@ -654,7 +677,7 @@ impl Selector {
             _ => None,
         };
         Some(Selected {
-            batch: Batch {
+            batch: Batch::from(BatchParts {
                 columns: columns.iter().map(|c| c.gather(&picked)).collect(),
                 len: picked.len(),
                 times: batch.times.gather(&picked),
@@ -667,7 +690,7 @@ impl Selector {
                 },
                 inner: None,
                 clock: batch.clock.clone(),
-            },
+            }),
             groups: groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect()),
             names: None,
         })
@@ -872,12 +895,7 @@ pub(super) fn later() -> Column {
 /// The rows of a batch with other columns; those that it had are left in the vector.
 pub(super) fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
     std::mem::swap(&mut batch.columns, columns);
-    batch.inner = None;
-    Selected {
-        batch,
-        groups: None,
-        names: None,
-    }
+    Selected::of(batch)
 }
 
 /// One row of a batch that is one chunk.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use event::{Batch, Column, ColumnBuilder};
+use event::{Batch, BatchParts, Column, ColumnBuilder};
 use lang::ast::EventType;
 
 use super::chain::Slid;
@@ -194,11 +194,8 @@ impl Selector {
         if unknown > 0 {
             let columns = &self.sliding.leaving;
             let columns = columns.iter().map(|c| c.slice(0, unknown.min(c.len())));
-            let batch = Batch {
-                columns: columns.collect(),
-                len: unknown,
-                ..nothing(Vec::new(), step.now)
-            };
+            let mut batch = nothing(columns.collect(), step.now);
+            batch.len = unknown;
             self.group_numbers(&batch, key, step, &mut numbers);
         }
         let known = self.sliding.groups.entry(key, VecDeque::new);
@@ -305,7 +302,7 @@ fn is_simple(expression: &Expression) -> bool {
 /// No rows at all.
 fn nothing(columns: Vec<Column>, now: i64) -> Batch {
     let (times, chunks) = (event::Times::Same(now), event::Chunks::One);
-    Batch {
+    Batch::from(BatchParts {
         columns,
         len: 0,
         times,
@@ -314,5 +311,5 @@ fn nothing(columns: Vec<Column>, now: i64) -> Batch {
         chunks,
         inner: None,
         clock: event::Clock::Same(now),
-    }
+    })
 }

@@ -434,6 +434,11 @@ impl Stage {
                 keep,
             } if sites.is_empty() => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
+                if let Some(passes) = condition.holds(&inputs)
+                    && batch.resets.is_none()
+                {
+                    return Ok(passes.then_some(batch));
+                }
                 let mut context = step.evaluation(&batch, &mut failures);
                 condition.mask_into(&inputs, &mut context, keep);
                 batch.retain(keep)

@@ -120,6 +120,7 @@ impl Rows {
         Ok(Rows {
             types: Arc::clone(types),
             columns: batch
+                .into_parts()
                 .columns
                 .into_iter()
                 .map(ColumnBuilder::behind)

@@ -1,7 +1,7 @@
 //! The rows of a batch of keys: those being collected, and the batch before.
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Chunks, TimesBuilder};
+use event::{Batch, Clock, Times};
 
 use super::super::key::KeyParts;
 use super::super::key_map::KeyMap;
@@ -68,16 +68,9 @@ impl KeyBatch {
             if std::mem::replace(&mut self.resets, true) {
                 out.reset();
             }
-            let rows = self.pool.rows(self.pending());
-            let mut times = TimesBuilder::default();
-            times.push(rows.len, clock);
-            let rows = Batch::new(
-                rows.columns,
-                rows.len,
-                times.finish(clock),
-                Chunks::One,
-                clock,
-            );
+            let mut rows = self.pool.rows(self.pending());
+            rows.times = Times::Same(clock);
+            rows.clock = Clock::Same(clock);
             let source = out.source(&rows);
             out.current(source, 0..rows.len);
             self.previous = Some(rows);
