@@ -112,6 +112,10 @@ pub struct RunArgs {
     /// End when all input has been read and no timer holds an event
     #[arg(long)]
     pub until_done: bool,
+    /// Read the apps again when one of their files changes, as SIGHUP asks for at any time: apps that
+    /// changed go on from their state and positions, the others do not notice
+    #[arg(long, conflicts_with = "until_done")]
+    pub watch: bool,
     /// Zone of dates and times in the time:* functions, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,

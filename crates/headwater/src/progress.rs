@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::Summary;
-use server::metrics::{Metrics, listed};
+use server::metrics::Metrics;
 
 use crate::output::Output;
 
@@ -132,13 +132,13 @@ fn totals(metrics: &Metrics) -> Totals {
         rejected: metrics.rejected(),
         ..Totals::default()
     };
-    for app in listed(&metrics.apps) {
-        for source in listed(&app.sources) {
+    for app in metrics.apps.all() {
+        for source in app.sources.all() {
             totals.events += source.events.get();
             totals.bytes += source.bytes.get();
             totals.expected += source.bytes_expected.get();
         }
-        for table in listed(&app.tables) {
+        for table in app.tables.all() {
             totals.rows += table.inserted.get() + table.updated.get();
         }
     }

@@ -6,7 +6,7 @@
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Answer, AskError};
 use lang::catalog::Catalog;
@@ -36,10 +36,11 @@ pub struct Asker(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    apps: Vec<AskedApp>,
+    apps: Mutex<Arc<[AskedApp]>>,
     checked: Mutex<VecDeque<Checked>>,
 }
 
+#[derive(Clone)]
 pub(crate) struct AskedApp {
     pub name: String,
     pub plan: Arc<Plan>,
@@ -49,7 +50,7 @@ pub(crate) struct AskedApp {
 }
 
 struct Checked {
-    app: usize,
+    plan: Arc<Plan>,
     text: String,
     query: Arc<OnDemand>,
 }
@@ -66,18 +67,21 @@ pub enum Refusal {
 }
 
 impl Asker {
-    pub(crate) fn new(apps: Vec<AskedApp>) -> Asker {
-        Asker(Arc::new(Inner {
-            apps,
-            checked: Mutex::default(),
-        }))
+    /// These apps run now, and no others.
+    pub(crate) fn set(&self, apps: Vec<AskedApp>) {
+        *self.0.apps.lock().unwrap_or_else(PoisonError::into_inner) = apps.into();
+        self.checked_queries().clear();
+    }
+
+    fn checked_queries(&self) -> MutexGuard<'_, VecDeque<Checked>> {
+        let queries = &self.0.checked;
+        queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the app of a name, or the only one there is.
     pub async fn ask(&self, app: Option<&str>, text: &str) -> Result<Answer, Refusal> {
-        let at = self.app(app)?;
-        let query = self.checked(at, text)?;
-        let app = &self.0.apps[at];
+        let app = self.app(app)?;
+        let query = self.checked(&app.plan, text)?;
         let (reply, answer) = oneshot::channel();
         let question = Question {
             app: app.index,
@@ -94,43 +98,30 @@ impl Asker {
         }
     }
 
-    fn app(&self, name: Option<&str>) -> Result<usize, Refusal> {
-        let apps = &self.0.apps;
-        let Some(name) = name else {
-            return match apps.len() {
-                1 => Ok(0),
-                _ => Err(Refusal::NoApp(format!(
-                    "several apps run here: name one of {}",
-                    self.names()
-                ))),
-            };
+    fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
+        let apps = Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner));
+        let names = || {
+            let names: Vec<String> = apps.iter().map(|a| format!("'{}'", a.name)).collect();
+            names.join(", ")
         };
-        apps.iter().position(|app| app.name == name).ok_or_else(|| {
-            Refusal::NoApp(format!(
-                "there is no app '{name}' here, but {}",
-                self.names()
-            ))
-        })
+        match (name, &*apps) {
+            (None, [app]) => Ok(app.clone()),
+            (None, _) => Err(Refusal::NoApp(format!(
+                "several apps run here: name one of {}",
+                names()
+            ))),
+            (Some(name), _) => {
+                let app = apps.iter().find(|app| app.name == name).cloned();
+                let none = || format!("there is no app '{name}' here, but {}", names());
+                app.ok_or_else(|| Refusal::NoApp(none()))
+            }
+        }
     }
 
-    fn names(&self) -> String {
-        let names: Vec<String> = self
-            .0
-            .apps
-            .iter()
-            .map(|a| format!("'{}'", a.name))
-            .collect();
-        names.join(", ")
-    }
-
-    fn checked(&self, app: usize, text: &str) -> Result<Arc<OnDemand>, Refusal> {
-        let is_it = |c: &Checked| c.app == app && c.text == text;
+    fn checked(&self, plan: &Arc<Plan>, text: &str) -> Result<Arc<OnDemand>, Refusal> {
+        let is_it = |c: &Checked| Arc::ptr_eq(&c.plan, plan) && c.text == text;
         {
-            let mut known = self
-                .0
-                .checked
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.checked_queries();
             if let Some(at) = known.iter().position(is_it)
                 && let Some(checked) = known.remove(at)
             {
@@ -139,17 +130,13 @@ impl Asker {
                 return Ok(query);
             }
         }
-        let query = Arc::new(check(text, &self.0.apps[app].plan)?);
-        let mut known = self
-            .0
-            .checked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let query = Arc::new(check(text, plan)?);
+        let mut known = self.checked_queries();
         if known.len() >= CHECKED_MAX {
             known.pop_front();
         }
         known.push_back(Checked {
-            app,
+            plan: Arc::clone(plan),
             text: text.to_owned(),
             query: Arc::clone(&query),
         });

@@ -35,7 +35,6 @@ use crate::lane::{
 use crate::lines::Lines;
 use crate::metrics::{
     AppMetrics, Label, MEMORY, Metrics, SinkMetrics, SourceMetrics, StreamMetrics, TableMetrics,
-    enlist, listed,
 };
 use crate::preview::has_source;
 use crate::probe::bytes_waiting;
@@ -69,10 +68,13 @@ pub(crate) struct Common {
     pub until_done: bool,
     /// On-demand queries will come.
     pub is_asked: bool,
+    /// A group waits at its start for a store that is away; else that is an error.
+    pub waits_for_stores: bool,
 }
 
 /// A group ready to run: its threads, not started yet.
 pub(crate) struct Group {
+    pub health: Arc<Health>,
     pub lane: Lane,
     pub keeper: Keeper,
     pub sources: Vec<SourceThread>,
@@ -80,13 +82,35 @@ pub(crate) struct Group {
     pub stores: Vec<StoreThread>,
 }
 
-/// Builds a group. What it finds in the state directory is taken back.
+/// Builds a group. What it finds in the state directory is taken back; without one, what the apps
+/// have handed over (see [`crate::reload`]).
 pub(crate) fn build(
-    plans: Vec<Plan>,
+    plans: Vec<Arc<Plan>>,
     common: &Common,
     state: Option<&StateDir>,
+    handed: Option<Saved>,
 ) -> Result<Group, Error> {
-    Builder::new(plans, common, state)?.build()
+    Builder::new(plans, common, state)?.build(handed)
+}
+
+/// The engine of one app; an error says why it cannot run.
+pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
+    let setup = Setup {
+        environment: engine::Environment {
+            app: plan.name.clone(),
+            zone: common.zone.clone(),
+            compat: plan.options.compat,
+            scripts: Some(&script::JavaScript),
+        },
+        seed: crate::clock::wall_millis() as u64,
+        links: engine::topic_links(plan),
+        is_asked: common.is_asked,
+        memory_max: (common.memory_max).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        is_measured: common.is_asked || plan.options.statistics.is_some(),
+        ..Setup::default()
+    };
+    App::new(plan, setup)
+        .map_err(|e| Error::Refused(format!("app '{}' cannot run: {}", plan.name, chain(&e))))
 }
 
 struct Builder<'a> {
@@ -103,7 +127,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(
-        plans: Vec<Plan>,
+        plans: Vec<Arc<Plan>>,
         common: &'a Common,
         state: Option<&StateDir>,
     ) -> Result<Builder<'a>, Error> {
@@ -137,11 +161,10 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|plan| app_metrics(plan, &common.metrics))
             .collect();
-        let health = Arc::new(Health::new(names.join("+"), Arc::clone(&common.pulse)));
-        common.pulse.enlist_group();
+        let health = Arc::new(Health::new(names.join("+"), &common.pulse));
         Ok(Builder {
             common,
-            plans: plans.into_iter().map(Arc::new).collect(),
+            plans,
             environments,
             metrics,
             state,
@@ -152,11 +175,10 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn build(self) -> Result<Group, Error> {
+    fn build(self, handed: Option<Saved>) -> Result<Group, Error> {
         let mut engines = self.engines()?;
         let mut stores = self.stores(&engines)?;
         let store_context = StoreContext {
-            pulse: Arc::clone(&self.common.pulse),
             health: Arc::clone(&self.health),
             rejected: self.undelivered.clone(),
             store_key: self
@@ -164,15 +186,19 @@ impl<'a> Builder<'a> {
                 .as_ref()
                 .map_or_else(String::new, |s| s.store_key.clone()),
             second: Duration::from_secs(1),
+            gives_up: false,
+        };
+        let opening = StoreContext {
+            gives_up: !self.common.waits_for_stores,
+            ..store_context.clone()
         };
         for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
-            seat.open(&store_context)
-                .map_err(|message| Error::Connect {
-                    what: seat.name(),
-                    message,
-                })?;
+            seat.open(&opening).map_err(|message| Error::Connect {
+                what: seat.name(),
+                message,
+            })?;
         }
-        let (epoch, saved) = self.recover(&mut stores, &store_context)?;
+        let (epoch, saved) = self.recover(&mut stores, &opening)?;
         self.open_logs(saved.as_ref())?;
         self.environments[0]
             .effects
@@ -181,11 +207,11 @@ impl<'a> Builder<'a> {
         for (engine, i) in engines.iter().zip(0..) {
             self.enlist_parts(i, engine);
         }
-        let is_restored = saved.is_some();
-        let saved = saved.map(|(_, saved)| saved).unwrap_or_default();
-        if is_restored {
-            self.restore(&mut engines, &saved)?;
+        let saved = saved.map(|(_, saved)| saved).or(handed);
+        if let Some(saved) = &saved {
+            self.restore(&mut engines, saved)?;
         }
+        let saved = saved.unwrap_or_default();
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
         let (seats, sinks) = self.sinks()?;
         let place_of_tables = stores.inline_places(&self.plans);
@@ -214,14 +240,14 @@ impl<'a> Builder<'a> {
                     .filter(|(app, ..)| *app == i)
                     .map(|(_, table, metrics)| (*table, Arc::clone(metrics)))
                     .collect(),
-                streams: listed(&self.metrics[i].streams),
+                streams: self.metrics[i].streams.all(),
                 operations,
                 table_seats: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
                 sql: connect::rdbms::functions::Functions::default(),
                 metrics: Arc::clone(&self.metrics[i]),
-                queries: listed(&self.metrics[i].queries),
-                parts: listed(&self.metrics[i].parts),
+                queries: self.metrics[i].queries.all(),
+                parts: self.metrics[i].parts.all(),
                 reporter: Reporter::of(&self.plans[i], Instant::now()),
                 is_high: false,
                 said_of_budget: Sparse::default(),
@@ -256,7 +282,7 @@ impl<'a> Builder<'a> {
             databases,
             asked: AskedOperations::new(first_asked.unwrap_or(0)),
             pulse: Arc::clone(&self.common.pulse),
-            health: self.health,
+            health: Arc::clone(&self.health),
             lines: Arc::clone(&self.common.lines),
             rejected: self.rejected,
             clock: self.common.clock,
@@ -280,8 +306,10 @@ impl<'a> Builder<'a> {
             outputs: Outputs::default(),
             messages: Messages::default(),
             waited: Duration::ZERO,
+            handed: None,
         };
         Ok(Group {
+            health: self.health,
             lane,
             keeper,
             sources,
@@ -298,29 +326,8 @@ impl<'a> Builder<'a> {
     }
 
     fn engines(&self) -> Result<Vec<App>, Error> {
-        self.plans
-            .iter()
-            .map(|plan| {
-                let setup = Setup {
-                    environment: engine::Environment {
-                        app: plan.name.clone(),
-                        zone: self.common.zone.clone(),
-                        compat: plan.options.compat,
-                        scripts: Some(&script::JavaScript),
-                    },
-                    seed: crate::clock::wall_millis() as u64,
-                    links: engine::topic_links(plan),
-                    is_asked: self.common.is_asked,
-                    memory_max: (self.common.memory_max)
-                        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-                    is_measured: self.common.is_asked || plan.options.statistics.is_some(),
-                    ..Setup::default()
-                };
-                App::new(plan, setup).map_err(|e| {
-                    Error::Refused(format!("app '{}' cannot run: {}", plan.name, chain(&e)))
-                })
-            })
-            .collect()
+        let plans = self.plans.iter();
+        plans.map(|plan| engine_of(plan, self.common)).collect()
     }
 
     /// Counters of the queries of an app, where they are measured, and of its parts.
@@ -332,7 +339,7 @@ impl<'a> Builder<'a> {
                 label,
                 ..QueryMetrics::default()
             };
-            enlist(&metrics.queries, query);
+            metrics.queries.enlist(query);
         }
         for (holder, _) in engine.held() {
             let label = self.label(app, holder.name(plan), holder.kind());
@@ -340,7 +347,7 @@ impl<'a> Builder<'a> {
                 label,
                 ..PartMetrics::default()
             };
-            enlist(&metrics.parts, part);
+            metrics.parts.enlist(part);
         }
         let limit = engine.budget().map_or(0, |b| b.limit as u64);
         metrics.memory_limit.set(limit);
@@ -456,8 +463,8 @@ impl<'a> Builder<'a> {
                         label: self.label(app, &name, &transport.ty),
                         ..SourceMetrics::default()
                     };
+                    let metrics = self.metrics[app].sources.enlist(metrics);
                     metrics.bytes_expected.set(bytes_waiting(transport));
-                    let metrics = enlist(&self.metrics[app].sources, metrics);
                     if is_topic(transport) {
                         subscribers.push(self.subscriber(app, stream, transport, metrics)?);
                         continue;
@@ -530,10 +537,11 @@ impl<'a> Builder<'a> {
             inlet.restore(&position.mapper);
         }
         let mailbox = Arc::new(Mailbox::default());
+        let name = format!("{}/{key}", plan.name);
         let thread = SourceThread {
-            name: format!("{}/{key}", plan.name),
+            seat: self.health.member().enlist(&name),
+            name,
             number,
-            seat: self.common.pulse.enlist(),
             source,
             inlet,
             inbox: Arc::clone(&self.inbox),
@@ -632,7 +640,7 @@ impl<'a> Builder<'a> {
             label: self.label(app, &name, &transport.ty),
             ..SinkMetrics::default()
         };
-        let metrics = enlist(&self.metrics[app].sinks, metrics);
+        let metrics = self.metrics[app].sinks.enlist(metrics);
         while threads.len() <= thread {
             threads.push(SinkThread {
                 name: format!("{} of stream '{name}'", transport.ty),
@@ -643,7 +651,6 @@ impl<'a> Builder<'a> {
                 })),
                 inbox: Arc::clone(&self.inbox),
                 rejected: self.undelivered.clone(),
-                pulse: Arc::clone(&self.common.pulse),
                 health: Arc::clone(&self.health),
                 has_state: self.state.is_some(),
                 is_cut_off: false,
@@ -724,7 +731,7 @@ impl<'a> Builder<'a> {
                     ),
                     ..TableMetrics::default()
                 };
-                let metrics = enlist(&self.metrics[app].tables, metrics);
+                let metrics = self.metrics[app].tables.enlist(metrics);
                 let Some(store) = &definition.store else {
                     stores.in_memory.push((app, table, metrics));
                     continue;
@@ -888,24 +895,17 @@ impl Stores {
 
 /// The numbers of an app and its streams.
 fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
-    let app = AppMetrics {
-        name: plan.name.clone(),
-        ..AppMetrics::default()
-    };
-    let app = enlist(&metrics.apps, app);
+    let app = metrics.enlist(&plan.name);
     for stream in &plan.streams {
         let label = Label {
             app: plan.name.clone(),
             element: stream.display_name(),
             ty: "stream".to_owned(),
         };
-        enlist(
-            &app.streams,
-            StreamMetrics {
-                label,
-                ..StreamMetrics::default()
-            },
-        );
+        app.streams.enlist(StreamMetrics {
+            label,
+            ..StreamMetrics::default()
+        });
     }
     app
 }

@@ -4,6 +4,7 @@
 //! apps of one name are not run together. Never: runs or connects anything.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lang::catalog::Catalog;
 use lang::catalog::judge::{Deployed, Setting};
@@ -46,8 +47,29 @@ pub struct LoadedApp {
     pub name: String,
     /// Places are those in `text`.
     pub diagnostics: Vec<Diagnostic>,
+    /// The text with the values of its variables put in.
+    pub text_as_run: String,
     /// `None` if a diagnostic is an error.
     pub plan: Option<Plan>,
+}
+
+/// An app that may run. Two are equal if they were made from one text, with the same overrides.
+#[derive(Clone, Debug)]
+pub struct ReadyApp {
+    pub plan: Arc<Plan>,
+    text: String,
+}
+
+impl ReadyApp {
+    pub fn name(&self) -> &str {
+        &self.plan.name
+    }
+}
+
+impl PartialEq for ReadyApp {
+    fn eq(&self, other: &ReadyApp) -> bool {
+        self.name() == other.name() && self.text == other.text
+    }
 }
 
 impl LoadedApp {
@@ -204,6 +226,7 @@ fn judge(
         text: app.text.clone(),
         name,
         diagnostics: faults,
+        text_as_run: text.text.to_string(),
         plan,
     }
 }
@@ -259,10 +282,10 @@ fn refuse_twins(apps: &[LoadedApp]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The plans of apps that may run, with the options of their data sources filled in.
-pub fn plans(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<Plan>, Error> {
+/// The apps that may run, with the options of their data sources filled in.
+pub fn ready(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<ReadyApp>, Error> {
     refuse_twins(&apps)?;
-    let mut plans = Vec::new();
+    let mut ready = Vec::new();
     for app in apps {
         let mut plan = app
             .plan
@@ -274,9 +297,12 @@ pub fn plans(apps: Vec<LoadedApp>, config: &Config) -> Result<Vec<Plan>, Error> 
             )));
         }
         fill_data_sources(&mut plan, config)?;
-        plans.push(plan);
+        ready.push(ReadyApp {
+            plan: Arc::new(plan),
+            text: app.text_as_run,
+        });
     }
-    Ok(plans)
+    Ok(ready)
 }
 
 /// `datasource='NAME'` and `jndi.resource='NAME'` stand for what the configuration says; it wins over
@@ -360,7 +386,7 @@ mod tests {
     fn two_apps_of_one_name_are_refused() {
         let twins = load_with(&[text("a.siddhi", APP), text("b.siddhi", APP)], |_| {})
             .expect("each is right by itself");
-        let refused = plans(twins, &Config::default());
+        let refused = ready(twins, &Config::default());
         let message = refused.expect_err("refused").to_string();
         assert!(
             message.contains("a.siddhi") && message.contains("b.siddhi"),

@@ -2,11 +2,12 @@
 //! database.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use lang::plan::{Plan, Store, Transport};
 
 /// Apps by group, in the order of the first app of each; within a group in the given order.
-pub(crate) fn groups(plans: &[Plan]) -> Vec<Vec<usize>> {
+pub(crate) fn groups(plans: &[Arc<Plan>]) -> Vec<Vec<usize>> {
     let mut owner: Vec<usize> = (0..plans.len()).collect();
     let mut by_link: HashMap<String, usize> = HashMap::new();
     for (app, plan) in plans.iter().enumerate() {
@@ -28,7 +29,7 @@ pub(crate) fn groups(plans: &[Plan]) -> Vec<Vec<usize>> {
 }
 
 /// A sink whose topic depends on the event may reach every reader of a topic.
-fn link_dynamic_topics(plans: &[Plan], owner: &mut [usize]) {
+fn link_dynamic_topics(plans: &[Arc<Plan>], owner: &mut [usize]) {
     let is_dynamic = |t: &&Transport| is_topic(t) && t.option("topic").unwrap_or("").contains("{{");
     let sinks = |plan: &Plan| {
         plan.streams
@@ -119,7 +120,7 @@ mod tests {
         }
     }
 
-    fn plan(reads: &[&str], writes: &[&str], url: Option<&str>) -> Plan {
+    fn plan(reads: &[&str], writes: &[&str], url: Option<&str>) -> Arc<Plan> {
         let stream = Stream {
             schema: Schema::default(),
             kind: StreamKind::Plain,
@@ -142,11 +143,11 @@ mod tests {
             }),
             span: Span::default(),
         });
-        Plan {
+        Arc::new(Plan {
             streams: vec![stream],
             tables: table.into_iter().collect(),
             ..Plan::default()
-        }
+        })
     }
 
     #[test]

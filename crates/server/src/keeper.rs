@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
 
 use connect::component::{Environment, Sequence};
 use connect::file::functions;
@@ -120,7 +119,7 @@ impl Keeper {
     fn write(&mut self, snapshot: &Spool) -> Result<(), String> {
         let mut backoff = Backoff::default();
         while let Err(error) = self.try_write(snapshot) {
-            wait_for_room(&chain(&error), &mut backoff, &self.pulse)?;
+            wait_for_room(&chain(&error), &mut backoff, &self.health)?;
         }
         Ok(())
     }
@@ -161,12 +160,12 @@ impl Keeper {
     }
 }
 
-/// Says that the state cannot be saved, and waits before it is tried again; an error once the server
-/// stops.
+/// Says that the state cannot be saved, and waits before it is tried again; an error once the group
+/// is to stop.
 pub(crate) fn wait_for_room(
     cause: &str,
     backoff: &mut Backoff,
-    pulse: &Pulse,
+    health: &Health,
 ) -> Result<(), String> {
     let pause = backoff.next_pause();
     tracing::error!(
@@ -174,11 +173,7 @@ pub(crate) fn wait_for_room(
         again_in_seconds = pause.as_secs(),
         "state cannot be saved: make room or mend the directory; everything waits"
     );
-    let until = Instant::now() + pause;
-    while !pulse.is_stopping() && Instant::now() < until {
-        pulse.wait_change(Duration::from_millis(100));
-    }
-    if pulse.is_stopping() {
+    if health.pause(pause) {
         return Err(cause.to_owned());
     }
     Ok(())

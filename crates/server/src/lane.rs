@@ -76,7 +76,10 @@ pub(crate) enum Letter {
     /// An on-demand query.
     Ask(Box<Question>),
     /// The sources have gone: finish what is here, make a last cut, end.
-    Finish,
+    Finish {
+        /// The apps go on in another lane, which is given what is here.
+        hands_over: bool,
+    },
 }
 
 /// A question to a lane, answered when everything before it in the inbox is done.
@@ -224,6 +227,8 @@ pub(crate) struct Lane {
     pub messages: Messages,
     /// Time since the last input in which only windows were waited for.
     pub waited: Duration,
+    /// What the apps take along into another lane.
+    pub handed: Option<Saved>,
 }
 
 /// What the lane knows of its cuts.
@@ -253,12 +258,14 @@ pub(crate) struct Cutter {
 }
 
 /// What a lane leaves behind.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LaneEnd {
     /// App and rows its windows still hold.
     pub held: Vec<(String, u64)>,
     /// Time at the end in which only windows were waited for.
     pub waited: Duration,
+    /// For the lane that the apps go on in, where it was asked for and no state directory holds it.
+    pub handed: Option<Saved>,
 }
 
 impl Lane {
@@ -293,6 +300,7 @@ impl Lane {
         LaneEnd {
             held: held.collect(),
             waited: self.waited,
+            handed: self.handed,
         }
     }
 
@@ -315,8 +323,12 @@ impl Lane {
                     Taken::Closed => return Ok(()),
                 },
             };
-            if matches!(letter, Letter::Finish) {
-                return self.finish();
+            if let Letter::Finish { hands_over } = letter {
+                self.finish()?;
+                if hands_over {
+                    self.handed = self.hand_over();
+                }
+                return Ok(());
             }
             self.handle(letter)?;
         }
@@ -367,7 +379,7 @@ impl Lane {
                 Ok(())
             }
             Letter::Ask(question) => self.answer(*question),
-            Letter::Finish => Ok(()),
+            Letter::Finish { .. } => Ok(()),
         }
     }
 

@@ -30,7 +30,9 @@ pub mod process;
 mod pulse;
 mod queue;
 pub mod rejected;
+mod reload;
 pub mod report;
+mod running;
 mod server;
 mod sink;
 mod source;
@@ -40,5 +42,6 @@ mod store;
 pub mod summary;
 
 pub use error::Error;
+pub use reload::{Change, Reload};
 pub use server::{End, RunOptions, Server, Status, StopHandle};
 pub use summary::Summary;

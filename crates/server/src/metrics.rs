@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::statistics::{self, PartMetrics, QueryMetrics};
 
@@ -29,7 +29,7 @@ impl Counter {
 }
 
 /// Where a number belongs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Label {
     pub app: String,
     /// Stream or table.
@@ -88,7 +88,8 @@ pub struct StreamMetrics {
 /// One app.
 #[derive(Debug, Default)]
 pub struct AppMetrics {
-    pub name: String,
+    /// Its name alone.
+    pub label: Label,
     pub steps: Counter,
     /// Time spent inside the engine.
     pub step_nanos: Counter,
@@ -105,39 +106,147 @@ pub struct AppMetrics {
     pub queued: Counter,
     pub state_bytes: Counter,
     pub snapshots: Counter,
-    pub sources: Mutex<Vec<Arc<SourceMetrics>>>,
+    pub sources: Listed<SourceMetrics>,
     /// In the order of the plan.
-    pub streams: Mutex<Vec<Arc<StreamMetrics>>>,
-    pub sinks: Mutex<Vec<Arc<SinkMetrics>>>,
-    pub tables: Mutex<Vec<Arc<TableMetrics>>>,
+    pub streams: Listed<StreamMetrics>,
+    pub sinks: Listed<SinkMetrics>,
+    pub tables: Listed<TableMetrics>,
     /// Where they are measured.
-    pub queries: Mutex<Vec<Arc<QueryMetrics>>>,
-    pub parts: Mutex<Vec<Arc<PartMetrics>>>,
+    pub queries: Listed<QueryMetrics>,
+    pub parts: Listed<PartMetrics>,
+}
+
+impl AppMetrics {
+    /// The app is made anew: the counters of what it still has go on, the others are forgotten.
+    fn renew(&self) {
+        self.sources.renew();
+        self.streams.renew();
+        self.sinks.renew();
+        self.tables.renew();
+        self.queries.renew();
+        self.parts.renew();
+    }
 }
 
 /// All numbers of one server.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    pub apps: Mutex<Vec<Arc<AppMetrics>>>,
+    pub apps: Listed<AppMetrics>,
     /// Milliseconds from process start to the first event, plus one; 0: none yet.
     first_event_ms: AtomicU64,
 }
 
-/// A copy of a list that is only locked to be copied.
-pub fn listed<T>(list: &Mutex<Vec<Arc<T>>>) -> Vec<Arc<T>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// What a number is found again by when its app is made anew.
+pub trait Labelled {
+    fn label(&self) -> &Label;
 }
 
-/// Adds to such a list.
-pub fn enlist<T>(list: &Mutex<Vec<Arc<T>>>, item: T) -> Arc<T> {
-    let item = Arc::new(item);
-    list.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Arc::clone(&item));
-    item
+/// Counters of one kind, in the order in which they were enlisted. Locked only to be copied.
+#[derive(Debug)]
+pub struct Listed<T>(Mutex<Lists<T>>);
+
+#[derive(Debug)]
+struct Lists<T> {
+    present: Vec<Arc<T>>,
+    /// Of what there was before, and may come again.
+    former: Vec<Arc<T>>,
 }
+
+impl<T> Default for Listed<T> {
+    fn default() -> Listed<T> {
+        Listed(Mutex::new(Lists {
+            present: Vec::new(),
+            former: Vec::new(),
+        }))
+    }
+}
+
+impl<T: Labelled> Listed<T> {
+    fn lock(&self) -> MutexGuard<'_, Lists<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.lock().present.clone()
+    }
+
+    /// Adds these counters, or those that stood under their label before: then they go on.
+    pub fn enlist(&self, fresh: T) -> Arc<T> {
+        let mut lists = self.lock();
+        let is_it = |old: &Arc<T>| old.label() == fresh.label();
+        let item = match lists.former.iter().position(is_it) {
+            Some(at) => lists.former.remove(at),
+            None => Arc::new(fresh),
+        };
+        lists.present.push(Arc::clone(&item));
+        item
+    }
+
+    /// All is enlisted again from here on.
+    fn renew(&self) {
+        let mut lists = self.lock();
+        let present = std::mem::take(&mut lists.present);
+        lists.former = present;
+    }
+
+    /// Takes out what is not there any more.
+    fn retire(&self, is_gone: impl Fn(&T) -> bool) {
+        let mut lists = self.lock();
+        let present = std::mem::take(&mut lists.present);
+        let (gone, stays): (Vec<_>, Vec<_>) = present.into_iter().partition(|item| is_gone(item));
+        lists.present = stays;
+        lists.former.extend(gone);
+    }
+}
+
+macro_rules! labelled {
+    ($($ty:ty),*) => {
+        $(impl Labelled for $ty {
+            fn label(&self) -> &Label {
+                &self.label
+            }
+        })*
+    };
+}
+
+labelled!(
+    SourceMetrics,
+    SinkMetrics,
+    TableMetrics,
+    StreamMetrics,
+    AppMetrics,
+    QueryMetrics,
+    PartMetrics
+);
 
 impl Metrics {
+    /// Counters of an app. One that there was before goes on; what it consists of is enlisted again.
+    pub fn enlist(&self, app: &str) -> Arc<AppMetrics> {
+        let label = Label {
+            app: app.to_owned(),
+            ..Label::default()
+        };
+        self.apps.retire(|other| other.label == label);
+        let app = self.apps.enlist(AppMetrics {
+            label,
+            ..AppMetrics::default()
+        });
+        app.renew();
+        app
+    }
+
+    /// These apps run no more.
+    pub fn retire(&self, apps: &[&str]) {
+        self.apps
+            .retire(|app| apps.contains(&app.label.app.as_str()));
+    }
+
+    /// All apps, also those that run no more.
+    pub fn ever(&self) -> Vec<Arc<AppMetrics>> {
+        let lists = self.apps.lock();
+        lists.present.iter().chain(&lists.former).cloned().collect()
+    }
+
     /// Called for each batch that enters an app; only the first counts.
     pub fn event_seen(&self, since_start_ms: impl FnOnce() -> u64) {
         if self.first_event_ms.load(Ordering::Relaxed) == 0 {
@@ -155,11 +264,11 @@ impl Metrics {
 
     /// Rows rejected anywhere.
     pub fn rejected(&self) -> u64 {
-        listed(&self.apps)
+        self.ever()
             .iter()
             .map(|app| {
-                let at_sources: u64 = listed(&app.sources).iter().map(|s| s.rejected.get()).sum();
-                let at_sinks: u64 = listed(&app.sinks).iter().map(|s| s.failed.get()).sum();
+                let at_sources: u64 = app.sources.all().iter().map(|s| s.rejected.get()).sum();
+                let at_sinks: u64 = app.sinks.all().iter().map(|s| s.failed.get()).sum();
                 at_sources + at_sinks + app.rejected.get()
             })
             .sum()
@@ -167,9 +276,11 @@ impl Metrics {
 
     /// Why the server is not ready: sources that are not connected. `None`: it is.
     pub fn not_ready(&self) -> Option<String> {
-        let waiting: Vec<String> = listed(&self.apps)
+        let waiting: Vec<String> = self
+            .apps
+            .all()
             .iter()
-            .flat_map(|app| listed(&app.sources))
+            .flat_map(|app| app.sources.all())
             .filter(|s| s.is_lost.load(Ordering::Relaxed))
             .map(|s| format!("source '{}' of app '{}'\n", s.label.element, s.label.app))
             .collect();
@@ -179,46 +290,42 @@ impl Metrics {
     /// The Prometheus text format, version 0.0.4.
     pub fn prometheus(&self) -> String {
         let mut text = Text::default();
-        let apps = listed(&self.apps);
+        let apps = self.apps.all();
         for (name, help, value) in SOURCE_FAMILIES {
             text.family(name, help);
-            for source in apps.iter().flat_map(|a| listed(&a.sources)) {
+            for source in apps.iter().flat_map(|a| a.sources.all()) {
                 text.line(name, &source.label, "stream", value(&source));
             }
         }
         for (name, help, value) in SINK_FAMILIES {
             text.family(name, help);
-            for sink in apps.iter().flat_map(|a| listed(&a.sinks)) {
+            for sink in apps.iter().flat_map(|a| a.sinks.all()) {
                 text.line(name, &sink.label, "stream", value(&sink));
             }
         }
         for (name, help, value) in TABLE_FAMILIES {
             text.family(name, help);
-            for table in apps.iter().flat_map(|a| listed(&a.tables)) {
+            for table in apps.iter().flat_map(|a| a.tables.all()) {
                 text.line(name, &table.label, "table", value(&table));
             }
         }
         let (name, help, value) = TABLE_ROWS;
         text.family(name, help);
-        for table in apps.iter().flat_map(|a| listed(&a.tables)) {
+        for table in apps.iter().flat_map(|a| a.tables.all()) {
             if table.label.ty == MEMORY {
                 text.line(name, &table.label, "table", value(&table));
             }
         }
         let (name, help, value) = STREAM_EVENTS;
         text.family(name, help);
-        for stream in apps.iter().flat_map(|a| listed(&a.streams)) {
+        for stream in apps.iter().flat_map(|a| a.streams.all()) {
             text.line(name, &stream.label, "stream", value(&stream));
         }
         statistics::prometheus(&apps, &mut text);
         for (name, help, value) in APP_FAMILIES {
             text.family(name, help);
             for app in &apps {
-                let label = Label {
-                    app: app.name.clone(),
-                    ..Label::default()
-                };
-                text.line(name, &label, "", value(app));
+                text.line(name, &app.label, "", value(app));
             }
         }
         text.0
@@ -400,27 +507,22 @@ pub(crate) fn escaped(label: &str) -> String {
 mod tests {
     use super::*;
 
+    fn source(app: &AppMetrics, stream: &str) -> SourceMetrics {
+        SourceMetrics {
+            label: Label {
+                app: app.label.app.clone(),
+                element: stream.into(),
+                ty: "file".into(),
+            },
+            ..SourceMetrics::default()
+        }
+    }
+
     #[test]
     fn text_holds_every_number_with_its_labels() {
         let metrics = Metrics::default();
-        let app = enlist(
-            &metrics.apps,
-            AppMetrics {
-                name: "A \"1\"".into(),
-                ..AppMetrics::default()
-            },
-        );
-        let source = enlist(
-            &app.sources,
-            SourceMetrics {
-                label: Label {
-                    app: app.name.clone(),
-                    element: "S".into(),
-                    ty: "file".into(),
-                },
-                ..SourceMetrics::default()
-            },
-        );
+        let app = metrics.enlist("A \"1\"");
+        let source = app.sources.enlist(source(&app, "S"));
         source.events.add(3);
         source.rejected.add(2);
         let text = metrics.prometheus();
@@ -429,6 +531,23 @@ mod tests {
         assert!(text.contains(line), "{text}");
         assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
         assert_eq!(metrics.rejected(), 2);
+    }
+
+    #[test]
+    fn an_app_that_is_made_anew_goes_on_counting_what_it_still_has() {
+        let metrics = Metrics::default();
+        let app = metrics.enlist("A");
+        app.steps.add(7);
+        app.sources.enlist(source(&app, "S")).events.add(3);
+        app.sources.enlist(source(&app, "Gone")).events.add(5);
+        let again = metrics.enlist("A");
+        assert_eq!(again.steps.get(), 7);
+        assert_eq!(again.sources.enlist(source(&app, "S")).events.get(), 3);
+        assert_eq!(again.sources.all().len(), 1);
+        metrics.retire(&["A"]);
+        assert_eq!((metrics.apps.all().len(), metrics.ever().len()), (0, 1));
+        assert_eq!(metrics.enlist("A").steps.get(), 7);
+        assert_eq!(metrics.ever().len(), 1);
     }
 
     #[test]

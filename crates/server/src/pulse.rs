@@ -5,7 +5,8 @@
 //! function with effects called) moves a counter; a source has settled when it has looked again
 //! since the counter last moved and found nothing.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Looks in a row that must find nothing.
@@ -20,11 +21,79 @@ pub(crate) struct Pulse {
 #[derive(Debug, Default)]
 struct State {
     count: u64,
-    sources: Vec<SourceState>,
+    /// By number.
+    sources: BTreeMap<usize, SourceSeat>,
+    /// Groups of apps by number, and why one could not go on.
+    groups: BTreeMap<usize, Option<String>>,
+    /// Of the next source or group.
+    next_number: usize,
     is_stopping: bool,
-    groups: usize,
-    /// Why groups of apps could not go on.
-    failures: Vec<String>,
+    is_reload_asked: bool,
+}
+
+#[derive(Debug)]
+struct SourceSeat {
+    group: usize,
+    name: String,
+    state: SourceState,
+}
+
+impl State {
+    fn number(&mut self) -> usize {
+        self.next_number += 1;
+        self.next_number
+    }
+}
+
+/// A group of apps that the pulse counts; dropped, it is forgotten together with its sources.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pulse: Arc<Pulse>,
+    group: usize,
+}
+
+impl Member {
+    pub fn of(pulse: &Arc<Pulse>) -> Member {
+        let mut state = pulse.lock();
+        let group = state.number();
+        state.groups.insert(group, None);
+        Member {
+            pulse: Arc::clone(pulse),
+            group,
+        }
+    }
+
+    /// Another source of the group; its number.
+    pub fn enlist(&self, name: &str) -> usize {
+        let mut state = self.pulse.lock();
+        let number = state.number();
+        let seat = SourceSeat {
+            group: self.group,
+            name: name.to_owned(),
+            state: SourceState::Running,
+        };
+        state.sources.insert(number, seat);
+        number
+    }
+
+    /// The group cannot go on; when none is left that can, the server stops.
+    pub fn failed(&self, why: String) {
+        let mut state = self.pulse.lock();
+        state.groups.insert(self.group, Some(why));
+        state.is_stopping |= state.groups.values().all(Option::is_some);
+        drop(state);
+        self.pulse.changed.notify_all();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut state = self.pulse.lock();
+        state.groups.remove(&self.group);
+        state.sources.retain(|_, source| source.group != self.group);
+        drop(state);
+        self.pulse.changed.notify_all();
+    }
 }
 
 /// Where a source stands.
@@ -55,13 +124,6 @@ impl Pulse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another source; its number.
-    pub fn enlist(&self) -> usize {
-        let mut state = self.lock();
-        state.sources.push(SourceState::Running);
-        state.sources.len() - 1
-    }
-
     /// Something happened.
     pub fn beat(&self) {
         self.lock().count += 1;
@@ -73,22 +135,24 @@ impl Pulse {
     }
 
     pub fn set(&self, source: usize, to: SourceState) {
-        self.lock().sources[source] = to;
+        if let Some(seat) = self.lock().sources.get_mut(&source) {
+            seat.state = to;
+        }
         self.changed.notify_all();
     }
 
     /// A source looked, beginning when the counter stood at `since`, and found nothing.
     pub fn found_nothing(&self, source: usize, since: u64) {
-        let mut state = self.lock();
-        let looks = match state.sources[source] {
-            SourceState::Idle {
-                since: first,
-                looks,
-            } if first == since => looks + 1,
-            _ => 1,
-        };
-        state.sources[source] = SourceState::Idle { since, looks };
-        drop(state);
+        if let Some(seat) = self.lock().sources.get_mut(&source) {
+            let looks = match seat.state {
+                SourceState::Idle {
+                    since: first,
+                    looks,
+                } if first == since => looks + 1,
+                _ => 1,
+            };
+            seat.state = SourceState::Idle { since, looks };
+        }
         self.changed.notify_all();
     }
 
@@ -116,31 +180,29 @@ impl Pulse {
         self.lock().is_stopping
     }
 
-    /// Another group of apps.
-    pub fn enlist_group(&self) {
-        self.lock().groups += 1;
-    }
-
-    /// A group cannot go on; when none is left the server stops.
-    pub fn group_failed(&self, why: String) {
-        let mut state = self.lock();
-        state.failures.push(why);
-        state.is_stopping |= state.failures.len() >= state.groups;
-        drop(state);
+    /// Somebody wants the apps to be read again.
+    pub fn ask_for_reload(&self) {
+        self.lock().is_reload_asked = true;
         self.changed.notify_all();
     }
 
+    /// Does somebody want the apps to be read again? He is answered with this.
+    pub fn take_reload(&self) -> bool {
+        std::mem::take(&mut self.lock().is_reload_asked)
+    }
+
+    /// Why groups of apps could not go on.
     pub fn failures(&self) -> Vec<String> {
-        self.lock().failures.clone()
+        self.lock().groups.values().flatten().cloned().collect()
     }
 
     /// Sources that will not run again, and why.
-    pub fn failed_sources(&self) -> Vec<(usize, String)> {
+    pub fn failed_sources(&self) -> Vec<(String, String)> {
         let state = self.lock();
-        let failed = state.sources.iter().enumerate();
+        let failed = state.sources.values();
         failed
-            .filter_map(|(source, s)| match s {
-                SourceState::Failed { cause } => Some((source, cause.clone())),
+            .filter_map(|seat| match &seat.state {
+                SourceState::Failed { cause } => Some((seat.name.clone(), cause.clone())),
                 _ => None,
             })
             .collect()
@@ -149,13 +211,14 @@ impl Pulse {
     /// Is a source reading, or waiting for something to read?
     pub fn is_any_source_running(&self) -> bool {
         let state = self.lock();
-        state.sources.contains(&SourceState::Running)
+        let mut sources = state.sources.values();
+        sources.any(|seat| seat.state == SourceState::Running)
     }
 
     /// Have all sources read all there is?
     pub fn have_sources_settled(&self) -> bool {
         let state = self.lock();
-        state.sources.iter().all(|s| match s {
+        state.sources.values().all(|seat| match &seat.state {
             SourceState::Idle { since, looks } => *looks >= LOOKS && *since == state.count,
             SourceState::Ended | SourceState::Failed { .. } => true,
             SourceState::Running | SourceState::Retrying { .. } => false,
@@ -164,17 +227,19 @@ impl Pulse {
 
     /// Sources that cannot be reached, where nothing else is left to wait for: nothing has happened
     /// since they last tried.
-    pub fn unreachable(&self) -> Option<Vec<(usize, String)>> {
+    pub fn unreachable(&self) -> Option<Vec<(String, String)>> {
         let state = self.lock();
         let mut causes = Vec::new();
-        for (source, s) in state.sources.iter().enumerate() {
-            match s {
+        for seat in state.sources.values() {
+            match &seat.state {
                 SourceState::Running => return None,
                 SourceState::Idle { since, looks } if *looks < LOOKS || *since != state.count => {
                     return None;
                 }
                 SourceState::Retrying { since, .. } if *since != state.count => return None,
-                SourceState::Retrying { cause, .. } => causes.push((source, cause.clone())),
+                SourceState::Retrying { cause, .. } => {
+                    causes.push((seat.name.clone(), cause.clone()));
+                }
                 SourceState::Idle { .. } | SourceState::Ended | SourceState::Failed { .. } => {}
             }
         }
@@ -202,8 +267,9 @@ mod tests {
 
     #[test]
     fn a_directory_settles_after_two_looks_behind_the_last_event() {
-        let pulse = Pulse::default();
-        let (file, dir) = (pulse.enlist(), pulse.enlist());
+        let pulse = Arc::new(Pulse::default());
+        let group = Member::of(&pulse);
+        let (file, dir) = (group.enlist("file"), group.enlist("dir"));
         pulse.set(file, SourceState::Ended);
         pulse.found_nothing(dir, 0);
         assert!(!pulse.have_sources_settled());
@@ -220,8 +286,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_is_told_when_all_others_are_done() {
-        let pulse = Pulse::default();
-        let (a, b) = (pulse.enlist(), pulse.enlist());
+        let pulse = Arc::new(Pulse::default());
+        let group = Member::of(&pulse);
+        let (a, b) = (group.enlist("a"), group.enlist("b"));
         let retrying = SourceState::Retrying {
             cause: "no such folder".into(),
             since: 0,
@@ -232,20 +299,36 @@ mod tests {
         pulse.found_nothing(b, 0);
         assert_eq!(
             pulse.unreachable(),
-            Some(vec![(a, "no such folder".to_owned())])
+            Some(vec![("a".to_owned(), "no such folder".to_owned())])
         );
         assert!(!pulse.have_sources_settled());
     }
 
     #[test]
     fn the_server_stops_when_no_group_is_left() {
-        let pulse = Pulse::default();
-        pulse.enlist_group();
-        pulse.enlist_group();
-        pulse.group_failed("first".into());
+        let pulse = Arc::new(Pulse::default());
+        let (first, second) = (Member::of(&pulse), Member::of(&pulse));
+        first.failed("first".into());
         assert!(!pulse.is_stopping());
-        pulse.group_failed("second".into());
+        second.failed("second".into());
         assert!(pulse.is_stopping());
         assert_eq!(pulse.failures(), ["first", "second"]);
+    }
+
+    #[test]
+    fn a_group_that_goes_takes_its_sources_and_its_failure_along() {
+        let pulse = Arc::new(Pulse::default());
+        let (stays, goes) = (Member::of(&pulse), Member::of(&pulse));
+        let (done, lost) = (stays.enlist("done"), goes.enlist("lost"));
+        pulse.set(done, SourceState::Ended);
+        let cause = "gone".to_owned();
+        pulse.set(lost, SourceState::Failed { cause });
+        goes.failed("goes".into());
+        assert_eq!(pulse.failed_sources().len(), 1);
+        drop(goes);
+        assert!(pulse.failures().is_empty() && pulse.failed_sources().is_empty());
+        // What its threads still say is not heard.
+        pulse.set(lost, SourceState::Running);
+        assert!(pulse.have_sources_settled());
     }
 }

@@ -1,8 +1,7 @@
-//! A running server: starts the threads of all groups, watches for the end, stops them in order.
+//! A running server: makes all groups and launches them, watches for the end, stops them in order.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use connect::component::Setting;
@@ -11,18 +10,19 @@ use connect::rdbms::Databases;
 use connect::rdbms::functions::DATA_SOURCES;
 use lang::plan::Plan;
 
-use crate::ask::{AskedApp, Asker};
+use crate::ask::Asker;
 use crate::build::{Common, Group, build};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::deployment::ReadyApp;
 use crate::error::Error;
 use crate::group::groups;
-use crate::lane::{Inbox, LaneEnd, Letter, Probe};
+use crate::lane::{LaneEnd, Letter, Probe, Saved};
 use crate::lines::Lines;
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::pulse::Pulse;
-use crate::source::Mailbox;
+use crate::running::Running;
 use crate::state::StateDir;
 use crate::summary::Summary;
 
@@ -48,7 +48,7 @@ pub struct RunOptions {
     pub stop: StopHandle,
 }
 
-/// Stops a server from another thread, also one that is still starting.
+/// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
 #[derive(Clone, Default)]
 pub struct StopHandle(pub(crate) Arc<Pulse>);
 
@@ -60,12 +60,19 @@ impl StopHandle {
     pub fn is_stopping(&self) -> bool {
         self.0.is_stopping()
     }
+
+    /// Asks for the apps to be read again: [`Server::wait`] answers with [`Status::Reload`].
+    pub fn reload(&self) {
+        self.0.ask_for_reload();
+    }
 }
 
 /// Where a run stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Status {
     Running,
+    /// Somebody wants the apps to be read again; said once.
+    Reload,
     /// All input has been read and nothing is on its way (`--until-done`).
     Done,
     /// Somebody has asked it to stop, or no app can go on.
@@ -84,30 +91,20 @@ pub struct End {
 
 /// Apps that run.
 pub struct Server {
-    metrics: Arc<Metrics>,
-    pulse: Arc<Pulse>,
-    process: Process,
-    until_done: bool,
-    inboxes: Vec<Arc<Inbox>>,
+    pub(crate) common: Common,
+    pub(crate) state: Option<StateDir>,
+    pub(crate) config: Config,
+    pub(crate) running: Vec<Running>,
     asker: Asker,
-    mailboxes: Vec<Arc<Mailbox>>,
-    source_names: Vec<String>,
-    sources: Vec<JoinHandle<()>>,
-    lanes: Vec<JoinHandle<LaneEnd>>,
-    /// Sinks, stores and keepers: they end when their lane does.
-    followers: Vec<JoinHandle<()>>,
-    _state: Option<StateDir>,
 }
 
 impl Server {
     /// Connects what the apps write to, takes back saved state, and starts everything.
-    pub fn start(plans: Vec<Plan>, options: RunOptions) -> Result<Server, Error> {
+    pub fn start(apps: Vec<ReadyApp>, options: RunOptions) -> Result<Server, Error> {
         let state = options.state.as_deref().map(StateDir::open).transpose()?;
-        let pulse = Arc::clone(&options.stop.0);
-        let metrics = Arc::new(Metrics::default());
         let common = Common {
-            metrics: Arc::clone(&metrics),
-            pulse: Arc::clone(&pulse),
+            metrics: Arc::new(Metrics::default()),
+            pulse: options.stop.0,
             lines: options.lines,
             databases: Arc::new(Databases::default()),
             network: Arc::new(Network::default()),
@@ -120,71 +117,53 @@ impl Server {
             memory_max: options.memory_max,
             until_done: options.until_done,
             is_asked: options.is_asked,
+            waits_for_stores: true,
         };
-        let members = groups(&plans);
-        let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
-        let built = members
-            .into_iter()
-            .map(|apps| {
-                let group = apps.iter().filter_map(|&app| plans[app].take()).collect();
-                build(group, &common, state.as_ref())
-            })
-            .collect::<Result<Vec<Group>, Error>>()?;
-        let lanes = built.iter().map(|group| &group.lane);
-        let asked = lanes.flat_map(|lane| {
-            lane.apps.iter().enumerate().map(|(index, app)| AskedApp {
-                name: app.name.clone(),
-                plan: Arc::clone(&app.plan),
-                inbox: Arc::clone(&lane.inbox),
-                index,
-            })
-        });
         let mut server = Server {
-            asker: Asker::new(asked.collect()),
-            metrics,
-            pulse,
-            process: options.process,
-            until_done: options.until_done,
-            inboxes: Vec::new(),
-            mailboxes: Vec::new(),
-            source_names: Vec::new(),
-            sources: Vec::new(),
-            lanes: Vec::new(),
-            followers: Vec::new(),
-            _state: state,
+            common,
+            state,
+            config: options.config,
+            running: Vec::new(),
+            asker: Asker::default(),
         };
-        built.into_iter().try_for_each(|g| server.launch(g))?;
+        let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
+        let groups = groups(&plans).into_iter();
+        let groups = groups.map(|members| members.iter().map(|&app| apps[app].clone()).collect());
+        server.begin(groups.collect(), None)?;
+        server.list_asked();
         Ok(server)
     }
 
-    /// Destinations first, then the lane, then the sources.
-    fn launch(&mut self, group: Group) -> Result<(), Error> {
-        for sink in group.sinks {
-            let name = format!("sink {}", sink.name);
-            self.followers.push(spawn(name, move || sink.run())?);
-        }
-        for store in group.stores {
-            let handle = spawn("store".to_owned(), move || store.run())?;
-            self.followers.push(handle);
-        }
-        let keeper = group.keeper;
-        let handle = spawn("keeper".to_owned(), move || keeper.run())?;
-        self.followers.push(handle);
-        let lane = group.lane;
-        self.inboxes.push(Arc::clone(&lane.inbox));
-        let name = format!("lane {}", lane.name);
-        self.lanes.push(spawn(name, move || lane.run())?);
-        for source in group.sources {
-            self.mailboxes.push(Arc::clone(&source.mailbox));
-            self.source_names.push(source.name.clone());
-            let name = format!("source {}", source.name);
-            self.sources.push(spawn(name, move || source.run())?);
+    /// Makes all groups, then launches all. `handed`: what apps have handed over that ran before.
+    pub(crate) fn begin(
+        &mut self,
+        groups: Vec<Vec<ReadyApp>>,
+        handed: Option<&Saved>,
+    ) -> Result<(), Error> {
+        let made = groups
+            .into_iter()
+            .map(|apps| {
+                let is_own = |name: &str| apps.iter().any(|app| app.name() == name);
+                let handed = handed.map(|all| all.part(is_own));
+                let plans = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
+                let group = build(plans, &self.common, self.state.as_ref(), handed)?;
+                Ok((apps, group))
+            })
+            .collect::<Result<Vec<(Vec<ReadyApp>, Group)>, Error>>()?;
+        for (apps, group) in made {
+            self.running.push(Running::launch(apps, group)?);
         }
         Ok(())
     }
 
+    /// Tells those who ask what runs now.
+    pub(crate) fn list_asked(&self) {
+        self.asker
+            .set(self.running.iter().flat_map(Running::asked).collect());
+    }
+
     pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
+        &self.common.metrics
     }
 
     /// Asks the apps, also from other threads.
@@ -198,35 +177,38 @@ impl Server {
         if status != Status::Running {
             return status;
         }
-        self.pulse.wait_change(at_most);
+        self.common.pulse.wait_change(at_most);
         self.status()
     }
 
     fn status(&self) -> Status {
-        if self.pulse.is_stopping() {
+        if self.common.pulse.is_stopping() {
             return Status::Stopping;
         }
-        if !self.until_done {
+        if self.common.pulse.take_reload() {
+            return Status::Reload;
+        }
+        if !self.common.until_done {
             return Status::Running;
         }
-        if self.pulse.have_sources_settled() {
-            let count = self.pulse.count();
+        if self.common.pulse.have_sources_settled() {
+            let count = self.common.pulse.count();
             let is_done = self.are_lanes_quiet()
-                && self.pulse.have_sources_settled()
-                && self.pulse.count() == count;
+                && self.common.pulse.have_sources_settled()
+                && self.common.pulse.count() == count;
             return if is_done {
                 Status::Done
             } else {
                 Status::Running
             };
         }
-        if let Some(causes) = self.pulse.unreachable()
+        if let Some(causes) = self.common.pulse.unreachable()
             && self.are_lanes_quiet()
-            && self.pulse.unreachable().is_some()
+            && self.common.pulse.unreachable().is_some()
         {
             let said: Vec<String> = causes
                 .iter()
-                .map(|(source, cause)| format!("source '{}': {cause}", self.source_names[*source]))
+                .map(|(source, cause)| format!("source '{source}': {cause}"))
                 .collect();
             return Status::Unreachable(said.join("; "));
         }
@@ -235,11 +217,12 @@ impl Server {
 
     fn are_lanes_quiet(&self) -> bool {
         let probes: Vec<Arc<Probe>> = self
-            .inboxes
+            .running
             .iter()
-            .map(|inbox| {
+            .map(|group| {
                 let probe = Arc::new(Probe::default());
-                if inbox
+                if group
+                    .inbox
                     .push_always(Letter::Probe(Arc::clone(&probe)))
                     .is_err()
                 {
@@ -252,30 +235,17 @@ impl Server {
     }
 
     /// Stops the sources, brings what is in flight to sinks and stores, saves the state.
-    pub fn stop(self) -> End {
-        let is_end = !self.pulse.is_stopping();
-        for mailbox in &self.mailboxes {
-            if is_end {
-                mailbox.end();
-            }
-            mailbox.stop();
-        }
-        for source in self.sources {
-            join(source);
-        }
-        for inbox in &self.inboxes {
-            // A lane that has failed has closed its inbox.
-            inbox.push_always(Letter::Finish).ok();
-        }
-        let ends: Vec<LaneEnd> = self.lanes.into_iter().filter_map(join).collect();
-        for follower in self.followers {
-            join(follower);
-        }
-        let failed = self.pulse.failed_sources();
-        let failures = self.pulse.failures();
+    pub fn stop(mut self) -> End {
+        let is_end = !self.common.pulse.is_stopping();
+        self.running.iter().for_each(|g| g.stop_sources(is_end));
+        self.running.iter_mut().for_each(Running::join_sources);
+        self.running.iter().for_each(|g| g.finish(false));
+        let ends: Vec<LaneEnd> = self.running.iter_mut().filter_map(Running::join).collect();
+        let failed = self.common.pulse.failed_sources();
+        let failures = self.common.pulse.failures();
         let error = if failures.is_empty() {
             failed.first().map(|(source, cause)| Error::Connect {
-                what: format!("source '{}'", self.source_names[*source]),
+                what: format!("source '{source}'"),
                 message: cause.clone(),
             })
         } else {
@@ -284,36 +254,19 @@ impl Server {
             })
         };
         End {
-            summary: Summary::new(&self.metrics, self.process, ends),
+            summary: Summary::new(&self.common.metrics, self.common.process, ends),
             error,
         }
     }
 
     /// What has been counted so far.
     pub fn summary(&self) -> Summary {
-        Summary::new(&self.metrics, self.process, Vec::new())
+        Summary::new(&self.common.metrics, self.common.process, Vec::new())
     }
 }
 
-fn spawn<T: Send + 'static>(
-    name: String,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, Error> {
-    std::thread::Builder::new()
-        .name(name)
-        .spawn(work)
-        .map_err(|cause| Error::Stopped {
-            message: format!("a thread cannot be started: {cause}"),
-        })
-}
-
-/// The work of every thread catches its own panics; a thread that broke nevertheless gives nothing.
-fn join<T>(handle: JoinHandle<T>) -> Option<T> {
-    handle.join().ok()
-}
-
 /// Settings of extensions, and the data sources, which `#rdbms:query` and `#rdbms:cud` find by name.
-fn settings(config: &Config) -> Arc<[Setting]> {
+pub(crate) fn settings(config: &Config) -> Arc<[Setting]> {
     let extensions = config.extensions.iter().flat_map(|e| {
         e.properties.iter().map(|(key, value)| Setting {
             namespace: e.namespace.clone(),

@@ -18,7 +18,6 @@ use crate::cut::{Cut, Phase};
 use crate::health::Health;
 use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
-use crate::pulse::Pulse;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
@@ -104,11 +103,10 @@ pub(crate) struct SinkThread {
     /// For rows that go to a fault stream.
     pub inbox: Arc<Inbox>,
     pub rejected: SharedLog,
-    pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
     /// With state, what could not be delivered is read again after the next start.
     pub has_state: bool,
-    /// The server stops while a sink waits for its destination: nothing more is delivered, and no
+    /// The group stops while a sink waits for its destination: nothing more is delivered, and no
     /// cut may say that it was.
     pub is_cut_off: bool,
     /// Reused from batch to batch.
@@ -221,7 +219,7 @@ impl SinkThread {
     /// waits for its destination keeps it.
     fn give_back(&mut self, slot: usize) -> bool {
         let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
-        if waits && (self.has_state || !self.pulse.is_stopping()) {
+        if waits && (self.has_state || !self.health.is_stopping()) {
             return false;
         }
         let all = self.slots[slot].sink.take_undelivered();
@@ -272,7 +270,7 @@ impl SinkThread {
                 "the destination cannot be reached".to_owned()
             };
             match self.slots[slot].on_unreachable {
-                OnUnreachable::Wait if !self.pulse.is_stopping() => self.wait_for(slot),
+                OnUnreachable::Wait if !self.health.is_stopping() => self.wait_for(slot),
                 OnUnreachable::Wait if self.has_state => return self.cut_off(),
                 _ => return self.unreachable(slot, batch, message, cause),
             }
@@ -299,12 +297,10 @@ impl SinkThread {
         self.give_up(slot, &cause, text.as_bytes(), rows);
     }
 
-    /// Blocks until the destination is there or the server stops.
+    /// Blocks until the destination is there or the group is to stop.
     fn wait_for(&mut self, slot: usize) {
-        while !self.pulse.is_stopping() && !self.try_connect(slot) {
-            let again = Instant::now() + WAIT_PAUSE;
-            let pulse = Arc::clone(&self.pulse);
-            pulse.wait_until(again, || pulse.is_stopping());
+        while !self.health.is_stopping() && !self.try_connect(slot) {
+            self.health.pause(WAIT_PAUSE);
         }
     }
 
@@ -345,7 +341,7 @@ impl SinkThread {
                 tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
                 self.slots[slot].is_connected = false;
                 let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
-                match (waits, self.pulse.is_stopping()) {
+                match (waits, self.health.is_stopping()) {
                     (true, false) => self.wait_for(slot),
                     (true, true) if self.has_state => {
                         self.cut_off();

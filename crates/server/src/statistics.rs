@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use engine::{BOUNDS, QueryWork, size_text};
 use lang::plan::{Plan, Statistics};
 
-use crate::metrics::{AppMetrics, Counter, Label, Text, escaped, listed};
+use crate::metrics::{AppMetrics, Counter, Label, Text, escaped};
 
 /// What one query has done.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ pub(crate) fn prometheus(apps: &[std::sync::Arc<AppMetrics>], text: &mut Text) {
     const SECONDS: &str = "headwater_query_seconds";
     const BYTES: &str = "headwater_memory_bytes";
     text.family(EVENTS, "Events handed to a query.");
-    for query in apps.iter().flat_map(|a| listed(&a.queries)) {
+    for query in apps.iter().flat_map(|a| a.queries.all()) {
         let labels = query_labels(&query.label);
         text.put(format_args!(
             "{EVENTS}{{{labels}}} {}\n",
@@ -74,7 +74,7 @@ pub(crate) fn prometheus(apps: &[std::sync::Arc<AppMetrics>], text: &mut Text) {
         "# HELP {SECONDS} Time a query took for what it was handed at once: a sample of its calls.\n\
          # TYPE {SECONDS} histogram\n"
     ));
-    for query in apps.iter().flat_map(|a| listed(&a.queries)) {
+    for query in apps.iter().flat_map(|a| a.queries.all()) {
         let labels = query_labels(&query.label);
         let mut count = 0;
         for (bucket, bound) in query.buckets.iter().zip(BOUNDS) {
@@ -91,7 +91,7 @@ pub(crate) fn prometheus(apps: &[std::sync::Arc<AppMetrics>], text: &mut Text) {
         ));
     }
     text.family(BYTES, "Bytes that a part of an app holds in memory.");
-    for part in apps.iter().flat_map(|a| listed(&a.parts)) {
+    for part in apps.iter().flat_map(|a| a.parts.all()) {
         let Label { app, element, ty } = &part.label;
         let (app, element) = (escaped(app), escaped(element));
         text.put(format_args!(
@@ -143,9 +143,9 @@ impl Reporter {
         self.last = now;
         // One that was missed is not made up for.
         self.due = now + self.every;
-        let mut lines = vec![format!("statistics of app '{}'", app.name)];
+        let mut lines = vec![format!("statistics of app '{}'", app.label.app)];
         for (name, reading) in readings(app) {
-            let name = format!("io.siddhi.SiddhiApps.{}.Siddhi.{name}", app.name);
+            let name = format!("io.siddhi.SiddhiApps.{}.Siddhi.{name}", app.label.app);
             let is_wanted = |pattern: &String| matches(pattern, &name);
             if !self.include.is_empty() && !self.include.iter().any(is_wanted) {
                 continue;
@@ -173,7 +173,7 @@ enum Reading {
 /// Everything that is known of an app, by the end of its name.
 fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
     let mut all = Vec::new();
-    for source in listed(&app.sources) {
+    for source in app.sources.all() {
         let name = format!("Sources.{}.{}", source.label.element, source.label.ty);
         all.push((
             format!("{name}.throughput"),
@@ -184,11 +184,11 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
             Reading::Count(source.rejected.get()),
         ));
     }
-    for stream in listed(&app.streams) {
+    for stream in app.streams.all() {
         let name = format!("Streams.{}.throughput", stream.label.element);
         all.push((name, Reading::Count(stream.events.get())));
     }
-    for query in listed(&app.queries) {
+    for query in app.queries.all() {
         let name = format!("Queries.{}", query.label.element);
         all.push((
             format!("{name}.throughput"),
@@ -208,7 +208,7 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
         );
         all.push((format!("{name}.latency"), Reading::Text(said)));
     }
-    for part in listed(&app.parts) {
+    for part in app.parts.all() {
         let kind = match part.label.ty.as_str() {
             "query" => "Queries",
             "window" => "Windows",
@@ -225,7 +225,7 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
         let said = format!("bytes={bytes} ({})", size_text(bytes as usize));
         all.push((name, Reading::Text(said)));
     }
-    for table in listed(&app.tables) {
+    for table in app.tables.all() {
         let name = format!("Tables.{}", table.label.element);
         for (what, count) in [
             ("insert", &table.inserted),
@@ -236,7 +236,7 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
             all.push((name, Reading::Count(count.get())));
         }
     }
-    for sink in listed(&app.sinks) {
+    for sink in app.sinks.all() {
         let name = format!("Sinks.{}.{}", sink.label.element, sink.label.ty);
         all.push((
             format!("{name}.throughput"),
@@ -277,7 +277,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{StreamMetrics, enlist};
+    use crate::metrics::StreamMetrics;
 
     #[test]
     fn patterns_have_stars() {
@@ -296,7 +296,10 @@ mod tests {
 
     fn app() -> AppMetrics {
         let app = AppMetrics {
-            name: "A".into(),
+            label: Label {
+                app: "A".into(),
+                ..Label::default()
+            },
             ..AppMetrics::default()
         };
         let label = |element: &str, ty: &str| Label {
@@ -308,7 +311,7 @@ mod tests {
             label: label("S", "stream"),
             ..StreamMetrics::default()
         };
-        enlist(&app.streams, stream).events.set(30);
+        app.streams.enlist(stream).events.set(30);
         let query = QueryMetrics {
             label: label("q\"1", "query"),
             ..QueryMetrics::default()
@@ -321,12 +324,12 @@ mod tests {
         };
         work.buckets[0] = 3;
         work.buckets[BOUNDS.len()] = 1;
-        enlist(&app.queries, query).set(&work);
+        app.queries.enlist(query).set(&work);
         let part = PartMetrics {
             label: label("T", "table"),
             ..PartMetrics::default()
         };
-        enlist(&app.parts, part).bytes.set(2_048);
+        app.parts.enlist(part).bytes.set(2_048);
         app
     }
 

@@ -9,7 +9,7 @@ mod database;
 pub(crate) use database::{Database, Failure};
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use connect::component::{Answer, Store, Written};
 use event::{Batch, Chunks};
@@ -19,14 +19,10 @@ use crate::backoff::{Backoff, Sparse};
 use crate::cut::{Cut, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
-use crate::pulse::Pulse;
 use crate::queue::Taken;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
 use crate::sink::{Outbox, Parcel, payload_text};
-
-/// Slice in which a store that waits looks whether the server stops.
-const STOP_LOOK: Duration = Duration::from_millis(100);
 
 /// What becomes of a write while the store cannot be reached (`connectors.md` 2.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,13 +86,14 @@ pub(crate) struct StoreRows {
 /// What stores need of their surroundings.
 #[derive(Clone)]
 pub(crate) struct StoreContext {
-    pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
     pub rejected: SharedLog,
     /// Kept beside the epoch in the store, so that another state directory is recognised.
     pub store_key: String,
     /// How long a second of the back-off is.
     pub second: Duration,
+    /// A store that is away is an error at once.
+    pub gives_up: bool,
 }
 
 impl StoreSeat {
@@ -326,7 +323,7 @@ pub(crate) fn retry<T>(
     loop {
         match work() {
             Ok(done) => return Ok(done),
-            Err(error) if error.is_unavailable() => {
+            Err(error) if error.is_unavailable() && !context.gives_up => {
                 let cause = chain(&error);
                 let pause = backoff.next_pause();
                 tracing::error!(
@@ -335,8 +332,7 @@ pub(crate) fn retry<T>(
                     again_in_seconds = pause.as_secs(),
                     "store cannot be reached"
                 );
-                pause_for(pause, &context.pulse);
-                if context.pulse.is_stopping() {
+                if context.health.pause(pause) {
                     return Err(format!("{name}: {cause}"));
                 }
             }
@@ -399,13 +395,6 @@ impl StoreThread {
             }
         }
         result
-    }
-}
-
-fn pause_for(pause: Duration, pulse: &Pulse) {
-    let until = Instant::now() + pause;
-    while !pulse.is_stopping() && Instant::now() < until {
-        pulse.wait_change(STOP_LOOK);
     }
 }
 
@@ -520,8 +509,8 @@ mod tests {
         on_unreachable: OnUnreachable,
     ) -> (Database, Arc<TableMetrics>, Arc<Health>) {
         let metrics = Arc::new(TableMetrics::default());
-        let pulse = Arc::new(Pulse::default());
-        let health = Arc::new(Health::new("A".into(), Arc::clone(&pulse)));
+        let pulse = Arc::new(crate::pulse::Pulse::default());
+        let health = Arc::new(Health::new("A".into(), &pulse));
         let operation = |kind| Operation {
             table: 0,
             kind,
@@ -544,11 +533,11 @@ mod tests {
             said: Sparse::default(),
         };
         let context = StoreContext {
-            pulse,
             health: Arc::clone(&health),
             rejected: SharedLog::default(),
             store_key: "key".into(),
             second: Duration::ZERO,
+            gives_up: false,
         };
         (Database::new(vec![seat], context), metrics, health)
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::lane::LaneEnd;
-use crate::metrics::{AppMetrics, Metrics, listed};
+use crate::metrics::{AppMetrics, Metrics};
 use crate::process::{self, Process};
 
 /// Counted from the start of the process.
@@ -59,7 +59,7 @@ pub struct TableSummary {
 
 impl Summary {
     pub(crate) fn new(metrics: &Metrics, process: Process, ends: Vec<LaneEnd>) -> Summary {
-        let mut apps: Vec<AppSummary> = listed(&metrics.apps).iter().map(|a| app(a)).collect();
+        let mut apps: Vec<AppSummary> = metrics.ever().iter().map(|a| app(a)).collect();
         let waited = ends.iter().map(|e| e.waited).max().unwrap_or_default();
         for (name, rows) in ends.into_iter().flat_map(|e| e.held) {
             if let Some(app) = apps.iter_mut().find(|a| a.name == name) {
@@ -119,10 +119,10 @@ fn app(metrics: &AppMetrics) -> AppSummary {
         failed: t.failed.get(),
     };
     AppSummary {
-        name: metrics.name.clone(),
-        sources: listed(&metrics.sources).iter().map(source).collect(),
-        sinks: listed(&metrics.sinks).iter().map(sink).collect(),
-        tables: listed(&metrics.tables).iter().map(table).collect(),
+        name: metrics.label.app.clone(),
+        sources: metrics.sources.all().iter().map(source).collect(),
+        sinks: metrics.sinks.all().iter().map(sink).collect(),
+        tables: metrics.tables.all().iter().map(table).collect(),
         rejected: metrics.rejected.get(),
         held_in_windows: metrics.held_in_windows.get(),
     }

@@ -11,6 +11,7 @@ pub mod query;
 pub mod run;
 pub mod test;
 pub mod version;
+mod watch;
 
 use std::path::Path;
 

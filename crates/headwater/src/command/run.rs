@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use server::config::Config;
+use server::deployment::ReadyApp;
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
-use server::{Error, RunOptions, Server, Status, StopHandle, deployment};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::cli::RunArgs;
+use crate::command::watch::Watch;
 use crate::command::{check, load_options};
 use crate::output::Output;
 use crate::progress::{Progress, summary_text};
@@ -28,14 +30,9 @@ const MEMORY_LIMIT: &str = "memory.limit";
 const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
-    let options = load_options(&args.change, true)?;
-    let texts = deployment::read_texts(&args.apps)?;
-    let apps = deployment::load(&texts, &options)?;
-    if check::show(&apps, output) {
+    let Some((apps, config)) = read_apps(&args, output)? else {
         return Ok(1);
-    }
-    let config = options.config.unwrap_or_default();
-    let plans = deployment::plans(apps, &config)?;
+    };
     let stop = StopHandle::default();
     watch_signals(stop.clone())?;
     let format = if args.json {
@@ -44,8 +41,9 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         LineFormat::Text
     };
     let lines = Lines::new(Box::new(output.lines()), format);
-    let server = Server::start(
-        plans,
+    let mut watch = args.watch.then(|| Watch::new(&args));
+    let mut server = Server::start(
+        apps,
         RunOptions {
             until_done: args.until_done,
             is_asked: args.http.is_some(),
@@ -71,7 +69,11 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let status = loop {
         match server.wait(LOOK) {
             Status::Running => progress.show(server.metrics()),
+            Status::Reload => reload(&mut server, &args, output),
             status => break status,
+        }
+        if watch.as_mut().is_some_and(Watch::has_changed) {
+            reload(&mut server, &args, output);
         }
     };
     progress.clear();
@@ -95,23 +97,68 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     Ok(if end.summary.rejected > 0 { 4 } else { 0 })
 }
 
-/// The first signal stops the run in order; the second ends the process at once. SIGXFSZ would kill
-/// the process at the limit of a file's size; watched, it is an error of the write.
+/// What the arguments name, checked; `None` if an app has errors, which have been shown.
+fn read_apps(args: &RunArgs, output: &Output) -> anyhow::Result<Option<(Vec<ReadyApp>, Config)>> {
+    let options = load_options(&args.change, true)?;
+    let texts = deployment::read_texts(&args.apps)?;
+    let apps = deployment::load(&texts, &options)?;
+    if check::show(&apps, output) {
+        return Ok(None);
+    }
+    let config = options.config.unwrap_or_default();
+    let ready = deployment::ready(apps, &config)?;
+    Ok(Some((ready, config)))
+}
+
+/// Reads the apps again. What cannot run is said, and everything goes on as it was.
+fn reload(server: &mut Server, args: &RunArgs, output: &Output) {
+    match try_reload(server, args, output) {
+        Ok(Some(change)) => tracing::info!(%change, "the apps were read again"),
+        Ok(None) => {}
+        Err(error) => tracing::error!(
+            cause = format!("{error:#}"),
+            "the apps were not read again; those that ran go on"
+        ),
+    }
+}
+
+/// `None`: nothing has changed.
+fn try_reload(
+    server: &mut Server,
+    args: &RunArgs,
+    output: &Output,
+) -> anyhow::Result<Option<Change>> {
+    let Some((apps, config)) = read_apps(args, output)? else {
+        anyhow::bail!("an app has errors: see above");
+    };
+    let reload = server.plan_reload(apps, config)?;
+    let change = reload.change.clone();
+    if change.is_empty() {
+        tracing::info!("the apps were read again: nothing has changed");
+        return Ok(None);
+    }
+    tracing::info!(%change, "the apps are read again");
+    server.reload(reload)?;
+    Ok(Some(change))
+}
+
+/// The first signal stops the run in order; the second ends the process at once. SIGHUP has the apps
+/// read again. SIGXFSZ would kill the process at the limit of a file's size; watched, it is an error
+/// of the write.
 fn watch_signals(stop: StopHandle) -> anyhow::Result<()> {
     let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot watch for signals")?;
+        Signals::new([SIGHUP, SIGINT, SIGTERM, SIGXFSZ]).context("cannot watch for signals")?;
     let is_second = AtomicBool::new(false);
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
-                if signal == SIGXFSZ {
-                    continue;
+                match signal {
+                    SIGXFSZ => {}
+                    SIGHUP => stop.reload(),
+                    _ if is_second.swap(true, Ordering::Relaxed) => std::process::exit(1),
+                    _ => stop.stop(),
                 }
-                if is_second.swap(true, Ordering::Relaxed) {
-                    std::process::exit(1);
-                }
-                stop.stop();
             }
         })
         .context("cannot start a thread")?;

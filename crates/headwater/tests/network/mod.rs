@@ -130,6 +130,15 @@ impl Running {
         assert!(status.expect("kill runs").success());
     }
 
+    /// Has it read its apps again.
+    pub fn reload(&self) {
+        self.signal("-HUP");
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("a child can be waited for");

@@ -190,6 +190,17 @@ impl Lane {
         Ok(())
     }
 
+    /// What the apps take along into another lane of this process, after the last cut; `None` where
+    /// the state directory has it.
+    pub(super) fn hand_over(&self) -> Option<Saved> {
+        if self.cutter.state.is_some() {
+            return None;
+        }
+        let mut writer = Writer::default();
+        self.snapshot(&mut writer);
+        Some(Saved::read(writer.bytes).expect("what was just written can be read"))
+    }
+
     /// The state of the group in a spool; `None` without state. A long one goes to the disk as it is
     /// written: while that has no room, everything waits.
     fn saved(&mut self, epoch: u64) -> Result<Option<Spool>, String> {
@@ -206,7 +217,7 @@ impl Lane {
             };
             drop(spool);
             let cause = chain(&error);
-            wait_for_room(&cause, &mut backoff, &self.pulse)?;
+            wait_for_room(&cause, &mut backoff, &self.health)?;
         }
     }
 
@@ -257,6 +268,32 @@ impl Saved {
     pub fn apps(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let apps = self.apps.iter();
         apps.map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
+    }
+
+    /// What it holds of some apps, as their state without logs and effects.
+    pub fn part(&self, is_wanted: impl Fn(&str) -> bool) -> Saved {
+        let mut part = Saved::default();
+        for (name, bytes) in self.apps().filter(|(name, _)| is_wanted(name)) {
+            part.put_app(name, bytes);
+        }
+        let positions = self.positions.iter();
+        let wanted = positions.filter(|(app, ..)| is_wanted(app));
+        part.positions.extend(wanted.cloned());
+        part
+    }
+
+    /// Takes in what another holds, of other apps.
+    pub fn join(&mut self, other: Saved) {
+        for (name, bytes) in other.apps() {
+            self.put_app(name, bytes);
+        }
+        self.positions.extend(other.positions);
+    }
+
+    fn put_app(&mut self, name: &str, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.apps.push((name.to_owned(), start..self.bytes.len()));
     }
 
     pub fn read(bytes: Vec<u8>) -> Result<Saved, CodecError> {

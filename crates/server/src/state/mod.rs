@@ -85,14 +85,11 @@ impl StateDir {
         })
     }
 
-    /// The place of the group that holds these apps. An app saved with others may not come back
-    /// without them: its part of their cut would not fit.
-    pub fn group(&self, apps: &[String]) -> Result<GroupState, Error> {
+    /// May these apps be saved together? An app saved with others may not come back without them:
+    /// its part of their cut would not fit.
+    pub fn fits(&self, apps: &[String]) -> Result<(), Error> {
         let mut names = apps.to_vec();
         names.sort();
-        let dir = self.root.join(group_name(&names));
-        let list_path = dir.join("apps");
-        let list = names.join("\n");
         for (other, saved) in self.groups()? {
             let shared = saved.iter().find(|name| names.contains(name));
             if let Some(app) = shared
@@ -108,6 +105,17 @@ impl StateDir {
                 });
             }
         }
+        Ok(())
+    }
+
+    /// The place of the group that holds these apps, if they fit.
+    pub fn group(&self, apps: &[String]) -> Result<GroupState, Error> {
+        self.fits(apps)?;
+        let mut names = apps.to_vec();
+        names.sort();
+        let dir = self.root.join(group_name(&names));
+        let list_path = dir.join("apps");
+        let list = names.join("\n");
         if !list_path.exists() {
             fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
             write_whole(&list_path, &[list.as_bytes()])?;

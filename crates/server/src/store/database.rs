@@ -5,7 +5,7 @@ use connect::component::Answer;
 use event::Batch;
 use lang::store::{OperationId, OperationKind};
 
-use super::{OnUnreachable, StoreContext, StoreRows, StoreSeat, Trouble, pause_for, retry};
+use super::{OnUnreachable, StoreContext, StoreRows, StoreSeat, Trouble, retry};
 use crate::backoff::Backoff;
 use crate::rejected::SharedLog;
 use crate::report::chain;
@@ -126,8 +126,7 @@ impl Database {
                 again_in_seconds = pause.as_secs(),
                 "store cannot be reached"
             );
-            pause_for(pause, &self.context.pulse);
-            if self.context.pulse.is_stopping() {
+            if self.context.health.pause(pause) {
                 return Err(Failure::Fatal(cause));
             }
             retry(&name, &self.context, || seat.store.connect()).map_err(Failure::Fatal)?;
@@ -151,8 +150,7 @@ impl Database {
                 again_in_seconds = pause.as_secs(),
                 "store has undone its writes; they will be done again"
             );
-            pause_for(pause, &self.context.pulse);
-            if self.context.pulse.is_stopping() {
+            if self.context.health.pause(pause) {
                 return Err(cause);
             }
             match self.write_all_again() {

@@ -1,0 +1,159 @@
+//! Apps are read again while others run on: which groups stay, which end, which begin.
+//!
+//! Promises: a group of which nothing changed does not notice; an app that is made anew goes on from
+//! its state and its sources from where they were, with or without a state directory; if one of the
+//! new groups cannot be made, all are put back as they were. Never: an answer before that is settled.
+
+use std::sync::Arc;
+
+use lang::plan::Plan;
+
+use crate::build::engine_of;
+use crate::config::Config;
+use crate::deployment::ReadyApp;
+use crate::error::Error;
+use crate::group::groups;
+use crate::lane::Saved;
+use crate::report::chain;
+use crate::running::Running;
+use crate::server::{Server, settings};
+
+/// What a reload does to the apps, by their names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Change {
+    pub added: Vec<String>,
+    pub changed: Vec<String>,
+    pub removed: Vec<String>,
+    /// As they were, but begun anew with others or with another configuration.
+    pub renewed: Vec<String>,
+    pub untouched: Vec<String>,
+}
+
+impl Change {
+    pub fn is_empty(&self) -> bool {
+        let parts = [&self.added, &self.changed, &self.removed, &self.renewed];
+        parts.into_iter().all(Vec::is_empty)
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            ("added", &self.added),
+            ("changed", &self.changed),
+            ("removed", &self.removed),
+            ("begun anew", &self.renewed),
+            ("untouched", &self.untouched),
+        ];
+        let parts = parts.iter().filter(|(_, apps)| !apps.is_empty());
+        let said: Vec<String> = parts
+            .map(|(what, apps)| format!("{what}: {}", apps.join(", ")))
+            .collect();
+        f.write_str(&said.join("; "))
+    }
+}
+
+/// What is to be done.
+pub struct Reload {
+    pub change: Change,
+    /// Numbers of the running groups that end.
+    leaving: Vec<usize>,
+    coming: Vec<Vec<ReadyApp>>,
+    config: Config,
+}
+
+impl Server {
+    /// What a reload to these apps would do. An error says why it cannot be done; nothing has changed.
+    pub fn plan_reload(&self, apps: Vec<ReadyApp>, config: Config) -> Result<Reload, Error> {
+        let is_same_config = config == self.config;
+        let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
+        let (mut stays, mut coming) = (Vec::new(), Vec::new());
+        for members in groups(&plans) {
+            let group: Vec<ReadyApp> = members.into_iter().map(|app| apps[app].clone()).collect();
+            let is_it = |running: &Running| is_same_config && running.apps == group;
+            match self.running.iter().position(is_it) {
+                Some(at) => stays.push(at),
+                None => coming.push(group),
+            }
+        }
+        for group in &coming {
+            for app in group {
+                engine_of(&app.plan, &self.common)?;
+            }
+            if let Some(state) = &self.state {
+                state.fits(&names(group))?;
+            }
+        }
+        let all = 0..self.running.len();
+        let leaving: Vec<usize> = all.filter(|at| !stays.contains(at)).collect();
+        let before: Vec<&ReadyApp> = self.running.iter().flat_map(|r| &r.apps).collect();
+        let mut change = Change::default();
+        for app in &apps {
+            let list = match before.iter().find(|old| old.name() == app.name()) {
+                None => &mut change.added,
+                Some(old) if *old != app => &mut change.changed,
+                Some(_) if coming.iter().flatten().any(|c| c == app) => &mut change.renewed,
+                Some(_) => &mut change.untouched,
+            };
+            list.push(app.name().to_owned());
+        }
+        let is_gone = |old: &&&ReadyApp| apps.iter().all(|app| app.name() != old.name());
+        let gone = before.iter().filter(is_gone);
+        change.removed = gone.map(|old| old.name().to_owned()).collect();
+        Ok(Reload {
+            change,
+            leaving,
+            coming,
+            config,
+        })
+    }
+
+    /// Does it. After an error everything runs as it did before, but for apps that the error names as
+    /// stopped.
+    pub fn reload(&mut self, reload: Reload) -> Result<(), Error> {
+        let (old, handed) = self.end_groups(&reload.leaving);
+        let old_config = std::mem::replace(&mut self.config, reload.config);
+        self.common.settings = settings(&self.config);
+        self.common.waits_for_stores = false;
+        let begun = self.begin(reload.coming, Some(&handed));
+        self.common.waits_for_stores = true;
+        if let Err(error) = begun {
+            tracing::error!(cause = chain(&error), "the apps are put back as they were");
+            self.config = old_config;
+            self.common.settings = settings(&self.config);
+            self.begin(old, Some(&handed))
+                .map_err(|again| Error::Stopped {
+                    message: format!(
+                        "{}; and what ran before cannot be begun again: {}",
+                        chain(&error),
+                        chain(&again)
+                    ),
+                })?;
+            self.list_asked();
+            return Err(error);
+        }
+        let removed: Vec<&str> = reload.change.removed.iter().map(String::as_str).collect();
+        self.common.metrics.retire(&removed);
+        self.list_asked();
+        Ok(())
+    }
+
+    /// Ends groups; their apps, and what they hand over where no state directory holds it.
+    fn end_groups(&mut self, leaving: &[usize]) -> (Vec<Vec<ReadyApp>>, Saved) {
+        let (mut apps, mut handed) = (Vec::new(), Saved::default());
+        // From the last, so that the numbers before it stay right.
+        for &at in leaving.iter().rev() {
+            let mut running = self.running.remove(at);
+            let end = running.end(&self.common.pulse, self.state.is_some());
+            if let Some(saved) = end.and_then(|end| end.handed) {
+                handed.join(saved);
+            }
+            apps.insert(0, std::mem::take(&mut running.apps));
+        }
+        (apps, handed)
+    }
+}
+
+fn names(apps: &[ReadyApp]) -> Vec<String> {
+    apps.iter().map(|app| app.name().to_owned()).collect()
+}
