@@ -31,17 +31,21 @@ pub struct Facts {
     pub cents: u64,
 }
 
+/// Number and amount in hundredths of each row of [`etl_lines`].
+pub fn etl_rows(rows: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut varied = Varied::new(1);
+    (0..rows).map(move |row| (row, varied.draw() % 1_000_000))
+}
+
 /// Lines of about 20 bytes, `P|0001234|1234.50`, behind a header in the form that the published ETL
 /// apps expect (`HDprod-name-date-rows`).
 pub fn etl_lines(path: &Path, rows: u64) -> io::Result<Facts> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut varied = Varied(1);
     let mut cents = 0;
     let header = format!("HDprod-orders-2020-01-31-{rows}\n");
     out.write_all(header.as_bytes())?;
     let mut bytes = header.len() as u64;
-    for row in 0..rows {
-        let amount = varied.draw() % 1_000_000;
+    for (row, amount) in etl_rows(rows) {
         cents += amount;
         let line = format!("P|{:07}|{}.{:02}\n", row, amount / 100, amount % 100);
         bytes += line.len() as u64;
@@ -49,6 +53,66 @@ pub fn etl_lines(path: &Path, rows: u64) -> io::Result<Facts> {
     }
     out.flush()?;
     Ok(Facts { rows, bytes, cents })
+}
+
+/// A purchase order of about 300 bytes, as the published apps have them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Order {
+    pub id: String,
+    pub items: u64,
+    pub cents: u64,
+    pub status: &'static str,
+    pub address: String,
+}
+
+impl Order {
+    /// Its columns between `separator`s.
+    pub fn joined(&self, separator: char) -> String {
+        let Order {
+            id,
+            items,
+            cents,
+            status,
+            address,
+        } = self;
+        format!(
+            "{id}{separator}{items}{separator}{}.{:02}{separator}{status}{separator}{address}",
+            cents / 100,
+            cents % 100
+        )
+    }
+}
+
+/// Orders by ascending number; two of three are paid or cash on delivery.
+pub fn orders(rows: u64) -> impl Iterator<Item = Order> {
+    const STATES: [&str; 3] = ["cod", "paid", "pending"];
+    let mut varied = Varied::new(3);
+    (0..rows).map(move |row| {
+        let (a, b) = (varied.draw(), varied.draw());
+        Order {
+            id: format!("ORD-{row:09}"),
+            items: 1 + a % 99,
+            cents: a / 99 % 1_000_000,
+            status: STATES[(b % 3) as usize],
+            // Not all of it is ASCII.
+            address: format!(
+                "{} Küstenstraße {:>16x}; {:0>205}",
+                b % 1000,
+                b,
+                a ^ b.rotate_left(17)
+            ),
+        }
+    })
+}
+
+/// Orders as CSV without a header.
+pub fn order_lines(path: &Path, rows: u64) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    for order in orders(rows) {
+        out.write_all(order.joined(',').as_bytes())?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
 }
 
 /// OpenStreetMap-shaped nodes of about 350 bytes, one a line, with six attributes and a few tags.

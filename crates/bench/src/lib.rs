@@ -2,7 +2,8 @@
 //! result that is verified before any rate is printed.
 //!
 //! Promises: each run is a process of its own, so that its CPU time and peak memory are its own; a
-//! run that fails its verification has no rate. The published figure and, where one is at hand, a
+//! run that fails its verification has no rate, and what went into a server is verified by the
+//! server's own client. The published figure and, where one is at hand, a
 //! peer stand beside ours.
 //!
 //! Never: a figure that no command printed.
@@ -13,6 +14,7 @@ pub mod machine;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod site;
 pub mod state;
 
 pub use report::Report;

@@ -1,5 +1,6 @@
 //! Runs a scenario: once to warm up, then as often as asked, each run a process of its own.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,7 @@ use serde_json::Value as Json;
 
 use crate::report::{Report, Run};
 use crate::scenario::{Done, Scenario};
+use crate::site::Site;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -36,17 +38,18 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
             temporary.path().to_owned()
         }
     };
+    let site = Site::open(dir, options.binary.clone(), scenario.servers())?;
     let events = options.events.unwrap_or_else(|| scenario.events());
     (options.progress)(&format!("generating {events} events"));
-    scenario.prepare(&dir, events)?;
+    scenario.prepare(&site, events)?;
     let mut report = Report::new(scenario, events);
     for index in 0..=options.runs {
-        let command = scenario.command(&dir)?;
+        let command = scenario.command(&site)?;
         let (done, seconds) = match scenario.load() {
-            None => execute(options, &command.args)?,
-            Some(load) => serve(options, &command.args, || load.send(&dir, events))?,
+            None => execute(&site, &command.args)?,
+            Some(load) => serve(&site, &command.args, || load.send(&site, events))?,
         };
-        let verified = scenario.verify(&dir, events, &done)?;
+        let verified = scenario.verify(&site, events, &done)?;
         report.app = command.app;
         let run = Run::new(events, seconds, &done.summary, verified);
         let name = if index == 0 {
@@ -63,44 +66,50 @@ pub fn run(scenario: &dyn Scenario, options: &Options) -> anyhow::Result<Report>
 }
 
 /// Runs the binary until its app is done and takes its output apart.
-fn execute(options: &Options, args: &[String]) -> anyhow::Result<(Done, f64)> {
+fn execute(site: &Site, args: &[String]) -> anyhow::Result<(Done, f64)> {
     let started = Instant::now();
-    let child = spawn(options, args, &["--until-done", "--json"])?;
-    let done = collect(child)?;
+    let child = spawn(site, args, &["--until-done", "--json"])?;
+    let done = collect(site, child)?;
     Ok((done, started.elapsed().as_secs_f64()))
 }
 
 /// Runs the binary while `load` sends, then stops it. The time is that of the load.
 fn serve(
-    options: &Options,
+    site: &Site,
     args: &[String],
     load: impl FnOnce() -> anyhow::Result<f64>,
 ) -> anyhow::Result<(Done, f64)> {
-    let mut child = spawn(options, args, &["--json"])?;
+    let mut child = spawn(site, args, &["--json"])?;
     let sent = load();
     let stopped = Command::new("kill").arg(child.id().to_string()).status();
     if !stopped.is_ok_and(|status| status.success()) {
         child.kill()?;
     }
-    let mut done = collect(child)?;
+    let mut done = collect(site, child)?;
     // What windows held when it was stopped is no part of the time.
     done.summary["waited_seconds"] = 0.0.into();
     Ok((done, sent?))
 }
 
-fn spawn(options: &Options, args: &[String], more: &[&str]) -> anyhow::Result<Child> {
-    Command::new(&options.binary)
+/// What the run says to people is kept for when it fails.
+const SAID: &str = "said.txt";
+
+/// Lines of it that a failure shows.
+const SAID_LINES: usize = 20;
+
+fn spawn(site: &Site, args: &[String], more: &[&str]) -> anyhow::Result<Child> {
+    Command::new(&site.binary)
         .arg("run")
         .args(args)
         .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(File::create(site.path(SAID))?)
         .spawn()
-        .with_context(|| format!("cannot start '{}'", options.binary.display()))
+        .with_context(|| format!("cannot start '{}'", site.binary.display()))
 }
 
-fn collect(mut child: Child) -> anyhow::Result<Done> {
+fn collect(site: &Site, mut child: Child) -> anyhow::Result<Done> {
     let stdout = child
         .stdout
         .take()
@@ -119,9 +128,11 @@ fn collect(mut child: Child) -> anyhow::Result<Done> {
     }
     let status = child.wait()?;
     if summary.is_null() {
+        let said = std::fs::read_to_string(site.path(SAID))?;
+        let said: Vec<&str> = said.lines().collect();
         bail!(
             "the run ended with {status} and without a summary: {}",
-            lines.join("\n")
+            said[said.len().saturating_sub(SAID_LINES)..].join("\n")
         );
     }
     Ok(Done { lines, summary })

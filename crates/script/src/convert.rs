@@ -159,6 +159,12 @@ fn from_js(js: &rquickjs::Value<'_>, depth: usize) -> Result<Value, String> {
             .collect();
         return Ok(Value::Object(Object::List(Shared::new(values?))));
     }
+    if let Some(bytes) = js.as_object().and_then(|o| o.as_typed_array::<u8>()) {
+        let bytes: rquickjs::Result<Vec<u8>> =
+            (0..bytes.len() as u32).map(|at| bytes.get(at)).collect();
+        let bytes = bytes.map_err(|e| e.to_string())?;
+        return Ok(Value::Object(Object::Bytes(bytes.into())));
+    }
     if let Some(object) = js.as_object() {
         let mut entries = Vec::new();
         for entry in object.props::<String, rquickjs::Value<'_>>() {

@@ -81,6 +81,20 @@ fn lists_and_maps_go_in_and_come_back() {
 }
 
 #[test]
+fn bytes_come_back_from_a_typed_array() {
+    for (body, expect) in [
+        ("return Uint8Array.of(0, 128, 255);", &[0, 128, 255][..]),
+        ("return new Uint8Array();", &[]),
+    ] {
+        let found = call(body, Type::Object, &[]);
+        let Ok(Value::Object(Object::Bytes(bytes))) = &found else {
+            panic!("{body}: {found:?}");
+        };
+        assert_eq!(&bytes[..], expect, "{body}");
+    }
+}
+
+#[test]
 fn clock_and_random_numbers_are_those_of_the_app() {
     check(
         "return new Date().getTime();",

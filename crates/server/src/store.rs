@@ -8,6 +8,7 @@ mod database;
 
 pub(crate) use database::{Database, Failure};
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,25 +149,34 @@ impl StoreSeat {
                 self.reject(batch, &chain(&error), context);
                 Ok(())
             }
-            Err(_) => self.write_chunks(id, batch, context),
+            Err(_) => self.write_halves(id, batch, context),
         }
     }
 
-    fn write_chunks(
+    /// Halves what was refused again and again, down to single chunks: few statements store all others,
+    /// in their order.
+    fn write_halves(
         &mut self,
         id: OperationId,
         batch: &Batch,
         context: &StoreContext,
     ) -> Result<(), Trouble> {
-        for chunk in 0..batch.chunk_count() {
-            let one = batch.slice_chunks(chunk..chunk + 1);
-            match self.apply(id, &one) {
+        let halves = |chunks: &Range<usize>| {
+            let middle = chunks.start + chunks.len() / 2;
+            [middle..chunks.end, chunks.start..middle]
+        };
+        // What comes first lies on top.
+        let mut left = Vec::from(halves(&(0..batch.chunk_count())));
+        while let Some(chunks) = left.pop() {
+            let part = batch.slice_chunks(chunks.clone());
+            match self.apply(id, &part) {
                 Ok(()) => {}
                 Err(error) if self.store.has_lost() => return Err(Trouble::Lost(chain(&error))),
                 Err(error) if error.is_unavailable() => {
-                    self.unreachable(id, &one, &error, context)?;
+                    self.unreachable(id, &part, &error, context)?;
                 }
-                Err(error) => self.reject(&one, &chain(&error), context),
+                Err(error) if chunks.len() == 1 => self.reject(&part, &chain(&error), context),
+                Err(_) => left.extend(halves(&chunks)),
             }
         }
         Ok(())

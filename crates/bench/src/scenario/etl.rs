@@ -1,30 +1,51 @@
-//! `bench etl`: the published copier, from a file into SQLite or into a table in memory.
+//! `bench etl`: the published copier, from a file into SQLite, MariaDB, PostgreSQL or a table in memory.
 
-use std::path::Path;
-
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::Value as Json;
 
 use super::{Command, Done, Scenario, Verified, app};
 use crate::data;
+use crate::site::{Database, Site};
 
 pub(super) struct Etl {
     name: &'static str,
     about: &'static str,
-    /// Where the rows go: a store of this URL below the scenario's folder, or memory.
-    is_stored: bool,
+    /// Where the rows go; without, they stay in memory.
+    database: Option<&'static str>,
+    servers: &'static [&'static str],
+    events: u64,
 }
 
 pub(super) const ETL: Etl = Etl {
     name: "etl",
     about: "the ETL copier: lines of 20 bytes through two windows into SQLite",
-    is_stored: true,
+    database: Some("sqlite"),
+    servers: &[],
+    events: 6_140_031,
+};
+
+pub(super) const ETL_MARIADB: Etl = Etl {
+    name: "etl-mariadb",
+    about: "the ETL copier into MariaDB",
+    database: Some("mariadb"),
+    servers: &["mariadb"],
+    events: 1_000_000,
 };
 
 pub(super) const ETL_MEMORY: Etl = Etl {
     name: "etl-memory",
     about: "the ETL copier into a table in memory: what a held row costs",
-    is_stored: false,
+    database: None,
+    servers: &[],
+    events: 6_140_031,
+};
+
+pub(super) const ETL_POSTGRES: Etl = Etl {
+    name: "etl-postgres",
+    about: "the ETL copier into PostgreSQL",
+    database: Some("postgres"),
+    servers: &["postgres"],
+    events: 1_000_000,
 };
 
 const APP: &str = r#"@App:name('ETLFileRecordsCopier')
@@ -58,7 +79,11 @@ impl Scenario for Etl {
     }
 
     fn events(&self) -> u64 {
-        6_140_031
+        self.events
+    }
+
+    fn servers(&self) -> &'static [&'static str] {
+        self.servers
     }
 
     fn published(&self) -> Option<(f64, &'static str, &'static str)> {
@@ -69,37 +94,29 @@ impl Scenario for Etl {
         ))
     }
 
-    fn prepare(&self, dir: &Path, events: u64) -> anyhow::Result<()> {
-        let facts = data::etl_lines(&dir.join("records.txt"), events)?;
-        std::fs::write(dir.join("cents"), facts.cents.to_string())?;
+    fn prepare(&self, site: &Site, events: u64) -> anyhow::Result<()> {
+        data::etl_lines(&site.path("records.txt"), events)?;
         Ok(())
     }
 
-    fn command(&self, dir: &Path) -> anyhow::Result<Command> {
-        for folder in ["in", "moved"] {
-            let folder = dir.join(folder);
-            if folder.exists() {
-                std::fs::remove_dir_all(&folder)?;
-            }
-            std::fs::create_dir(&folder)?;
+    fn command(&self, site: &Site) -> anyhow::Result<Command> {
+        site.empty("in")?;
+        site.empty("moved")?;
+        std::fs::hard_link(site.path("records.txt"), site.path("in/records.txt"))?;
+        if let Some(database) = self.database {
+            site.database(database)
+                .drop_tables(&["AccurateBatchTable"])?;
         }
-        for end in ["", "-wal", "-shm"] {
-            let file = dir.join(format!("rows.db{end}"));
-            if file.exists() {
-                std::fs::remove_file(file)?;
-            }
-        }
-        std::fs::hard_link(dir.join("records.txt"), dir.join("in/records.txt"))?;
-        let (path, mut app) = app(dir, "ETLFileRecordsCopier.siddhi", APP)?;
+        let (path, mut app) = app(site, "ETLFileRecordsCopier.siddhi", APP)?;
         let mut path = path;
-        if !self.is_stored {
+        if self.database.is_none() {
             // The same app with its store annotation taken out: nothing else differs.
             let text = std::fs::read_to_string(&path)?;
             let start = text.find("@Store").context("the app has no store")?;
             let end = text[start..]
                 .find("define table")
                 .context("the app has no table")?;
-            path = dir.join("in-memory.siddhi");
+            path = site.path("in-memory.siddhi");
             std::fs::write(&path, format!("{}{}", &text[..start], &text[start + end..]))?;
             app.push_str(", its table in memory");
         }
@@ -107,39 +124,41 @@ impl Scenario for Etl {
         let mut set = |option: &str, value: String| {
             args.extend(["--set".to_owned(), format!("{option}={value}")]);
         };
-        set(
-            "FileReaderStream.source.dir.uri",
-            format!("file:{}", dir.join("in").display()),
-        );
+        set("FileReaderStream.source.dir.uri", site.uri("in"));
         set(
             "FileReaderStream.source.move.after.process",
-            format!("file:{}", dir.join("moved").display()),
+            site.uri("moved"),
         );
-        if self.is_stored {
-            set(
-                "AccurateBatchTable.store.jdbc.url",
-                format!("jdbc:sqlite:{}", dir.join("rows.db").display()),
-            );
+        if let Some(database) = self.database {
+            set("AccurateBatchTable.store.jdbc.url", site.jdbc_url(database));
+            if !self.servers.is_empty() {
+                set("AccurateBatchTable.store.username", "headwater".into());
+                set("AccurateBatchTable.store.password", "headwater".into());
+            }
         }
         Ok(Command { args, app })
     }
 
-    fn verify(&self, dir: &Path, events: u64, done: &Done) -> anyhow::Result<Verified> {
+    fn verify(&self, site: &Site, events: u64, done: &Done) -> anyhow::Result<Verified> {
         let mut verified = Verified::new();
-        let moved = dir.join("moved/records.txt").exists();
+        let moved = site.path("moved/records.txt").exists();
         verified.equal("files_moved", 1, u64::from(moved));
-        if self.is_stored {
-            let cents: u64 = std::fs::read_to_string(dir.join("cents"))?.parse()?;
-            let found = sqlite(
-                &dir.join("rows.db"),
-                "select count(*), count(distinct serialNo), cast(round(sum(amount) * 100) as integer) from AccurateBatchTable",
-            )?;
-            let [rows, serials, sum] = found.as_slice() else {
-                bail!("sqlite3 answered {found:?}");
+        if let Some(database) = self.database {
+            let file = site.path("in/records.txt").display().to_string();
+            let expected = data::etl_rows(events)
+                .map(|(row, cents)| format!("{row:07}\t{cents}\t{file}\ttest"));
+            let database = site.database(database);
+            // The one that can be asked for the order of arrival is.
+            let order = match database {
+                Database::Sqlite(_) => "rowid",
+                _ => "serialNo",
             };
-            verified.equal("rows", events, *rows);
-            verified.equal("serial_numbers", events, *serials);
-            verified.equal("sum_in_cents", cents, *sum);
+            let sql = format!(
+                "SELECT serialNo, {}, fileName, status FROM AccurateBatchTable ORDER BY {order}",
+                database.hundredths("amount")
+            );
+            verified.same_lines("rows", database.lines(&sql)?, expected)?;
+            verified.note("client_of", database.name());
         } else {
             let inserted = done.summary["apps"][0]["tables"][0]["inserted"].as_u64();
             verified.equal("rows", events, inserted.unwrap_or(0));
@@ -148,18 +167,4 @@ impl Scenario for Etl {
         }
         Ok(verified)
     }
-}
-
-/// Asks the database's own client, which knows nothing of us.
-fn sqlite(database: &Path, query: &str) -> anyhow::Result<Vec<u64>> {
-    let output = std::process::Command::new("sqlite3")
-        .arg(database)
-        .arg(query)
-        .output()
-        .context("the command 'sqlite3' is needed to verify the rows (package sqlite3)")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.trim()
-        .split('|')
-        .map(|n| n.parse().with_context(|| text.clone()))
-        .collect()
 }

@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
 use super::{Command, Done, Load, Scenario, Verified, app};
+use crate::site::Site;
 
 pub(super) struct Http;
 
@@ -51,14 +51,14 @@ impl Scenario for Http {
         ))
     }
 
-    fn prepare(&self, _: &Path, _: u64) -> anyhow::Result<()> {
+    fn prepare(&self, _: &Site, _: u64) -> anyhow::Result<()> {
         Ok(())
     }
 
-    fn command(&self, dir: &Path) -> anyhow::Result<Command> {
-        let (path, name) = app(dir, "HttpSource.siddhi", APP)?;
+    fn command(&self, site: &Site) -> anyhow::Result<Command> {
+        let (path, name) = app(site, "HttpSource.siddhi", APP)?;
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        std::fs::write(dir.join("address"), free.to_string())?;
+        std::fs::write(site.dir.join("address"), free.to_string())?;
         let set = format!("SweetProductionStream.source.receiver.url=http://{free}/service");
         Ok(Command {
             args: vec![path.display().to_string(), "--set".into(), set],
@@ -70,7 +70,7 @@ impl Scenario for Http {
         Some(self)
     }
 
-    fn verify(&self, _: &Path, events: u64, done: &Done) -> anyhow::Result<Verified> {
+    fn verify(&self, _: &Site, events: u64, done: &Done) -> anyhow::Result<Verified> {
         let mut verified = Verified::new();
         let source = &done.summary["apps"][0]["sources"][0];
         let of = |key: &str| source[key].as_u64().unwrap_or_default();
@@ -81,8 +81,8 @@ impl Scenario for Http {
 }
 
 impl Load for Http {
-    fn send(&self, dir: &Path, events: u64) -> anyhow::Result<f64> {
-        let address = std::fs::read_to_string(dir.join("address"))?;
+    fn send(&self, site: &Site, events: u64) -> anyhow::Result<f64> {
+        let address = std::fs::read_to_string(site.dir.join("address"))?;
         let connections = connect(&address)?;
         let started = Instant::now();
         std::thread::scope(|scope| {

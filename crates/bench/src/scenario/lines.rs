@@ -1,9 +1,8 @@
 //! `bench lines`: a file to typed columns to `count()`, on one core.
 
-use std::path::Path;
-
 use super::{Command, Done, Scenario, Verified, logged_total};
 use crate::data;
+use crate::site::Site;
 
 pub(super) struct Lines;
 
@@ -37,20 +36,20 @@ impl Scenario for Lines {
         None
     }
 
-    fn prepare(&self, dir: &Path, events: u64) -> anyhow::Result<()> {
-        data::etl_lines(&dir.join("lines.txt"), events)?;
-        std::fs::write(dir.join("lines.siddhi"), APP)?;
+    fn prepare(&self, site: &Site, events: u64) -> anyhow::Result<()> {
+        data::etl_lines(&site.dir.join("lines.txt"), events)?;
+        std::fs::write(site.dir.join("lines.siddhi"), APP)?;
         Ok(())
     }
 
-    fn command(&self, dir: &Path) -> anyhow::Result<Command> {
+    fn command(&self, site: &Site) -> anyhow::Result<Command> {
         let set = format!(
             "Rows.source.file.uri=file:{}",
-            dir.join("lines.txt").display()
+            site.dir.join("lines.txt").display()
         );
         Ok(Command {
             args: vec![
-                dir.join("lines.siddhi").display().to_string(),
+                site.dir.join("lines.siddhi").display().to_string(),
                 "--set".into(),
                 set,
             ],
@@ -58,7 +57,7 @@ impl Scenario for Lines {
         })
     }
 
-    fn verify(&self, _: &Path, events: u64, done: &Done) -> anyhow::Result<Verified> {
+    fn verify(&self, _: &Site, events: u64, done: &Done) -> anyhow::Result<Verified> {
         let mut verified = Verified::new();
         verified.equal("rows_counted", events, logged_total(&done.lines, "counted"));
         Ok(verified)

@@ -3,11 +3,15 @@
 mod etl;
 mod http;
 mod lines;
+mod rdbms;
+mod types;
 mod xml;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Map, Value as Json};
+
+use crate::site::{Lines, Site};
 
 /// One workload.
 pub trait Scenario: Sync {
@@ -22,11 +26,16 @@ pub trait Scenario: Sync {
     /// The figure that the systems we follow published: value, unit, source.
     fn published(&self) -> Option<(f64, &'static str, &'static str)>;
 
-    /// Generates the input below `dir` (kept from run to run).
-    fn prepare(&self, dir: &Path, events: u64) -> anyhow::Result<()>;
+    /// Servers that run beside the app for as long as the scenario does.
+    fn servers(&self) -> &'static [&'static str] {
+        &[]
+    }
 
-    /// Lays `dir` out for one more run and says what to run.
-    fn command(&self, dir: &Path) -> anyhow::Result<Command>;
+    /// Generates the input below the site's folder (kept from run to run).
+    fn prepare(&self, site: &Site, events: u64) -> anyhow::Result<()>;
+
+    /// Lays the site out for one more run and says what to run.
+    fn command(&self, site: &Site) -> anyhow::Result<Command>;
 
     /// Where the input does not lie in files but is sent to the running app.
     fn load(&self) -> Option<&dyn Load> {
@@ -34,14 +43,14 @@ pub trait Scenario: Sync {
     }
 
     /// Checks what a run left behind.
-    fn verify(&self, dir: &Path, events: u64, done: &Done) -> anyhow::Result<Verified>;
+    fn verify(&self, site: &Site, events: u64, done: &Done) -> anyhow::Result<Verified>;
 }
 
 /// Input that is sent to an app while it runs.
 pub trait Load {
     /// Waits until the app listens, sends all events, and gives the seconds from the first to the last
     /// answer.
-    fn send(&self, dir: &Path, events: u64) -> anyhow::Result<f64>;
+    fn send(&self, site: &Site, events: u64) -> anyhow::Result<f64>;
 }
 
 /// Arguments of `headwater`.
@@ -84,6 +93,37 @@ impl Verified {
         }
     }
 
+    /// Compares every line of a client's result with what was expected, in order; only those that are
+    /// the same are counted, and the first that is not is noted.
+    pub fn same_lines(
+        &mut self,
+        name: &str,
+        mut found: Lines,
+        mut expected: impl Iterator<Item = String>,
+    ) -> anyhow::Result<()> {
+        let (mut wanted, mut same) = (0, 0);
+        let mut first_other = None;
+        loop {
+            let found = found.next_line()?;
+            let expected = expected.next();
+            if found.is_none() && expected.is_none() {
+                break;
+            }
+            wanted += u64::from(expected.is_some());
+            let is_same = found == expected.as_deref();
+            same += u64::from(is_same);
+            if !is_same && first_other.is_none() {
+                first_other = Some(format!("found {found:?}, expected {expected:?}"));
+            }
+        }
+        self.equal(name, wanted, same);
+        if let Some(other) = first_other {
+            self.is_right = false;
+            self.note(&format!("{name}_first_other"), other);
+        }
+        Ok(())
+    }
+
     pub fn note(&mut self, name: &str, value: impl Into<Json>) {
         self.facts.insert(name.to_owned(), value.into());
     }
@@ -92,9 +132,13 @@ impl Verified {
 /// Sorted by name.
 pub const SCENARIOS: &[&dyn Scenario] = &[
     &etl::ETL,
+    &etl::ETL_MARIADB,
     &etl::ETL_MEMORY,
+    &etl::ETL_POSTGRES,
     &http::Http,
     &lines::Lines,
+    &rdbms::Rdbms,
+    &types::Types,
     &xml::Xml,
 ];
 
@@ -103,14 +147,14 @@ pub fn find(name: &str) -> Option<&'static dyn Scenario> {
 }
 
 /// The published app where the reference material lies beside the checkout, else our own of the
-/// same shape, written to `dir`.
-fn app(dir: &Path, published: &str, own: &str) -> anyhow::Result<(PathBuf, String)> {
+/// same shape, written to the site.
+fn app(site: &Site, published: &str, own: &str) -> anyhow::Result<(PathBuf, String)> {
     let shared = std::env::var_os("HEADWATER_SHARED").map_or("../shared".into(), PathBuf::from);
     let path = shared.join("apps").join(published);
     if path.is_file() {
         return Ok((path, format!("{published}, as published")));
     }
-    let path = dir.join(published);
+    let path = site.path(published);
     std::fs::write(&path, own)?;
     Ok((path, format!("an app of the shape of {published}")))
 }

@@ -1,9 +1,8 @@
 //! `bench xml`: OSM-shaped nodes through the published NodesConvertor.
 
-use std::path::Path;
-
 use super::{Command, Done, Scenario, Verified, app, logged_total};
 use crate::data;
+use crate::site::Site;
 
 pub(super) struct Xml;
 
@@ -42,16 +41,16 @@ impl Scenario for Xml {
         ))
     }
 
-    fn prepare(&self, dir: &Path, events: u64) -> anyhow::Result<()> {
-        data::osm_nodes(&dir.join("input.xml"), events)?;
+    fn prepare(&self, site: &Site, events: u64) -> anyhow::Result<()> {
+        data::osm_nodes(&site.dir.join("input.xml"), events)?;
         Ok(())
     }
 
-    fn command(&self, dir: &Path) -> anyhow::Result<Command> {
-        let (path, app) = app(dir, "NodesConvertor.siddhi", APP)?;
+    fn command(&self, site: &Site) -> anyhow::Result<Command> {
+        let (path, app) = app(site, "NodesConvertor.siddhi", APP)?;
         let set = format!(
             "FooStream.source.file.uri=file:{}",
-            dir.join("input.xml").display()
+            site.dir.join("input.xml").display()
         );
         Ok(Command {
             args: vec![path.display().to_string(), "--set".into(), set],
@@ -59,7 +58,7 @@ impl Scenario for Xml {
         })
     }
 
-    fn verify(&self, _: &Path, events: u64, done: &Done) -> anyhow::Result<Verified> {
+    fn verify(&self, _: &Site, events: u64, done: &Done) -> anyhow::Result<Verified> {
         let mut verified = Verified::new();
         verified.equal("nodes_counted", events, logged_total(&done.lines, "TPS: "));
         Ok(verified)

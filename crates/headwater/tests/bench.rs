@@ -1,0 +1,72 @@
+//! The scenarios of `headwater bench` that need databases, with few events: each verifies what it
+//! wrote by the databases' own clients.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value as Json;
+
+/// The verified facts of the only run, or nothing where this machine lacks a server.
+#[track_caller]
+fn bench(name: &str, events: u64) -> Option<Json> {
+    let scenario = bench::scenario::find(name).expect("a scenario");
+    for server in scenario.servers() {
+        // Says so where it is not there.
+        servers::Order::new().start_or_skip(server)?;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["bench", name, "--runs", "1", "--json"])
+        .args(["--events", &events.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{name}: {said}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("a report");
+    Some(report["runs"][0]["verified"].clone())
+}
+
+#[test]
+fn every_type_into_three_databases() {
+    let Some(verified) = bench("types", 3000) else {
+        return;
+    };
+    for (fact, least) in [
+        ("nulls_sqlite", 2900),
+        ("strict_mariadb", 2900),
+        ("nulls_postgres", 2900),
+        ("strict_sqlite_rejected_i", 1),
+        ("nulls_mariadb_rejected_d", 3),
+        ("strict_postgres_rejected_s", 1),
+    ] {
+        assert!(verified[fact].as_u64() >= Some(least), "{fact}: {verified}");
+    }
+}
+
+#[track_caller]
+fn check_copier(name: &str) {
+    if let Some(verified) = bench(name, 2000) {
+        assert_eq!(verified["rows"], 2000, "{name}: {verified}");
+    }
+}
+
+#[test]
+fn the_published_copier_into_sqlite() {
+    check_copier("etl");
+}
+
+#[test]
+fn the_published_copier_into_mariadb() {
+    check_copier("etl-mariadb");
+}
+
+#[test]
+fn the_published_copier_into_postgres() {
+    check_copier("etl-postgres");
+}
+
+#[test]
+fn orders_from_a_file_into_mariadb() {
+    if let Some(verified) = bench("rdbms", 5000) {
+        assert_eq!(verified["rows"], 5000, "{verified}");
+    }
+}
