@@ -21,6 +21,7 @@ pub mod mapper;
 pub mod memory;
 pub mod message;
 pub mod mqtt;
+pub mod nats;
 pub mod net;
 pub mod outlet;
 pub mod rdbms;
@@ -42,6 +43,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &http::HTTP,
     &log::LOG,
     &mqtt::MQTT,
+    &nats::NATS,
     &rdbms::RDBMS,
     &tcp::TCP,
 ];

@@ -38,6 +38,8 @@ pub(crate) struct Delivery {
     pub properties: Vec<Value>,
     /// Told when what the message brought is safe; dropped unused when it never will be.
     pub receipt: Option<oneshot::Sender<()>>,
+    /// Its number where the server can give what follows it once more: the source goes on behind it.
+    pub place: Option<u64>,
 }
 
 pub(crate) enum Body {
@@ -73,6 +75,7 @@ impl Delivery {
             body: Body::Text(text),
             properties,
             receipt: None,
+            place: None,
         }
     }
 
@@ -81,6 +84,7 @@ impl Delivery {
             body: Body::Bytes(bytes),
             properties,
             receipt: None,
+            place: None,
         }
     }
 
@@ -93,7 +97,14 @@ impl Delivery {
             },
             properties,
             receipt: None,
+            place: None,
         }
+    }
+
+    /// The number of the message at a server that can give those behind it again.
+    pub fn at(mut self, place: u64) -> Delivery {
+        self.place = Some(place);
+        self
     }
 
     /// Asks to be told when the message is safe.
@@ -387,34 +398,45 @@ fn hand_over(
 ) -> Result<(), Error> {
     let mut receipts = Vec::new();
     let mut is_posted = true;
+    let mut place = None;
     for mut delivery in batch.drain(..) {
         for (index, value) in delivery.properties.drain(..).enumerate() {
             properties.set(index, value);
         }
         let room = link.map(delivery.body.payload(), properties);
         receipts.extend(delivery.receipt);
+        place = delivery.place;
         is_posted = room == Room::Full;
         if is_posted {
-            post(link, &mut receipts, waiting)?;
+            post(link, place, &mut receipts, waiting)?;
         }
     }
     if is_posted {
         return Ok(());
     }
-    post(link, &mut receipts, waiting)
+    post(link, place, &mut receipts, waiting)
 }
 
 fn post(
     link: &mut dyn SourceLink,
+    place: Option<u64>,
     receipts: &mut Vec<oneshot::Sender<()>>,
     waiting: &mut Waiting,
 ) -> Result<(), Error> {
-    // A network gives nothing twice: there is no position to go on from.
-    let sequence = link.post(&[])?;
+    // Most servers give nothing twice: there is no position to go on from.
+    let sequence = match place {
+        Some(place) => link.post(&place.to_le_bytes())?,
+        None => link.post(&[])?,
+    };
     if !receipts.is_empty() {
         waiting.push_back((sequence, std::mem::take(receipts)));
     }
     Ok(())
+}
+
+/// The place in a position that [`Receiver`] has posted.
+pub(crate) fn place_of(position: &[u8]) -> Option<u64> {
+    position.try_into().ok().map(u64::from_le_bytes)
 }
 
 fn tell(waiting: &mut Waiting, acked: Sequence) {

@@ -27,7 +27,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 pub(crate) use dial::{Line, dial};
-pub(crate) use intake::{Delivery, Intake, Receiver, reads_text};
+pub(crate) use intake::{Delivery, Intake, Receiver, place_of, reads_text};
 pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use outflow::Outflow;
 pub(crate) use settings::{Settings, list, number};

@@ -211,6 +211,30 @@ impl Outflow {
         }
     }
 
+    /// The server has taken all messages up to this one.
+    pub fn confirm_through(&self, number: Number) {
+        let mut state = self.lock();
+        while state.first <= number
+            && let Some(entry) = state.waiting.pop_front()
+        {
+            state.bytes -= entry.sent.payload.len();
+            state.first += 1;
+        }
+        state.next = state.next.max(state.first);
+        let is_last = state.is_closing && state.waiting.is_empty();
+        drop(state);
+        self.changed.notify_all();
+        if is_last {
+            self.filled.notify_one();
+        }
+    }
+
+    /// The first message that waits to be confirmed, and was taken on this connection.
+    pub fn oldest(&self) -> Option<Number> {
+        let state = self.lock();
+        (state.first < state.next).then_some(state.first)
+    }
+
     /// The connection has ended: in order, or for a cause that is said.
     pub fn ended(&self, result: Result<(), String>) {
         let mut state = self.lock();
@@ -279,5 +303,24 @@ mod tests {
         outflow.confirm(number);
         outflow.confirm(number);
         assert!(outflow.flush().is_ok());
+    }
+
+    #[test]
+    fn one_word_confirms_all_before_it() {
+        let outflow = Outflow::new("A/S".into(), "'x'".into());
+        outflow.open();
+        for payload in ["a", "b", "c"] {
+            push(&outflow, payload).unwrap();
+        }
+        assert_eq!(outflow.oldest(), None, "nothing was taken yet");
+        let numbers: Vec<Number> = (0..2).map(|_| outflow.try_next().unwrap().0).collect();
+        assert_eq!((numbers[1], outflow.oldest()), (1, Some(0)));
+        outflow.confirm_through(1);
+        assert_eq!(outflow.oldest(), None);
+        assert_eq!(outflow.try_next().map(|(number, _)| number), Some(2));
+        outflow.confirm_through(7);
+        assert!(outflow.flush().is_ok());
+        push(&outflow, "d").unwrap();
+        assert_eq!(outflow.try_next().map(|(number, _)| number), Some(3));
     }
 }

@@ -20,6 +20,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
     SignatureScheme, SupportedProtocolVersion,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -222,11 +223,11 @@ impl ClientTls {
         })
     }
 
-    pub async fn connect(
+    pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
-        stream: TcpStream,
-    ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        stream: S,
+    ) -> io::Result<tokio_rustls::client::TlsStream<S>> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name, stream).await
