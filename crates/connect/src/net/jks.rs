@@ -52,7 +52,12 @@ impl<'a> Front<'a> {
     }
 }
 
-pub(super) fn parse(bytes: &[u8], password: &str, key_password: &str) -> Result<KeyStore, String> {
+/// Without the password of its keys their certificates are read as if they stood alone.
+pub(super) fn parse(
+    bytes: &[u8],
+    password: &str,
+    key_password: Option<&str>,
+) -> Result<KeyStore, String> {
     let body = bytes.len().checked_sub(DIGEST_BYTES);
     let (body, digest) = bytes.split_at(body.ok_or("it ends too early")?);
     let mut front = Front(&body[4..]);
@@ -75,6 +80,10 @@ pub(super) fn parse(bytes: &[u8], password: &str, key_password: &str) -> Result<
                 let chain = (0..chain)
                     .map(|_| front.certificate(version))
                     .collect::<Result<Vec<_>, _>>()?;
+                let Some(key_password) = key_password else {
+                    store.certificates.extend(chain);
+                    continue;
+                };
                 if store.identity.is_none() {
                     let key = reveal(encrypted_part(hidden)?, key_password)?;
                     store.identity = Some(Identity {

@@ -29,13 +29,30 @@ pub(crate) struct Identity {
 impl KeyStore {
     /// The message of the error names the file.
     pub fn read(path: &str, password: &str, key_password: &str) -> Result<KeyStore, String> {
+        KeyStore::open(path, password, Some(key_password))
+    }
+
+    /// What a store is trusted for: its certificates and those of its keys, which stay hidden. At
+    /// least one.
+    pub fn trusted(path: &str, password: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+        let store = KeyStore::open(path, password, None)?;
+        let of_key = store.identity.into_iter().flat_map(|i| i.chain);
+        let all: Vec<_> = store.certificates.into_iter().chain(of_key).collect();
+        match all.is_empty() {
+            true => Err(format!("key store '{path}' has no certificate to trust")),
+            false => Ok(all),
+        }
+    }
+
+    fn open(path: &str, password: &str, key_password: Option<&str>) -> Result<KeyStore, String> {
         let path = path.strip_prefix("file:").unwrap_or(path);
         let said = |cause: String| format!("key store '{path}' cannot be used: {cause}");
         let bytes = std::fs::read(Path::new(path)).map_err(|e| said(e.to_string()))?;
         KeyStore::parse(&bytes, password, key_password).map_err(said)
     }
 
-    fn parse(bytes: &[u8], password: &str, key_password: &str) -> Result<KeyStore, String> {
+    /// Without the password of its key a JKS gives the certificates alone.
+    fn parse(bytes: &[u8], password: &str, key_password: Option<&str>) -> Result<KeyStore, String> {
         if bytes.starts_with(&jks::MAGIC) {
             return jks::parse(bytes, password, key_password);
         }
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn one_key_out_of_three_forms() {
         let [jks, p12, pem] = [JKS, PKCS12, PEM].map(|bytes| {
-            let store = KeyStore::parse(bytes, "wso2carbon", "secret12");
+            let store = KeyStore::parse(bytes, "wso2carbon", Some("secret12"));
             store.expect("a key store")
         });
         let key = |store: &KeyStore| {
@@ -130,7 +147,7 @@ mod tests {
             (&JKS[..200], "wso2carbon", "secret12", "ends too early"),
             (b"nonsense", "", "", "no certificate"),
         ] {
-            let error = KeyStore::parse(bytes, password, key_password).expect_err(cause);
+            let error = KeyStore::parse(bytes, password, Some(key_password)).expect_err(cause);
             assert!(
                 error.contains(cause) && !error.contains("planted"),
                 "{error}"

@@ -313,12 +313,9 @@ fn trusted(store: Option<(&str, Option<&str>)>) -> Result<Arc<RootCertStore>, St
     }
 }
 
-/// The certificates of a store; of one with a key alone, those of its chain.
 fn roots(path: &str, password: &str) -> Result<Arc<RootCertStore>, String> {
-    let found = KeyStore::read(path, password, password)?;
-    let chain = found.identity.into_iter().flat_map(|i| i.chain);
     let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(found.certificates.into_iter().chain(chain));
+    store.add_parsable_certificates(KeyStore::trusted(path, password)?);
     match store.is_empty() {
         true => Err(format!("key store '{path}' has no certificate to trust")),
         false => Ok(Arc::new(store)),
