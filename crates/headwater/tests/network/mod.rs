@@ -17,6 +17,12 @@ use serde_json::Value as Json;
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Longest time for a run to come to its end.
+const RUN_MAX: Duration = Duration::from_secs(120);
+
+/// Between two looks at what cannot be waited for.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// A port that is free now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -145,14 +151,22 @@ impl Running {
     }
 
     /// Stops in order; exit code and summary.
+    #[track_caller]
     pub fn stop(self) -> (Option<i32>, Json) {
         self.signal("-TERM");
         self.end()
     }
 
-    /// Waits for the end of it.
+    /// Waits for the end of it; a run that never ends is a failure, with what it said.
+    #[track_caller]
     pub fn end(mut self) -> (Option<i32>, Json) {
-        let status = self.child.wait().expect("a child can be waited for");
+        let mut status = None;
+        let ended = looked_for(RUN_MAX, || {
+            status = self.child.try_wait().expect("a child can be waited for");
+            status.is_some()
+        });
+        assert!(ended, "the run never ended: {}{}", self.err(), self.out());
+        let status = status.expect("it has ended");
         self.out
             .wait_for("the summary", |s| s.contains("\"type\":\"summary\""));
         let text = self.out.get();
@@ -379,10 +393,18 @@ impl Drop for Stub {
 
 /// Waits until `is_so`, by looking again and again.
 #[track_caller]
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(looked_for(PATIENCE, is_so), "{what} never came about");
+}
+
+/// Looks again and again for so long; false: it never was so.
+fn looked_for(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
     while !is_so() {
-        assert!(Instant::now() < deadline, "{what} never came about");
-        std::thread::yield_now();
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::park_timeout(LOOK);
     }
+    true
 }
