@@ -3,6 +3,9 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# What the build needs: compilers of C and C++, and what librdkafka is built with.
+build_packages=(build-essential pkg-config libssl-dev zlib1g-dev)
+
 # Packages without which nothing works.
 need_packages() {
   local missing=()

@@ -311,10 +311,23 @@ pub trait SourceLink {
     /// like [`SourceLink::wait`], at most `pause`, and less where the run ends with its input: then
     /// [`Signal::End`] says that two looks in a row found nothing while no other source, step or
     /// timer could bring more. What a source does between two calls (posts, after-actions) counts
-    /// as activity.
+    /// as activity. A ring ends this wait as well.
     fn idle(&mut self, pause: Duration) -> Signal {
         self.wait(pause)
     }
+
+    /// Would a post of what is mapped find room within `timeout`? A source that must do something
+    /// meanwhile (a member of a group answers its broker) asks first; [`SourceLink::post`] just waits.
+    fn has_room(&mut self, _timeout: Duration) -> bool {
+        true
+    }
+
+    /// Where the messages that follow come from, for what is rejected of them: an input as a reader
+    /// knows it (`topic 'T' partition 0`), and the number of the record in it.
+    fn set_input(&mut self, _input: &Arc<str>, _record: i64) {}
+
+    /// How far the source is in each of its inputs, for the metrics.
+    fn set_progress(&mut self, _progress: Vec<Progress>) {}
 
     fn report(&mut self, state: Connection);
 
@@ -323,6 +336,17 @@ pub trait SourceLink {
 
     /// Wall clock, milliseconds.
     fn now(&self) -> i64;
+}
+
+/// How far a source is in one of its inputs, as numbers of records.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// `topic/partition`.
+    pub input: String,
+    /// The record that is read next.
+    pub position: i64,
+    /// Records that wait there, where that is known.
+    pub lag: Option<i64>,
 }
 
 /// Ends the wait of a source from any thread. A ring between two waits is not lost.

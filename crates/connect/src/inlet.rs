@@ -114,6 +114,11 @@ impl Inlet {
         self.rows.take()
     }
 
+    /// Rows that wait to be taken.
+    pub fn rows_waiting(&self) -> usize {
+        self.rows.len()
+    }
+
     pub fn take_rejected(&mut self) -> Vec<Rejected> {
         self.rows.take_rejected()
     }

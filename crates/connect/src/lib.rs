@@ -16,6 +16,7 @@ pub mod error;
 pub mod file;
 pub mod http;
 pub mod inlet;
+pub mod kafka;
 pub mod log;
 pub mod mapper;
 pub mod memory;
@@ -41,6 +42,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &cdc::CDC,
     &file::FILE,
     &http::HTTP,
+    &kafka::KAFKA,
     &log::LOG,
     &mqtt::MQTT,
     &nats::NATS,

@@ -152,7 +152,7 @@ impl Sink for LogSink {
 }
 
 /// A chunk as Siddhi prints an event or an array of events.
-fn write_events(line: &mut String, batch: &Batch, chunk: usize) {
+pub(crate) fn write_events(line: &mut String, batch: &Batch, chunk: usize) {
     let rows = batch.chunk(chunk);
     let is_array = rows.len() != 1;
     if is_array {

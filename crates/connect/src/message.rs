@@ -124,6 +124,11 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Values of all options that depend on the event.
+    pub(crate) fn options(&self) -> &'a [String] {
+        self.options
+    }
+
     /// Value of an option that depends on the event, by its place in the sink's list.
     pub fn option(&self, index: usize) -> &'a str {
         &self.options[index]

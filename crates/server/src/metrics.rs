@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use connect::component::Progress;
+
 use crate::statistics::{self, PartMetrics, QueryMetrics};
 
 /// A number that only grows.
@@ -48,6 +50,8 @@ pub struct SourceMetrics {
     /// Bytes known to be waiting (size of the files found), for the progress bar; 0: unknown.
     pub bytes_expected: Counter,
     pub retries: Counter,
+    /// How far it is in each of its inputs, for sources that count records.
+    pub progress: Mutex<Vec<Progress>>,
     pub is_connected: AtomicBool,
     /// It cannot be reached, or has failed.
     pub is_lost: AtomicBool,
@@ -297,6 +301,15 @@ impl Metrics {
                 text.line(name, &source.label, "stream", value(&source));
             }
         }
+        for (name, help, value) in PROGRESS_FAMILIES {
+            text.family(name, help);
+            for source in apps.iter().flat_map(|a| a.sources.all()) {
+                let progress = source.progress.lock();
+                for one in progress.unwrap_or_else(PoisonError::into_inner).iter() {
+                    text.line_of_input(name, &source.label, &one.input, value(one));
+                }
+            }
+        }
         for (name, help, value) in SINK_FAMILIES {
             text.family(name, help);
             for sink in apps.iter().flat_map(|a| a.sinks.all()) {
@@ -357,6 +370,19 @@ const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
         "headwater_source_connected",
         "1 while the source is connected.",
         |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
+    ),
+];
+
+const PROGRESS_FAMILIES: &[Family<Progress>] = &[
+    (
+        "headwater_source_position",
+        "Number of the record that is read next, by topic and partition.",
+        |p| p.position as f64,
+    ),
+    (
+        "headwater_source_lag",
+        "Records that wait, by topic and partition; NaN where that is not known.",
+        |p| p.lag.map_or(f64::NAN, |lag| lag as f64),
     ),
 ];
 
@@ -489,6 +515,16 @@ impl Text {
         &self.0
     }
 
+    fn line_of_input(&mut self, name: &str, label: &Label, input: &str, value: f64) {
+        self.put(format_args!(
+            "{name}{{app=\"{}\",stream=\"{}\",type=\"{}\",input=\"{}\"}} {value}\n",
+            escaped(&label.app),
+            escaped(&label.element),
+            escaped(&label.ty),
+            escaped(input)
+        ));
+    }
+
     pub fn put(&mut self, text: std::fmt::Arguments<'_>) {
         self.0
             .write_fmt(text)
@@ -525,9 +561,16 @@ mod tests {
         let source = app.sources.enlist(source(&app, "S"));
         source.events.add(3);
         source.rejected.add(2);
+        source.progress.lock().expect("no panic").push(Progress {
+            input: "orders/3".into(),
+            position: 17,
+            lag: Some(4),
+        });
         let text = metrics.prometheus();
         let line =
             "headwater_source_events_total{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\"} 3\n";
+        assert!(text.contains(line), "{text}");
+        let line = "headwater_source_lag{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\",input=\"orders/3\"} 4\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
         assert_eq!(metrics.rejected(), 2);

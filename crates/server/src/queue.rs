@@ -70,6 +70,23 @@ impl<T> Queue<T> {
         self.append(state, item, weight)
     }
 
+    /// Waits for room until `deadline`; is there some? A closed queue has no room to wait for.
+    pub fn wait_for_room(&self, weight: Weight, deadline: Instant) -> bool {
+        let mut state = self.lock();
+        while !state.is_closed && !self.has_room(&state, weight) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self
+                .room
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        true
+    }
+
     /// Appends whatever the bounds say: replies, failures, control.
     pub fn push_always(&self, item: T) -> Result<(), Closed> {
         self.append(self.lock(), item, Weight::default())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use connect::component::{
-    Bell, Connection, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
+    Bell, Connection, Finished, Payload, Progress, Room, Sequence, Signal, Source, SourceLink,
 };
 use connect::inlet::Inlet;
 use connect::rows::{Lines, Properties, Rejected};
@@ -128,7 +128,7 @@ impl Mailbox {
         self.changed.notify_all();
     }
 
-    /// As [`Mailbox::wait`], and also until the input of the run has ended.
+    /// As [`Mailbox::wait`], and also until the input of the run has ended, or somebody rings.
     fn idle(&self, posted: Sequence, timeout: Duration) -> Signal {
         self.wait_for(posted, timeout, Until::End)
     }
@@ -157,7 +157,7 @@ impl Mailbox {
             if until_also == Until::End && mail.is_end {
                 return Signal::End;
             }
-            let is_rung = until_also == Until::Ring && std::mem::take(&mut mail.is_rung);
+            let is_rung = until_also != Until::Signal && std::mem::take(&mut mail.is_rung);
             let now = Instant::now();
             let mut until = deadline;
             if let Some(since) = mail.stop_since {
@@ -257,6 +257,7 @@ impl SourceThread {
             bytes_counted: 0,
             bytes_between: 0,
             input: String::new(),
+            record: None,
             rejected: Vec::new(),
             was_busy: false,
             was_connected: false,
@@ -362,6 +363,8 @@ struct Link<'a> {
     bytes_between: u64,
     /// File that is being read or message that is mapped, for the place of what is rejected.
     input: String,
+    /// Input and number of the record that is read, where the source counts records.
+    record: Option<(Arc<str>, i64)>,
     rejected: Vec<PlacedRejected>,
     /// Rows were posted, or something was acknowledged, in this run.
     was_busy: bool,
@@ -531,6 +534,31 @@ impl SourceLink for Link<'_> {
         self.mailbox.listen(wanted, timeout)
     }
 
+    fn has_room(&mut self, timeout: Duration) -> bool {
+        let bytes = self.inlet.bytes_total() - self.bytes_counted + self.bytes_between;
+        let weight = Weight {
+            rows: self.inlet.rows_waiting().max(1),
+            bytes: bytes as usize,
+        };
+        self.inbox.wait_for_room(weight, Instant::now() + timeout)
+    }
+
+    fn set_input(&mut self, input: &Arc<str>, record: i64) {
+        match &mut self.record {
+            Some((known, number)) if Arc::ptr_eq(known, input) => *number = record,
+            other => *other = Some((Arc::clone(input), record)),
+        }
+    }
+
+    fn set_progress(&mut self, progress: Vec<Progress>) {
+        let mut known = self
+            .metrics
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = progress;
+    }
+
     fn report(&mut self, state: Connection) {
         match state {
             Connection::Connected => {
@@ -555,10 +583,11 @@ impl SourceLink for Link<'_> {
 
     fn reject(&mut self, rejected: Rejected) {
         self.metrics.rejected.add(1);
-        self.rejected.push(PlacedRejected {
-            input: self.input.clone(),
-            rejected,
-        });
+        let input = match &self.record {
+            Some((input, record)) => format!("{input} offset {record}"),
+            None => self.input.clone(),
+        };
+        self.rejected.push(PlacedRejected { input, rejected });
     }
 
     fn now(&self) -> i64 {

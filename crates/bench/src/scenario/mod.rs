@@ -2,6 +2,7 @@
 
 mod etl;
 mod http;
+mod kafka;
 mod lines;
 mod rdbms;
 mod types;
@@ -136,6 +137,7 @@ pub const SCENARIOS: &[&dyn Scenario] = &[
     &etl::ETL_MEMORY,
     &etl::ETL_POSTGRES,
     &http::Http,
+    &kafka::KAFKA,
     &lines::Lines,
     &rdbms::Rdbms,
     &types::Types,

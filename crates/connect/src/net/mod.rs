@@ -28,9 +28,10 @@ use tokio::sync::oneshot;
 
 pub(crate) use dial::{Line, dial};
 pub(crate) use intake::{Delivery, Intake, Receiver, place_of, reads_text};
+pub(crate) use keystore::KeyStore;
 pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use outflow::Outflow;
-pub(crate) use settings::{Settings, list, number};
+pub(crate) use settings::{Settings, list, number, transport_flag};
 pub(crate) use signs::{QUIET, Signs};
 pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
 

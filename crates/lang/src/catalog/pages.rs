@@ -533,7 +533,7 @@ mod tests {
         let kafka = to_json(&named(Some("kafka")));
         assert_eq!(kafka.as_array().map(Vec::len), Some(2), "source and sink");
         assert_eq!(kafka[0]["options"][0]["name"], "bootstrap.servers");
-        assert_eq!(kafka[0]["status"], "known");
+        assert_eq!(kafka[0]["status"], "runs");
         let moves = to_json(&named(Some("#file:move")));
         assert_eq!(moves[0]["options"][1]["required"], true);
         assert_eq!(moves[0]["options"][2]["required"], false);

@@ -1,46 +1,59 @@
 //! Kafka: source and sink, the pair over two data centres, and replay of offsets.
 
 use super::{bool, choice, int, list, pairs, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionSpec, Payload, Rule, TEXT_OR_BYTES};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, Payload, Rule, Status, TEXT_OR_BYTES,
+};
 
-const BROKERS: OptionSpec =
-    list("bootstrap.servers", "Brokers to ask first, as `host:port`.").required();
-const GROUP: OptionSpec = text("group.id", "Consumer group.").required();
+const BROKERS: OptionSpec = list("bootstrap.servers", "Brokers to ask first, as `host:port`.")
+    .test("headwater::kafka::the_published_app_counts_what_was_written")
+    .required();
+const GROUP: OptionSpec = text("group.id", "Consumer group.")
+    .test("headwater::kafka::a_group_shares_partitions_out_and_repeats_nothing")
+    .required();
 const BINARY: OptionSpec = bool(
     "is.binary.message",
     "false",
     "Payloads are bytes instead of text.",
-);
+)
+.test("headwater::kafka::bytes_and_sequence_numbers_pass");
 const OFFSETS: OptionSpec = text(
     "topic.offsets.map",
-    "Offsets to start from, `topic=offset,topic=offset`.",
-);
+    "Offsets to start from where no state is kept, `topic=offset,topic=offset`.",
+)
+.test("headwater::kafka::a_source_starts_where_it_is_told");
 const PROPERTIES: OptionSpec = pairs(
     "optional.configuration",
-    "Further client properties; values cannot hold a comma.",
-);
+    "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma.",
+)
+.test("connect::kafka::java_names_become_those_of_librdkafka");
 const SINK_ID: OptionSpec = text(
     "sink.id",
     "Joins the replay request sink and the response source.",
 )
 .required();
-const KEY: OptionSpec = text("key", "Key of the record.").dynamic();
+const KEY: OptionSpec = text("key", "Key of the record.")
+    .test("headwater::kafka::topic_partition_and_key_depend_on_the_event")
+    .dynamic();
 const THREADING: OptionSpec = choice(
     "threading.option",
     &["single.thread", "topic.wise", "partition.wise"],
     "",
     "One consumer for all, one for each topic, or one for each partition.",
 )
+.test("headwater::kafka::every_way_of_threading_reads_everything_once")
 .required();
 const PARTITIONS: OptionSpec = list(
     "partition.no.list",
     "Partitions to read of every topic; with it partitions are assigned, without it the group \
      shares them out.",
-);
+)
+.test("headwater::kafka::every_way_of_threading_reads_everything_once");
 const SEQUENCE: OptionSpec = text(
     "sequence.id",
     "Name in the sequence header, by which a source drops repeated records.",
-);
+)
+.test("headwater::kafka::bytes_and_sequence_numbers_pass");
 
 const READ_PROPERTIES: &[&str] = &[
     "topic",
@@ -68,19 +81,22 @@ const READ_OPTIONS: &[OptionSpec] = &[
         "seq.enabled",
         "false",
         "Drops repeated records by the sequence header of the sink.",
-    ),
+    )
+    .test("headwater::kafka::bytes_and_sequence_numbers_pass"),
     BINARY,
     OFFSETS,
     bool(
         "enable.offsets.commit",
         "true",
-        "Whether offsets are committed at all.",
-    ),
+        "Whether offsets are committed at all; what is committed is done.",
+    )
+    .test("headwater::kafka::offsets_are_committed_as_the_app_says"),
     bool(
         "enable.async.commit",
         "true",
-        "Commits by hand without waiting for the answer.",
-    ),
+        "With `enable.auto.commit:false`: commits without waiting for the answer.",
+    )
+    .test("headwater::kafka::offsets_are_committed_as_the_app_says"),
     PROPERTIES,
 ];
 
@@ -88,11 +104,17 @@ const READ_OPTIONS: &[OptionSpec] = &[
 const SINK_PAYLOADS: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Events];
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@source(type='kafka', bootstrap.servers='localhost:9092', topic.list='trades', group.id='g',
+    threading.option='single.thread', @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: super::options!(
         &[
             BROKERS,
-            list("topic.list", "Topics to read.").required(),
+            list("topic.list", "Topics to read.")
+                .test("headwater::kafka::every_way_of_threading_reads_everything_once")
+                .required(),
             GROUP,
             THREADING
         ],
@@ -109,15 +131,24 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example:
+        "@sink(type='kafka', bootstrap.servers='localhost:9092', topic='trades', key='{{symbol}}',
+    @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: SINK_PAYLOADS,
     options: &[
         BROKERS,
-        text("topic", "Topic to write to.").required().dynamic(),
+        text("topic", "Topic to write to.")
+            .test("headwater::kafka::topic_partition_and_key_depend_on_the_event")
+            .required()
+            .dynamic(),
         int(
             "partition.no",
             "",
             "Partition; without it the client chooses by the key.",
         )
+        .test("headwater::kafka::topic_partition_and_key_depend_on_the_event")
         .dynamic(),
         KEY,
         SEQUENCE,
@@ -126,7 +157,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "is.synchronous",
             "false",
             "Waits for the answer of the broker to each record.",
-        ),
+        )
+        .test("headwater::kafka::compressed_and_synchronous_records_arrive"),
         PROPERTIES,
     ],
     ..ConnectorSpec::new(

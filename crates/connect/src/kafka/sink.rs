@@ -1,0 +1,523 @@
+//! The `kafka` sink: one record for each payload, repeated by librdkafka until the broker has
+//! confirmed it or its time (`delivery.timeout.ms`) is over.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use event::Batch;
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::message::{DeliveryResult, Message as _};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
+use rdkafka::statistics::Statistics;
+
+use super::properties::{Properties, Side, option};
+use super::said;
+use super::sequence;
+use super::watch::{self, STATISTICS_MILLIS, Watch};
+use crate::component::{Environment, Payload, Sink, SinkSetup};
+use crate::error::{Cause, Error, chain};
+use crate::http::Dynamic;
+use crate::log::write_events;
+use crate::message::{Message, Sent, Undelivered};
+use crate::net::{Settings, is_again_too_soon, number, transport_flag};
+
+/// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka. Ours is
+/// idempotence: what is repeated is neither doubled nor out of order (Siddhi sets `retries` to 0, and
+/// loses what a broker that restarts has not confirmed).
+const DEFAULTS: &[(&str, &str)] = &[
+    ("acks", "all"),
+    ("batch.size", "16384"),
+    ("linger.ms", "1"),
+    ("queue.buffering.max.kbytes", "32768"),
+    ("delivery.timeout.ms", "120000"),
+    ("partitioner", "murmur2_random"),
+    ("client.id", "headwater"),
+    ("log.connection.close", "false"),
+    ("statistics.interval.ms", STATISTICS_MILLIS),
+];
+
+/// Properties that idempotence cannot be had with, at some value.
+const INSTEAD_OF_IDEMPOTENCE: &[&str] = &[
+    "acks",
+    "enable.idempotence",
+    "max.in.flight.requests.per.connection",
+    "retries",
+];
+
+/// Wait for room, and between two looks at what was confirmed.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long a transaction may last where the app does not say, in milliseconds.
+const TRANSACTION_MILLIS: u32 = 60_000;
+
+/// Time for the broker to answer about a transaction.
+const TRANSACTION: Duration = Duration::from_secs(30);
+
+/// A sink that closes waits for the broker no longer than this.
+const CLOSE: Duration = Duration::from_secs(10);
+
+/// Records between two looks at what was confirmed.
+const POLL_EVERY: u32 = 256;
+
+pub(super) struct KafkaSink {
+    name: String,
+    config: ClientConfig,
+    topic: Dynamic,
+    partition: Dynamic,
+    key: Dynamic,
+    sequence: Option<Sequence>,
+    is_binary: bool,
+    is_synchronous: bool,
+    is_transactional: bool,
+    producer: Option<BaseProducer<Context>>,
+    connected: Option<Instant>,
+    /// Records of the open transaction.
+    transaction: Vec<Sent>,
+    is_begun: bool,
+    /// What did not arrive, in order.
+    failed: Vec<Undelivered>,
+    unpolled: u32,
+    is_lost: bool,
+    buffer: Vec<u8>,
+}
+
+/// `sequence.id`, and the number that comes next.
+struct Sequence {
+    id: String,
+    next: i64,
+}
+
+/// What librdkafka calls while the producer is polled.
+struct Context {
+    watch: Watch,
+    failed: Mutex<Vec<Undelivered>>,
+    /// Failures of a transaction's records are those of the transaction.
+    is_transactional: bool,
+}
+
+/// What is needed of a message beside what librdkafka keeps.
+struct Kept {
+    is_text: bool,
+    rows: Box<[u32]>,
+    events: Option<Batch>,
+    options: Box<[String]>,
+}
+
+impl ClientContext for Context {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        watch::log(level, facility, text);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        self.watch.statistics(&statistics);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.error(&error, reason);
+    }
+}
+
+impl ProducerContext for Context {
+    type DeliveryOpaque = Box<Kept>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, kept: Box<Kept>) {
+        let Err((error, record)) = result else {
+            return;
+        };
+        if self.is_transactional {
+            return;
+        }
+        let message = Sent {
+            payload: Bytes::copy_from_slice(record.payload().unwrap_or_default()),
+            is_text: kept.is_text,
+            rows: kept.rows,
+            events: kept.events,
+            options: kept.options,
+        };
+        let action = format!("writing to topic '{}'", record.topic());
+        let error = match is_permanent(error) {
+            true => Error::failed(action, said(error)),
+            false => {
+                let cause = self.watch.cause().unwrap_or_else(|| said(error));
+                Error::unavailable("Kafka", format!("{action}: {cause}"))
+            }
+        };
+        self.failed().push(Undelivered { message, error });
+    }
+}
+
+impl Context {
+    fn failed(&self) -> MutexGuard<'_, Vec<Undelivered>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Would the same record fail again?
+fn is_permanent(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            Code::MessageSizeTooLarge
+                | Code::UnknownPartition
+                | Code::TopicAuthorizationFailed
+                | Code::InvalidMessage
+                | Code::InvalidRecord
+                | Code::InvalidTopic
+        )
+    )
+}
+
+impl KafkaSink {
+    pub fn new(setup: &SinkSetup<'_>) -> Result<KafkaSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        let text = |name| option(settings, setup.environment, "sink", name);
+        let brokers = text("bootstrap.servers")
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| settings.refused("option 'bootstrap.servers' is missing"))?;
+        let optional = text("optional.configuration").unwrap_or_default();
+        let mut properties = Properties::new(settings, Side::Producer, DEFAULTS, &[], optional)?;
+        properties.config.set("bootstrap.servers", brokers);
+        let mut names = super::items(optional).filter_map(|entry| entry.split_once(':'));
+        if !names.any(|(name, _)| INSTEAD_OF_IDEMPOTENCE.contains(&name.trim())) {
+            properties.config.set("enable.idempotence", "true");
+        }
+        let is_transactional = properties.config.get("transactional.id").is_some();
+        if is_transactional {
+            fit_into_transaction(&mut properties.config);
+        }
+        Ok(KafkaSink {
+            name: format!("Kafka at '{brokers}'"),
+            topic: dynamic(setup, settings, "topic"),
+            partition: dynamic(setup, settings, "partition.no"),
+            key: dynamic(setup, settings, "key"),
+            sequence: text("sequence.id").map(Sequence::new),
+            is_binary: transport_flag(setup.transport, "is.binary.message", false),
+            is_synchronous: transport_flag(setup.transport, "is.synchronous", false),
+            is_transactional,
+            config: properties.config,
+            producer: None,
+            connected: None,
+            transaction: Vec::new(),
+            is_begun: false,
+            failed: Vec::new(),
+            unpolled: 0,
+            is_lost: false,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn unavailable(&self, cause: impl Into<Cause>) -> Error {
+        Error::unavailable(self.name.clone(), cause)
+    }
+}
+
+/// Java's client lets a record be tried for longer than its transaction may last; librdkafka refuses
+/// that.
+fn fit_into_transaction(config: &mut ClientConfig) {
+    let millis = |name| config.get(name).and_then(number::<u32>);
+    let transaction = millis("transaction.timeout.ms").unwrap_or(TRANSACTION_MILLIS);
+    if millis("delivery.timeout.ms").is_some_and(|delivery| delivery > transaction) {
+        config.set("delivery.timeout.ms", transaction.to_string());
+    }
+}
+
+/// An option that may depend on the event, or stand in the deployment file.
+fn dynamic(setup: &SinkSetup<'_>, settings: Settings<'_>, name: &str) -> Dynamic {
+    let environment: &Environment = setup.environment;
+    let default = option(settings, environment, "sink", name).unwrap_or_default();
+    match Dynamic::new(setup, name, default) {
+        Dynamic::Constant(text) if text.trim() == "null" => Dynamic::Constant(String::new()),
+        other => other,
+    }
+}
+
+impl Sequence {
+    /// Begins at the clock, in microseconds: a source that knows the numbers of an earlier run takes
+    /// those of the next one for new (Siddhi begins at 0 when it has no state).
+    fn new(id: &str) -> Sequence {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let micros = since.map_or(0, |since| since.as_micros());
+        Sequence {
+            id: id.to_owned(),
+            next: i64::try_from(micros).unwrap_or(0),
+        }
+    }
+}
+
+impl Sink for KafkaSink {
+    /// Asks the broker for nothing: records wait for it, each for its time. What did not arrive is
+    /// sent again, in order.
+    fn connect(&mut self) -> Result<(), Error> {
+        self.collect();
+        if self.producer.is_none() {
+            if is_again_too_soon(self.connected) {
+                return Err(self.unavailable("the client failed again at once"));
+            }
+            self.connected = Some(Instant::now());
+            let context = Context {
+                watch: Watch::new(&self.config),
+                failed: Mutex::default(),
+                is_transactional: self.is_transactional,
+            };
+            let producer: BaseProducer<Context> = self
+                .config
+                .create_with_context(context)
+                .map_err(|error| Error::failed("making a Kafka client", said(&error)))?;
+            if self.is_transactional {
+                producer.init_transactions(TRANSACTION).map_err(|error| {
+                    let cause = producer.context().watch.cause();
+                    self.unavailable(cause.unwrap_or_else(|| said(&error)))
+                })?;
+            }
+            self.producer = Some(producer);
+        }
+        for Undelivered { message, error } in std::mem::take(&mut self.failed) {
+            if !error.is_unavailable() {
+                tracing::error!(
+                    sink = self.name,
+                    cause = %error,
+                    bytes = message.payload.len(),
+                    "a record that the broker will never take is left out"
+                );
+                continue;
+            }
+            let payload = message.payload.clone();
+            self.send(&message.message(), &payload)?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        self.unpolled += 1;
+        if self.unpolled >= POLL_EVERY {
+            self.unpolled = 0;
+            self.collect();
+        }
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        let mut text = String::new();
+        let payload = match message.payload {
+            Payload::Text(text) => text.as_bytes(),
+            Payload::Bytes(bytes) => bytes,
+            Payload::Events(batch) => {
+                for chunk in 0..batch.chunk_count() {
+                    write_events(&mut text, batch, chunk);
+                }
+                text.as_bytes()
+            }
+            _ => {
+                return Err(Error::failed(
+                    format!("sending to {}", self.name),
+                    "the payload is neither text nor bytes: use another mapper",
+                ));
+            }
+        };
+        let Some(sequence) = &mut self.sequence else {
+            self.send(message, payload)?;
+            return self.settle_if_synchronous();
+        };
+        let is_binary = self.is_binary || matches!(message.payload, Payload::Bytes(_));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        sequence::write(&sequence.id, sequence.next, payload, is_binary, &mut buffer);
+        let sent = self.send(message, &buffer);
+        self.buffer = buffer;
+        sent?;
+        if let Some(sequence) = &mut self.sequence {
+            sequence.next += 1;
+        }
+        self.settle_if_synchronous()
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.is_transactional {
+            return self.commit();
+        }
+        self.settle(None);
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if self.is_transactional {
+            let committed = self.commit();
+            self.producer = None;
+            return committed;
+        }
+        self.settle(Some(CLOSE));
+        let left = self.producer.as_ref().map_or(0, |p| p.in_flight_count());
+        // Ends what is left: it is told as not delivered.
+        if let Some(producer) = self.producer.take()
+            && left > 0
+        {
+            producer.purge(rdkafka::producer::PurgeConfig::default().queue().inflight());
+            producer.poll(LOOK);
+            self.failed.append(&mut producer.context().failed());
+        }
+        self.undelivered().map_or(Ok(()), Err)
+    }
+
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        self.collect();
+        std::mem::take(&mut self.failed)
+    }
+}
+
+impl KafkaSink {
+    /// Takes what librdkafka has to say.
+    fn collect(&mut self) {
+        let Some(producer) = &self.producer else {
+            return;
+        };
+        producer.poll(Duration::ZERO);
+        let context = producer.context();
+        self.failed.append(&mut context.failed());
+        let (lost, fatal) = (context.watch.lost(), context.watch.fatal());
+        match lost {
+            Some(cause) if !self.is_lost => {
+                self.is_lost = true;
+                let waiting = producer.in_flight_count();
+                tracing::error!(
+                    sink = self.name,
+                    cause,
+                    waiting,
+                    "sink has lost its connection"
+                );
+            }
+            None if self.is_lost => {
+                self.is_lost = false;
+                tracing::info!(sink = self.name, "sink is connected again");
+            }
+            _ => {}
+        }
+        if let Some(cause) = fatal {
+            tracing::error!(sink = self.name, cause, "the Kafka client has failed");
+            let producer = self.producer.take();
+            drop(producer);
+        }
+    }
+
+    /// Why the next record cannot be taken: those before it did not arrive.
+    fn failure(&self) -> Option<Error> {
+        if self.producer.is_none() {
+            return Some(self.unavailable("there is no connection"));
+        }
+        self.undelivered()
+    }
+
+    fn undelivered(&self) -> Option<Error> {
+        let first = self.failed.first()?;
+        Some(self.unavailable(chain(&first.error)))
+    }
+
+    fn send(&mut self, message: &Message<'_>, payload: &[u8]) -> Result<(), Error> {
+        let topic = self.topic.of(message).trim();
+        let action = || format!("writing to topic '{topic}'");
+        let partition = match self.partition.of(message).trim() {
+            "" | "null" => None,
+            text => Some(number::<i32>(text).filter(|n| *n >= 0).ok_or_else(|| {
+                let cause = format!("option 'partition.no' is '{text}' and no partition");
+                Error::failed(action(), cause)
+            })?),
+        };
+        let key = Some(self.key.of(message)).filter(|key| !key.is_empty() && *key != "null");
+        let Some(producer) = &self.producer else {
+            return Err(self.unavailable("there is no connection"));
+        };
+        if self.is_transactional && !self.is_begun {
+            producer
+                .begin_transaction()
+                .map_err(|error| self.unavailable(said(&error)))?;
+            self.is_begun = true;
+        }
+        let kept = Kept {
+            is_text: matches!(message.payload, Payload::Text(_)),
+            rows: message.rows.into(),
+            events: message.events.cloned(),
+            options: message.options().into(),
+        };
+        let mut record = BaseRecord::with_opaque_to(topic, Box::new(kept)).payload(payload);
+        record.partition = partition;
+        record.key = key.map(str::as_bytes);
+        loop {
+            match producer.send(record) {
+                Ok(()) => break,
+                // The queue is full: what the broker confirms makes room, and the app waits.
+                Err((error, back)) if error.rdkafka_error_code() == Some(Code::QueueFull) => {
+                    producer.poll(LOOK);
+                    record = back;
+                }
+                Err((error, _)) if is_permanent(&error) => {
+                    return Err(Error::failed(action(), said(&error)));
+                }
+                Err((error, _)) => return Err(self.unavailable(said(&error))),
+            }
+        }
+        if self.is_transactional {
+            let mut sent = Sent::new(message);
+            sent.payload = Bytes::copy_from_slice(payload);
+            self.transaction.push(sent);
+        }
+        Ok(())
+    }
+
+    fn settle_if_synchronous(&mut self) -> Result<(), Error> {
+        if !self.is_synchronous || self.is_transactional {
+            return Ok(());
+        }
+        self.settle(None);
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Waits until every record is confirmed or given up; librdkafka gives each up after its time.
+    fn settle(&mut self, patience: Option<Duration>) {
+        let since = Instant::now();
+        loop {
+            self.collect();
+            let waiting = self.producer.as_ref().map_or(0, |p| p.in_flight_count());
+            if waiting == 0 || patience.is_some_and(|patience| since.elapsed() >= patience) {
+                return;
+            }
+            if let Some(producer) = &self.producer {
+                producer.poll(LOOK);
+            }
+        }
+    }
+
+    // ---- transactions ----
+
+    /// Commits the open transaction; when that cannot be, none of its records has arrived for readers
+    /// of committed ones, and all of them are given back.
+    fn commit(&mut self) -> Result<(), Error> {
+        self.collect();
+        if !std::mem::take(&mut self.is_begun) {
+            return self.failure().map_or(Ok(()), Err);
+        }
+        let Some(producer) = &self.producer else {
+            return self.abandon("the Kafka client has failed");
+        };
+        let Err(error) = producer.commit_transaction(TRANSACTION) else {
+            self.transaction.clear();
+            return Ok(());
+        };
+        let cause = producer.context().watch.cause();
+        let cause = cause.unwrap_or_else(|| error.to_string());
+        // A producer that cannot abort is made anew: its successor with the same id fences it off.
+        if producer.abort_transaction(TRANSACTION).is_err() {
+            self.producer = None;
+        }
+        self.abandon(&cause)
+    }
+
+    fn abandon(&mut self, cause: &str) -> Result<(), Error> {
+        let name = self.name.clone();
+        let given_back = self.transaction.drain(..).map(|message| Undelivered {
+            message,
+            error: Error::unavailable(name.clone(), cause.to_owned()),
+        });
+        self.failed.extend(given_back);
+        Err(self.unavailable(cause.to_owned()))
+    }
+}
