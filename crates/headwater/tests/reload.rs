@@ -172,6 +172,7 @@ fn an_app_that_cannot_run_changes_nothing() {
         "put back as they were",
         3,
     );
+    running.err_has("source is connected source=\"Thirds", 2);
     place.append("b\n");
     counted(&running, "first", "b", 2);
     place.post(2);

@@ -27,8 +27,10 @@ pub(crate) const ROWS_MAX: usize = 64 * 1024;
 /// Bytes that may wait for a destination, as far as they are known.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 
-/// Pause between tries of a sink that waits for its destination (`on.error='WAIT'`).
-const WAIT_PAUSE: Duration = Duration::from_secs(5);
+/// Pauses between tries of a sink that waits for its destination (`on.error='WAIT'`): twice as long
+/// each time. Who only starts again is found at once.
+const WAIT_PAUSE_MIN: Duration = Duration::from_millis(100);
+const WAIT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What travels down to a destination or store.
 pub(crate) enum Parcel<T> {
@@ -174,28 +176,34 @@ impl SinkThread {
     }
 
     fn try_connect(&mut self, slot: usize) -> bool {
+        let pause = self.slots[slot].backoff.next_pause();
+        let is_connected = self.connect(slot, pause);
         let slot = &mut self.slots[slot];
-        match slot.sink.connect() {
-            Ok(()) => {
-                slot.is_connected = true;
-                slot.next_try = None;
-                slot.backoff.succeeded();
-                true
-            }
-            Err(error) => {
-                let pause = slot.backoff.next_pause();
-                slot.is_connected = false;
-                slot.next_try = Some(Instant::now() + pause);
-                slot.metrics.retries.add(1);
-                tracing::error!(
-                    sink = self.name,
-                    cause = chain(&error),
-                    again_in_seconds = pause.as_secs(),
-                    "sink cannot be reached"
-                );
-                false
-            }
+        if is_connected {
+            slot.backoff.succeeded();
+        } else {
+            slot.next_try = Some(Instant::now() + pause);
         }
+        is_connected
+    }
+
+    /// `pause`: until the next try, should this one fail.
+    fn connect(&mut self, slot: usize, pause: Duration) -> bool {
+        let slot = &mut self.slots[slot];
+        let Err(error) = slot.sink.connect() else {
+            slot.is_connected = true;
+            slot.next_try = None;
+            return true;
+        };
+        slot.is_connected = false;
+        slot.metrics.retries.add(1);
+        tracing::error!(
+            sink = self.name,
+            cause = chain(&error),
+            again_in_seconds = pause.as_secs_f32(),
+            "sink cannot be reached"
+        );
+        false
     }
 
     fn publish(&mut self, slot: usize, batch: &Batch) {
@@ -299,8 +307,10 @@ impl SinkThread {
 
     /// Blocks until the destination is there or the group is to stop.
     fn wait_for(&mut self, slot: usize) {
-        while !self.health.is_stopping() && !self.try_connect(slot) {
-            self.health.pause(WAIT_PAUSE);
+        let mut pause = WAIT_PAUSE_MIN;
+        while !self.health.is_stopping() && !self.connect(slot, pause) {
+            self.health.pause(pause);
+            pause = WAIT_PAUSE_MAX.min(pause * 2);
         }
     }
 

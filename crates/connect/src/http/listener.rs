@@ -1,9 +1,9 @@
 //! Listening for requests: one listener for each host and port of a server, with a route for each
 //! source.
 //!
-//! Promises: two sources on
-//! one route are refused when the app is made; when the last route has gone, the port is free again
-//! before the source returns. Never: a pattern in a path, or a path put right.
+//! Promises: two sources on one route are refused when the app is made; when the last route has gone,
+//! the port is free again before the source returns, and every request that came by then has its
+//! answer. Never: a pattern in a path, or a path put right.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,13 +22,10 @@ use tokio::sync::watch;
 use super::request::{self, Peer, Route};
 use super::url::Url;
 use crate::error::Error;
-use crate::net::{Listening, ServerTls, SocketOptions, Workers};
+use crate::net::{Listening, STOP_GRACE, ServerTls, SharedListener, SocketOptions, Stay, Workers};
 
 /// Connections of one port that are served at once; more wait to be accepted.
 const CONNECTIONS_MAX: u32 = 8192;
-
-/// How long requests that are being answered may take when the listener stops.
-const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Listeners of a server by host and port.
 #[derive(Default)]
@@ -43,13 +40,7 @@ struct Port {
     options: PortOptions,
     tls: Option<ServerTls>,
     routes: RwLock<HashMap<String, Arc<Route>>>,
-    sources: Mutex<Sources>,
-}
-
-#[derive(Default)]
-struct Sources {
-    running: usize,
-    listening: Option<Listening>,
+    listener: SharedListener,
 }
 
 /// Settings of a port (`server.bootstrap.configurations`, `socket.idle.timeout`).
@@ -65,7 +56,6 @@ pub(crate) struct Lease {
     listeners: Arc<Listeners>,
     port: Arc<Port>,
     path: String,
-    is_running: bool,
 }
 
 impl Listeners {
@@ -86,7 +76,7 @@ impl Listeners {
                 options,
                 tls: tls.clone(),
                 routes: RwLock::default(),
-                sources: Mutex::default(),
+                listener: SharedListener::default(),
             })
         }));
         if port.tls != tls {
@@ -109,41 +99,22 @@ impl Listeners {
             listeners: Arc::clone(self),
             port,
             path: url.path.clone(),
-            is_running: false,
         })
     }
 }
 
 impl Lease {
     /// Listens, unless another source of the port does already.
-    pub fn open(&mut self, workers: &Workers) -> Result<(), Error> {
-        let mut sources = self.port.sources();
-        if sources.listening.is_none() {
-            let address = format!("address {}:{}", self.port.host, self.port.number);
-            let listening = self.port.listen(workers);
-            sources.listening = Some(listening.map_err(|e| Error::unavailable(address, e))?);
-        }
-        sources.running += 1;
-        drop(sources);
-        self.is_running = true;
-        Ok(())
+    pub fn open<'a>(&'a self, workers: &'a Workers) -> Result<Stay<'a>, Error> {
+        let port = &self.port;
+        let listening = port.listener.enter(workers, || port.listen(workers));
+        let address = || format!("address {}:{}", port.host, port.number);
+        listening.map_err(|e| Error::unavailable(address(), e))
     }
 
-    /// Stops listening where no other source of the port runs. The port is free when it returns.
-    pub fn close(&mut self, workers: &Workers) {
-        if !std::mem::take(&mut self.is_running) {
-            return;
-        }
-        let mut sources = self.port.sources();
-        sources.running -= 1;
-        if sources.running > 0 {
-            return;
-        }
-        let Some(listening) = sources.listening.take() else {
-            return;
-        };
-        drop(sources);
-        if !matches!(workers.wait_for(listening.ended(STOP_GRACE)), Ok(true)) {
+    /// The source has stopped. The port is free when it returns, where it was the last.
+    pub fn close(&self, stay: Stay<'_>) {
+        if !stay.end(STOP_GRACE) {
             tracing::warn!(port = self.port.number, "requests were left without answer");
         }
     }
@@ -169,10 +140,6 @@ impl Drop for Lease {
 }
 
 impl Port {
-    fn sources(&self) -> std::sync::MutexGuard<'_, Sources> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn route(&self, path: &str) -> Option<Arc<Route>> {
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         routes.get(path).cloned()

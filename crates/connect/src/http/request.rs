@@ -16,7 +16,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-    WWW_AUTHENTICATE,
+    RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -197,14 +197,15 @@ impl Refusal {
     }
 }
 
-/// The source takes nothing: it has stopped, or has not begun.
+/// The source takes nothing: it has stopped, or has not begun. A client may try again.
 fn unavailable() -> Answer {
     let mut answer = plain(
         StatusCode::SERVICE_UNAVAILABLE,
         "the source is not running\n",
     );
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(CONNECTION, close);
+    let headers = answer.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 

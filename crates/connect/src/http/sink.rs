@@ -2,7 +2,8 @@
 //!
 //! Requests are on their way at once, as many as connections are allowed; `flush` waits for all of
 //! them. A request that got an answer has arrived, whatever its status (`HttpSink`), except with
-//! OAuth, where each request is waited for and its status judged. What could not be sent is given
+//! OAuth, where each request is waited for and its status judged, and but for an answer that asks to
+//! try again later, which a sink that waits (`on.error='WAIT'`) does. What could not be sent is given
 //! back for `on.error`. With one connection (`max.pool.active.connections='1'`) order is kept.
 
 use std::io;
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, RETRY_AFTER,
+    USER_AGENT,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -54,8 +56,6 @@ pub(super) struct HttpSink {
     max_wait: Option<Duration>,
     fails_when_full: bool,
     is_waited_for: bool,
-    /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
-    keeps_failed: bool,
     connected: Option<Instant>,
 }
 
@@ -70,6 +70,8 @@ struct Shared {
     client: Client,
     oauth: Option<OAuth>,
     call: Option<Call>,
+    /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
+    keeps_failed: bool,
     flight: Mutex<Flight>,
     changed: Condvar,
 }
@@ -172,13 +174,13 @@ impl HttpSink {
             max_wait: settings.millis("max.wait.time", 60_000)?,
             fails_when_full: exhausted == 0,
             is_waited_for,
-            keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
             connected: None,
             shared: Arc::new(Shared {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
                 client: Client::new(options),
                 oauth,
                 call,
+                keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
             }),
@@ -259,7 +261,7 @@ impl HttpSink {
         }
     }
 
-    /// Waits until one more request may be on its way.
+    /// Waits until one more request may be on its way: none may overtake those that are kept.
     fn enter(&self) -> Result<(), Error> {
         let deadline = self.max_wait.map(|wait| Instant::now() + wait);
         let mut flight = self.shared.lock();
@@ -271,9 +273,22 @@ impl HttpSink {
             }
             flight = self.shared.wait(flight, left);
         }
+        if self.shared.keeps_failed
+            && let Some(error) = self.shared.lost(&flight)
+        {
+            return Err(error);
+        }
         flight.count += 1;
         Ok(())
     }
+}
+
+/// Does the other side say that it cannot take the request now, but later?
+fn asks_to_wait(response: &Response<Incoming>) -> bool {
+    let status = response.status();
+    let is_busy =
+        status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;
+    is_busy && response.headers().contains_key(RETRY_AFTER)
 }
 
 impl Shared {
@@ -344,9 +359,14 @@ impl Shared {
             if !status.is_success() {
                 tracing::debug!(sink = self.name, %status, "request answered");
             }
+            let is_to_wait = self.keeps_failed && asks_to_wait(&response);
             let read = self.take(job, response).await.map_err(unavailable)?;
             if read {
                 self.client.give_back(used);
+            }
+            if is_to_wait {
+                let cause = format!("it answered {status} and asks to try again later");
+                return Err(Error::unavailable(job.peer(), cause));
             }
             return Ok(());
         };
@@ -502,14 +522,14 @@ impl Sink for HttpSink {
     /// first one after the server is back arrives, and the question is for the log alone.
     fn connect(&mut self) -> Result<(), Error> {
         let lost = self.shared.lost(&self.shared.lock());
-        if self.keeps_failed
+        if self.shared.keeps_failed
             && let Some(error) = lost
             && is_again_too_soon(self.connected)
         {
             return Err(error);
         }
         let is_first = self.connected.is_none();
-        if self.keeps_failed {
+        if self.shared.keeps_failed {
             self.probe()?;
         } else if is_first && let Err(error) = self.probe() {
             tracing::error!(
@@ -519,18 +539,13 @@ impl Sink for HttpSink {
             );
         }
         self.connected = Some(Instant::now());
-        if self.keeps_failed {
+        if self.shared.keeps_failed {
             self.send_again();
         }
         Ok(())
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        if self.keeps_failed
-            && let Some(error) = self.shared.lost(&self.shared.lock())
-        {
-            return Err(error);
-        }
         let job = self.job(message)?;
         let workers = self
             .network

@@ -271,14 +271,14 @@ impl Source for HttpSource {
             .network
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
-        self.lease.open(workers)?;
         self.receiver.intake.open();
+        let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
-        let result = self.receiver.run(link);
+        let result = self.receiver.run_until(link, || stay.is_drained());
         if let Some(registered) = &self.service {
             registered.service.give_up();
         }
-        self.lease.close(workers);
+        self.lease.close(stay);
         result
     }
 

@@ -349,7 +349,10 @@ impl Receiver {
             if is_last {
                 break;
             }
-            std::thread::park_timeout(DRAIN_LOOK);
+            match link.listen(DRAIN_LOOK, !waiting.is_empty()) {
+                Signal::Acked(sequence) => tell(&mut waiting, sequence),
+                _ => std::thread::park_timeout(DRAIN_LOOK),
+            }
         }
         while !waiting.is_empty() {
             match link.listen(LOOK, true) {

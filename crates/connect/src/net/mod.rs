@@ -12,6 +12,7 @@ mod keystore;
 mod listen;
 mod outflow;
 mod settings;
+mod shared;
 mod signs;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -32,6 +33,7 @@ pub(crate) use keystore::KeyStore;
 pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use outflow::Outflow;
 pub(crate) use settings::{Settings, list, number, transport_flag};
+pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
 pub(crate) use signs::{QUIET, Signs};
 pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
 

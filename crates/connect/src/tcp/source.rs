@@ -1,8 +1,8 @@
 //! The `tcp` source: one listener for the server, a context for each source.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -12,7 +12,8 @@ use super::frame::{self, Frame};
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::net::{
-    Delivery, Intake, Listening, Network, Receiver, Settings, SocketOptions, Workers, number,
+    Delivery, Intake, Listening, Network, Receiver, Settings, SharedListener, SocketOptions, Stay,
+    Workers, number,
 };
 
 /// Connections that are read at once; more wait to be accepted.
@@ -21,25 +22,11 @@ const CONNECTIONS_MAX: u32 = 4096;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// How long senders may take to end their connections when the listener stops.
-const STOP_GRACE: Duration = Duration::from_secs(5);
-
-/// How long a source that stops waits for the others of the listener to stop as well.
-const OTHERS: Duration = Duration::from_millis(200);
-
 /// Sources by context, and the listener that feeds them.
 #[derive(Default)]
 pub(crate) struct TcpListeners {
     contexts: RwLock<HashMap<String, Arc<Intake>>>,
-    sources: Mutex<Sources>,
-}
-
-#[derive(Default)]
-struct Sources {
-    /// Those that run, and those of them that want to stop.
-    running: usize,
-    leaving: usize,
-    listening: Option<Listening>,
+    listener: SharedListener,
 }
 
 /// Where the listener is, from the deployment file.
@@ -115,11 +102,12 @@ impl Source for TcpSource {
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.intake.open();
-        listeners.open(workers, &self.address)?;
+        let mut stay = listeners.open(workers, &self.address)?;
         link.report(Connection::Connected);
-        let mut leaving = Leaving::new(&listeners, workers);
-        let result = self.receiver.run_until(link, || leaving.is_done());
-        leaving.finish();
+        // Senders see the end, and what they have sent by then is taken.
+        let result = self.receiver.run_until(link, || stay.is_drained());
+        // Connections had their time before; however they ended, the port is free.
+        stay.end(Duration::ZERO);
         result
     }
 
@@ -128,75 +116,7 @@ impl Source for TcpSource {
     }
 }
 
-/// A source on its way out: where all sources of the listener stop, senders are told, and what they
-/// have sent is taken before the context is closed.
-struct Leaving<'a> {
-    listeners: &'a TcpListeners,
-    workers: &'a Workers,
-    since: Option<Instant>,
-}
-
-impl<'a> Leaving<'a> {
-    fn new(listeners: &'a TcpListeners, workers: &'a Workers) -> Leaving<'a> {
-        Leaving {
-            listeners,
-            workers,
-            since: None,
-        }
-    }
-
-    fn begin(&mut self) -> Instant {
-        if let Some(since) = self.since {
-            return since;
-        }
-        let now = Instant::now();
-        self.since = Some(now);
-        let mut sources = self.listeners.sources();
-        sources.leaving += 1;
-        if sources.leaving == sources.running
-            && let Some(listening) = &sources.listening
-        {
-            listening.stop();
-        }
-        now
-    }
-
-    /// May the context be closed?
-    fn is_done(&mut self) -> bool {
-        let waited = self.begin().elapsed();
-        let sources = self.listeners.sources();
-        let Some(listening) = &sources.listening else {
-            return true;
-        };
-        if listening.is_stopping() {
-            return listening.is_drained() || waited > STOP_GRACE;
-        }
-        waited > OTHERS
-    }
-
-    /// The last source waits until the port is free.
-    fn finish(mut self) {
-        self.begin();
-        let mut sources = self.listeners.sources();
-        sources.running -= 1;
-        sources.leaving -= 1;
-        if sources.running > 0 {
-            return;
-        }
-        let Some(listening) = sources.listening.take() else {
-            return;
-        };
-        drop(sources);
-        // Connections had their time before; however they ended, the port is free.
-        self.workers.wait_for(listening.ended(Duration::ZERO)).ok();
-    }
-}
-
 impl TcpListeners {
-    fn sources(&self) -> MutexGuard<'_, Sources> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn contexts(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<String, Arc<Intake>>> {
         self.contexts
             .write()
@@ -209,30 +129,28 @@ impl TcpListeners {
     }
 
     /// Listens, unless another source has it done.
-    fn open(self: &Arc<TcpListeners>, workers: &Workers, address: &Address) -> Result<(), Error> {
-        let mut sources = self.sources();
-        if sources.listening.is_none() {
-            let listeners = Arc::clone(self);
-            let serve = move |stream: TcpStream, stopped| {
-                let listeners = Arc::clone(&listeners);
-                async move {
-                    let peer = stream.peer_addr().map(|peer| peer.to_string());
-                    if let Err(error) = serve(stream, &listeners, stopped).await {
-                        let peer = peer.as_deref().unwrap_or("unknown");
-                        tracing::error!(peer, cause = %error, "a tcp connection broke off");
-                    }
+    fn open<'a>(
+        self: &'a Arc<TcpListeners>,
+        workers: &'a Workers,
+        address: &Address,
+    ) -> Result<Stay<'a>, Error> {
+        let listeners = Arc::clone(self);
+        let serve = move |stream: TcpStream, stopped| {
+            let listeners = Arc::clone(&listeners);
+            async move {
+                let peer = stream.peer_addr().map(|peer| peer.to_string());
+                if let Err(error) = serve(stream, &listeners, stopped).await {
+                    let peer = peer.as_deref().unwrap_or("unknown");
+                    tracing::error!(peer, cause = %error, "a tcp connection broke off");
                 }
-            };
-            let place = (address.host.as_str(), address.port);
-            let listening =
-                Listening::start(workers, place, &address.socket, CONNECTIONS_MAX, serve);
-            sources.listening = Some(listening.map_err(|e| {
-                let peer = format!("address {}:{}", address.host, address.port);
-                Error::unavailable(peer, e)
-            })?);
-        }
-        sources.running += 1;
-        Ok(())
+            }
+        };
+        let place = (address.host.as_str(), address.port);
+        let listen = || Listening::start(workers, place, &address.socket, CONNECTIONS_MAX, serve);
+        self.listener.enter(workers, listen).map_err(|e| {
+            let peer = format!("address {}:{}", address.host, address.port);
+            Error::unavailable(peer, e)
+        })
     }
 }
 

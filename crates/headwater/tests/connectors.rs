@@ -1,0 +1,209 @@
+//! What every connector between two processes must do, whatever its technology. A new one is a line in
+//! [`ALL`].
+
+mod broker;
+mod network;
+
+use std::fs;
+use std::io::Write as _;
+
+use broker::{Apps, errors};
+use network::{Running, eventually, free_port, number};
+use servers::Order;
+
+struct Technology {
+    name: &'static str,
+    /// A server between the two; without one the source listens.
+    server: Option<&'static str>,
+    source: &'static str,
+    sink: &'static str,
+}
+
+/// `{port}` is that of the server or listener.
+const ALL: &[Technology] = &[
+    Technology {
+        name: "http",
+        server: None,
+        source: "type='http', receiver.url='http://127.0.0.1:{port}/in'",
+        sink: "type='http', publisher.url='http://127.0.0.1:{port}/in', max.pool.active.connections='1'",
+    },
+    Technology {
+        name: "mqtt",
+        server: Some("mosquitto"),
+        source: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='in', clean.session='false'",
+        sink: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='out', clean.session='false'",
+    },
+    Technology {
+        name: "tcp",
+        server: None,
+        source: "type='tcp', context='rows'",
+        sink: "type='tcp', url='tcp://127.0.0.1:{port}/rows'",
+    },
+];
+
+const SENDER: &str = "@app:name('Sender') -- {note}
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@OnError(action='STREAM') @sink({sink}, on.error='{policy}', @map(type='{format}'{payload}))
+define stream Out (n long, text string);
+@sink(type='log', prefix='fault')
+define stream Faults (n long, text string);
+from In select * insert into Out;
+from !Out select n, text insert into Faults;
+";
+
+const RECEIVER: &str = "@app:name('Receiver') -- {note}
+@source({source}, @map(type='{format}'))
+define stream In (n long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+impl Technology {
+    fn sender(&self, apps: &Apps, fill: &[(&str, &str)]) -> String {
+        apps.write("sender", &self.filled(SENDER, fill), "")
+    }
+
+    fn receiver(&self, apps: &Apps, fill: &[(&str, &str)]) -> String {
+        apps.write("receiver", &self.filled(RECEIVER, fill), "")
+    }
+
+    /// With what is given, else the usual.
+    fn filled(&self, app: &str, fill: &[(&str, &str)]) -> String {
+        let usual = [
+            ("note", "first"),
+            ("tailing", "false"),
+            ("policy", "WAIT"),
+            ("format", "json"),
+            ("payload", ""),
+            ("source", self.source),
+            ("sink", self.sink),
+        ];
+        let all = fill.iter().chain(&usual);
+        all.fold(app.to_owned(), |app, (name, value)| {
+            app.replace(&format!("{{{name}}}"), value)
+        })
+    }
+}
+
+/// Where a tcp source listens is said by the deployment.
+fn deployment(apps: &Apps, port: u16) -> String {
+    let port = port.to_string();
+    apps.deployment(&[(
+        "source",
+        "tcp",
+        vec![("host", "127.0.0.1"), ("port", &port)],
+    )])
+}
+
+/// With each technology whose server can be had: the port, and the server.
+fn with_each(work: impl Fn(&Technology, u16)) {
+    for technology in ALL {
+        println!("{}", technology.name);
+        match technology.server {
+            None => work(technology, free_port()),
+            Some(name) => {
+                if let Some(server) = Order::new().start_or_skip(name) {
+                    work(technology, server.port());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reloads_on_both_sides_lose_nothing_and_keep_the_order() {
+    with_each(|technology, port| {
+        let apps = Apps::new(port, 1_000);
+        let rows: Vec<&str> = apps.rows.lines().collect();
+        let input = apps.path("in.csv");
+        fs::write(&input, "").expect("the folder can be written");
+        let receiving = technology.receiver(&apps, &[]);
+        let config = deployment(&apps, port);
+        let receiver = Running::connected(&[&receiving, "--config", &config], 1);
+        let tailing = ("tailing", "true");
+        let sender = Running::connected(&[&technology.sender(&apps, &[tailing])], 1);
+        for (i, block) in rows.chunks(100).enumerate() {
+            let mut file = fs::File::options()
+                .append(true)
+                .open(&input)
+                .expect("it is there");
+            writeln!(file, "{}", block.join("\n")).expect("there is room");
+            let note = format!("edit {i}");
+            technology.receiver(&apps, &[("note", &note)]);
+            receiver.reload();
+            technology.sender(&apps, &[("note", &note), tailing]);
+            sender.reload();
+            let times = i + 1;
+            receiver.err_has("the apps were read again change", times);
+            sender.err_has("the apps were read again change", times);
+        }
+        eventually("all rows", || {
+            apps.received().trim_end().ends_with(apps.last_row())
+        });
+        sender.stop();
+        receiver.stop();
+        apps.check_at_least_once();
+    });
+}
+
+#[test]
+fn events_for_a_destination_that_is_away_go_where_on_error_says() {
+    for technology in ALL {
+        for (policy, failed, faults) in [("LOG", 3, 0), ("STREAM", 0, 3), ("STORE", 3, 0)] {
+            let apps = Apps::new(free_port(), 3);
+            let sending = technology.sender(&apps, &[("policy", policy)]);
+            let state = apps.path("state");
+            let run = Running::start(&[&sending, "--until-done", "--state", &state]);
+            let (code, summary) = run.end();
+            let case = format!("{} {policy}: {summary}", technology.name);
+            assert_eq!(code, Some(if failed > 0 { 4 } else { 0 }), "{case}");
+            assert_eq!(number(&summary, "sinks", "Out", "failed"), failed, "{case}");
+            assert_eq!(number(&summary, "sinks", "Out", "events"), 0, "{case}");
+            assert_eq!(
+                number(&summary, "sinks", "Faults", "events"),
+                faults,
+                "{case}"
+            );
+            let kept = errors(&state).matches("row ").count() as u64;
+            assert_eq!(kept, failed, "{case}: {}", errors(&state));
+        }
+    }
+}
+
+#[test]
+fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
+    with_each(|technology, port| {
+        let apps = Apps::new(port, 3);
+        let state = apps.path("state");
+        let receiving = technology.receiver(&apps, &[]);
+        let config = deployment(&apps, port);
+        let receiver = Running::connected(&[&receiving, "--config", &config, "--state", &state], 1);
+        let input = "1,{\"event\":{\"n\":1,\"text\":\"a\"}}\n2,no JSON\n3,{\"event\":{\"n\":3,\"text\":\"c\"}}\n";
+        let quoted: String = input
+            .lines()
+            .filter_map(|line| line.split_once(','))
+            .map(|(n, text)| format!("{n},\"{}\"\n", text.replace('"', "\"\"")))
+            .collect();
+        fs::write(apps.path("in.csv"), quoted).expect("the folder can be written");
+        let text = [
+            ("format", "text"),
+            ("payload", ", @payload('{{text}}')"),
+            ("policy", "LOG"),
+        ];
+        let (_, sent) = Running::start(&[&technology.sender(&apps, &text), "--until-done"]).end();
+        let name = technology.name;
+        eventually("the neighbours", || apps.received().lines().count() >= 2);
+        let (code, summary) = receiver.stop();
+        assert_eq!(code, Some(4), "{name}: {summary} {sent}");
+        assert_eq!(
+            number(&summary, "sources", "In", "rejected"),
+            1,
+            "{name}: {summary}"
+        );
+        assert_eq!(apps.received(), "1,a\n3,c\n", "{name}");
+        let kept = errors(&state);
+        assert!(kept.contains("no JSON"), "{name}: {kept}");
+    });
+}
