@@ -17,6 +17,8 @@ struct Technology {
     server: Option<&'static str>,
     source: &'static str,
     sink: &'static str,
+    /// Options of a sink that otherwise waits long, whatever its `on.error`.
+    impatient: &'static str,
 }
 
 /// `{port}` is that of the server or listener.
@@ -26,18 +28,35 @@ const ALL: &[Technology] = &[
         server: None,
         source: "type='http', receiver.url='http://127.0.0.1:{port}/in'",
         sink: "type='http', publisher.url='http://127.0.0.1:{port}/in', max.pool.active.connections='1'",
+        impatient: "",
+    },
+    Technology {
+        name: "kafka",
+        server: Some("kafka"),
+        source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='rows', partition.no.list='0', group.id='in', threading.option='single.thread'",
+        sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='rows', partition.no='0'",
+        impatient: ", optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000'",
     },
     Technology {
         name: "mqtt",
         server: Some("mosquitto"),
         source: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='in', clean.session='false'",
         sink: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='out', clean.session='false'",
+        impatient: "",
+    },
+    Technology {
+        name: "nats",
+        server: Some("nats"),
+        source: "type='nats', bootstrap.servers='nats://127.0.0.1:{port}', destination='rows', streaming.cluster.id='c', durable.name='in'",
+        sink: "type='nats', server.urls='nats://127.0.0.1:{port}', destination='rows', streaming.cluster.id='c'",
+        impatient: "",
     },
     Technology {
         name: "tcp",
         server: None,
         source: "type='tcp', context='rows'",
         sink: "type='tcp', url='tcp://127.0.0.1:{port}/rows'",
+        impatient: "",
     },
 ];
 
@@ -153,7 +172,8 @@ fn events_for_a_destination_that_is_away_go_where_on_error_says() {
     for technology in ALL {
         for (policy, failed, faults) in [("LOG", 3, 0), ("STREAM", 0, 3), ("STORE", 3, 0)] {
             let apps = Apps::new(free_port(), 3);
-            let sending = technology.sender(&apps, &[("policy", policy)]);
+            let sink = format!("{}{}", technology.sink, technology.impatient);
+            let sending = technology.sender(&apps, &[("policy", policy), ("sink", &sink)]);
             let state = apps.path("state");
             let run = Running::start(&[&sending, "--until-done", "--state", &state]);
             let (code, summary) = run.end();
