@@ -9,6 +9,7 @@ mod faults;
 mod goldens;
 mod long;
 mod oracle;
+mod partner;
 mod server;
 
 use std::process::ExitCode;

@@ -7,12 +7,15 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value as Json;
+
+use crate::partner::{Partner, Silence};
 
 /// Memory of the JVM.
 const HEAP: &str = "-Xmx1g";
@@ -126,22 +129,17 @@ impl Oracle {
     /// # Errors
     /// If Java cannot be started.
     pub fn talk(&self) -> anyhow::Result<Talk> {
-        let mut jvm = Command::new("java")
+        let mut command = Command::new("java");
+        command
             // Every case is another app: what the second compiler gains is never used.
             .args([HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
-            .args(["-Duser.timezone=UTC", "-jar"])
+            .args(["-XX:+ExitOnOutOfMemoryError", "-Duser.timezone=UTC", "-jar"])
             .arg(&self.jar)
             .args(["batch", "/dev/stdin", "/dev/stdout"])
-            .args(["--timeout", &self.timeout.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let (cases, results) = (jvm.stdin.take(), jvm.stdout.take());
+            .args(["--timeout", &self.timeout.to_string()]);
         Ok(Talk {
-            cases: cases.context("the oracle takes no input")?,
-            results: BufReader::new(results.context("the oracle gives no output")?),
-            jvm,
+            jvm: Partner::start(&mut command)?,
+            within: Duration::from_millis(self.timeout) + SLACK,
             asked: 0,
         })
     }
@@ -157,38 +155,29 @@ impl Oracle {
 
 /// A JVM that has been started and is warm.
 pub struct Talk {
-    jvm: Child,
-    cases: ChildStdin,
-    results: BufReader<ChildStdout>,
+    jvm: Partner,
+    within: Duration,
     asked: usize,
 }
 
 /// Cases after which a JVM is given up: what Siddhi leaves behind adds up.
-const ASKED_MAX: usize = 3000;
+const ASKED_MAX: usize = 1500;
+
+/// For a case that the JVM itself gives up in time, on a machine that is busy.
+const SLACK: Duration = Duration::from_secs(30);
 
 impl Talk {
     /// # Errors
-    /// If the JVM ends before it answers.
-    pub fn ask(&mut self, case: &Json) -> anyhow::Result<Json> {
+    /// If there is no answer; then the JVM is to be given up.
+    pub fn ask(&mut self, case: &Json) -> Result<Json, Silence> {
         self.asked += 1;
-        writeln!(self.cases, "{case}")?;
-        self.cases.flush()?;
-        let mut line = String::new();
-        self.results.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the oracle ended at the case {case}"))
+        let answer = self.jvm.ask(&case.to_string(), self.within)?;
+        serde_json::from_str(&answer).map_err(|error| Silence::Ended(error.to_string()))
     }
 
     /// Whether it can be asked further: a case that did not come to an end goes on running in it.
     pub fn is_fresh(&self, last: &Json) -> bool {
         self.asked < ASKED_MAX && last["status"] != "timeout"
-    }
-}
-
-impl Drop for Talk {
-    fn drop(&mut self) {
-        // It may have ended by itself, and nothing hangs on how.
-        let _ = self.jvm.kill();
-        let _ = self.jvm.wait();
     }
 }
 

@@ -9,7 +9,7 @@
 
 pub mod case;
 pub mod compare;
-mod compile;
+pub mod compile;
 pub mod drive;
 pub mod golden;
 pub mod mode;

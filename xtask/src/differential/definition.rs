@@ -34,7 +34,14 @@ impl Maker<'_> {
         let mut columns = Vec::new();
         for (index, (name, ty)) in ATTRIBUTES.iter().enumerate() {
             let start = self.choices.open();
+            // Times are seldom there, but where a row of the grammar is to be seen that needs them.
+            let place = match *name {
+                "t" => "{ts}",
+                "d" => "{@time}",
+                _ => "{}",
+            };
             let percent = match index {
+                _ if self.favours(place) => 90,
                 0 | 1 => 90,
                 7 => 10,
                 _ => 30,
@@ -72,6 +79,13 @@ impl Maker<'_> {
     pub fn input_stream(&mut self) {
         let name = format!("S{}", self.sources.len());
         let columns = self.columns();
+        if self.option("sink") {
+            let topic = format!("topic{}", self.topics.len());
+            self.definitions.push_str(&format!(
+                "@sink(type='inMemory', topic='{topic}', @map(type='passThrough')) "
+            ));
+            self.topics.push(topic);
+        }
         let faulty = self.option("fault-stream");
         if faulty {
             self.definitions.push_str("@OnError(action='STREAM') ");
@@ -160,7 +174,7 @@ impl Maker<'_> {
         let grammar = self.grammar;
         let rows: Vec<&Row> = grammar
             .of("window")
-            .filter(|r| !joined || r.note != "nojoin")
+            .filter(|r| !joined || !r.note.contains("nojoin"))
             .filter(|r| self.partitioned.is_none() || !mixes_keys(r))
             .collect();
         let row = self.weighted(rows)?;
@@ -175,7 +189,7 @@ impl Maker<'_> {
         self.count(row);
         // Siddhi never comes back from a `delay` of a chunk of several events.
         self.one_by_one |= row.name.starts_with("delay");
-        Some((text, row.note == "hash"))
+        Some((text, row.note.contains("hash")))
     }
 
     fn aggregation(&mut self) {
@@ -212,8 +226,20 @@ impl Maker<'_> {
             _ => "",
         };
         let every = self.name_of("every");
+        let kept = match self.name_of("kept") {
+            "off" => "@purge(enable='false') ",
+            "a while" => {
+                "@purge(enable='true', interval='10 sec', @retentionPeriod(sec='120 sec', min='24 hours', hours='30 days', days='1 year', months='all', years='all')) "
+            }
+            _ => "",
+        };
+        let filter = if self.option("filtered-aggregation") {
+            self.filter(&scope, 100)
+        } else {
+            String::new()
+        };
         self.definitions.push_str(&format!(
-            "define aggregation {name} from {} select {}{group} aggregate{by} every {every};\n",
+            "{kept}define aggregation {name} from {}{filter} select {}{group} aggregate{by} every {every};\n",
             stream.name,
             items.join(", ")
         ));

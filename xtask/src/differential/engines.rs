@@ -1,19 +1,15 @@
 //! A case on both engines, and what they disagree about.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use testkit::case::{Body, Case};
 use testkit::compare::{Strictness, difference};
-use testkit::drive;
 use testkit::mode::Mode;
-use testkit::outcome::Status;
 
 use super::answers::Answers;
 use super::maker::Made;
+use super::worker::{Kind, Ours, Worker, with_rows};
 use crate::oracle::{Oracle, Talk};
 
 /// How a case came out.
@@ -33,16 +29,11 @@ pub enum Verdict {
     Different(String),
 }
 
-/// Results of ours by mode, without those that are the same as the first.
-pub struct Ours {
-    pub first: Json,
-    pub status: Status,
-    /// Modes with another result.
-    pub others: Vec<(Mode, Json)>,
-}
+/// Siddhi's own words for a text that its grammar has not.
+const PARSER_FAILED: &str = "io.siddhi.query.compiler.exception.SiddhiParserException";
 
-/// Time for one case here, in all modes, on a busy machine.
-const OURS_MAX: Duration = Duration::from_secs(30);
+/// Said by the maker of what [`PARSER_FAILED`] may be the answer to.
+pub const SENSIBLE: &str = "68: sensible, but not in the grammar of Siddhi";
 
 const STRICT: Strictness = Strictness {
     ts: true,
@@ -50,59 +41,12 @@ const STRICT: Strictness = Strictness {
     hash_order: false,
 };
 
-/// `None` if our engine does not come to an end; the thread goes on.
-fn in_time(case: Json, modes: Vec<Mode>) -> Option<Ours> {
-    let (done, result) = std::sync::mpsc::sync_channel(1);
-    std::thread::spawn(move || {
-        // Nobody waits for it any more once the time is over.
-        let _ = done.send(ours(&case, &modes));
-    });
-    result.recv_timeout(OURS_MAX).ok()
-}
-
-/// Runs our engine, in every mode if asked.
-pub fn ours(case: &Json, modes: &[Mode]) -> Ours {
-    let first = play(case, modes[0], false);
-    let json = with_rows(first.to_json(""));
-    let mut others = Vec::new();
-    for &mode in &modes[1..] {
-        let other = with_rows(play(case, mode, false).to_json(""));
-        if other != json {
-            others.push((mode, other));
-        }
-    }
-    Ours {
-        first: json,
-        status: first,
-        others,
-    }
-}
-
-fn play(case: &Json, mode: Mode, compat: bool) -> Status {
-    let mut full = case.clone();
-    full["expected"] = json!({});
-    let case = match Case::parse(&full.to_string()) {
-        Ok(case) => case,
-        Err(error) => return Status::Panicked(error.to_string()),
-    };
-    let Body::App(app) = case.body else {
-        return Status::Panicked("no app".into());
-    };
-    let played = catch_unwind(AssertUnwindSafe(|| drive::run(&app, mode, false, compat)));
-    played.unwrap_or_else(|panic| {
-        let message = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Status::Panicked(message.unwrap_or_default())
-    })
-}
-
 /// Both engines, ready to be asked.
 pub struct Judge {
     oracle: Oracle,
     /// JVMs that nobody is talking to.
     idle: Mutex<Vec<Talk>>,
+    workers: Mutex<Vec<Worker>>,
     answers: Answers,
     modes: Vec<Mode>,
     jobs: usize,
@@ -123,21 +67,23 @@ impl Judge {
             answers: Answers::open(&oracle.folder().join("answers.jsonl"))?,
             oracle,
             idle: Mutex::default(),
+            workers: Mutex::default(),
             modes,
             jobs,
         })
     }
 
-    /// Runs every case on both engines; `told` hears of each that is done.
+    /// Runs every case on both engines; `told` hears of each that is done, by its place.
     pub fn all(
         &self,
         cases: &[Made],
-        told: impl Fn(&Verdict) + Sync,
+        told: impl Fn(usize, &Verdict) + Sync,
     ) -> anyhow::Result<Vec<Judged>> {
-        let judged = in_parallel(self.jobs, cases, |made| {
-            let judged = self.one(made);
+        let places: Vec<usize> = (0..cases.len()).collect();
+        let judged = in_parallel(self.jobs, &places, |&place| {
+            let judged = self.one(&cases[place]);
             if let Ok(judged) = &judged {
-                told(&judged.verdict);
+                told(place, &judged.verdict);
             }
             judged
         });
@@ -145,40 +91,122 @@ impl Judge {
     }
 
     pub fn one(&self, made: &Made) -> anyhow::Result<Judged> {
-        let Some(ours) = in_time(made.case.clone(), self.modes.clone()) else {
-            return Ok(Judged {
-                verdict: Verdict::Different("no end here".to_owned()),
-                ours: Json::Null,
-                siddhi: Json::Null,
-            });
+        let ours = match self.ours(&made.case, &self.modes, false)? {
+            Ok(ours) => ours,
+            Err(why) => {
+                return Ok(Judged {
+                    verdict: Verdict::Different(why),
+                    ours: Json::Null,
+                    siddhi: Json::Null,
+                });
+            }
         };
         // What we do not run is not asked, unless it is the engine that broke.
         let siddhi = match ours.status {
-            Status::NotThereYet(_) => Json::Null,
+            Kind::NotThereYet(_) => Json::Null,
             _ => with_rows(self.siddhi(&made.case)?),
         };
         Ok(Judged {
-            verdict: verdict(made, &ours, &siddhi),
+            verdict: self.verdict(made, &ours, &siddhi)?,
             ours: ours.first,
             siddhi,
         })
+    }
+
+    /// What our engine makes of it; in words, how it broke.
+    fn ours(
+        &self,
+        case: &Json,
+        modes: &[Mode],
+        compat: bool,
+    ) -> anyhow::Result<Result<Ours, String>> {
+        let free = locked(&self.workers).pop();
+        let mut worker = match free {
+            Some(worker) => worker,
+            None => Worker::start()?,
+        };
+        let ours = worker.run(case, modes, compat);
+        if ours.is_ok() {
+            locked(&self.workers).push(worker);
+        }
+        Ok(ours)
     }
 
     fn siddhi(&self, case: &Json) -> anyhow::Result<Json> {
         if let Some(kept) = self.answers.get(case) {
             return Ok(kept);
         }
-        let free = locked(&self.idle).pop();
-        let mut talk = match free {
-            Some(talk) => talk,
-            None => self.oracle.talk()?,
-        };
-        let answer = talk.ask(case)?;
-        if talk.is_fresh(&answer) {
-            locked(&self.idle).push(talk);
+        // A JVM may have had enough of the cases before this one: only a fresh one breaks on it.
+        for _ in 0..2 {
+            let free = locked(&self.idle).pop();
+            let mut talk = match free {
+                Some(talk) => talk,
+                None => self.oracle.talk()?,
+            };
+            if let Ok(answer) = talk.ask(case) {
+                if talk.is_fresh(&answer) {
+                    locked(&self.idle).push(talk);
+                }
+                self.answers.keep(case, &answer)?;
+                return Ok(answer);
+            }
         }
-        self.answers.keep(case, &answer)?;
-        Ok(answer)
+        Ok(json!({ "status": "the JVM ended" }))
+    }
+
+    fn verdict(&self, made: &Made, ours: &Ours, siddhi: &Json) -> anyhow::Result<Verdict> {
+        let broken = broken_answers(siddhi);
+        if !broken.is_empty() {
+            let without = |result: &Json| without_answers(result, &broken);
+            let ours = Ours {
+                first: without(&ours.first),
+                ..ours.clone()
+            };
+            return Ok(match self.verdict(made, &ours, &without(siddhi))? {
+                Verdict::Same => Verdict::Ruling(
+                    "1: Siddhi only breaks while it reads an on-demand query".to_owned(),
+                ),
+                other => other,
+            });
+        }
+        let why = match verdict(made, ours, siddhi) {
+            Compared::Settled(verdict) => return Ok(verdict),
+            Compared::Differs(why) => why,
+        };
+        if siddhi["error"]["class"] == PARSER_FAILED && made.excuse == Some(SENSIBLE) {
+            return Ok(Verdict::Ruling(SENSIBLE.to_owned()));
+        }
+        if siddhi["status"] != "ok" {
+            let message = siddhi["error"]["message"].as_str().unwrap_or_default();
+            let said = message.rsplit_once("'. ").map_or(message, |(_, said)| said);
+            return Ok(Verdict::Different(format!("Siddhi refuses it: {said}")));
+        }
+        if ours.status != Kind::Done {
+            return Ok(Verdict::Different(why));
+        }
+        // With compat everything has to be as in Siddhi, what failing queries hide as well.
+        let (left, without_old_form) = match self.ours(&made.case, &[Mode::One], true)? {
+            Ok(compat) => (differs(made, siddhi, &compat.first), compat.rulings),
+            Err(broken) => (Some(broken), Vec::new()),
+        };
+        let Some(left) = left else {
+            let mut numbers = ours.rulings.clone();
+            numbers.retain(|number| !without_old_form.contains(number));
+            if ours.has_failures || numbers.is_empty() {
+                numbers.push("17".to_owned());
+            }
+            let numbers = numbers.join(", ");
+            return Ok(Verdict::Ruling(format!("{numbers}: the same with compat")));
+        };
+        if !without_old_form.is_empty() {
+            let numbers = without_old_form.join(", ");
+            return Ok(Verdict::Ruling(format!("{numbers}: has no old form")));
+        }
+        Ok(match made.excuse {
+            Some(ruling) if ruling != SENSIBLE => Verdict::Ruling(ruling.to_owned()),
+            _ if left == why => Verdict::Different(why),
+            _ => Verdict::Different(format!("{left} (with compat; without: {why})")),
+        })
     }
 }
 
@@ -186,66 +214,77 @@ fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn verdict(made: &Made, ours: &Ours, siddhi: &Json) -> Verdict {
-    match &ours.status {
-        Status::NotThereYet(what) => return Verdict::Pending(what.clone()),
-        Status::Panicked(message) => return Verdict::Different(format!("panic: {message}")),
-        _ => {}
-    }
-    // Whatever Siddhi does: how chunks come in batches may not matter.
-    for (mode, other) in &ours.others {
-        if let Some(why) = differs(made, &ours.first, other) {
-            return Verdict::Different(format!("mode {}: {why}", mode.name()));
+/// What a first look at the results says.
+enum Compared {
+    Settled(Verdict),
+    /// From Siddhi, while our modes agree.
+    Differs(String),
+}
+
+fn verdict(made: &Made, ours: &Ours, siddhi: &Json) -> Compared {
+    Compared::Settled(match &ours.status {
+        Kind::NotThereYet(what) => Verdict::Pending(what.clone()),
+        Kind::Broken(message) => Verdict::Different(format!("panic: {message}")),
+        _ => {
+            // Whatever Siddhi does: how chunks come in batches may not matter.
+            let split = ours.others.iter().find_map(|(mode, other)| {
+                let why = differs(made, &ours.first, other)?;
+                Some(Verdict::Different(format!("mode {}: {why}", mode.name())))
+            });
+            match split.or_else(|| without_answer(ours, siddhi)) {
+                Some(verdict) => verdict,
+                None => match differs(made, siddhi, &ours.first) {
+                    Some(why) => return Compared::Differs(why),
+                    None => Verdict::Same,
+                },
+            }
         }
-    }
+    })
+}
+
+/// Where Siddhi gives nothing to compare with.
+fn without_answer(ours: &Ours, siddhi: &Json) -> Option<Verdict> {
     let status = siddhi["status"].as_str().unwrap_or("none");
     if !matches!(
         status,
         "ok" | "create-error" | "parse-error" | "observe-error" | "start-error"
     ) {
-        return Verdict::NoAnswer(status.to_owned());
+        return Some(Verdict::NoAnswer(status.to_owned()));
     }
-    if matches!(ours.status, Status::Refused(_)) && status != "ok" {
-        return Verdict::Refused;
+    if ours.status == Kind::Refused && status != "ok" {
+        return Some(Verdict::Refused);
     }
     let class = siddhi["error"]["class"].as_str().unwrap_or_default();
     if class.ends_with("ExtensionNotFoundException") {
-        return Verdict::Alone;
+        return Some(Verdict::Alone);
     }
     // Not a refusal with a reason: Siddhi itself breaks on the app.
-    let cause = siddhi["error"]["cause"]["class"]
-        .as_str()
-        .unwrap_or_default();
-    if let Some(broke) = cause.strip_prefix("java.lang.")
-        && status == "create-error"
-    {
-        return Verdict::Ruling(format!(
+    let cause = siddhi["error"]["cause"]["class"].as_str()?;
+    let broke = cause.strip_prefix("java.lang.")?;
+    (status == "create-error").then(|| {
+        Verdict::Ruling(format!(
             "1: Siddhi only breaks while it reads the app ({broke})"
-        ));
-    }
-    let Some(why) = differs(made, siddhi, &ours.first) else {
-        return Verdict::Same;
-    };
-    let compat = with_rows(play(&made.case, Mode::One, true).to_json(""));
-    if differs(made, siddhi, &compat).is_none() {
-        return Verdict::Ruling("as under @app:compat('siddhi-5.1')".to_owned());
-    }
-    if hides_events(made, siddhi, &ours.first) {
-        return Verdict::Ruling("17: a failing query hides the event".to_owned());
-    }
-    if let Some(ruling) = made.excuse {
-        return Verdict::Ruling(ruling.to_owned());
-    }
-    Verdict::Different(why)
+        ))
+    })
 }
 
-/// What came out, without the calls of a query's callbacks that bring nothing: Siddhi makes some
-/// where rows were dropped on the way, and says nowhere when.
-fn with_rows(mut result: Json) -> Json {
-    for (_, calls) in result["queries"].as_object_mut().into_iter().flatten() {
-        if let Some(calls) = calls.as_array_mut() {
-            calls.retain(|call| !(call["in"].is_null() && call["out"].is_null()));
-        }
+/// Steps whose on-demand query Siddhi breaks on, by an error of its own and no refusal.
+fn broken_answers(siddhi: &Json) -> Vec<Json> {
+    let answers = siddhi["answers"].as_array().into_iter().flatten();
+    let is_broken = |answer: &&Json| {
+        let cause = answer["error"]["cause"]["class"].as_str();
+        cause.is_some_and(|class| class.starts_with("java.lang."))
+    };
+    answers
+        .filter(is_broken)
+        .map(|answer| answer["step"].clone())
+        .collect()
+}
+
+fn without_answers(result: &Json, steps: &[Json]) -> Json {
+    let mut result = result.clone();
+    if let Some(answers) = result["answers"].as_array_mut() {
+        answers.retain(|answer| !steps.contains(&answer["step"]));
     }
     result
 }
@@ -283,22 +322,6 @@ fn part(made: &Made, result: &Json, any_order: bool) -> Json {
         part["answers"] = json!([]);
     }
     part
-}
-
-/// Does a stream that nothing but the test feeds show fewer events in Siddhi? Then a query failed
-/// there and hid them from what reads the stream after it.
-fn hides_events(made: &Made, siddhi: &Json, ours: &Json) -> bool {
-    let rows = |result: &Json, name: &str| -> usize {
-        let chunks = result["streams"][name].as_array();
-        chunks.map_or(0, |all| {
-            all.iter()
-                .map(|c| c["events"].as_array().map_or(0, Vec::len))
-                .sum()
-        })
-    };
-    made.fed
-        .iter()
-        .any(|name| rows(siddhi, name) < rows(ours, name))
 }
 
 /// Results in the order of the inputs.

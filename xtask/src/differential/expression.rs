@@ -28,6 +28,18 @@ const BASIC: [Type; 6] = [
 /// Aggregators that in Siddhi mix the values of all groups and keys: they get neither.
 const MIX_GROUPS: [&str; 2] = ["str:groupConcat", "math:percentile"];
 
+/// Lengths of time, in all units.
+const TIMES: &[&str] = &[
+    "1 sec",
+    "500 milliseconds",
+    "2 min",
+    "1 hour 1 minute",
+    "3 days",
+    "1 week 2 day",
+    "1 month",
+    "1 year 2 months 1 week 1 day 1 hour 1 min 1 sec 1 millisec",
+];
+
 /// Deeper than this only attributes and constants are made.
 const DEPTH_MAX: usize = 3;
 
@@ -69,12 +81,21 @@ impl Maker<'_> {
     pub fn constant(&mut self, ty: Type) -> String {
         let among: &[&str] = match ty {
             Type::Int => &["1", "2", "3", "0", "-1", "5", "100", "+4", "007"],
+            Type::Long if self.choices.chance(15) => {
+                self.used("literal", "time");
+                TIMES
+            }
             Type::Long => &["1L", "2L", "10L", "0L", "-3L", "9007199254740993L"],
             Type::Float => &["1.5f", "2.5f", "0.0f", "-1.25f", "10F", ".5f"],
             Type::Double => &["1.5", "2.5", "0.0", "-0.1", "100.0", "1e2", "2d", ".25"],
             Type::Bool => &["true", "false"],
             Type::String | Type::Object => &["'A'", "'B'", "''", "'C d'"],
         };
+        let literal = match ty {
+            Type::Object => Type::String,
+            other => other,
+        };
+        self.used("literal", literal.name());
         (*self.choices.pick(among)).to_owned()
     }
 

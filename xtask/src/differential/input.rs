@@ -3,6 +3,7 @@
 use event::Type;
 
 use super::expression::{Column, NUMBERS};
+use super::grammar::Row;
 use super::maker::{Kind, Maker, Source, scope_of};
 use super::query::Input;
 
@@ -72,7 +73,8 @@ impl Maker<'_> {
         let mut text = source.name.clone();
         text.push_str(&self.filter(&scope, 35));
         let start = self.choices.open();
-        for handler in self.name_of("single").split(", ") {
+        let handlers = self.name_of("single");
+        for handler in handlers.split(", ") {
             match handler {
                 "window" if source.kind != Kind::Window => {
                     if let Some((window, hash)) = self.window(&scope, false) {
@@ -86,15 +88,27 @@ impl Maker<'_> {
                 }
                 "processor" => {
                     let behind = text.contains("#window.") || source.kind == Kind::Window;
-                    text.push_str(&self.processor(&mut scope, &source, behind));
+                    let is_last = handlers.ends_with("processor");
+                    text.push_str(&self.processor(&mut scope, &source, behind, is_last));
                 }
                 _ => {}
             }
         }
         self.choices.close(start);
         let start = self.choices.open();
-        if self.choices.chance(8) {
-            self.used("reference", "stream.attribute");
+        let percent = match source.kind {
+            Kind::Fault | Kind::Inner => 25,
+            _ => 8,
+        };
+        if self.choices.chance(percent) {
+            self.used(
+                "reference",
+                match source.kind {
+                    Kind::Fault => "!fault.attribute",
+                    Kind::Inner => "#inner.attribute",
+                    _ => "stream.attribute",
+                },
+            );
             let names = source.columns.iter().map(|(name, _)| name);
             for (column, name) in scope.iter_mut().zip(names) {
                 column.text = format!("{}.{name}", source.name);
@@ -110,15 +124,25 @@ impl Maker<'_> {
     }
 
     /// A stream function or processor, which adds columns.
-    fn processor(&mut self, scope: &mut Vec<Column>, source: &Source, behind: bool) -> String {
+    fn processor(
+        &mut self,
+        scope: &mut Vec<Column>,
+        source: &Source,
+        behind: bool,
+        is_last: bool,
+    ) -> String {
         let is_input = |s: &Source| s.is_input;
         let grammar = self.grammar;
         let rows = grammar.of("processor");
-        // Siddhi takes what a window lets go for late events, and of several events in a chunk it
-        // cuts only the first: neither is promised, so they stand where neither shows.
+        // Siddhi takes what a window lets go for late events, of several events in a chunk it cuts
+        // only the first, and a window behind loses words: nothing of it is promised, so they
+        // stand where it does not show.
         let rows = rows
-            .filter(|row| is_input(source) && !behind || !row.name.starts_with("str:tokenize"))
+            .filter(|row| {
+                is_input(source) && !behind && is_last || !row.name.starts_with("str:tokenize")
+            })
             .filter(|row| !behind || !row.name.starts_with("reorder"))
+            .filter(|row| adds(row).all(|(name, _)| scope.iter().all(|c| c.name != name)))
             .collect();
         let Some(row) = self.weighted(rows) else {
             return String::new();
@@ -127,24 +151,17 @@ impl Maker<'_> {
         let tokenizes = row.name.starts_with("str:tokenize");
         self.one_by_one |= tokenizes;
         self.tokenizes |= tokenizes;
-        let Some((call, adds)) = row.name.rsplit_once(')') else {
+        let Some((call, _)) = row.name.rsplit_once(')') else {
             return String::new();
         };
         let Some(call) = self.fill(call, scope, None, 2) else {
             return String::new();
         };
-        for add in adds.split_whitespace() {
-            if let Some((name, ty)) = add.split_once(':')
-                && let Some(ty) = Type::from_name(ty)
-            {
-                // What a stream function adds hides the attribute of that name: an error.
-                scope.push(Column {
-                    text: name.to_owned(),
-                    name: name.to_owned(),
-                    ty,
-                });
-            }
-        }
+        scope.extend(adds(row).map(|(name, ty)| Column {
+            text: name.to_owned(),
+            name: name.to_owned(),
+            ty,
+        }));
         if call.starts_with("reorder") {
             self.keeps_state();
         }
@@ -258,6 +275,10 @@ impl Maker<'_> {
             *self.choices.pick(durations)
         };
         self.used("asked per", per);
+        if self.choices.chance(15) {
+            self.used("asked per", "expression");
+            return format!(" within {within} per ifThenElse(2 > 1, '{per}', 'seconds')");
+        }
         format!(" within {within} per '{per}'")
     }
 
@@ -297,7 +318,10 @@ impl Maker<'_> {
         let mut text = source.name.clone();
         let is_stream = !matches!(source.kind, Kind::Table | Kind::Aggregation | Kind::Window);
         if is_stream {
+            // `in` in a join fails in Siddhi on every event, wherever it stands.
+            let tables = std::mem::replace(&mut self.no_tables, true);
             text.push_str(&self.filter(&plain, 20));
+            self.no_tables = tables;
             let start = self.choices.open();
             if (!must_trigger || self.choices.chance(70))
                 && let Some((window, hash)) = self.window(&plain, true)
@@ -322,4 +346,13 @@ impl Maker<'_> {
             durations: source.durations,
         })
     }
+}
+
+/// The attributes that a stream function or processor adds.
+fn adds(row: &Row) -> impl Iterator<Item = (&'static str, Type)> {
+    let (_, added) = row.name.rsplit_once(')').unwrap_or_default();
+    let named = added
+        .split_whitespace()
+        .filter_map(|add| add.split_once(':'));
+    named.filter_map(|(name, ty)| Some((name, Type::from_name(ty)?)))
 }

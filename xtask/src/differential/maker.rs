@@ -17,6 +17,10 @@ use super::grammar::{Grammar, Row};
 /// How much more often a row occurs in the cases that are made to show it.
 const FAVOUR: u32 = 40;
 
+/// A function of the app's own.
+pub const SCRIPT: &str =
+    "define function twice[javascript] return int { var n = data[0]; return n + n; };\n";
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Stream,
@@ -58,8 +62,6 @@ pub struct Made {
     /// Streams and queries whose rows come, within a chunk, in an order that nothing promises;
     /// `answers`: those of on-demand queries.
     pub any_order: BTreeSet<String>,
-    /// Streams that the test and triggers feed.
-    pub fed: Vec<String>,
     /// Differences that are meant may show: ruling and reason.
     pub excuse: Option<&'static str>,
 }
@@ -84,6 +86,8 @@ pub struct Maker<'g> {
     pub definitions: String,
     pub body: String,
     pub queries: Vec<String>,
+    /// In-memory topics that sinks write.
+    pub topics: Vec<String>,
     /// Siddhi calls back no queries of partitions.
     watched: Vec<String>,
     flows: Vec<Flow>,
@@ -120,6 +124,7 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
         definitions: String::new(),
         body: String::new(),
         queries: Vec::new(),
+        topics: Vec::new(),
         watched: Vec::new(),
         flows: Vec::new(),
         answers_hash: false,
@@ -140,7 +145,9 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
 impl<'g> Maker<'g> {
     fn case(mut self) -> Made {
         self.favour();
-        self.is_alone = self.option("alone");
+        // A window is to be seen a hundred times, even if only our modes agree on it.
+        let window = |row: &&Row| row.is_alone && row.kind == "window";
+        self.is_alone = self.option("alone") || self.favoured.iter().any(|row| window(row));
         self.playback = self.option("playback");
         let name = self.option("name");
         self.several((1, 3), 30, Maker::input_stream);
@@ -156,25 +163,29 @@ impl<'g> Maker<'g> {
         // The played clock begins at 0: what happens every second would first do so for years.
         let start = if self.playback { 0 } else { start };
         let steps = self.steps(start);
+        let playback = if self.playback { "@app:playback " } else { "" };
+        let mut name = if name { "@app:name('Made') " } else { "" }.to_owned();
+        if self.option("described") {
+            name.push_str("@app:description('what it is') @app:statistics('false') ");
+        }
+        if self.is_alone {
+            self.used("define", "function");
+            self.definitions.push_str(SCRIPT);
+        }
         let streams: Vec<&str> = self
             .sources
             .iter()
             .filter(|s| matches!(s.kind, Kind::Stream | Kind::Trigger))
             .map(|s| s.name.as_str())
             .collect();
-        let playback = if self.playback { "@app:playback " } else { "" };
-        let name = if name { "@app:name('Made') " } else { "" };
         let case = json!({ "id": "", "start": start, "steps": steps,
-            "observe": { "streams": streams, "queries": self.watched } });
+            "observe": { "streams": streams, "queries": self.watched, "topics": self.topics } });
         let text = format!("{playback}{name}{}{}", self.definitions, self.body);
         let app = self.rewritten(text);
-        let is_fed = |s: &&Source| s.is_input || s.kind == Kind::Trigger;
-        let fed = self.sources.iter().filter(is_fed);
         let mut made = Made {
             case,
             shares: self.shares(),
             any_order: self.any_order(),
-            fed: fed.map(|s| s.name.clone()).collect(),
             excuse: self.excuse,
             recording: self.choices.finish(),
             used: self.used,
@@ -195,6 +206,11 @@ impl<'g> Maker<'g> {
         self.choices.close(start);
     }
 
+    /// Whether a row with such a place is to occur in this case.
+    pub fn favours(&self, place: &str) -> bool {
+        self.favoured.iter().any(|row| row.name.contains(place))
+    }
+
     /// Other ways to write the same app.
     fn rewritten(&mut self, mut text: String) -> String {
         if self.option("comments") {
@@ -209,6 +225,9 @@ impl<'g> Maker<'g> {
         }
         if self.option("double-quoted") && !text.contains('"') {
             text = text.replace('\'', "\"");
+        }
+        if self.option("triple-quoted") && !text.contains('"') {
+            text = text.replace("''", "\"\"").replace('\'', "\"\"\"");
         }
         if self.option("back-quoted") {
             text = text

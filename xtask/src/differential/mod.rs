@@ -17,6 +17,7 @@ mod pattern;
 mod query;
 mod shrink;
 mod steps;
+mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -50,11 +51,9 @@ const SHOWN_MAX: usize = 12;
 const ALIKE_MAX: usize = 4;
 
 struct Options {
-    seeds: std::ops::Range<u64>,
+    seeds: Vec<u64>,
     jobs: usize,
     shared: PathBuf,
-    /// Rows of the grammar that do not run yet as well.
-    all: bool,
     /// Part of a row's label that is to be frequent.
     more: Option<String>,
     modes: Vec<Mode>,
@@ -65,15 +64,30 @@ struct Options {
     write: Option<PathBuf>,
     /// Only prints the cases.
     show: bool,
+    /// Only counts what occurs in them.
+    counts: bool,
 }
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
+    if args == [worker::SERVE] {
+        worker::serve()?;
+        return Ok(true);
+    }
     let options = parse(args)?;
-    let grammar = Grammar::load(options.all, options.more.as_deref())?;
+    let grammar = Grammar::load(options.more.as_deref())?;
     if options.show {
         for seed in options.seeds.clone() {
             print_case(&make(&grammar, Choices::of_seed(seed)).case);
         }
+        return Ok(true);
+    }
+    if options.counts {
+        let mut tally = Tally::default();
+        for seed in options.seeds.clone() {
+            let made = make(&grammar, Choices::of_seed(seed));
+            tally.take(seed, made, Verdict::Same);
+        }
+        report(&grammar, &tally);
         return Ok(true);
     }
     let oracle = Oracle::find(&options.shared)?.with_timeout(TIMEOUT_MS);
@@ -82,17 +96,15 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     // A panic is a difference here; its message is kept, its trace would only hide the table.
     std::panic::set_hook(Box::new(|_| {}));
     let progress = Progress::begin();
-    let mut seed = options.seeds.start;
-    while seed < options.seeds.end {
-        let end = options.seeds.end.min(seed + BATCH as u64);
-        let made: Vec<Made> = (seed..end)
-            .map(|seed| make(&grammar, Choices::of_seed(seed)))
+    for seeds in options.seeds.chunks(BATCH) {
+        let made: Vec<Made> = seeds
+            .iter()
+            .map(|&seed| make(&grammar, Choices::of_seed(seed)))
             .collect();
-        let judged = judge.all(&made, |verdict| progress.tell(verdict))?;
-        for ((seed, made), judged) in (seed..).zip(made).zip(judged) {
+        let judged = judge.all(&made, |index, verdict| progress.tell(seeds[index], verdict))?;
+        for ((&seed, made), judged) in seeds.iter().zip(made).zip(judged) {
             tally.take(seed, made, judged.verdict);
         }
-        seed = end;
     }
     report(&grammar, &tally);
     show_differences(&judge, &grammar, &options, &tally)?;
@@ -116,10 +128,13 @@ impl Progress {
         }
     }
 
-    fn tell(&self, verdict: &Verdict) {
+    fn tell(&self, seed: u64, verdict: &Verdict) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.1 += 1;
-        told.2 += usize::from(matches!(verdict, Verdict::Different(_)));
+        if let Verdict::Different(why) = verdict {
+            told.2 += 1;
+            eprintln!("different: seed {seed}: {}", cut(why));
+        }
         if told.0.elapsed() > Duration::from_secs(10) {
             told.0 = Instant::now();
             eprintln!(
@@ -134,31 +149,26 @@ impl Progress {
 
 fn parse(args: &[String]) -> anyhow::Result<Options> {
     let mut options = Options {
-        seeds: 0..1000,
+        seeds: (0..1000).collect(),
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         shared: shared(None),
-        all: false,
         more: None,
         modes: Mode::ALL.to_vec(),
         shrinks: true,
         shown: SHOWN_MAX,
         write: None,
         show: false,
+        counts: false,
     };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let mut next = || rest.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
             "--seeds" => {
-                let text = next()?;
-                let (from, to) = text
-                    .split_once("..")
-                    .with_context(|| format!("'{text}' is no range A..B"))?;
-                options.seeds = from.parse()?..to.parse()?;
+                options.seeds = seeds(next()?)?;
             }
             "--jobs" => options.jobs = next()?.parse()?,
             "--shared" => options.shared = shared(Some(next()?)),
-            "--all" => options.all = true,
             "--more" => options.more = Some(next()?.clone()),
             "--mode" => {
                 let name = next()?;
@@ -171,12 +181,29 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--write" => options.write = Some(next()?.into()),
             "--shown" => options.shown = next()?.parse()?,
             "--show" => options.show = true,
+            "--count" => options.counts = true,
             _ => anyhow::bail!(
-                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--all] [--mode NAME|all] [--no-shrink] [--shown N] [--write DIR] [--show] [--shared DIR]"
+                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--mode NAME|all] [--no-shrink] [--shown N] [--write DIR] [--show] [--count] [--shared DIR]"
             ),
         }
     }
     Ok(options)
+}
+
+/// `A..B`, single seeds, or several of both with commas between them.
+fn seeds(text: &str) -> anyhow::Result<Vec<u64>> {
+    let mut seeds = Vec::new();
+    for part in text.split(',') {
+        let number = |text: &str| {
+            let number = text.parse::<u64>();
+            number.with_context(|| format!("'{text}' is no seed: give A..B, or seeds with commas"))
+        };
+        match part.split_once("..") {
+            Some((from, to)) => seeds.extend(number(from)?..number(to)?),
+            None => seeds.push(number(part)?),
+        }
+    }
+    Ok(seeds)
 }
 
 /// What a run gave.
@@ -190,7 +217,10 @@ struct Tally {
     no_answer: BTreeMap<String, Vec<u64>>,
     pending: BTreeMap<String, usize>,
     excused: BTreeMap<String, usize>,
+    /// How often each production occurred where Siddhi was asked.
     used: BTreeMap<String, usize>,
+    /// And where Siddhi has not the extension, so that only our modes were compared.
+    used_alone: BTreeMap<String, usize>,
     different: Vec<(u64, Made, String)>,
 }
 
@@ -199,12 +229,14 @@ impl Tally {
         self.cases += 1;
         self.sharing += usize::from(made.shares);
         // What both refuse or we do not run shows nothing.
-        if !matches!(
-            verdict,
-            Verdict::Refused | Verdict::Pending(_) | Verdict::NoAnswer(_) | Verdict::Alone
-        ) {
+        let used = match verdict {
+            Verdict::Refused | Verdict::Pending(_) | Verdict::NoAnswer(_) => None,
+            Verdict::Alone => Some(&mut self.used_alone),
+            _ => Some(&mut self.used),
+        };
+        if let Some(used) = used {
             for (label, count) in &made.used {
-                *self.used.entry(label.clone()).or_default() += count;
+                *used.entry(label.clone()).or_default() += count;
             }
         }
         match verdict {
@@ -242,39 +274,46 @@ fn excuse(case: &Json) -> Option<String> {
         })
 }
 
-fn report(grammar: &Grammar, tally: &Tally) {
-    println!("how often each production occurred:");
+/// Each production is to occur so often in so many cases.
+const SEEN_MIN: usize = 100;
+const SEEN_IN: usize = 20_000;
+
+fn print_used<'a>(used: impl Iterator<Item = (&'a String, &'a usize)>) {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (label, count) in &tally.used {
+    for (label, count) in used {
         let (kind, name) = label.split_once(' ').unwrap_or((label, ""));
-        kinds
-            .entry(kind)
-            .or_default()
-            .push(format!("{name} {count}"));
+        let names = kinds.entry(kind).or_default();
+        names.push(format!("{name} {count}"));
     }
     for (kind, names) in kinds {
         println!("  {kind}: {}", names.join(", "));
     }
+}
+
+fn report(grammar: &Grammar, tally: &Tally) {
+    println!("how often each production occurred:");
+    print_used(tally.used.iter());
+    let only_alone = |label: &&String| !tally.used.contains_key(*label);
+    let alone = tally
+        .used_alone
+        .iter()
+        .filter(|(label, _)| only_alone(label));
+    println!(
+        "where Siddhi has not the extension, so that our modes were compared with each other:"
+    );
+    print_used(alone);
     let labels: BTreeSet<String> = grammar.rows.iter().flat_map(grammar::Row::labels).collect();
-    let never: Vec<String> = labels
-        .into_iter()
-        .filter(|label| !tally.used.contains_key(label))
+    let often = |label: &String| {
+        let counted = [&tally.used, &tally.used_alone].map(|used| used.get(label).copied());
+        counted.into_iter().flatten().max().unwrap_or_default()
+    };
+    let wanted = SEEN_MIN * tally.cases / SEEN_IN;
+    let seldom: Vec<String> = labels
+        .iter()
+        .filter(|label| often(label) < wanted)
+        .map(|label| format!("{label} {}", often(label)))
         .collect();
-    // A small run says nothing by what it lacks.
-    if tally.cases >= 1000 && !never.is_empty() {
-        println!("  never: {}", never.join(", "));
-    }
-    if !grammar.pending.is_empty() {
-        let names: BTreeSet<&str> = grammar
-            .pending
-            .iter()
-            .map(|(label, _)| label.as_str())
-            .collect();
-        println!(
-            "  left out, do not run yet: {}",
-            names.into_iter().collect::<Vec<_>>().join(", ")
-        );
-    }
+    println!("under {wanted} times: {}", seldom.join(", "));
     let all = |counts: &BTreeMap<String, usize>| {
         counts
             .iter()
@@ -332,7 +371,7 @@ fn show_differences(
         })
     });
     let smallest: Vec<Made> = smallest.into_iter().collect::<anyhow::Result<_>>()?;
-    let judged = judge.all(&smallest, |_| {})?;
+    let judged = judge.all(&smallest, |_, _| {})?;
     let mut shown: BTreeSet<String> = BTreeSet::new();
     for (((seed, ..), made), judged) in found.iter().zip(&smallest).zip(judged) {
         if !shown.insert(made.case["app"].to_string()) {

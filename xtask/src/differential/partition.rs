@@ -92,6 +92,10 @@ impl Maker<'_> {
         );
         let scope = scope_of(&source.columns, "");
         let mut text = format!("from {}", source.name);
+        if self.choices.chance(8) {
+            self.used("asked", "with an alias");
+            text.push_str(" as X");
+        }
         self.no_tables = true;
         let start = self.choices.open();
         if self.choices.chance(40) {

@@ -2,8 +2,9 @@
 
 use event::Type;
 
+use super::engines::SENSIBLE;
 use super::expression::Column;
-use super::maker::{Maker, scope_of};
+use super::maker::{Maker, Source, scope_of};
 use super::query::Input;
 
 /// Groups within groups.
@@ -20,6 +21,8 @@ struct Chain {
     references: Vec<String>,
     level: usize,
     names: usize,
+    /// The stream that the element being made has to read.
+    same: Option<Source>,
 }
 
 impl Maker<'_> {
@@ -34,6 +37,9 @@ impl Maker<'_> {
         };
         let mut text = format!("{every}{}", self.elements(&mut chain, is_sequence, 0));
         self.no_tables = false;
+        if text.contains("every (not ") || text.matches(" for ").count() > 1 {
+            self.excuse = Some(SENSIBLE);
+        }
         // With a last element that needs no event the match goes out at once; which time it bears,
         // and whether it goes out again, hangs in Siddhi on events that are no part of it.
         if ["?", "*", "<0:2>", "<:2>"]
@@ -85,19 +91,14 @@ impl Maker<'_> {
     fn pattern_element(&mut self, chain: &mut Chain, depth: usize) -> String {
         match self.name_of("pattern") {
             "count" => self.counted(chain),
-            "and" => format!("({} and {})", self.one(chain), self.one(chain)),
-            "or" => format!("({} or {})", self.one(chain), self.one(chain)),
-            "not and" => format!("({} and {})", self.absent(chain), self.one(chain)),
             "not for" => self.absent_for(chain),
-            "not for and" => format!("({} and {})", self.absent_for(chain), self.one(chain)),
-            "not for or" => format!("({} or {})", self.absent_for(chain), self.one(chain)),
-            "not for and not for" => {
-                let sign = *self.choices.pick(&["and", "or"]);
-                format!(
-                    "({} {sign} {})",
-                    self.absent_for(chain),
-                    self.absent_for(chain)
-                )
+            "every not for" => format!("every {}", self.absent_for(chain)),
+            "not for and not for" => match self.choices.chance(50) {
+                true => format!("({})", self.logical("not for or not for", chain)),
+                false => format!("({})", self.logical("not for and not for", chain)),
+            },
+            logical if sides(logical).is_some() => {
+                format!("({})", self.logical(logical, chain))
             }
             "every" => format!("every {}", self.one(chain)),
             "group" if depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
@@ -116,18 +117,37 @@ impl Maker<'_> {
             "one-or-more" => self.repeated(chain, "+"),
             "zero-or-one" => self.repeated(chain, "?"),
             "count" => self.counted(chain),
-            // The grammar of sequences has no parentheses.
-            "and" => format!("{} and {}", self.one(chain), self.one(chain)),
-            "or" => format!("{} or {}", self.one(chain), self.one(chain)),
-            "not and" => format!("{} and {}", self.absent(chain), self.one(chain)),
             "not for" => self.absent_for(chain),
+            // The grammar of sequences has no parentheses around these.
+            logical if sides(logical).is_some() => self.logical(logical, chain),
+            // It means nothing, but it may stand there.
+            "group" => format!("({}, {})", self.one(chain), self.one(chain)),
             _ => self.one(chain),
         }
     }
 
+    /// Two elements with `and` or `or` between them, as the row's name says.
+    fn logical(&mut self, name: &'static str, chain: &mut Chain) -> String {
+        // In Siddhi the keys of one stream are read by the other's attributes (62).
+        if self.partitioned.is_some() {
+            chain.same = Some(self.read(false));
+        }
+        let (left, sign, right) = sides(name).unwrap_or(("", "and", ""));
+        let sides = [left, right].map(|side| match side {
+            "not for" => self.absent_for(chain),
+            "not" => self.absent(chain),
+            _ => self.one(chain),
+        });
+        chain.same = None;
+        format!("{} {sign} {}", sides[0], sides[1])
+    }
+
     /// A stream and a filter that may look at the elements before.
     fn input_of(&mut self, chain: &mut Chain) -> (Vec<(String, Type)>, String) {
-        let source = self.read(false);
+        let source = match chain.same.clone() {
+            Some(source) => source,
+            None => self.read(false),
+        };
         chain.level = chain.level.max(source.level);
         let mut scope = scope_of(&source.columns, "");
         // A list of all values fits nowhere in a condition.
@@ -180,6 +200,17 @@ impl Maker<'_> {
         let wait = *self.choices.pick(&["500 milliseconds", "1 sec"]);
         format!("{} for {wait}", self.absent(chain))
     }
+}
+
+/// What stands left and right of `and` or `or` in a row's name.
+fn sides(name: &'static str) -> Option<(&'static str, &'static str, &'static str)> {
+    ["and", "or"].into_iter().find_map(|sign| {
+        let at = match name == sign || name.starts_with(&format!("{sign} ")) {
+            true => 0,
+            false => name.find(&format!(" {sign}"))? + 1,
+        };
+        Some((name[..at].trim(), sign, name[at + sign.len()..].trim()))
+    })
 }
 
 fn next_name(chain: &mut Chain) -> String {

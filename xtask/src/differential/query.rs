@@ -23,6 +23,8 @@ enum Target {
     Update(Source),
     UpdateOrInsert(Source),
     Delete(Source),
+    /// Nothing but the query's callback.
+    Return,
 }
 
 impl Maker<'_> {
@@ -281,6 +283,7 @@ impl Maker<'_> {
         let among = match row {
             "insert-table" | "update" | "update-or-insert" | "delete" => tables,
             "named-window" => above(self, Kind::Window),
+            "return" if !inside => return Target::Return,
             "existing" if inside && self.choices.chance(50) => above(self, Kind::Inner),
             "existing" => above(self, Kind::Stream),
             _ => Vec::new(),
@@ -334,8 +337,13 @@ impl Maker<'_> {
             Target::Delete(table) => {
                 format!(" delete {}{of} on {}", table.name, self.on(&table, columns))
             }
+            Target::Return => format!(" return{events}"),
             Target::Update(table) => {
-                let set = self.set(&table, columns);
+                let set = match self.choices.chance(30) {
+                    true => String::new(),
+                    false => self.set(&table, columns),
+                };
+                self.used("set", if set.is_empty() { "without" } else { "with" });
                 format!(
                     " update {}{of}{set} on {}",
                     table.name,

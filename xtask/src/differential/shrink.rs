@@ -57,14 +57,13 @@ fn key(made: &Made) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engines::ours;
+    use super::super::worker::ours_here;
     use super::*;
     use serde_json::Value as Json;
-    use testkit::mode::Mode;
 
     /// An engine that loses what queries give as expired, beside one that does not.
     fn differs(made: &Made) -> bool {
-        let result = ours(&made.case, &[Mode::One]).first;
+        let result = ours_here(&made.case);
         let queries = result["queries"].as_object();
         queries.into_iter().flatten().any(|(_, chunks)| {
             let chunks = chunks.as_array().into_iter().flatten();
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_planted_difference_becomes_a_few_lines() {
-        let grammar = Grammar::load(true, None).unwrap();
+        let grammar = Grammar::load(None).unwrap();
         let planted: Vec<Made> = (0..2000)
             .map(|seed| make(&grammar, Choices::of_seed(seed)))
             .filter(|made| made.case["app"].as_str().unwrap().len() > 500)
