@@ -155,20 +155,34 @@ impl Judge {
     }
 
     fn verdict(&self, made: &Made, ours: &Ours, siddhi: &Json) -> anyhow::Result<Verdict> {
-        let broken = broken_answers(siddhi);
-        if !broken.is_empty() {
-            let without = |result: &Json| without_answers(result, &broken);
-            let ours = Ours {
-                first: without(&ours.first),
-                ..ours.clone()
-            };
-            return Ok(match self.verdict(made, &ours, &without(siddhi))? {
-                Verdict::Same => Verdict::Ruling(
-                    "1: Siddhi only breaks while it reads an on-demand query".to_owned(),
-                ),
+        let Some((steps, reason)) = broken_answers(siddhi) else {
+            return self.verdict_without(made, ours, siddhi, &[]);
+        };
+        let without = |result: &Json| without_answers(result, &steps);
+        let others = ours.others.iter();
+        let ours = Ours {
+            first: without(&ours.first),
+            others: others
+                .map(|(mode, other)| (*mode, without(other)))
+                .collect(),
+            ..ours.clone()
+        };
+        Ok(
+            match self.verdict_without(made, &ours, &without(siddhi), &steps)? {
+                Verdict::Same => Verdict::Ruling(reason.to_owned()),
                 other => other,
-            });
-        }
+            },
+        )
+    }
+
+    /// The verdict, where the answers of these steps do not count.
+    fn verdict_without(
+        &self,
+        made: &Made,
+        ours: &Ours,
+        siddhi: &Json,
+        steps: &[Json],
+    ) -> anyhow::Result<Verdict> {
         let why = match verdict(made, ours, siddhi) {
             Compared::Settled(verdict) => return Ok(verdict),
             Compared::Differs(why) => why,
@@ -186,7 +200,10 @@ impl Judge {
         }
         // With compat everything has to be as in Siddhi, what failing queries hide as well.
         let (left, without_old_form) = match self.ours(&made.case, &[Mode::One], true)? {
-            Ok(compat) => (differs(made, siddhi, &compat.first), compat.rulings),
+            Ok(compat) => {
+                let first = without_answers(&compat.first, steps);
+                (differs(made, siddhi, &first), compat.rulings)
+            }
             Err(broken) => (Some(broken), Vec::new()),
         };
         let Some(left) = left else {
@@ -268,17 +285,35 @@ fn without_answer(ours: &Ours, siddhi: &Json) -> Option<Verdict> {
     })
 }
 
-/// Steps whose on-demand query Siddhi breaks on, by an error of its own and no refusal.
-fn broken_answers(siddhi: &Json) -> Vec<Json> {
-    let answers = siddhi["answers"].as_array().into_iter().flatten();
-    let is_broken = |answer: &&Json| {
-        let cause = answer["error"]["cause"]["class"].as_str();
-        cause.is_some_and(|class| class.starts_with("java.lang."))
+/// Errors that Siddhi gives for an on-demand query which is well made: a part of the class or
+/// message, and what stands behind it.
+const BROKEN_ANSWERS: &[(&str, &str)] = &[
+    (
+        "java.lang.NullPointerException",
+        "1: Siddhi only breaks while it reads an on-demand query",
+    ),
+    (
+        "ExtensionNotFoundException",
+        "1: Siddhi finds no aggregator of an extension in an on-demand query",
+    ),
+    (
+        " cannot be cast to class java.lang.",
+        "40: a key of another numeric type is not looked up",
+    ),
+];
+
+/// Steps whose on-demand query Siddhi breaks on, and the reason of the first.
+fn broken_answers(siddhi: &Json) -> Option<(Vec<Json>, &'static str)> {
+    let answers = siddhi["answers"].as_array()?;
+    let broken = |answer: &Json| {
+        let cause = &answer["error"]["cause"];
+        let text = format!("{} {}", cause["class"], cause["message"]);
+        let mut known = BROKEN_ANSWERS.iter();
+        let (_, reason) = known.find(|(part, _)| text.contains(part))?;
+        Some((answer["step"].clone(), *reason))
     };
-    answers
-        .filter(is_broken)
-        .map(|answer| answer["step"].clone())
-        .collect()
+    let (steps, reasons): (Vec<Json>, Vec<&str>) = answers.iter().filter_map(broken).unzip();
+    Some((steps, *reasons.first()?))
 }
 
 fn without_answers(result: &Json, steps: &[Json]) -> Json {

@@ -222,6 +222,7 @@ impl Maker<'_> {
             .of(kind)
             .filter(|row| gives(row.note))
             .filter(|row| self.partitioned.is_none() || !mixes_groups(row))
+            .filter(|row| self.all_attributes || !row.name.contains("(*)"))
             .collect();
         let row = self.weighted(rows)?;
         let text = self.fill(row.name, scope, Some(ty), depth + 1)?;

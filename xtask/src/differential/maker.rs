@@ -94,6 +94,9 @@ pub struct Maker<'g> {
     pub answers_hash: bool,
     /// No `in` may be made here.
     pub no_tables: bool,
+    /// `f(*)` can be asked for: the items of a query over one stream. Of several streams Siddhi
+    /// refuses it where attributes have one name, and of `having` it looks for them in vain.
+    pub all_attributes: bool,
     /// References that `is null` can be asked of.
     pub references: Vec<String>,
     pub playback: bool,
@@ -129,6 +132,7 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
         flows: Vec::new(),
         answers_hash: false,
         no_tables: false,
+        all_attributes: false,
         references: Vec::new(),
         playback: false,
         partitioned: None,
@@ -198,7 +202,7 @@ impl<'g> Maker<'g> {
     fn favour(&mut self) {
         let grammar = self.grammar;
         let start = self.choices.open();
-        for _ in 0..2 {
+        for _ in 0..3 {
             let row = self.choices.pick(&grammar.rows);
             self.favoured.extend(grammar.needs(row));
             self.favoured.push(row);

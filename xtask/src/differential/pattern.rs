@@ -21,6 +21,8 @@ struct Chain {
     references: Vec<String>,
     level: usize,
     names: usize,
+    /// Inside of `every (...)`, where the grammar of Siddhi has no further `every`.
+    repeats: bool,
     /// The stream that the element being made has to read.
     same: Option<Source>,
 }
@@ -37,7 +39,7 @@ impl Maker<'_> {
         };
         let mut text = format!("{every}{}", self.elements(&mut chain, is_sequence, 0));
         self.no_tables = false;
-        if text.contains("every (not ") || text.matches(" for ").count() > 1 {
+        if text.contains(" for ") {
             self.excuse = Some(SENSIBLE);
         }
         // With a last element that needs no event the match goes out at once; which time it bears,
@@ -79,7 +81,7 @@ impl Maker<'_> {
                 text.push_str(if is_sequence { ", " } else { " -> " });
             }
             text.push_str(&match is_sequence {
-                true => self.sequence_element(chain),
+                true => self.sequence_element(chain, count == 0),
                 false => self.pattern_element(chain, depth),
             });
             count += 1;
@@ -92,7 +94,7 @@ impl Maker<'_> {
         match self.name_of("pattern") {
             "count" => self.counted(chain),
             "not for" => self.absent_for(chain),
-            "every not for" => format!("every {}", self.absent_for(chain)),
+            "every not for" if !chain.repeats => format!("every {}", self.absent_for(chain)),
             "not for and not for" => match self.choices.chance(50) {
                 true => format!("({})", self.logical("not for or not for", chain)),
                 false => format!("({})", self.logical("not for and not for", chain)),
@@ -100,18 +102,21 @@ impl Maker<'_> {
             logical if sides(logical).is_some() => {
                 format!("({})", self.logical(logical, chain))
             }
-            "every" => format!("every {}", self.one(chain)),
+            "every" if !chain.repeats => format!("every {}", self.one(chain)),
             "group" if depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
                 format!("({})", self.elements(chain, false, depth + 1))
             }
-            "every group" if depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
-                format!("every ({})", self.elements(chain, false, depth + 1))
+            "every group" if !chain.repeats && depth < GROUPS_MAX && chain.names < GROUPED_MAX => {
+                let outer = std::mem::replace(&mut chain.repeats, true);
+                let group = self.elements(chain, false, depth + 1);
+                chain.repeats = outer;
+                format!("every ({group})")
             }
             _ => self.one(chain),
         }
     }
 
-    fn sequence_element(&mut self, chain: &mut Chain) -> String {
+    fn sequence_element(&mut self, chain: &mut Chain, is_first: bool) -> String {
         match self.name_of("sequence-element") {
             "zero-or-more" => self.repeated(chain, "*"),
             "one-or-more" => self.repeated(chain, "+"),
@@ -120,8 +125,8 @@ impl Maker<'_> {
             "not for" => self.absent_for(chain),
             // The grammar of sequences has no parentheses around these.
             logical if sides(logical).is_some() => self.logical(logical, chain),
-            // It means nothing, but it may stand there.
-            "group" => format!("({}, {})", self.one(chain), self.one(chain)),
+            // It means nothing, but it may stand there; at the beginning it may not.
+            "group" if !is_first => format!("({}, {})", self.one(chain), self.one(chain)),
             _ => self.one(chain),
         }
     }

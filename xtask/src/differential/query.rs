@@ -124,6 +124,7 @@ impl Maker<'_> {
         let (mut items, mut columns) = (Vec::new(), Vec::new());
         // A target says how many there are; a new one gets as many as chance gives.
         let (least, most) = want.map_or((1, 3), |want| (want.len(), want.len()));
+        self.all_attributes = input.is_single && !input.text.is_empty();
         while let Some(start) = self.choices.one_more(items.len(), least, most, 50) {
             let (name, ty) = match want {
                 Some(want) => want[items.len()].clone(),
@@ -146,6 +147,7 @@ impl Maker<'_> {
             self.choices.close(start);
         }
         self.references.clear();
+        self.all_attributes = false;
         let mut text = format!(" select {}", items.join(", "));
         self.clauses(&mut text, scope, &columns);
         (text, columns)
