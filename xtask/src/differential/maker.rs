@@ -54,6 +54,9 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Made {
     pub case: Json,
+    /// The same with a fault stream for every stream, all of which are watched: it shows where a
+    /// query of Siddhi failed, and on what.
+    pub with_faults: Json,
     pub recording: Recording,
     /// How often each row of the grammar was used.
     pub used: BTreeMap<String, usize>,
@@ -151,7 +154,7 @@ impl<'g> Maker<'g> {
         self.favour();
         // A window is to be seen a hundred times, even if only our modes agree on it.
         let window = |row: &&Row| row.is_alone && row.kind == "window";
-        self.is_alone = self.option("alone") || self.favoured.iter().any(|row| window(row));
+        self.is_alone = self.option("alone") || self.favoured.iter().any(window);
         self.playback = self.option("playback");
         let name = self.option("name");
         self.several((1, 3), 30, Maker::input_stream);
@@ -185,9 +188,11 @@ impl<'g> Maker<'g> {
         let case = json!({ "id": "", "start": start, "steps": steps,
             "observe": { "streams": streams, "queries": self.watched, "topics": self.topics } });
         let text = format!("{playback}{name}{}{}", self.definitions, self.body);
+        let with_faults = self.with_faults(&text, &case);
         let app = self.rewritten(text);
         let mut made = Made {
             case,
+            with_faults,
             shares: self.shares(),
             any_order: self.any_order(),
             excuse: self.excuse,
@@ -196,6 +201,30 @@ impl<'g> Maker<'g> {
         };
         made.case["app"] = json!(app);
         made
+    }
+
+    fn with_faults(&self, app: &str, case: &Json) -> Json {
+        const FAULTY: &str = "@OnError(action='STREAM') define stream";
+        let mut app = app
+            .replace("@OnError(action='LOG') define stream", "define stream")
+            .replace(FAULTY, "define stream")
+            .replace("define stream", FAULTY);
+        let streams = self.sources.iter().filter(|s| s.kind == Kind::Stream);
+        let mut implied = String::new();
+        for stream in streams.clone().filter(|s| !s.is_input) {
+            implied.push_str(&format!(
+                "{FAULTY} {} ({});\n",
+                stream.name,
+                written(&stream.columns)
+            ));
+        }
+        let behind = app.len() - self.body.len();
+        app.insert_str(behind, &implied);
+        let mut case = case.clone();
+        let faults: Vec<String> = streams.map(|s| format!("!{}", s.name)).collect();
+        case["observe"] = json!({ "streams": faults, "queries": [] });
+        case["app"] = json!(app);
+        case
     }
 
     /// Chooses rows, each as likely as the other, that are to occur in this case.
