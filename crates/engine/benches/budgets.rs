@@ -7,19 +7,24 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use event::{Batch, Chunks, Value};
+use event::{Batch, Chunks, Schema, Value};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
 use lang::catalog::Catalog;
 use lang::check::CheckConfig;
+use lang::plan::StreamId;
 
 const ROWS: usize = 1000;
 
 const TRADES: &str = "define stream S (symbol string, price double, volume long);\n";
 
+const TURNS: &str = "define stream Orders (customer string, amount double);
+define stream Payments (customer string, amount double);
+";
+
 /// Nanoseconds an event, as the design allots them; a quiet machine is needed to judge.
 const BUDGETS: &str = "budgets, ns an event: filter 2.5, projection 2, timeBatch count 3, \
-    group-by sum over a length window 14, keyed pattern 40; \
-    in batches of one: filter and projection 100, the others 300";
+    group-by sum over a length window 14, keyed pattern 40, table upsert 17; \
+    in batches of one: filter and projection 60, the others 150, pattern and join 600";
 
 /// As in the program itself.
 #[global_allocator]
@@ -47,8 +52,52 @@ fn measure_batches(
     batches: usize,
     batch_rows: usize,
 ) {
-    let text = format!("{TRADES}{query}");
-    let tree = lang::parse(&text).app;
+    let made = |schemas: &[&Schema]| {
+        let batch = |turn: usize| {
+            let numbers = turn * batch_rows..(turn + 1) * batch_rows;
+            let rows: Vec<_> = numbers.map(|n| (1, rows(n))).collect();
+            (0, Batch::from_rows(schemas[0], &rows, Chunks::EachRow, 1))
+        };
+        (0..batches).map(batch).collect()
+    };
+    run(bencher, &format!("{TRADES}{query}"), batch_rows, made);
+}
+
+/// Five hundred orders and the payments of the same customers in another order, in turns.
+fn measure_turns(bencher: Bencher<'_, '_>, query: &str, batch_rows: usize) {
+    const TURN: usize = 500;
+    let made = |schemas: &[&Schema]| {
+        let event = |number: usize| {
+            let customer = match number / TURN % 2 {
+                0 => number % TURN,
+                turn => (number * 241 + turn) % TURN,
+            };
+            let amount = (number * 7919 % 10_000) as f64 / 100.0;
+            let values = vec![
+                Value::str(&format!("C{customer:03}")),
+                Value::Double(amount),
+            ];
+            (number as i64, values)
+        };
+        let rows: Vec<_> = (0..4 * TURN).map(event).collect();
+        let batches = rows.chunks(batch_rows).enumerate().map(|(at, rows)| {
+            let stream = at * batch_rows / TURN % 2;
+            let batch = Batch::from_rows(schemas[stream], rows, Chunks::EachRow, 1);
+            (stream, batch)
+        });
+        batches.collect()
+    };
+    run(bencher, &format!("{TURNS}{query}"), batch_rows, made);
+}
+
+/// Sends the batches round and round.
+fn run(
+    bencher: Bencher<'_, '_>,
+    app: &str,
+    batch_rows: usize,
+    make: impl Fn(&[&Schema]) -> Vec<(StreamId, Batch)>,
+) {
+    let tree = lang::parse(app).app;
     let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
     let plan = checked.plan.expect("the app of the bench has no errors");
     let out_stream = plan.streams.iter().position(|s| s.schema.name == "Out");
@@ -59,21 +108,18 @@ fn measure_batches(
     let mut app = App::new(&plan, setup).expect("the app of the bench runs");
     let mut out = Outputs::default();
     app.step(1, 1, Input::Start, &mut NoHost, &mut out);
-    let batches: Vec<Batch> = (0..batches)
-        .map(|turn| {
-            let numbers = turn * batch_rows..(turn + 1) * batch_rows;
-            let rows: Vec<_> = numbers.map(|n| (1, rows(n))).collect();
-            Batch::from_rows(&plan.streams[0].schema, &rows, Chunks::EachRow, 1)
-        })
-        .collect();
+    let schemas: Vec<&Schema> = plan.streams.iter().map(|s| &s.schema).collect();
+    let batches = make(&schemas);
     let mut turn = 0;
-    // A whole round a sample where batches are small, so that the clock is asked seldom.
-    let each = if batch_rows == 1 { batches.len() } else { 1 };
+    // A whole round a sample where batches are small, so that the clock is asked seldom, or not all
+    // of one kind.
+    let each = if batch_rows == ROWS { 1 } else { batches.len() };
     let counter = ItemsCount::new(each * batch_rows);
     bencher.counter(counter).bench_local(|| {
         for _ in 0..each {
             turn += 1;
-            let input = Input::Batch(0, batches[turn % batches.len()].clone());
+            let (stream, batch) = &batches[turn % batches.len()];
+            let input = Input::Batch(*stream, batch.clone());
             app.step(1, 1, input, &mut NoHost, &mut out);
             out.clear();
         }
@@ -104,6 +150,24 @@ const PROJECTION: &str = "from S select symbol, price * volume as value insert i
 const TIME_BATCH: &str = "from S#window.timeBatch(1 sec) select count() as n insert into Out;";
 const LENGTH_SUM: &str = "from S#window.length(1000) select symbol, sum(price) as total \
                           group by symbol insert into Out;";
+
+const UPSERT: &str =
+    "@PrimaryKey('symbol') define table Last (symbol string, price double, volume long);
+     from S select symbol, price, volume update or insert into Last
+     set Last.price = price, Last.volume = volume on Last.symbol == symbol;";
+const PATTERN: &str = "from every e1=Orders -> e2=Payments[customer == e1.customer] \
+     select e1.customer as customer, e1.amount as ordered, e2.amount as paid insert into Out;";
+const JOIN: &str = "from Orders#window.length(500) as o join Payments#window.length(500) as p \
+                    on o.customer == p.customer \
+                    select o.customer as customer, o.amount as ordered, p.amount as paid \
+                    insert into Out;";
+
+/// Ten thousand symbols.
+fn trade_of_many(number: usize) -> Vec<Value> {
+    let mut values = trade(number);
+    values[0] = Value::str(&format!("S{:04}", number * 7919 % 10_000));
+    values
+}
 
 #[divan::bench]
 fn filter(bencher: Bencher<'_, '_>) {
@@ -143,6 +207,36 @@ fn single_time_batch_count(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn single_group_by_sum_over_length(bencher: Bencher<'_, '_>) {
     measure_single(bencher, LENGTH_SUM, trade);
+}
+
+#[divan::bench]
+fn upsert(bencher: Bencher<'_, '_>) {
+    measure_batches(bencher, UPSERT, trade_of_many, 20, ROWS);
+}
+
+#[divan::bench]
+fn pattern_in_turns(bencher: Bencher<'_, '_>) {
+    measure_turns(bencher, PATTERN, 500);
+}
+
+#[divan::bench]
+fn window_join(bencher: Bencher<'_, '_>) {
+    measure_turns(bencher, JOIN, 500);
+}
+
+#[divan::bench]
+fn single_upsert(bencher: Bencher<'_, '_>) {
+    measure_single(bencher, UPSERT, trade_of_many);
+}
+
+#[divan::bench]
+fn single_pattern(bencher: Bencher<'_, '_>) {
+    measure_turns(bencher, PATTERN, 1);
+}
+
+#[divan::bench]
+fn single_join(bencher: Bencher<'_, '_>) {
+    measure_turns(bencher, JOIN, 1);
 }
 
 #[divan::bench]

@@ -188,17 +188,19 @@ impl Alarms {
         &mut self.heaps[usize::from(is_wall)]
     }
 
+    /// Live: is there an alarm at or before `until`, armed or stale? Asked for each batch: mostly
+    /// nothing is near.
+    #[inline]
+    pub fn may_fire(&self, until: i64) -> bool {
+        self.heaps.iter().any(|heap| {
+            let first = heap.peek();
+            first.is_some_and(|Reverse((time, ..))| *time <= until)
+        })
+    }
+
     /// Live: takes the first alarm at or before `until`; its time is the clock at which it fires.
     /// The caller then asks [`Alarms::next_deadline`] until it gives none.
     pub fn fire(&mut self, until: i64) -> Option<(i64, OperatorId, Key)> {
-        // Asked for each batch: mostly nothing is near.
-        let is_due = |heap: &BinaryHeap<Reverse<Entry>>| {
-            let first = heap.peek();
-            first.is_some_and(|Reverse((time, ..))| *time <= until)
-        };
-        if !self.heaps.iter().any(is_due) {
-            return None;
-        }
         let first = |at: usize, alarms: &mut Alarms| alarms.first(at).unwrap_or(NEVER);
         let (app, wall) = (first(0, self), first(1, self));
         self.fire_first(if wall < app { 1 } else { 0 }, until)

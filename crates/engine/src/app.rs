@@ -19,6 +19,7 @@ use crate::output::Outputs;
 use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
 use crate::snapshot::{Shapes, Unbegun};
+use crate::straight::Way;
 use crate::table::ConditionContext;
 use crate::trigger::Triggers;
 use crate::window::first_after;
@@ -124,6 +125,7 @@ pub(crate) struct Junction {
     pub linked: Vec<StreamId>,
     pub is_observed: bool,
     pub is_inner: bool,
+    pub way: Way,
     pub on_error: OnError,
     /// `@async`: rows at which a chunk is cut, if any.
     pub deferred: Option<Option<u32>>,
@@ -148,6 +150,7 @@ impl Junction {
             linked: Vec::new(),
             is_observed: false,
             is_inner: false,
+            way: Way::Fork,
             on_error: OnError::Log,
             deferred: None,
         }
@@ -300,6 +303,7 @@ impl App {
             forced_lockstep: setup.lockstep || is_compat,
         };
         app.add_idle_timer();
+        app.find_ways();
         Ok(app)
     }
 
@@ -392,27 +396,42 @@ impl App {
     // ---- clocks ----
 
     /// Moves the clock to `now`, with all alarms on the way.
+    #[inline(always)]
     fn advance(&mut self, now: i64, outside: &mut Outside<'_>) {
         if !self.core.is_started {
             return;
         }
         if self.core.playback.is_some() {
-            let is_set = now > self.core.clock;
-            self.advance_played(now, outside);
-            if is_set {
-                self.clock_was_set();
-            }
-            return self.fire_by_wall(outside);
+            return self.play_to(now, outside);
         }
+        if self.core.alarms.may_fire(now) {
+            self.fire_live(now, outside);
+        }
+        self.set_live(now);
+    }
+
+    /// Playback: the events' clock moves, and what follows the wall clock fires.
+    fn play_to(&mut self, now: i64, outside: &mut Outside<'_>) {
+        let is_set = now > self.core.clock;
+        self.advance_played(now, outside);
+        if is_set {
+            self.clock_was_set();
+        }
+        self.fire_by_wall(outside);
+    }
+
+    /// Live: all alarms up to `now`.
+    #[cold]
+    fn fire_live(&mut self, now: i64, outside: &mut Outside<'_>) {
         while let Some((time, operator, key)) = self.core.alarms.fire(now) {
             self.set_live(time);
             let clock = self.core.clock;
             self.serve(operator, key, clock, outside);
         }
-        self.set_live(now);
     }
 
     /// Live, both clocks are one; a batch may bring them further than its step began.
+    #[inline]
     fn set_live(&mut self, now: i64) {
         self.core.clock = self.core.clock.max(now);
         self.core.wall = self.core.wall.max(self.core.clock);
@@ -526,11 +545,20 @@ impl App {
 
     // ---- rows from outside ----
 
+    #[inline(always)]
     fn take_live(&mut self, stream: StreamId, batch: Batch, now: i64, outside: &mut Outside<'_>) {
-        let Clock::PerChunk(clocks) = batch.clock.clone() else {
+        if let Clock::Same(_) = batch.clock {
             self.advance(now, outside);
             let clock = self.core.clock;
             return self.root(stream, stamped(batch, clock, clock), outside);
+        }
+        self.take_clocked(stream, batch, outside);
+    }
+
+    /// Live, each chunk at its own clock.
+    fn take_clocked(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
+        let Clock::PerChunk(clocks) = batch.clock.clone() else {
+            return;
         };
         let mut start = 0;
         while start < clocks.len() {
@@ -545,6 +573,7 @@ impl App {
     }
 
     /// One root of the work stack for which there is room; deferred streams are drained behind it.
+    #[inline]
     pub(crate) fn root_taken(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         if self.streams[stream].feeds_deferred && batch.chunk_count() > 1 {
             for chunk in 0..batch.chunk_count() {
@@ -552,26 +581,32 @@ impl App {
             }
             return;
         }
-        self.enter(stream, batch);
+        if self.streams[stream].way == Way::Fork || batch.chunk_count() != 1 {
+            self.enter(stream, batch, outside);
+        } else {
+            self.go_straight(stream, batch, outside);
+        }
         self.drain(outside);
         self.drain_deferred(outside);
     }
 
     /// A deferred stream hands its rows on when the root chunk is done.
+    #[inline]
     fn drain_deferred(&mut self, outside: &mut Outside<'_>) {
         while let Some((stream, batch)) = self.deferred.pop_front() {
-            self.enter(stream, batch);
+            self.enter(stream, batch, outside);
             self.drain(outside);
         }
     }
 
     /// Hands rows to a stream without deferring them, cut where `@async` limits chunks.
-    fn enter(&mut self, stream: StreamId, batch: Batch) {
+    #[inline]
+    fn enter(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         let batch = match self.streams[stream].deferred {
             Some(Some(rows_max)) => cut_chunks(batch, rows_max as usize),
             _ => batch,
         };
-        self.hand_out(stream, 0, batch, 0);
+        self.hand_out(stream, 0, batch, 0, outside);
     }
 
     // ---- questions ----
@@ -694,6 +729,7 @@ fn refuse_missing(plan: &Plan) -> Result<(), Error> {
 }
 
 /// Has every row a timestamp?
+#[inline(always)]
 pub(crate) fn is_stamped(batch: &Batch) -> bool {
     let is_mark = |t: i64| t == UNSTAMPED || t == UNSTAMPED_SENT;
     match &batch.times {
@@ -703,20 +739,27 @@ pub(crate) fn is_stamped(batch: &Batch) -> bool {
 }
 
 /// Rows without a timestamp take a clock; the batch takes that of the app.
+#[inline(always)]
 pub(crate) fn stamped(mut batch: Batch, clock: i64, wall: i64) -> Batch {
     batch.clock = Clock::Same(clock);
     if !is_stamped(&batch) {
-        let stamp = |time: i64| match time {
-            UNSTAMPED => clock,
-            UNSTAMPED_SENT => wall,
-            time => time,
-        };
-        batch.times = match &batch.times {
-            Times::Same(t) => Times::Same(stamp(*t)),
-            times => Times::per_row((0..batch.len).map(|row| stamp(times.at(row))).collect()),
-        };
+        stamp(&mut batch, clock, wall);
     }
     batch
+}
+
+/// The same where a row has none.
+#[cold]
+fn stamp(batch: &mut Batch, clock: i64, wall: i64) {
+    let stamp = |time: i64| match time {
+        UNSTAMPED => clock,
+        UNSTAMPED_SENT => wall,
+        time => time,
+    };
+    batch.times = match &batch.times {
+        Times::Same(t) => Times::Same(stamp(*t)),
+        times => Times::per_row((0..batch.len).map(|row| stamp(times.at(row))).collect()),
+    };
 }
 
 /// Cuts chunks longer than `rows_max`.

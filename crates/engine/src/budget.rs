@@ -234,10 +234,15 @@ impl App {
     }
 
     /// One root of the work stack, as far as the budget has room for it.
+    #[inline(always)]
     pub(crate) fn root(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
-        if self.budget.is_none() {
-            return self.root_taken(stream, batch, outside);
+        match &self.budget {
+            None => self.root_taken(stream, batch, outside),
+            Some(_) => self.root_within(stream, batch, outside),
         }
+    }
+
+    fn root_within(&mut self, stream: StreamId, batch: Batch, outside: &mut Outside<'_>) {
         let mut rest = batch;
         loop {
             let chunks = self.affordable(stream, &rest);

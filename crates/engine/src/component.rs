@@ -424,6 +424,23 @@ pub trait WindowOperator: Send {
         None
     }
 
+    /// As [`WindowOperator::process`] of such a window, for a batch of one row that arrives while at
+    /// most one leaves: tells whether one does, which [`WindowOperator::left`] then shows. `None`,
+    /// and nothing has happened, where it is not so simple.
+    fn slide_one(
+        &mut self,
+        _key: Key,
+        _batch: &Batch,
+        _context: &mut WindowContext<'_>,
+    ) -> Option<bool> {
+        None
+    }
+
+    /// The row that has just left, and the rows among which it lies.
+    fn left(&self, _key: Key) -> Option<(&Batch, usize)> {
+        None
+    }
+
     /// Heap bytes of a key's state.
     fn bytes(&self, key: Key) -> usize;
 

@@ -15,11 +15,11 @@ use crate::component::Key;
 use crate::graph::Receiver;
 use crate::output::{Output, Rejected};
 use crate::partition::{entrance_of, has_key_of};
-use crate::query::{Broken, Query};
+use crate::query::{Broken, Fault, Query};
 
 /// Inserts that may follow from one another before a chunk is given up: a loop of streams without
 /// an end (Siddhi's ends in a stack overflow).
-const DEPTH_MAX: u32 = 100_000;
+pub(crate) const DEPTH_MAX: u32 = 100_000;
 
 /// Which delivery a task belongs to, so that a failure can stop what is left of it.
 #[derive(Clone)]
@@ -146,7 +146,7 @@ impl App {
                 if self.streams[stream].deferred.is_some() {
                     self.deferred.push_back((stream, batch));
                 } else {
-                    self.hand_out(stream, key, batch, depth);
+                    self.hand_out(stream, key, batch, depth, outside);
                 }
             }
             Task::StreamChunks {
@@ -166,7 +166,7 @@ impl App {
                         depth,
                     });
                 }
-                self.deliver(stream, key, one, depth);
+                self.deliver(stream, key, one, depth, outside);
             }
             Task::Query { reader, batch } => self.run_query(reader, batch, outside),
             Task::QueryChunks {
@@ -247,7 +247,17 @@ impl App {
         }
     }
 
-    pub(crate) fn hand_out(&mut self, stream: StreamId, key: Key, batch: Batch, depth: u32) {
+    /// Gives rows to all who read the stream. Nothing may be pushed on the stack behind it: a lone
+    /// receiver runs at once.
+    #[inline]
+    pub(crate) fn hand_out(
+        &mut self,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
         // A forged state may stand at the end of the count; it stays there.
         self.rows_in[stream] = self.rows_in[stream].saturating_add(batch.len as u64);
         if let Some(budget) = &mut self.budget {
@@ -263,14 +273,42 @@ impl App {
                 depth,
             });
         } else {
-            self.deliver(stream, key, batch, depth);
+            self.deliver(stream, key, batch, depth, outside);
         }
     }
 
-    fn deliver(&mut self, stream: StreamId, key: Key, batch: Batch, depth: u32) {
+    fn deliver(
+        &mut self,
+        stream: StreamId,
+        key: Key,
+        batch: Batch,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
         self.delivery += 1;
         let delivery = self.delivery;
         let junction = &self.streams[stream];
+        let leaves = junction.has_sinks || junction.is_observed;
+        match junction.receivers.as_slice() {
+            [] if leaves => return self.leave(stream, batch, depth, outside),
+            [] => return,
+            &[Receiver::Query { query, side }] if !leaves => {
+                let origin = Origin {
+                    delivery,
+                    depth,
+                    outer: None,
+                };
+                let reader = Reader {
+                    query,
+                    side,
+                    stream,
+                    key,
+                    origin,
+                };
+                return self.run_query(reader, batch, outside);
+            }
+            _ => {}
+        }
         let cut = self.cut_by_partition(stream, &batch, depth);
         // The last task pushed takes the batch, those before it a copy.
         let mut batch = Some(batch);
@@ -280,9 +318,7 @@ impl App {
             _ => batch.clone(),
         };
         let receivers = junction.receivers.len();
-        if (junction.has_sinks || junction.is_observed)
-            && let Some(batch) = next(receivers, receivers == 0)
-        {
+        if leaves && let Some(batch) = next(receivers, receivers == 0) {
             self.stack.push(Task::Leave {
                 stream,
                 batch,
@@ -350,6 +386,7 @@ impl App {
         Some((place + 1, batch.filter(&keep)?))
     }
 
+    #[inline]
     fn run_query(&mut self, reader: Reader, batch: Batch, outside: &mut Outside<'_>) {
         if batch.chunk_count() == 1 {
             return self.run_chunk(reader, batch, outside);
@@ -385,13 +422,11 @@ impl App {
             let broken = Broken::at("insert".to_owned(), cause);
             return self.chunk_failed(reader, broken, batch, outside);
         }
-        if self.queries[reader.query].is_self_join() {
+        let query = &mut self.queries[reader.query];
+        if query.is_self_join() {
             return self.run_self_join(reader, batch, outside);
         }
-        let schema = &self.streams[reader.stream].schema;
-        let query = &mut self.queries[reader.query];
-        // Only to notice values of other types than declared; one chunk needs no cutting.
-        query.wants_chunks(&batch, schema, &self.core.tables);
+        query.notice(&batch, &self.streams[reader.stream].schema);
         let events = batch.len;
         let begun = self.work.begin(reader.query, events, outside.host);
         let copy = spare_copy(&batch, query);
@@ -461,7 +496,11 @@ impl App {
     }
 
     /// Sends matches that were emitted one by one on their way, the first first.
+    #[inline]
     fn route_delivered(&mut self, query: QueryId, key: Key, depth: u32) {
+        if !self.queries[query].has_delivered() {
+            return;
+        }
         for rows in self.queries[query].take_delivered().into_iter().rev() {
             self.route(query, key, Some(rows), depth);
         }
@@ -472,6 +511,7 @@ impl App {
         self.route_from(None, query, key, rows, depth);
     }
 
+    #[inline]
     fn route_from(
         &mut self,
         writer: Option<Writer>,
@@ -673,7 +713,7 @@ impl App {
         outside: &mut Outside<'_>,
     ) {
         let place = format!("query '{}', {}", self.queries[query].name, broken.place);
-        let broken = Broken::at(place, broken.cause);
+        let broken = Broken::at(place, broken.into_fault().cause);
         self.report_at(Some(query), stream, broken, batch, depth, outside);
     }
 
@@ -709,11 +749,12 @@ impl App {
                 depth: depth + 1,
             });
         }
+        let Fault { place, cause } = broken.into_fault();
         outside.out.items.push(Output::Rejected(Rejected {
             stream,
             query,
-            place: broken.place,
-            cause: broken.cause,
+            place,
+            cause,
             rows,
             is_kept: on_error == OnError::Store,
         }));

@@ -77,6 +77,7 @@ mod rate;
 mod script;
 mod snapshot;
 mod spec;
+mod straight;
 mod table;
 mod trigger;
 pub mod window;

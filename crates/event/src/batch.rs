@@ -377,22 +377,62 @@ impl Batch {
 }
 
 /// Numbers of the rows marked true. Whether a row is kept is hard to guess for the processor, so
-/// the loop has no branch.
+/// there is no branch: eight rows are looked up at once.
 pub fn picked(keep: &[bool]) -> Vec<u32> {
     let count = keep.iter().filter(|&&k| k).count();
     if count == 0 {
         return Vec::new();
     }
-    // One place more than needed, for what is written and not counted behind the last row kept.
-    let mut rows = vec![0u32; count + 1];
+    // Places for what is written and not counted behind the last row kept.
+    let mut rows = vec![0u32; count + 8];
     let mut at = 0;
-    for (row, &is_kept) in keep.iter().enumerate() {
-        rows[at] = row as u32;
+    let (eights, rest) = keep.as_chunks::<8>();
+    for (eight, first) in eights.iter().zip((0u32..).step_by(8)) {
+        let marks = u64::from_le_bytes(eight.map(u8::from));
+        // Puts the eight marks side by side into the highest byte.
+        let kept = &KEPT[(marks.wrapping_mul(0x0102_0408_1020_4080) >> 56) as usize];
+        let to = &mut rows[at..at + 8];
+        for (to, &place) in to.iter_mut().zip(&kept.places) {
+            *to = first + u32::from(place);
+        }
+        at += usize::from(kept.count);
+    }
+    for (&is_kept, row) in rest.iter().zip((keep.len() - rest.len()) as u32..) {
+        rows[at] = row;
         at += usize::from(is_kept);
     }
     rows.truncate(count);
     rows
 }
+
+/// Which of eight rows are kept, and how many.
+#[derive(Clone, Copy)]
+struct Kept {
+    places: [u8; 8],
+    count: u8,
+}
+
+/// By their marks, the first row's the lowest bit.
+static KEPT: [Kept; 256] = {
+    let mut all = [Kept {
+        places: [0; 8],
+        count: 0,
+    }; 256];
+    let mut marks = 0;
+    while marks < all.len() {
+        let mut row = 0;
+        while row < 8 {
+            if marks >> row & 1 == 1 {
+                let kept = &mut all[marks];
+                kept.places[kept.count as usize] = row;
+                kept.count += 1;
+            }
+            row += 1;
+        }
+        marks += 1;
+    }
+    all
+};
 
 #[cfg(test)]
 mod tests {
@@ -444,5 +484,17 @@ mod tests {
             Some(&[Reset { chunk: 0, row: 0 }][..])
         );
         assert!(longs(&[1], Chunks::EachRow).filter(&[false]).is_none());
+    }
+
+    #[test]
+    fn the_rows_marked_are_picked() {
+        for len in 0..40usize {
+            for seed in 1..200usize {
+                let is_kept = |row: usize| (row + 3) * seed % 7 < 3 || seed.is_multiple_of(50);
+                let keep: Vec<bool> = (0..len).map(is_kept).collect();
+                let expect = (0..len).filter(|&row| is_kept(row)).map(|row| row as u32);
+                assert_eq!(picked(&keep), expect.collect::<Vec<_>>());
+            }
+        }
     }
 }

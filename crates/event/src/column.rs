@@ -1,6 +1,7 @@
 //! Typed vectors with an optional null mask.
 
 mod builder;
+mod single;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use crate::strings::{ShortText, Strings};
 use crate::types::Type;
 use crate::value::Value;
 pub use builder::ColumnBuilder;
+pub use single::Single;
 
 /// The vector behind a column. `Any` holds OBJECT values and values of another type than declared.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub mod value;
 
 pub use batch::{Batch, BatchParts, Chunks, Clock, Reset, picked};
 pub use cells::Cells;
-pub use column::{Column, ColumnBuilder, Values};
+pub use column::{Column, ColumnBuilder, Single, Values};
 pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};
 pub use types::{Attribute, Schema, Type};

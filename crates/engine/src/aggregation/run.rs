@@ -98,7 +98,7 @@ impl App {
         }
         let name = &self.core.aggregations[id].name;
         let place = format!("aggregation '{name}', {}", broken.place);
-        let broken = Broken::at(place, broken.cause);
+        let broken = Broken::at(place, broken.into_fault().cause);
         self.report_at(None, stream, broken, batch, depth, outside);
     }
 }

@@ -7,8 +7,7 @@ use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value, Values};
 use lang::plan::ArithmeticOp;
 
-use super::single::{self, Single};
-use super::{Operand, row};
+use super::{Operand, row, single};
 use crate::component::EvalContext;
 
 /// A Java primitive number.
@@ -196,7 +195,7 @@ pub(super) fn evaluate(
         return Operand::Constant(Value::Null);
     }
     if rows == 1
-        && let (Some(a), Some(b)) = (Single::of_operand(left), Single::of_operand(right))
+        && let (Some(a), Some(b)) = (single::of_operand(left), single::of_operand(right))
         && let Some(value) = single::arithmetic(op, ty, a, b)
     {
         return Operand::Constant(value.value());

@@ -8,8 +8,7 @@ use event::{Column, Type, Value};
 use lang::plan::CompareOp;
 
 use super::arithmetic::{Number, Side, nulls};
-use super::single::{self, Single};
-use super::{Operand, bools, row};
+use super::{Operand, bools, row, single};
 use crate::component::EvalContext;
 
 pub(super) fn evaluate(
@@ -26,7 +25,7 @@ pub(super) fn evaluate(
         return Operand::Constant(Value::Bool(with_null));
     }
     if rows == 1
-        && let (Some(a), Some(b)) = (Single::of_operand(left), Single::of_operand(right))
+        && let (Some(a), Some(b)) = (single::of_operand(left), single::of_operand(right))
         && let Some(answer) = single::compare(op, a, b)
     {
         return Operand::Constant(Value::Bool(answer));

@@ -14,6 +14,7 @@
 //! to a column that the query computes first.
 
 mod arithmetic;
+mod bounds;
 mod compare;
 mod compile;
 mod row;
@@ -32,6 +33,7 @@ use event::{Column, ColumnBuilder, Type, Value};
 use lang::plan::{ArithmeticOp, CompareOp};
 
 use crate::component::{EvalContext, Evaluate};
+use bounds::Bounds;
 
 /// What an expression gives: a column, or one value for all rows.
 #[derive(Clone, Debug)]
@@ -209,18 +211,23 @@ pub(crate) struct Expression {
     pub uses: Vec<Slot>,
     /// Of one row its value may be found without columns.
     is_simple: bool,
+    /// What it is, where it is but a list of bounds.
+    bounds: Option<Bounds>,
+    /// It reads results of aggregators or probes.
+    reads_computed: bool,
 }
 
 impl Expression {
     fn new(root: Node, ty: Type) -> Expression {
         let mut uses = Vec::new();
         root.collect_slots(&mut uses);
-        let is_simple = single::is_simple(&root);
         Expression {
+            is_simple: single::is_simple(&root),
+            bounds: Bounds::of(&root),
+            reads_computed: uses.iter().any(|s| s.part == COMPUTED),
             root,
             ty,
             uses,
-            is_simple,
         }
     }
 
@@ -229,11 +236,14 @@ impl Expression {
     }
 
     pub fn column(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Column {
+        if let Node::Input { slot, .. } = &self.root
+            && let Part::Columns(columns) = inputs.parts[usize::from(slot.part)]
+        {
+            return columns[usize::from(slot.index)].clone();
+        }
         let ty = self.ty;
-        let is_kept = matches!(self.root, Node::Input { .. });
         if inputs.rows == 1
             && self.is_simple
-            && !is_kept
             && let Some(value) = single::evaluate(&self.root, inputs)
             && let Some(column) = value.column(ty)
         {
@@ -243,11 +253,15 @@ impl Expression {
     }
 
     /// Does a condition hold on the only row? `None` where [`Expression::mask`] has to say.
+    #[inline]
     pub fn holds(&self, inputs: &Inputs<'_>) -> Option<bool> {
         if inputs.rows != 1 || !self.is_simple {
             return None;
         }
-        single::evaluate(&self.root, inputs)?.is_true()
+        match &self.bounds {
+            Some(bounds) => bounds.hold(inputs),
+            None => single::is_true(single::evaluate(&self.root, inputs)?),
+        }
     }
 
     /// The rows on which a condition holds. A value that is no BOOL fails its row.
@@ -264,6 +278,11 @@ impl Expression {
         context: &mut EvalContext<'_>,
         mask: &mut Vec<bool>,
     ) {
+        if let Some(bounds) = &self.bounds
+            && bounds.mask_into(inputs, mask)
+        {
+            return;
+        }
         let operand = self.evaluate(inputs, context);
         row::expect_bools(&operand, inputs.rows, context);
         if inputs.rows == 1 {
@@ -280,14 +299,18 @@ impl Expression {
     }
 
     /// Does it read results of aggregators or probes?
+    #[inline]
     pub fn reads_computed(&self) -> bool {
-        self.uses.iter().any(|s| s.part == COMPUTED)
+        self.reads_computed
     }
 
-    /// Is it nothing but this column?
-    pub fn is_column(&self, part: u8, index: usize) -> bool {
-        matches!(&self.root, Node::Input { slot, .. }
-            if slot.part == part && usize::from(slot.index) == index)
+    /// The column that it is, if it is nothing else.
+    #[inline]
+    pub fn as_column(&self, part: u8) -> Option<usize> {
+        match &self.root {
+            Node::Input { slot, .. } if slot.part == part => Some(usize::from(slot.index)),
+            _ => None,
+        }
     }
 
     /// Is it made of columns, constants and operators alone?

@@ -4,120 +4,56 @@
 //! is not so simple (a call, an OBJECT, a value of another type than declared, a row that fails) has
 //! no answer here and takes the other way; nothing has been done then that it would do twice.
 
-use event::column::View;
-use event::{Column, Type, Value};
+use event::{Single, Type};
 use lang::plan::{ArithmeticOp, CompareOp};
 
 use super::arithmetic::{self, Number};
 use super::{Inputs, Node, Operand, Part, Slot, compare};
 
-/// A value that lies where it was found.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Single<'a> {
-    Null,
-    Bool(bool),
-    Int(i32),
-    Long(i64),
-    Float(f32),
-    Double(f64),
-    Text(&'a str),
+/// All that an operand has.
+pub(super) fn of_operand(operand: &Operand) -> Option<Single<'_>> {
+    match operand {
+        Operand::Column(column) => column.single(),
+        Operand::Constant(value) => Single::of_value(value),
+    }
 }
 
-impl<'a> Single<'a> {
-    fn of_column(column: &'a Column) -> Option<Single<'a>> {
-        if column.len() != 1 {
-            return None;
-        }
-        let value = match column.view() {
-            View::Bool(v) => Single::Bool(v[0]),
-            View::Int(v) => Single::Int(v[0]),
-            View::Long(v) => Single::Long(v[0]),
-            View::Float(v) => Single::Float(v[0]),
-            View::Double(v) => Single::Double(v[0]),
-            View::Str(v) => Single::Text(v.get(0)),
-            View::Any(_) => return None,
-        };
-        Some(if column.is_null(0) {
-            Single::Null
-        } else {
-            value
-        })
+#[inline]
+fn of_slot<'a>(slot: Slot, inputs: &Inputs<'a>) -> Option<Single<'a>> {
+    match inputs.parts[usize::from(slot.part)] {
+        Part::Columns(columns) => columns[usize::from(slot.index)].single(),
+        Part::Values(values) => Single::of_value(&values[usize::from(slot.index)]),
     }
+}
 
-    fn of_value(value: &'a Value) -> Option<Single<'a>> {
-        Some(match value {
-            Value::Null => Single::Null,
-            Value::Bool(v) => Single::Bool(*v),
-            Value::Int(v) => Single::Int(*v),
-            Value::Long(v) => Single::Long(*v),
-            Value::Float(v) => Single::Float(*v),
-            Value::Double(v) => Single::Double(*v),
-            Value::Str(v) => Single::Text(v),
-            Value::Object(_) => return None,
-        })
-    }
+/// The type of a number.
+fn number_type(value: Single<'_>) -> Option<Type> {
+    Some(match value {
+        Single::Int(_) => Type::Int,
+        Single::Long(_) => Type::Long,
+        Single::Float(_) => Type::Float,
+        Single::Double(_) => Type::Double,
+        Single::Null | Single::Bool(_) | Single::Text(_) => return None,
+    })
+}
 
-    /// All that an operand has.
-    pub fn of_operand(operand: &'a Operand) -> Option<Single<'a>> {
-        match operand {
-            Operand::Column(column) => Single::of_column(column),
-            Operand::Constant(value) => Single::of_value(value),
-        }
-    }
+#[inline]
+fn number<T: Number>(value: Single<'_>) -> Option<T> {
+    Some(match value {
+        Single::Int(v) => T::of_int(v),
+        Single::Long(v) => T::of_long(v),
+        Single::Float(v) => T::of_float(v),
+        Single::Double(v) => T::of_double(v),
+        Single::Null | Single::Bool(_) | Single::Text(_) => return None,
+    })
+}
 
-    fn of_slot(slot: Slot, inputs: &Inputs<'a>) -> Option<Single<'a>> {
-        match inputs.parts[usize::from(slot.part)] {
-            Part::Columns(columns) => Single::of_column(&columns[usize::from(slot.index)]),
-            Part::Values(values) => Single::of_value(&values[usize::from(slot.index)]),
-        }
-    }
-
-    /// The type of a number.
-    fn number_type(self) -> Option<Type> {
-        Some(match self {
-            Single::Int(_) => Type::Int,
-            Single::Long(_) => Type::Long,
-            Single::Float(_) => Type::Float,
-            Single::Double(_) => Type::Double,
-            Single::Null | Single::Bool(_) | Single::Text(_) => return None,
-        })
-    }
-
-    fn number<T: Number>(self) -> Option<T> {
-        Some(match self {
-            Single::Int(v) => T::of_int(v),
-            Single::Long(v) => T::of_long(v),
-            Single::Float(v) => T::of_float(v),
-            Single::Double(v) => T::of_double(v),
-            Single::Null | Single::Bool(_) | Single::Text(_) => return None,
-        })
-    }
-
-    /// As a condition; `None` for a value that fails its row.
-    pub fn is_true(self) -> Option<bool> {
-        match self {
-            Single::Bool(v) => Some(v),
-            Single::Null => Some(false),
-            _ => None,
-        }
-    }
-
-    pub fn value(self) -> Value {
-        match self {
-            Single::Null => Value::Null,
-            Single::Bool(v) => Value::Bool(v),
-            Single::Int(v) => Value::Int(v),
-            Single::Long(v) => Value::Long(v),
-            Single::Float(v) => Value::Float(v),
-            Single::Double(v) => Value::Double(v),
-            Single::Text(v) => Value::str(v),
-        }
-    }
-
-    /// A column of it; `None` for a text, whose column is there already.
-    pub fn column(self, ty: Type) -> Option<Column> {
-        let is_text = matches!(self, Single::Text(_));
-        (!is_text).then(|| Column::constant(ty, &self.value(), 1))
+/// As a condition; `None` for a value that fails its row.
+pub(super) fn is_true(value: Single<'_>) -> Option<bool> {
+    match value {
+        Single::Bool(v) => Some(v),
+        Single::Null => Some(false),
+        _ => None,
     }
 }
 
@@ -130,38 +66,68 @@ pub(super) fn is_simple(node: &Node) -> bool {
 pub(super) fn evaluate<'a>(node: &'a Node, inputs: &Inputs<'a>) -> Option<Single<'a>> {
     match node {
         Node::Constant(value) => Single::of_value(value),
-        Node::Input { slot, .. } => Single::of_slot(*slot, inputs),
-        Node::Arithmetic { op, ty, sides, .. } => {
-            let (a, b) = (evaluate(&sides[0], inputs)?, evaluate(&sides[1], inputs)?);
-            arithmetic(*op, *ty, a, b)
-        }
+        Node::Input { slot, .. } => of_slot(*slot, inputs),
+        Node::Arithmetic { op, ty, sides, .. } => Some(match ty {
+            Type::Int => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Int),
+            Type::Long => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Long),
+            Type::Float => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Float),
+            _ => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Double),
+        }),
         Node::Compare { op, sides, .. } => {
             let (a, b) = (evaluate(&sides[0], inputs)?, evaluate(&sides[1], inputs)?);
             compare(*op, a, b).map(Single::Bool)
         }
         Node::Logical { stops_at, sides } => {
-            if evaluate(&sides[0], inputs)?.is_true()? == *stops_at {
+            if is_true(evaluate(&sides[0], inputs)?)? == *stops_at {
                 return Some(Single::Bool(*stops_at));
             }
-            evaluate(&sides[1], inputs)?.is_true().map(Single::Bool)
+            is_true(evaluate(&sides[1], inputs)?).map(Single::Bool)
         }
-        Node::Not(inner) => evaluate(inner, inputs)?.is_true().map(|v| Single::Bool(!v)),
+        Node::Not(inner) => is_true(evaluate(inner, inputs)?).map(|v| Single::Bool(!v)),
         Node::IsNull(inner) => {
             let value = evaluate(inner, inputs)?;
             Some(Single::Bool(matches!(value, Single::Null)))
         }
         Node::IsAbsent(slot) => {
-            let is_there = Single::of_slot(*slot, inputs)?.is_true()?;
+            let is_there = is_true(of_slot(*slot, inputs)?)?;
             Some(Single::Bool(!is_there))
         }
         Node::If { parts, .. } => {
-            let chosen = match evaluate(&parts[0], inputs)?.is_true()? {
+            let chosen = match is_true(evaluate(&parts[0], inputs)?)? {
                 true => &parts[1],
                 false => &parts[2],
             };
             evaluate(chosen, inputs)
         }
         Node::Call { .. } => None,
+    }
+}
+
+/// The inner option is none for null.
+fn operate<T: Number>(
+    op: ArithmeticOp,
+    sides: &[Node; 2],
+    inputs: &Inputs<'_>,
+) -> Option<Option<T>> {
+    let (a, b) = (
+        operand::<T>(&sides[0], inputs)?,
+        operand::<T>(&sides[1], inputs)?,
+    );
+    Some(match (a, b) {
+        (Some(a), Some(b)) => arithmetic::one(op, a, b),
+        _ => None,
+    })
+}
+
+#[inline]
+fn operand<T: Number>(node: &Node, inputs: &Inputs<'_>) -> Option<Option<T>> {
+    let value = match node {
+        Node::Input { slot, .. } => of_slot(*slot, inputs)?,
+        node => evaluate(node, inputs)?,
+    };
+    match value {
+        Single::Null => Some(None),
+        value => number(value).map(Some),
     }
 }
 
@@ -172,7 +138,7 @@ pub(super) fn arithmetic<'a>(
     b: Single<'a>,
 ) -> Option<Single<'a>> {
     fn typed<T: Number>(op: ArithmeticOp, a: Single<'_>, b: Single<'_>) -> Option<Option<T>> {
-        Some(arithmetic::one(op, a.number::<T>()?, b.number::<T>()?))
+        Some(arithmetic::one(op, number::<T>(a)?, number::<T>(b)?))
     }
     if matches!((a, b), (Single::Null, _) | (_, Single::Null)) {
         return Some(Single::Null);
@@ -189,7 +155,7 @@ pub(super) fn compare(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<boo
     if matches!((a, b), (Single::Null, _) | (_, Single::Null)) {
         return Some(op == CompareOp::NotEqual);
     }
-    if let (Some(a_type), Some(b_type)) = (a.number_type(), b.number_type()) {
+    if let (Some(a_type), Some(b_type)) = (number_type(a), number_type(b)) {
         return match compare::common(op, a_type, b_type) {
             Type::Int => ordered::<i32>(op, a, b),
             Type::Long => ordered::<i64>(op, a, b),
@@ -210,5 +176,5 @@ pub(super) fn compare(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<boo
 }
 
 fn ordered<T: Number>(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<bool> {
-    Some(compare::holds(op, a.number::<T>()?, b.number::<T>()?))
+    Some(compare::holds(op, number::<T>(a)?, number::<T>(b)?))
 }

@@ -49,8 +49,24 @@ struct WindowStage {
     columns: Vec<Column>,
 }
 
-/// What a sliding window at the end of a chain has done with a batch, or at a deadline.
-pub(crate) struct Slid<'a> {
+/// What a sliding window at the end of a chain has done.
+pub(crate) enum Slid<'a> {
+    One(SlidOne<'a>),
+    Many(SlidMany<'a>),
+}
+
+/// One row has arrived.
+pub(crate) struct SlidOne<'a> {
+    /// The columns that go into the window.
+    pub batch: Batch,
+    /// Rows in the window before.
+    pub held: usize,
+    /// The row that has left for it, and the rows among which it lies.
+    pub left: Option<(&'a Batch, usize)>,
+}
+
+/// A batch has passed, or a deadline.
+pub(crate) struct SlidMany<'a> {
     /// Rows in the window before.
     pub held: usize,
     pub emission: &'a mut Emission,
@@ -392,12 +408,16 @@ impl Chain {
         self.window.as_mut().map(|w| &mut w.operator)
     }
 
+    #[inline]
     pub fn process(
         &mut self,
         batch: Batch,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        if self.before.is_empty() {
+            return self.enter(Some(batch), key, step);
+        }
         let outputs = step.out.items.len();
         let seed = *step.seed;
         let is_retried = batch.chunk_count() > 1;
@@ -414,6 +434,7 @@ impl Chain {
     }
 
     /// Through the stages in front of the window, from one on.
+    #[inline(always)]
     fn through(
         &mut self,
         mut rows: Option<Batch>,
@@ -431,6 +452,7 @@ impl Chain {
     }
 
     /// Into the window, if there is one, and what comes out of it through the stages behind.
+    #[inline(always)]
     fn enter(
         &mut self,
         rows: Option<Batch>,
@@ -493,20 +515,34 @@ impl Chain {
     }
 
     /// As [`Chain::process`], of a chain that ends in a sliding window: what happens there is left
-    /// for the caller to look at, and to clear.
+    /// for the caller to look at, and to clear. `by_one`: he can look at a row that arrives alone.
     pub fn slide(
         &mut self,
         batch: Batch,
+        by_one: bool,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Slid<'_>>, Broken> {
-        let Some(batch) = self.through(Some(batch), 0, key, step)? else {
+        let Some(mut batch) = self.through(Some(batch), 0, key, step)? else {
             return Ok(None);
         };
         let Some(window) = &mut self.window else {
             return Ok(None);
         };
         let held = window.operator.sliding_rows(key).unwrap_or(0);
+        window.keep_columns(&mut batch, step)?;
+        let is_alone = batch.len == 1
+            && batch.chunk_count() == 1
+            && batch.expired.is_none()
+            && batch.resets.is_none();
+        if by_one
+            && is_alone
+            && let Some(leaves) = window.take_one(&batch, key, step)
+        {
+            batch.inner = None;
+            let left = leaves.then(|| window.operator.left(key)).flatten();
+            return Ok(Some(Slid::One(SlidOne { batch, held, left })));
+        }
         let spare = window.take(batch, key, step)?;
         Ok(Some(window.slid(held, spare)))
     }
@@ -678,10 +714,11 @@ impl WindowStage {
 
     fn process(
         &mut self,
-        batch: Batch,
+        mut batch: Batch,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.keep_columns(&mut batch, step)?;
         let spare = self.take(batch, key, step)?;
         Ok(self.emission.finish_into(&self.types, spare))
     }
@@ -697,19 +734,33 @@ impl WindowStage {
     }
 
     fn slid(&mut self, held: usize, spare: Batch) -> Slid<'_> {
-        Slid {
+        Slid::Many(SlidMany {
             held,
             emission: &mut self.emission,
             types: &self.types,
             spare,
-        }
+        })
     }
 
-    /// Puts a batch into the window; gives it back without its columns, to be filled again.
-    fn take(&mut self, mut batch: Batch, key: Key, step: &mut Step<'_>) -> Result<Batch, Broken> {
-        if !self.takes_all {
-            self.keep_columns(&mut batch, step)?;
+    /// As [`WindowOperator::slide_one`].
+    fn take_one(&mut self, batch: &Batch, key: Key, step: &mut Step<'_>) -> Option<bool> {
+        let mut failures = Vec::new();
+        let mut context = WindowContext {
+            now: step.now,
+            wall: step.wall,
+            deadlines: &mut self.deadlines,
+            failures: &mut failures,
+        };
+        let leaves = self.operator.slide_one(key, batch, &mut context)?;
+        if !self.deadlines.is_empty() {
+            self.notify(key, &self.deadlines, step);
+            self.deadlines.clear();
         }
+        Some(leaves)
+    }
+
+    /// Puts the columns that the window needs into it; gives the batch back without its columns, to be filled again.
+    fn take(&mut self, mut batch: Batch, key: Key, step: &mut Step<'_>) -> Result<Batch, Broken> {
         self.run(key, step, |operator, context, out| {
             operator.process(key, &batch, context, out);
         })?;
@@ -719,6 +770,9 @@ impl WindowStage {
 
     /// Only the columns that the window needs, and its arguments behind them.
     fn keep_columns(&mut self, batch: &mut Batch, step: &mut Step<'_>) -> Result<(), Broken> {
+        if self.takes_all {
+            return Ok(());
+        }
         let mut columns = std::mem::take(&mut self.columns);
         columns.extend(self.keep.iter().map(|&c| batch.columns[c].clone()));
         if !self.computed.is_empty() {

@@ -40,6 +40,7 @@ use crate::output::{Output, Outputs};
 use crate::pattern::Pattern;
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
+use chain::Slid;
 use select::Selected;
 
 /// What a query may use while a step runs.
@@ -92,15 +93,33 @@ pub(crate) fn compute_sites(
 }
 
 /// Where and why a chunk failed.
+///
+/// One word, so that what may fail is handed back in registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Broken {
+pub(crate) struct Broken(Box<Fault>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fault {
     pub place: String,
     pub cause: String,
 }
 
 impl Broken {
+    #[cold]
     pub fn at(place: String, cause: String) -> Broken {
-        Broken { place, cause }
+        Broken(Box::new(Fault { place, cause }))
+    }
+
+    pub fn into_fault(self) -> Fault {
+        *self.0
+    }
+}
+
+impl std::ops::Deref for Broken {
+    type Target = Fault;
+
+    fn deref(&self) -> &Fault {
+        &self.0
     }
 }
 
@@ -239,6 +258,7 @@ impl Query {
         query.slides = query.limiter.is_none()
             && query.selector.slides()
             && matches!(&query.input, Input::Single(chain) if chain.slides());
+        query.selector.slides_by_one = query.selector.slides_by_one();
         Ok(query)
     }
 
@@ -300,7 +320,8 @@ impl Query {
         !self.faults.any && !self.lacks(batch) && !self.has_seen_mixed && !is_mixed(batch, schema)
     }
 
-    /// A batch that [`Query::wants_chunks`] has looked at will not be asked for again.
+    /// A batch that [`Query::notice`] has looked at will not be asked for again.
+    #[inline]
     pub fn may_keep(&self) -> bool {
         !self.faults.any && self.faults.is_simple && !self.has_seen_mixed
     }
@@ -340,7 +361,7 @@ impl Query {
         };
         let late =
             input_late || self.limiter.is_some() || self.fills_fallible_window || writes_fail;
-        let is_simple = self.write.is_none()
+        let is_simple = self.write.as_ref().is_none_or(TableWrite::is_sure)
             && self
                 .selector
                 .all_sites()
@@ -354,9 +375,17 @@ impl Query {
         }
     }
 
+    /// Notices values of other types than declared.
+    #[inline]
+    pub fn notice(&mut self, batch: &Batch, schema: &Schema) {
+        if batch.columns.iter().any(Column::is_any) {
+            self.has_seen_mixed |= is_mixed(batch, schema);
+        }
+    }
+
     /// Must this batch come chunk by chunk?
     pub fn wants_chunks(&mut self, batch: &Batch, schema: &Schema, tables: &Tables) -> bool {
-        self.has_seen_mixed |= is_mixed(batch, schema);
+        self.notice(batch, schema);
         if self.has_seen_mixed || self.reads_clock && matches!(batch.clock, Clock::PerChunk(_)) {
             return true;
         }
@@ -412,6 +441,7 @@ impl Query {
         self.selector.release_keys(keys);
     }
 
+    #[inline]
     pub fn process(
         &mut self,
         batch: Batch,
@@ -420,10 +450,21 @@ impl Query {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         if self.slides {
-            return self.slide(key, step, |chain, step| chain.slide(batch, key, step));
+            return self.slide(key, step, |chain, by_one, step| {
+                chain.slide(batch, by_one, key, step)
+            });
         }
         let rows = match &mut self.input {
-            Input::Single(chain) => chain.process(batch, key, step)?,
+            Input::Single(chain) => {
+                let Some(mut rows) = chain.process(batch, key, step)? else {
+                    return Ok(None);
+                };
+                if self.limiter.is_none() && self.selector.projects(&rows) {
+                    self.selector.project(&mut rows, step)?;
+                    return self.emit(rows, step);
+                }
+                Some(rows)
+            }
             Input::Join(join) => {
                 join.has_seen_mixed = self.has_seen_mixed;
                 join.process(batch, side, key, step)?
@@ -447,13 +488,14 @@ impl Query {
         step: &mut Step<'_>,
         call: impl for<'a> FnOnce(
             &'a mut Chain,
+            bool,
             &mut Step<'_>,
-        ) -> Result<Option<chain::Slid<'a>>, Broken>,
+        ) -> Result<Option<Slid<'a>>, Broken>,
     ) -> Result<Option<Batch>, Broken> {
         let Input::Single(chain) = &mut self.input else {
             return Ok(None);
         };
-        let slid = match call(chain, step) {
+        let slid = match call(chain, self.selector.slides_by_one, step) {
             Ok(Some(slid)) => slid,
             Ok(None) => return Ok(None),
             Err(broken) => {
@@ -461,7 +503,11 @@ impl Query {
                 return Err(broken);
             }
         };
-        match self.selector.select_sliding(slid, key, step)? {
+        let selected = match slid {
+            Slid::One(slid) => self.selector.select_one(slid, key, step)?,
+            Slid::Many(slid) => self.selector.select_sliding(slid, key, step)?,
+        };
+        match selected {
             Some(selected) => self.emit(selected.batch, step),
             None => Ok(None),
         }
@@ -488,6 +534,12 @@ impl Query {
         Ok(None)
     }
 
+    /// Has something been emitted one by one?
+    #[inline]
+    pub fn has_delivered(&self) -> bool {
+        !self.delivered.is_empty()
+    }
+
     /// What has been emitted one by one, also where the call has failed then.
     pub fn take_delivered(&mut self) -> Vec<Batch> {
         std::mem::take(&mut self.delivered)
@@ -502,7 +554,7 @@ impl Query {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         if self.slides {
-            return self.slide(key, step, |chain, step| {
+            return self.slide(key, step, |chain, _, step| {
                 chain.slide_alarm(key, deadline, step)
             });
         }
@@ -596,6 +648,7 @@ impl Query {
     }
 
     /// To callbacks, then to the table, or back to the caller for the stream.
+    #[inline]
     fn emit(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
         if self.is_observed {
             step.out.items.push(Output::Callback {

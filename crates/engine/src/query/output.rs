@@ -90,6 +90,7 @@ impl Tables {
 }
 
 /// What leaves a query as events: all CURRENT, chunks without rows gone.
+#[inline]
 pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
     batch.expired = None;
     batch.inner = None;
@@ -97,10 +98,16 @@ pub(super) fn delivered(mut batch: Batch) -> Option<Batch> {
 }
 
 /// The rows alone: a chunk that was nothing but a RESET is gone with it.
-pub(crate) fn without_resets(mut batch: Batch) -> Option<Batch> {
-    if batch.resets.take().is_none() {
-        return (batch.len > 0).then_some(batch);
+#[inline]
+pub(crate) fn without_resets(batch: Batch) -> Option<Batch> {
+    match batch.resets {
+        None => (batch.len > 0).then_some(batch),
+        Some(_) => without_its_resets(batch),
     }
+}
+
+fn without_its_resets(mut batch: Batch) -> Option<Batch> {
+    batch.resets = None;
     if batch.len == 0 {
         return None;
     }

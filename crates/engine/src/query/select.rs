@@ -35,8 +35,12 @@ pub(crate) struct Selector {
     limit: Option<u64>,
     offset: Option<u64>,
     has_aggregator: bool,
-    /// Rows leave with the columns that they come with.
+    /// There is nothing but items, each of its row alone.
+    is_projection: bool,
+    /// These are the columns that come, in their order.
     is_identity: bool,
+    /// Rows that arrive alone in a sliding window are followed one by one.
+    pub slides_by_one: bool,
     pub(super) events: EventType,
     /// An item may fail after its aggregator has moved.
     is_late_fallible: bool,
@@ -73,18 +77,6 @@ pub(crate) struct Selected {
     groups: Option<Vec<Group>>,
     /// Texts of those groups, where the rate limiter asks for them.
     pub names: Option<Vec<Box<str>>>,
-}
-
-impl Selected {
-    /// Rows that leave as they are.
-    fn of(mut batch: Batch) -> Selected {
-        batch.inner = None;
-        Selected {
-            batch,
-            groups: None,
-            names: None,
-        }
-    }
 }
 
 impl Selector {
@@ -155,7 +147,7 @@ impl Selector {
                 .items
                 .iter()
                 .any(|(expr, _)| has_fallible_aggregator(expr));
-        let is_column = |(at, item): (usize, &Expression)| item.is_column(ROW, at);
+        let is_column = |(at, item): (usize, &Expression)| item.as_column(ROW) == Some(at);
         let is_identity = items.len() == inputs && items.iter().enumerate().all(is_column);
         let mut selector = Selector {
             sites,
@@ -177,7 +169,9 @@ impl Selector {
             limit: selector.limit,
             offset: selector.offset,
             has_aggregator: selector.has_aggregator,
-            is_identity: false,
+            is_projection: false,
+            is_identity,
+            slides_by_one: false,
             events,
             is_late_fallible,
             is_unreduced: false,
@@ -186,7 +180,7 @@ impl Selector {
             room: Room::default(),
             sliding: Sliding::default(),
         };
-        selector.is_identity = is_identity && selector.is_plain();
+        selector.is_projection = selector.is_plain() && selector.sites.is_empty();
         Ok(selector)
     }
 
@@ -254,6 +248,33 @@ impl Selector {
             && self.offset.is_none()
     }
 
+    /// Does every row leave, each item computed from it alone?
+    #[inline]
+    pub fn projects(&self, batch: &Batch) -> bool {
+        self.is_projection && self.leaves_whole(batch)
+    }
+
+    /// Puts the columns of the items in place of those of the rows.
+    pub fn project(&mut self, batch: &mut Batch, step: &mut Step<'_>) -> Result<(), Broken> {
+        batch.inner = None;
+        if self.is_identity && batch.columns.len() == self.items.len() {
+            return Ok(());
+        }
+        let mut failures = Vec::new();
+        let mut columns = std::mem::take(&mut self.room.columns);
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut context = step.evaluation(batch, &mut failures);
+        let items = self.items.iter_mut();
+        columns.extend(items.map(|item| item.column(&inputs, &mut context)));
+        std::mem::swap(&mut batch.columns, &mut columns);
+        columns.clear();
+        self.room.columns = columns;
+        match failures.iter().min_by_key(|f| f.row) {
+            Some(first) => Err(self.broken(first)),
+            None => Ok(()),
+        }
+    }
+
     pub fn select(
         &mut self,
         batch: Batch,
@@ -261,13 +282,6 @@ impl Selector {
         wants_names: bool,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
-        if self.is_identity
-            && !wants_names
-            && batch.columns.len() == self.items.len()
-            && self.leaves_whole(&batch)
-        {
-            return Ok(Some(Selected::of(batch)));
-        }
         let mut columns = std::mem::take(&mut self.room.columns);
         let mut numbers = std::mem::take(&mut self.room.numbers);
         let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
@@ -384,6 +398,13 @@ impl Selector {
     ) -> bool {
         if self.group_by.is_empty() {
             return false;
+        }
+        if let [attribute] = self.group_by.as_slice()
+            && let Some(column) = attribute.as_column(ROW)
+        {
+            let column = std::slice::from_ref(&batch.columns[column]);
+            group::intern_all(&mut self.groups, key, column, batch.len, numbers);
+            return true;
         }
         let mut ignored = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
@@ -895,7 +916,12 @@ pub(super) fn later() -> Column {
 /// The rows of a batch with other columns; those that it had are left in the vector.
 pub(super) fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
     std::mem::swap(&mut batch.columns, columns);
-    Selected::of(batch)
+    batch.inner = None;
+    Selected {
+        batch,
+        groups: None,
+        names: None,
+    }
 }
 
 /// One row of a batch that is one chunk.

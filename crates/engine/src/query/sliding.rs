@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use event::{Batch, BatchParts, Column, ColumnBuilder};
 use lang::ast::EventType;
 
-use super::chain::Slid;
+use super::chain::{SlidMany, SlidOne};
 use super::select::{Selected, Selector, later, whole};
 use super::site::SiteRows;
 use super::{Broken, Step};
@@ -81,10 +81,119 @@ impl Selector {
             && !self.is_unreduced
     }
 
+    /// Can a row that arrives alone be followed without columns of those that leave?
+    pub(super) fn slides_by_one(&self) -> bool {
+        self.sites.iter().all(|site| match site {
+            Site::Aggregate(site) => site.args.iter().all(|a| a.as_column(ROW).is_some()),
+            Site::Probe(_) | Site::Effect(_) => false,
+        })
+    }
+
+    /// As [`Selector::select_sliding`], of a row that arrived alone.
+    pub fn select_one(
+        &mut self,
+        slid: SlidOne<'_>,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Selected>, Broken> {
+        const BEFORE: [SlideStep; 1] = [SlideStep {
+            leave: 1,
+            arrive: 1,
+            in_turn: true,
+        }];
+        const ALONE: [SlideStep; 1] = [SlideStep {
+            leave: 0,
+            arrive: 1,
+            in_turn: false,
+        }];
+        let SlidOne { batch, held, left } = slid;
+        let mut numbers = std::mem::take(&mut self.room.numbers);
+        let mut columns = std::mem::take(&mut self.room.columns);
+        let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
+        let group = numbers.first().copied().unwrap_or(key);
+        let mut leaving_group = group;
+        if is_grouped {
+            leaving_group = self.leaving_number(left, held, group, key, step);
+        }
+        self.room.computed.clear();
+        for site in &mut self.sites {
+            let Site::Aggregate(site) = site else {
+                continue;
+            };
+            site.begin(1);
+            let arg = site.args.first().and_then(|arg| arg.as_column(ROW));
+            let arriving = arg.map(|at| &batch.columns[at]);
+            let leaving = match (left, arg) {
+                (Some((rows, row)), Some(at)) => Some(rows.columns[at].slice(row, 1)),
+                _ => None,
+            };
+            let scan = SlideScan {
+                steps: if left.is_some() { &BEFORE } else { &ALONE },
+                leaving: SlideRows {
+                    arg: leaving.as_ref().or(arriving),
+                    groups: Groups::One(leaving_group),
+                },
+                arriving: SlideRows {
+                    arg: arriving,
+                    groups: Groups::One(group),
+                },
+            };
+            let emptied = &mut self.sliding.emptied;
+            site.aggregate.slide(&scan, &mut site.values, emptied);
+            self.room.computed.push(site.values.take());
+        }
+        let groups = is_grouped.then_some(numbers.as_slice());
+        let result = self.arrived(batch, groups, key, &mut columns, step);
+        self.put_away(is_grouped, numbers, columns);
+        result
+    }
+
+    /// The group of the row that leaves, if one does, while one of `group` arrives.
+    fn leaving_number(
+        &mut self,
+        left: Option<(&Batch, usize)>,
+        held: usize,
+        group: Group,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Group {
+        let known = self.sliding.groups.entry(key, VecDeque::new);
+        let is_known = known.len() >= held;
+        known.push_back(group);
+        match left {
+            None => group,
+            Some(_) if is_known => known.pop_front().unwrap_or(group),
+            Some((rows, row)) => {
+                let columns = rows.columns.iter().map(|c| c.slice(row, 1));
+                let mut batch = nothing(columns.collect(), step.now);
+                batch.len = 1;
+                let mut number = Vec::new();
+                self.group_numbers(&batch, key, step, &mut number);
+                number.first().copied().unwrap_or(group)
+            }
+        }
+    }
+
+    /// What is used again for the next batch; groups of which nothing is left are given up.
+    fn put_away(&mut self, is_grouped: bool, mut numbers: Vec<Group>, mut columns: Vec<Column>) {
+        let mut emptied = std::mem::take(&mut self.sliding.emptied);
+        if is_grouped {
+            emptied.iter().for_each(|&group| self.forget_empty(group));
+        }
+        emptied.clear();
+        self.sliding.emptied = emptied;
+        self.sliding.leaving.clear();
+        self.room.computed.clear();
+        numbers.clear();
+        self.room.numbers = numbers;
+        columns.clear();
+        self.room.columns = columns;
+    }
+
     /// As [`Selector::select`], of what a sliding window has done. The emission is clear afterwards.
     pub fn select_sliding(
         &mut self,
-        slid: Slid<'_>,
+        slid: SlidMany<'_>,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
@@ -107,7 +216,7 @@ impl Selector {
 
     /// The columns of the rows that leave, as far as aggregators and groups read them; false where
     /// one of them, or of those that arrive, holds values of another type than declared.
-    fn take_leaving(&mut self, slid: &Slid<'_>) -> bool {
+    fn take_leaving(&mut self, slid: &SlidMany<'_>) -> bool {
         let empty = &mut self.sliding.empty;
         if empty.len() != slid.types.len() {
             let columns = slid.types.iter().map(|&ty| ColumnBuilder::new(ty).finish());
@@ -132,13 +241,13 @@ impl Selector {
 
     fn follow(
         &mut self,
-        slid: Slid<'_>,
+        slid: SlidMany<'_>,
         arrivals: Option<&Arrivals>,
         steps: &[SlideStep],
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
-        let Slid {
+        let SlidMany {
             held,
             emission,
             spare,
@@ -163,18 +272,7 @@ impl Selector {
         } else {
             self.arrived(batch, groups, key, &mut columns, step)
         };
-        let mut emptied = std::mem::take(&mut self.sliding.emptied);
-        if is_grouped {
-            emptied.iter().for_each(|&group| self.forget_empty(group));
-        }
-        emptied.clear();
-        self.sliding.emptied = emptied;
-        self.sliding.leaving.clear();
-        self.room.computed.clear();
-        numbers.clear();
-        self.room.numbers = numbers;
-        columns.clear();
-        self.room.columns = columns;
+        self.put_away(is_grouped, numbers, columns);
         result
     }
 

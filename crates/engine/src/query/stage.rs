@@ -409,12 +409,23 @@ impl Stage {
     }
 
     /// `None` where nothing of the batch is left.
+    #[inline]
     pub fn run(
         &mut self,
         batch: Batch,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        // An event that comes alone passes most filters, or does not, without further ado.
+        if let Stage::Filter {
+            sites, condition, ..
+        } = self
+            && sites.is_empty()
+            && batch.resets.is_none()
+            && let Some(passes) = condition.holds(&Inputs::of(&batch.columns, batch.len))
+        {
+            return Ok(passes.then_some(batch));
+        }
         self.run_with(batch, &[], key, step)
     }
 
@@ -434,11 +445,6 @@ impl Stage {
                 keep,
             } if sites.is_empty() => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
-                if let Some(passes) = condition.holds(&inputs)
-                    && batch.resets.is_none()
-                {
-                    return Ok(passes.then_some(batch));
-                }
                 let mut context = step.evaluation(&batch, &mut failures);
                 condition.mask_into(&inputs, &mut context, keep);
                 batch.retain(keep)

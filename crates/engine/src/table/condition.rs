@@ -361,6 +361,12 @@ impl MemoryCondition {
         }
     }
 
+    /// Is the condition that the primary key equals these values, and no more?
+    pub fn is_key(&self) -> bool {
+        let lookup = self.lookup.as_ref();
+        lookup.is_some_and(|lookup| lookup.number == 0) && self.residual.is_none()
+    }
+
     pub fn is_fallible(&self) -> bool {
         let keys = self.lookup.iter().flat_map(|l| &l.keys);
         keys.chain(&self.residual).any(Expression::is_fallible)

@@ -7,15 +7,48 @@
 
 use event::column::View;
 use event::{Batch, Cells, Column};
+use lang::plan;
 
-use super::index::hash_cells;
+use super::index::{cells_equal, hash_cells};
 use super::write::Update;
-use super::{PAGE_ROWS, Table};
+use super::{MemoryCondition, PAGE_ROWS, Table};
 use crate::component::EvalContext;
-use crate::expr::{Inputs, ROW};
+use crate::expr::{Expression, Inputs, ROW};
 
 /// The event makes no row and updates none.
 const NO_ROW: u32 = u32::MAX;
+
+/// So many pages are looked at before the events are.
+const PAGES_FEW: usize = 16;
+
+/// Vectors that are filled for each batch, kept for the room they have taken.
+#[derive(Default)]
+pub(super) struct Room {
+    keys: Vec<Column>,
+    hashes: Vec<u64>,
+    /// The row of each event.
+    rows: Vec<u32>,
+}
+
+/// Can updates by this condition and to these values be done so, whatever the rows?
+pub(super) fn is_direct(
+    on: &MemoryCondition,
+    set: &[(usize, Expression)],
+    table: &plan::Table,
+) -> bool {
+    let is_in_index = |column: &usize| {
+        let mut indexes = table.indexes.iter();
+        table.primary_key.contains(column) || indexes.any(|index| index.contains(column))
+    };
+    !table.primary_key.is_empty()
+        && on.is_key()
+        && !on.is_fallible()
+        && set.iter().all(|(column, value)| {
+            !is_in_index(column)
+                && !value.is_fallible()
+                && value.uses.iter().all(|slot| slot.part == ROW)
+        })
+}
 
 /// False where the batch has to go the long way; nothing is done then.
 pub(super) fn apply(
@@ -25,67 +58,105 @@ pub(super) fn apply(
     inserts: bool,
     context: &mut EvalContext<'_>,
 ) -> bool {
-    let is_plain =
-        |column: &Column| column.nulls().is_none() && !matches!(column.view(), View::Any(_));
-    let touches_index = |column: &usize| {
-        let mut indexes = table.indexes.iter();
-        indexes.any(|index| index.columns.contains(column))
-    };
-    let is_direct = table.has_primary_key
-        && update.set.iter().all(|(column, value)| {
-            !touches_index(column)
-                && !value.is_fallible()
-                && value.uses.iter().all(|slot| slot.part == ROW)
-        });
-    let Some(keys) = update.on.key().filter(|_| is_direct) else {
+    let Some(keys) = update.on.key().filter(|_| update.is_direct) else {
         return false;
     };
     let inputs = Inputs::of(&batch.columns, batch.len);
-    let keys: Vec<Column> = keys
-        .iter_mut()
-        .map(|k| k.column(&inputs, context))
-        .collect();
-    if !keys.iter().all(is_plain) {
-        return false;
-    }
+    let Room {
+        keys: sought,
+        hashes,
+        rows,
+    } = &mut update.room;
+    sought.clear();
+    sought.extend(keys.iter_mut().map(|k| k.column(&inputs, context)));
+    let is_plain = |column: &Column| column.nulls().is_none() && !column.is_any();
     // What is inserted has the key of the event's row, not that of the condition.
     let own = table.indexes[0].columns.iter();
-    if inserts
-        && !own
-            .zip(&keys)
-            .all(|(&c, key)| batch.columns[c].is_same(key))
-    {
+    let mut own = own.zip(&*sought);
+    let is_own = !inserts || own.all(|(&c, key)| batch.columns[c].is_same(key));
+    if !is_own || !sought.iter().all(is_plain) {
         return false;
     }
-    let mut values = Vec::with_capacity(update.set.len());
+    find_rows(table, batch, sought, inserts, (hashes, rows));
     for (column, value) in &mut update.set {
-        values.push((*column, value.column(&inputs, context)));
+        assign(table, *column, &value.column(&inputs, context), rows);
     }
-    let known = table.rows.count as u32;
-    let mut rows = Vec::with_capacity(batch.len);
-    let sought: Vec<Cells<'_>> = keys.iter().map(Cells::from).collect();
-    // All hashes first, so that looking up one row does not wait for the one before.
-    let hashes: Vec<u64> = (0..batch.len)
-        .map(|event| hash_cells(&sought, event))
-        .collect();
-    for (event, hash) in hashes.into_iter().enumerate() {
-        let found = table.indexes[0].find_one(&sought, event, hash, &table.rows);
-        rows.push(match found {
-            Some(row) => {
-                table.assigned += u64::from(row < known);
-                row
-            }
-            None if inserts => {
-                table.insert_unique(&batch.columns, event);
-                NO_ROW
-            }
-            None => NO_ROW,
-        });
-    }
-    for (column, value) in &values {
-        assign(table, *column, value, &rows);
-    }
+    sought.clear();
     true
+}
+
+/// The row of each event, which is inserted where there is none.
+fn find_rows(
+    table: &mut Table,
+    batch: &Batch,
+    sought: &[Column],
+    inserts: bool,
+    (hashes, rows): (&mut Vec<u64>, &mut Vec<u32>),
+) {
+    let (one, many): (Cells<'_>, Vec<Cells<'_>>);
+    let sought = match sought {
+        [key] => {
+            one = Cells::from(key);
+            std::slice::from_ref(&one)
+        }
+        keys => {
+            many = keys.iter().map(Cells::from).collect();
+            &many
+        }
+    };
+    // All hashes first, so that looking up one row does not wait for the one before.
+    hashes.clear();
+    hashes.extend((0..batch.len).map(|event| hash_cells(sought, event)));
+    rows.clear();
+    let known = table.rows.count as u32;
+    while rows.len() < batch.len {
+        table.find_all(sought, hashes, rows);
+        let event = rows.len();
+        if event == batch.len {
+            break;
+        }
+        if inserts {
+            table.insert_unique(&batch.columns, event);
+        }
+        rows.push(NO_ROW);
+    }
+    table.assigned += rows.iter().filter(|&&row| row < known).count() as u64;
+}
+
+impl Table {
+    /// Appends the rows of the events behind those whose rows are known, up to the first that has
+    /// none.
+    fn find_all(&self, sought: &[Cells<'_>], hashes: &[u64], rows: &mut Vec<u32>) {
+        let index = &self.indexes[0];
+        let first = rows.len();
+        // With few pages where each key lies is found out once.
+        if let ([column], [key]) = (index.columns.as_slice(), sought)
+            && self.rows.pages.len() <= PAGES_FEW.min(hashes.len() - first)
+        {
+            let mut pages = [None; PAGES_FEW];
+            for (cells, page) in pages.iter_mut().zip(&self.rows.pages) {
+                *cells = Some(Cells::from(&page.columns[*column]));
+            }
+            for (event, &hash) in hashes.iter().enumerate().skip(first) {
+                let is_it = |row: usize| {
+                    let cells = &pages[row / PAGE_ROWS];
+                    let cells = cells.as_ref();
+                    cells.is_some_and(|cells| cells_equal(cells, row % PAGE_ROWS, key, event))
+                };
+                match index.find_by(hash, is_it) {
+                    Some(row) => rows.push(row),
+                    None => return,
+                }
+            }
+            return;
+        }
+        for (event, &hash) in hashes.iter().enumerate().skip(first) {
+            match index.find_one(sought, event, hash, &self.rows) {
+                Some(row) => rows.push(row),
+                None => return,
+            }
+        }
+    }
 }
 
 /// Puts the values of a column into the rows, in the order of the events.

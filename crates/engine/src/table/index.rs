@@ -81,6 +81,12 @@ impl Index {
         self.rows.find(hash, is_it).copied()
     }
 
+    /// The first row with this hash that satisfies a test.
+    #[inline]
+    pub fn find_by(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<u32> {
+        self.rows.find(hash, |&row| is_it(row as usize)).copied()
+    }
+
     /// A row with the same key, null being a key like any other.
     pub fn same_key(&self, keys: &[Value], rows: &Rows) -> Option<u32> {
         let hash = hash_values(keys.iter());
@@ -176,7 +182,12 @@ fn hash_cell(cells: &Cells<'_>, row: usize) -> u64 {
 
 /// `==` between two cells that are not null.
 #[inline]
-fn cells_equal(cells: &Cells<'_>, row: usize, other: &Cells<'_>, other_row: usize) -> bool {
+pub(super) fn cells_equal(
+    cells: &Cells<'_>,
+    row: usize,
+    other: &Cells<'_>,
+    other_row: usize,
+) -> bool {
     if cells.is_null(row) {
         return false;
     }

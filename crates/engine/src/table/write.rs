@@ -40,6 +40,9 @@ enum Kind {
 pub(super) struct Update {
     pub(super) on: MemoryCondition,
     pub(super) set: Vec<(usize, Expression)>,
+    /// It can be done by [`direct::apply`].
+    pub(super) is_direct: bool,
+    pub(super) room: direct::Room,
 }
 
 /// What a write to an external table needs.
@@ -83,12 +86,19 @@ impl TableWrite {
                         OTHER,
                         context.tables[*table].schema.attributes.len(),
                     );
-                    let set = set
+                    let set: Vec<_> = set
                         .iter()
                         .map(|(column, value)| Ok((*column, context.expression(value, &both)?)))
                         .collect::<Result<_, Error>>()?;
                     let on = memory(on, &event, *table, context)?;
-                    let update = Update { on, set };
+                    let is_direct = direct::is_direct(&on, &set, &context.tables[*table]);
+                    let room = direct::Room::default();
+                    let update = Update {
+                        on,
+                        set,
+                        is_direct,
+                        room,
+                    };
                     if inserts {
                         Kind::UpdateOrInsert(update)
                     } else {
@@ -169,6 +179,15 @@ impl TableWrite {
                 update.on.is_fallible() || update.set.iter().any(|(_, v)| v.is_fallible())
             }
             Kind::External { parameters, .. } => parameters.iter().any(Expression::is_fallible),
+        }
+    }
+
+    /// Can neither the host nor what the table holds make it fail?
+    pub fn is_sure(&self) -> bool {
+        match &self.kind {
+            Kind::Insert => true,
+            Kind::Update(update) | Kind::UpdateOrInsert(update) => update.is_direct,
+            Kind::Delete(_) | Kind::External { .. } => false,
         }
     }
 

@@ -84,6 +84,27 @@ impl Rule for Last {
         (self.length > 0).then(|| queue.map_or(0, Queue::len))
     }
 
+    fn slide_one(
+        &mut self,
+        queue: &mut Queue,
+        batch: &Batch,
+        _context: &mut WindowContext<'_>,
+    ) -> Option<bool> {
+        if self.length == 0 || !queue.is_typed(batch) {
+            return None;
+        }
+        let is_full = queue.len() == self.length;
+        if is_full && !queue.take_one() {
+            return None;
+        }
+        queue.append(batch, 0..1);
+        Some(is_full)
+    }
+
+    fn left<'s>(&self, queue: &'s Queue) -> Option<(&'s Batch, usize)> {
+        queue.left()
+    }
+
     fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {
         Some(Held::from(queue))
     }

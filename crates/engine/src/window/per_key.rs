@@ -49,6 +49,21 @@ pub trait Rule: Send {
         None
     }
 
+    /// As [`WindowOperator::slide_one`].
+    fn slide_one(
+        &mut self,
+        _state: &mut Self::State,
+        _batch: &Batch,
+        _context: &mut WindowContext<'_>,
+    ) -> Option<bool> {
+        None
+    }
+
+    /// As [`WindowOperator::left`].
+    fn left<'s>(&self, _state: &'s Self::State) -> Option<(&'s Batch, usize)> {
+        None
+    }
+
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
@@ -177,6 +192,20 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn sliding_rows(&self, key: Key) -> Option<usize> {
         self.rule.sliding_rows(self.keys.get(key))
+    }
+
+    fn slide_one(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+    ) -> Option<bool> {
+        let state = self.keys.entry(key, || R::State::new(&self.types));
+        self.rule.slide_one(state, batch, context)
+    }
+
+    fn left(&self, key: Key) -> Option<(&Batch, usize)> {
+        self.rule.left(self.keys.get(key)?)
     }
 
     fn bytes(&self, key: Key) -> usize {

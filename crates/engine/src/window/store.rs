@@ -175,6 +175,8 @@ pub struct Queue {
     len: usize,
     /// Rows that have left since the queue was made: the number of its oldest row.
     gone: u64,
+    /// A segment whose last row has left by [`Queue::take_one`], until it has been looked at.
+    spent: Option<Batch>,
     indexes: Indexes,
 }
 
@@ -186,6 +188,7 @@ impl Queue {
             open: Rows::new(types),
             len: 0,
             gone: 0,
+            spent: None,
             indexes: Indexes::default(),
         }
     }
@@ -210,6 +213,7 @@ impl Queue {
     /// The oldest `count` rows leave, named by segment and range.
     pub fn take(&mut self, count: usize, mut each: impl FnMut(&Batch, Range<usize>)) {
         debug_assert!(count <= self.len);
+        self.spent = None;
         self.len -= count;
         self.gone += count as u64;
         let mut left = count;
@@ -227,6 +231,40 @@ impl Queue {
                 self.head = 0;
             }
         }
+    }
+
+    /// The oldest row leaves; [`Queue::left`] shows it. False, and nothing has happened, where it
+    /// has values of another type than declared.
+    pub fn take_one(&mut self) -> bool {
+        self.spent = None;
+        if self.segments.is_empty() {
+            self.segments.push_back(self.open.take());
+        }
+        let segment = &self.segments[0];
+        if !is_typed(&segment.columns, &self.open.types) {
+            return false;
+        }
+        self.len -= 1;
+        self.gone += 1;
+        self.head += 1;
+        if self.head == segment.len {
+            self.spent = self.segments.pop_front();
+            self.head = 0;
+        }
+        true
+    }
+
+    /// The row that [`Queue::take_one`] has taken, and the rows among which it lies.
+    pub fn left(&self) -> Option<(&Batch, usize)> {
+        match &self.spent {
+            Some(spent) => Some((spent, spent.len - 1)),
+            None => Some((self.segments.front()?, self.head.checked_sub(1)?)),
+        }
+    }
+
+    /// Has the batch no values of other types than the queue's?
+    pub fn is_typed(&self, batch: &Batch) -> bool {
+        is_typed(&batch.columns, &self.open.types)
     }
 
     /// How many rows from the oldest on have a timestamp of `limit` or before, up to the first that
@@ -343,8 +381,8 @@ impl Queue {
     }
 
     pub fn bytes(&self) -> usize {
-        let closed = self.segments.iter().map(batch_bytes).sum::<usize>();
-        closed + self.open.bytes() + self.indexes.bytes()
+        let closed = self.segments.iter().chain(&self.spent);
+        closed.map(batch_bytes).sum::<usize>() + self.open.bytes() + self.indexes.bytes()
     }
 
     /// One column of all rows, oldest first.
@@ -378,6 +416,11 @@ impl Queue {
         queue.append(&batch, 0..batch.len);
         Ok(queue)
     }
+}
+
+fn is_typed(columns: &[Column], types: &[Type]) -> bool {
+    let mut columns = columns.iter().zip(types);
+    columns.all(|(column, &ty)| !column.is_any() || ty == Type::Object)
 }
 
 /// Leading rows of a range that are due, and whether all are.

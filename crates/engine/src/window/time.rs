@@ -100,6 +100,21 @@ impl Rule for Live {
         Some(state.map_or(0, |state| state.queue.len()))
     }
 
+    fn slide_one(
+        &mut self,
+        state: &mut TimedQueue,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+    ) -> Option<bool> {
+        let limit = batch.clock_at(0).saturating_sub(self.millis);
+        if state.queue.due(limit) > 0 || !state.queue.is_typed(batch) {
+            return None;
+        }
+        state.queue.append(batch, 0..1);
+        state.notify_later(batch, self.millis, context);
+        Some(false)
+    }
+
     fn content<'s>(&self, state: &'s TimedQueue) -> Option<Held<'s>> {
         Some(Held::from(&state.queue))
     }

@@ -1,0 +1,110 @@
+//! The straight way: a chunk that meets one receiver after the other.
+//!
+//! Most streams have one reader, and most queries cannot fail. A chunk that such a stream takes goes
+//! through its query to the next stream, and so on, in one loop, without the work stack of
+//! [`crate::junction`]; where the way forks or may fail it is handed to that. The order of things is
+//! the same, for there is nothing else to be done.
+
+use event::Batch;
+use lang::plan::{Output as PlanOutput, QueryId, StreamId};
+
+use crate::app::{App, Outside};
+use crate::graph::Receiver;
+use crate::junction::DEPTH_MAX;
+use crate::output::Output;
+
+/// How a chunk goes on from a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// Into this query, and from there to a stream, if it does not write into a table.
+    Query {
+        query: QueryId,
+        to: Option<StreamId>,
+    },
+    /// Out of the app, to whoever observes the stream.
+    Tap,
+    /// As [`App::hand_out`] finds it.
+    Fork,
+}
+
+impl App {
+    /// The way from each stream, for an app that is made but for this.
+    pub(crate) fn find_ways(&mut self) {
+        let ways: Vec<Way> = (0..self.streams.len()).map(|id| self.way(id)).collect();
+        for (stream, way) in self.streams.iter_mut().zip(ways) {
+            stream.way = way;
+        }
+    }
+
+    fn way(&self, stream: StreamId) -> Way {
+        let from = &self.streams[stream];
+        if self.budget.is_some() || from.deferred.is_some() || from.has_sinks || from.is_inner {
+            return Way::Fork;
+        }
+        match from.receivers.as_slice() {
+            [] if from.is_observed => Way::Tap,
+            &[Receiver::Query { query, side: 0 }] if !from.is_observed => {
+                let reader = &self.queries[query];
+                let to = match reader.output {
+                    PlanOutput::Stream(to) if self.streams[to].is_inner => return Way::Fork,
+                    PlanOutput::Stream(to) => Some(to),
+                    PlanOutput::Window(_) => return Way::Fork,
+                    _ => None,
+                };
+                if !reader.may_keep() || reader.partition.is_some() {
+                    return Way::Fork;
+                }
+                Way::Query { query, to }
+            }
+            _ => Way::Fork,
+        }
+    }
+
+    /// Takes a chunk as far as its way is straight.
+    #[inline]
+    pub(crate) fn go_straight(
+        &mut self,
+        mut stream: StreamId,
+        mut batch: Batch,
+        outside: &mut Outside<'_>,
+    ) {
+        let mut depth = 0;
+        while let Way::Query { query, to } = self.streams[stream].way
+            && depth < DEPTH_MAX
+        {
+            let reader = &mut self.queries[query];
+            reader.notice(&batch, &self.streams[stream].schema);
+            if !reader.may_keep() {
+                // It has seen values that may fail, now or before.
+                break;
+            }
+            let rows_in = &mut self.rows_in[stream];
+            *rows_in = rows_in.saturating_add(batch.len as u64);
+            let events = batch.len;
+            let begun = self.work.begin(query, events, outside.host);
+            let step = &mut self.core.step(outside);
+            let result = reader.process(batch, 0, 0, step);
+            self.work.end(query, events, begun, outside.host);
+            (stream, batch) = match (result, to) {
+                (Ok(Some(rows)), Some(to)) => (to, rows),
+                (Ok(_), _) => return,
+                (Err(broken), _) => {
+                    return self.report(query, Some(stream), broken, None, 0, outside);
+                }
+            };
+            depth += 1;
+            if batch.chunk_count() != 1 {
+                break;
+            }
+        }
+        if self.streams[stream].way == Way::Tap && batch.chunk_count() == 1 {
+            let rows_in = &mut self.rows_in[stream];
+            *rows_in = rows_in.saturating_add(batch.len as u64);
+            outside.out.items.push(Output::Tap { stream, batch });
+        } else if self.streams[stream].deferred.is_some() && depth > 0 {
+            self.deferred.push_back((stream, batch));
+        } else {
+            self.hand_out(stream, 0, batch, depth, outside);
+        }
+    }
+}
