@@ -25,6 +25,7 @@ pub mod mqtt;
 pub mod nats;
 pub mod net;
 pub mod outlet;
+pub mod rabbitmq;
 pub mod rdbms;
 pub mod rows;
 pub mod tcp;
@@ -46,6 +47,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &log::LOG,
     &mqtt::MQTT,
     &nats::NATS,
+    &rabbitmq::RABBITMQ,
     &rdbms::RDBMS,
     &tcp::TCP,
 ];

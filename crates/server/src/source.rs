@@ -38,6 +38,8 @@ const PLACES: &[&str] = &[
     "routingKey",
     "deliveryTag",
     "sequenceNumber",
+    "exchange.name",
+    "routing.key",
 ];
 
 /// What a source hands over at once.

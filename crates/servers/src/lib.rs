@@ -18,6 +18,7 @@ mod nats;
 mod place;
 mod postgres;
 mod pushgateway;
+mod rabbitmq;
 mod running;
 mod tool;
 
@@ -38,6 +39,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &nats::NATS,
     &postgres::POSTGRES,
     &pushgateway::PUSHGATEWAY,
+    &rabbitmq::RABBITMQ,
 ];
 
 /// How a server is installed, started and asked whether it is ready.

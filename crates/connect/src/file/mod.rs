@@ -25,6 +25,8 @@ use lang::spec::ConnectorSpec;
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
+pub(crate) use uri::percent_decoded;
+
 /// `@source(type='file')` and `@sink(type='file')`.
 pub const FILE: FileConnector = FileConnector;
 

@@ -25,6 +25,7 @@ use crate::error::Error;
 pub(crate) use call::Calls;
 pub(crate) use listener::Listeners;
 pub(crate) use service::{Dynamic, Ids, Services};
+pub(crate) use source::property_names;
 pub(crate) use url::split_port;
 
 /// All that is HTTP.

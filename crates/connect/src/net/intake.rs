@@ -25,6 +25,9 @@ const MESSAGES_MAX: usize = 4096;
 /// Bytes of messages that may wait for a source. A longer message is let in alone.
 const BYTES_MAX: usize = 16 << 20;
 
+/// Payloads shorter than this are copied out of the block that they were read with.
+const SHORT_BYTES: usize = 8 << 10;
+
 /// How often a source that nothing happens to looks around.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -88,8 +91,13 @@ impl Delivery {
         }
     }
 
-    /// A payload of which only the mapper knows what it is.
+    /// A payload of which only the mapper knows what it is. A short one does not hold the whole block
+    /// that it was read with.
     pub fn payload(bytes: bytes::Bytes, is_text: bool, properties: Vec<Value>) -> Delivery {
+        let bytes = match bytes.len() < SHORT_BYTES {
+            true => bytes::Bytes::copy_from_slice(&bytes),
+            false => bytes,
+        };
         Delivery {
             body: match is_text {
                 true => Body::Utf8(bytes),

@@ -1,0 +1,387 @@
+//! RabbitMQ against a real broker. It starts slowly, so that most tests share one, each with names of
+//! its own.
+
+mod broker;
+mod network;
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use broker::Apps;
+use network::{Running, eventually, number};
+use servers::Order;
+
+/// The broker of most tests; it ends with this process. `None` where there is none.
+fn shared() -> Option<u16> {
+    static BROKER: OnceLock<Option<u16>> = OnceLock::new();
+    // Never dropped, as statics are; the kernel ends it with the process.
+    static RUNNING: Mutex<Option<servers::Running>> = Mutex::new(None);
+    *BROKER.get_or_init(|| {
+        let broker = Order::new().start_or_skip("rabbitmq")?;
+        let port = broker.port();
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(broker);
+        Some(port)
+    })
+}
+
+fn amqp(program: &str, port: u16, args: &[&str]) -> Output {
+    let server = format!("127.0.0.1:{port}");
+    let output = Command::new(program)
+        .args(["--server", &server])
+        .args(args)
+        .output();
+    output.expect("amqp-tools are there")
+}
+
+fn publish(port: u16, exchange: &str, key: &str, args: &[&str], body: &str) {
+    let fixed = ["-e", exchange, "-r", key, "-b", body];
+    let output = amqp("amqp-publish", port, &[&fixed, args].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+const SENDER: &str = "@app:name('Sender')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', on.error='WAIT', {options}, @map(type='csv'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+const RECEIVER: &str = "@app:name('Receiver')
+@source(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', {options}, @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+#[test]
+fn every_row_arrives_in_order_and_a_stop_takes_what_was_sent() {
+    let Some(port) = shared() else { return };
+    for (name, options) in [("itself", ""), ("later", "auto.ack='false'")] {
+        let apps = Apps::new(port, 20_000);
+        let exchange = format!("exchange.name='order.{name}'");
+        let receiving = format!("{exchange}, {options}");
+        let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, &receiving)], 1);
+        let sending = apps.write("sender", SENDER, &exchange);
+        let sender = Running::start(&[&sending, "--until-done"]);
+        let (code, summary) = sender.end();
+        assert_eq!(code, Some(0), "{summary}");
+        assert_eq!(number(&summary, "sinks", "Out", "events"), 20_000);
+        if !options.is_empty() {
+            // What it has not acknowledged goes with the queue that is its own.
+            eventually("all rows", || apps.received().len() >= apps.rows.len());
+        }
+        let (code, summary) = receiver.stop();
+        assert_eq!(code, Some(0), "{summary}");
+        assert_eq!(number(&summary, "sources", "In", "events"), 20_000);
+        apps.check();
+    }
+}
+
+const KEPT: &str = "exchange.name='kept', exchange.durable.enabled='true', routing.key='k'";
+
+const KEEPS: &str =
+    "queue.name='kept', queue.durable.enabled='true', auto.ack='false', heartbeat='20'";
+
+#[test]
+fn a_broker_that_restarts_gets_and_gives_everything() {
+    let Some(mut broker) = Order::new().start_or_skip("rabbitmq") else {
+        return;
+    };
+    let apps = Apps::new(broker.port(), 40_000);
+    let receiving = apps.write("receiver", RECEIVER, &format!("{KEPT}, {KEEPS}"));
+    let state = apps.path("state");
+    let args = [
+        receiving.as_str(),
+        "--state",
+        &state,
+        "--state-interval",
+        "100ms",
+    ];
+    let receiver = Running::connected(&args, 1);
+    let sending = apps.write("sender", SENDER, &format!("{KEPT}, delivery.mode='2'"));
+    let sender = Running::start(&[&sending, "--until-done"]);
+    eventually("some rows", || !apps.received().is_empty());
+    broker.stop();
+    sender.err_has("sink has lost its connection", 1);
+    receiver.err_has("source has lost its connection", 1);
+    broker.restart().expect("it starts again");
+    receiver.err_has("source is connected", 2);
+    eventually("more rows", || apps.received().lines().count() > 20_000);
+    // A crash of the app as well: what it had not safe comes again.
+    receiver.kill();
+    let (code, summary) = sender.end();
+    assert_eq!(code, Some(0), "{summary}");
+    let receiver = Running::connected(&args, 1);
+    eventually("all rows", || {
+        apps.received().trim_end().ends_with(apps.last_row())
+    });
+    receiver.stop();
+    apps.check_at_least_once();
+}
+
+#[test]
+fn a_silent_broker_is_lost_within_five_seconds() {
+    let Some(broker) = Order::new().start_or_skip("rabbitmq") else {
+        return;
+    };
+    let apps = Apps::new(broker.port(), 1);
+    let options = "exchange.name='silent', heartbeat='30'";
+    let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, options)], 1);
+    // It has its input still before it, and so stays connected.
+    let sending = SENDER.replace("tailing='false'", "tailing='true'");
+    let sender = Running::connected(&[&apps.write("sender", &sending, options)], 1);
+    eventually("the row", || apps.received() == apps.rows);
+    broker.freeze();
+    let frozen = Instant::now();
+    receiver.err_has("source has lost its connection", 1);
+    sender.err_has("sink has lost its connection", 1);
+    let silent = frozen.elapsed();
+    assert!(silent < Duration::from_secs(6), "{silent:?}");
+    let said = receiver.err();
+    assert!(said.contains("no sign of life"), "{said}");
+    broker.thaw();
+    receiver.err_has("source is connected", 2);
+    sender.stop();
+    receiver.stop();
+}
+
+#[test]
+fn a_port_that_speaks_something_else_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let apps = Apps::new(port, 1);
+    let receiving = apps.write("receiver", RECEIVER, "exchange.name='x'");
+    let run = Running::start(&[&receiving]);
+    let (stream, _) = listener.accept().expect("it connects");
+    std::io::Write::write_all(&mut &stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it reads");
+    run.err_has("does not speak AMQP", 1);
+    run.stop();
+}
+
+const PROPERTIES: &str = "@app:name('Properties')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='properties', exchange.type='headers', on.error='WAIT',
+  headers=\"'kind:{{kind}}','more:a:b'\", priority='{{n}}', correlation.id='c{{n}}', message.id='m{{n}}',
+  content.type='text/x', content.encoding='utf-8', reply.to='there', expiration='60000', timestamp='21/11/2026', user.id='guest', app.id='us',
+  @map(type='json', @payload('{\"n\":{{n}}}')))
+define stream Out (n long, kind string);
+from In select n, ifThenElse(n % 2L == 0L, 'even', 'odd') as kind insert into Out;
+";
+
+const SEEN: &str = "@app:name('Seen')
+@source(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='properties', exchange.type='headers', headers=\"'kind:odd','x-match:all'\",
+  @map(type='json', fail.on.missing.attribute='false', @attributes(n='n', kind='trp:kind', more='trp:more', ct='trp:content.type', ce='trp:content.encoding',
+    mode='trp:delivery.mode', priority='trp:priority', correlation='trp:correlation.id', reply='trp:reply.to', expiration='trp:expiration', id='trp:message.id',
+    at='trp:timestamp', ty='trp:type', user='trp:user.id', app='trp:app.id', exchange='trp:exchange.name', none='trp:none')))
+define stream In (n long, kind string, more string, ct string, ce string, mode int, priority int, correlation string, reply string, expiration string, id string,
+  at long, ty string, user string, app string, exchange string, none string);
+@sink(type='log', prefix='in')
+define stream Log (n long, kind string, more string, ct string, ce string, mode int, priority int, correlation string, reply string, expiration string, id string,
+  at long, ty string, user string, app string, exchange string, none string);
+from In select * insert into Log;
+";
+
+#[test]
+fn properties_and_headers_go_out_and_come_in() {
+    let Some(port) = shared() else { return };
+    let apps = Apps::new(port, 4);
+    let seen = Running::connected(&[&apps.write("seen", SEEN, "")], 1);
+    let sender = Running::start(&[&apps.write("sender", PROPERTIES, ""), "--until-done"]);
+    assert_eq!(sender.end().0, Some(0));
+    for n in [1, 3] {
+        let expect = format!(
+            "data=[{n}, odd, a:b, text/x, utf-8, 1, {n}, c{n}, there, 60000, m{n}, 1795219200, \
+             rabbitmq, guest, us, properties, null]"
+        );
+        seen.out_has(&expect, 1);
+    }
+    let out = seen.out();
+    assert!(!out.contains("data=[2, even"), "{out}");
+    seen.stop();
+}
+
+const ROUTED: &str = "@app:name('Routed')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='routed.{{to}}', exchange.type='topic', exchange.durable.enabled='{{lasts}}', routing.key='a.{{n}}', on.error='WAIT',
+  @map(type='json', @payload('{\"n\":{{n}}}')))
+define stream Out (n long, to string, lasts string);
+from In select n, ifThenElse(n < 2L, 'x', 'y') as to, ifThenElse(n < 2L, 'true', 'false') as lasts insert into Out;
+";
+
+const TOPICS: &str = "@app:name('Topics')
+@source(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.type='topic', {options}, @map(type='json', @attributes(n='n', key='trp:routing.key')))
+define stream In (n long, key string);
+@sink(type='log', prefix='in')
+define stream Log (n long, key string);
+from In select * insert into Log;
+";
+
+#[test]
+fn exchanges_follow_from_the_event_and_are_made_where_they_are_not() {
+    let Some(port) = shared() else { return };
+    let apps = Apps::new(port, 4);
+    // One is there, the other is not.
+    let options = "exchange.name='routed.x', exchange.durable.enabled='true', routing.key='a.*'";
+    let state = apps.path("state");
+    let first = apps.write("first", TOPICS, options);
+    let run = Running::connected(&[&first, "--state", &state], 1);
+    let routed = apps.write("routed", ROUTED, "");
+    assert_eq!(Running::start(&[&routed, "--until-done"]).end().0, Some(0));
+    run.out_has("data=[1, a.1]", 1);
+    run.out_has("data=[0, a.0]", 1);
+    let options = "exchange.name='routed.y', routing.key='#'";
+    let other = Running::connected(&[&apps.write("other", TOPICS, options)], 1);
+    assert_eq!(Running::start(&[&routed, "--until-done"]).end().0, Some(0));
+    other.out_has("data=[3, a.3]", 1);
+    other.out_has("data=[2, a.2]", 1);
+    other.stop();
+    // What is no JSON is kept with where it came from; its neighbours arrive.
+    publish(port, "routed.x", "a.bad", &[], "this is no JSON");
+    publish(port, "routed.x", "a.good", &[], "{\"n\":7}");
+    run.out_has("data=[7, a.good]", 1);
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "one message was rejected");
+    assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
+    let errors = broker::errors(&state);
+    assert!(errors.contains("routing.key a.bad"), "{errors}");
+    assert!(errors.contains("this is no JSON"), "{errors}");
+}
+
+#[test]
+fn queues_are_made_as_they_are_asked_for() {
+    let Some(port) = shared() else { return };
+    let apps = Apps::new(port, 5);
+    let passing = "exchange.name='passing', exchange.autodelete.enabled='true'";
+    let queue =
+        "queue.name='passing', queue.exclusive.enabled='true', queue.autodelete.enabled='true'";
+    let receiving = apps.write("receiver", RECEIVER, &format!("{passing}, {queue}"));
+    let receiver = Running::connected(&[&receiving], 1);
+    // Nobody else may use it.
+    let second = Running::start(&[&receiving]);
+    second.err_has("RESOURCE_LOCKED", 1);
+    second.stop();
+    publish(port, "passing", "", &[], "1,one");
+    eventually("the row", || apps.received() == "1,one\n");
+    receiver.stop();
+    // Queue and exchange have gone with the last who used them.
+    for args in [["-q", "passing"], ["-e", "passing"]] {
+        let program = if args[0] == "-q" {
+            "amqp-get"
+        } else {
+            "amqp-publish"
+        };
+        let rest: &[&str] = if args[0] == "-q" {
+            &[]
+        } else {
+            &["-r", "x", "-b", "x"]
+        };
+        let output = amqp(program, port, &[&args, rest].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("NOT_FOUND"), "{args:?} {said}");
+    }
+    // The default exchange knows queues by their names.
+    let default = "exchange.name='', queue.name='direct.one'";
+    let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, default)], 1);
+    let sending = apps.write(
+        "sender",
+        SENDER,
+        "exchange.name='', routing.key='direct.one'",
+    );
+    assert_eq!(Running::start(&[&sending, "--until-done"]).end().0, Some(0));
+    eventually("all rows", || apps.received().len() >= apps.rows.len() + 6);
+    receiver.stop();
+}
+
+#[test]
+fn only_who_has_the_password_is_let_in() {
+    let order = Order::new().with("user", "anna:geheim-17");
+    let Some(broker) = order.start_or_skip("rabbitmq") else {
+        return;
+    };
+    let apps = Apps::new(broker.port(), 5);
+    let login = |app: &str, login: &str| app.replace("guest:guest", login);
+    let options = "exchange.name='let.in'";
+    let right = apps.write("receiver", &login(RECEIVER, "anna:geheim%2d17"), options);
+    let receiver = Running::connected(&[&right], 1);
+    let sending = apps.write("sender", &login(SENDER, "anna:geheim-17"), options);
+    assert_eq!(Running::start(&[&sending, "--until-done"]).end().0, Some(0));
+    eventually("all rows", || apps.received() == apps.rows);
+    let wrong = apps.write("refused", &login(RECEIVER, "anna:geheim-18"), options);
+    let refused = Running::start(&[&wrong]);
+    refused.err_has("ACCESS_REFUSED", 1);
+    for run in [refused, receiver] {
+        let said = format!("{}{}", run.err(), run.out());
+        assert!(!said.contains("geheim"), "{said}");
+        run.stop();
+    }
+}
+
+#[test]
+fn tls_trusts_what_the_options_name() {
+    let pem = broker::key_file("server.pem");
+    let Some(broker) = Order::new().with("tls", &pem).start_or_skip("rabbitmq") else {
+        return;
+    };
+    let apps = Apps::new(broker.port(), 5);
+    let secure = |app: &str| app.replace("@127.0.0.1", "@localhost");
+    let store = broker::key_file("server.p12");
+    let trusting = format!(
+        "exchange.name='secure', tls.enabled='true', tls.version='TLSv1.2', \
+         tls.truststore.path='{store}', tls.truststore.password='wso2carbon'"
+    );
+    let receiver = Running::connected(&[&apps.write("receiver", &secure(RECEIVER), &trusting)], 1);
+    let sending = apps.write("sender", &secure(SENDER), &trusting);
+    assert_eq!(Running::start(&[&sending, "--until-done"]).end().0, Some(0));
+    eventually("all rows", || apps.received() == apps.rows);
+    receiver.stop();
+    let strange = "exchange.name='secure', tls.enabled='true'";
+    let strange = Running::start(&[&apps.write("strange", &secure(RECEIVER), strange)]);
+    strange.err_has("certificate", 1);
+    strange.stop();
+}
+
+const STUCK: &str = "@app:name('Receiver')
+@source(type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='stuck', queue.name='stuck', auto.ack='false', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='tcp', url='tcp://127.0.0.1:{options}/x', on.error='WAIT', @map(type='binary'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+const FAR: &str = "@app:name('Far')
+@source(type='tcp', context='x', @map(type='binary'))
+define stream In (n long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+#[test]
+fn a_full_app_is_felt_by_the_broker_and_loses_nothing() {
+    let Some(port) = shared() else { return };
+    let apps = Apps::new(port, 90_000);
+    let far_port = network::free_port().to_string();
+    let receiver = Running::connected(&[&apps.write("stuck", STUCK, &far_port)], 1);
+    receiver.err_has("sink cannot be reached", 1);
+    let sending = apps.write("sender", SENDER, "exchange.name='stuck'");
+    assert_eq!(Running::start(&[&sending, "--until-done"]).end().0, Some(0));
+    let config = apps.deployment(&[(
+        "source",
+        "tcp",
+        vec![("host", "127.0.0.1"), ("port", &far_port)],
+    )]);
+    let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &config], 1);
+    eventually("all rows", || {
+        fs::metadata(apps.path("out.csv")).is_ok_and(|f| f.len() >= apps.rows.len() as u64)
+    });
+    receiver.stop();
+    far.stop();
+    apps.check();
+}
