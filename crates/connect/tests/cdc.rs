@@ -33,6 +33,11 @@ struct Taken {
     room: usize,
     now: i64,
     begin: Option<Instant>,
+    /// Waits until it is stopped; 0: for ever.
+    waits: usize,
+    waited: usize,
+    /// Goes on when nothing comes.
+    is_endless: bool,
     /// Called with the number of changes so far.
     on_idle: Option<Box<dyn FnMut(usize) + Send>>,
 }
@@ -84,7 +89,11 @@ impl SourceLink for Taken {
 
     fn wait(&mut self, timeout: Duration) -> Signal {
         self.now += timeout.as_millis() as i64;
-        Signal::Timeout
+        self.waited += 1;
+        match self.waits > 0 && self.waited > self.waits {
+            true => Signal::Stop,
+            false => Signal::Timeout,
+        }
     }
 
     fn bell(&self) -> Arc<dyn Bell> {
@@ -101,7 +110,7 @@ impl SourceLink for Taken {
         if let Some(work) = &mut self.on_idle {
             work(self.mapped.len());
         }
-        match self.quiet > 50 {
+        match self.quiet > 50 && !self.is_endless {
             true => Signal::End,
             false => Signal::Timeout,
         }
@@ -488,6 +497,42 @@ fn a_gap_is_waited_for() {
 }
 
 #[test]
+fn a_table_is_asked_at_the_times_of_an_expression() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let made = Command::new("sqlite3")
+        .arg(&path)
+        .arg("CREATE TABLE p (Id INT); INSERT INTO p VALUES (1), (2), (3);")
+        .status();
+    assert!(made.unwrap().success());
+    let url = format!("jdbc:sqlite:{}", path.display());
+    let open = |expression: &'static str| {
+        let mut options = POLLED.to_vec();
+        options.push(("cron.expression", expression));
+        source(&url, &options, &[("id", Type::Int)], &[])
+    };
+    let mut timed = open("0/30 * * * * ?").unwrap();
+    timed.restore(b"poll 1\n1").unwrap();
+    let mut taken = Taken {
+        waits: 2,
+        ..Taken::default()
+    };
+    let finished = timed
+        .run(&mut taken)
+        .unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_eq!(finished, Finished::Stopped);
+    assert_eq!(taken.mapped, ["null: id=2", "null: id=3"]);
+    // The first question at 30 s, the second at 60 s.
+    assert_eq!(taken.now, 60_000 + 30_000);
+    let error = open("often").err().unwrap();
+    assert!(
+        chain(&error).contains("cron.expression"),
+        "{}",
+        chain(&error)
+    );
+}
+
+#[test]
 fn a_data_source_stands_for_the_login() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.db");
@@ -510,4 +555,329 @@ fn a_data_source_stands_for_the_login() {
         let error = source("", &options, &[], &[]).err().unwrap();
         assert!(chain(&error).contains("'SHOP'"), "{}", chain(&error));
     }
+}
+
+// ---- PostgreSQL ----
+
+/// The source of a table, by a slot of its own.
+fn postgres(url: &str, table: &str, slot: &str, operation: &str) -> Result<Box<dyn Source>, Error> {
+    let properties = format!("slot.name={slot},publication.name=all_of_it");
+    let options = [
+        ("table.name", table),
+        ("operation", operation),
+        ("plugin.name", "pgoutput"),
+        ("connector.properties", &properties),
+    ];
+    source(url, &options, &[], &[])
+}
+
+#[test]
+fn changes_of_postgres_arrive_in_order_and_once() {
+    let Some(server) = Order::new().start_or_skip("postgres") else {
+        return;
+    };
+    let url = server.endpoint();
+    let open = || postgres(&url, "t", "first", "insert,update,delete").unwrap();
+    ask(
+        &server,
+        "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(20)); ALTER TABLE t REPLICA IDENTITY FULL;
+         CREATE TABLE other (id INT PRIMARY KEY); INSERT INTO t VALUES (1, 'before')",
+    );
+    let begin = read(open().as_mut());
+    assert_eq!(
+        begin.mapped,
+        Vec::<String>::new(),
+        "rows from before are not changes"
+    );
+    // Each text is a transaction of its own.
+    for sql in [
+        "INSERT INTO t VALUES (2, 'a'), (3, 'ü\u{1f980}'); INSERT INTO other VALUES (1)",
+        "UPDATE t SET s = NULL WHERE id <= 2",
+        "DELETE FROM t WHERE id = 3",
+        "BEGIN; INSERT INTO t VALUES (99, 'x'); ROLLBACK",
+        "ALTER TABLE t ADD COLUMN n SMALLINT DEFAULT 7",
+        "INSERT INTO t VALUES (4, 'b', -5)",
+        "ALTER TABLE t RENAME COLUMN s TO text; ALTER TABLE t DROP COLUMN n",
+        "INSERT INTO t SELECT i, 'many' FROM generate_series(1000, 1009) i",
+        "TRUNCATE t",
+    ] {
+        ask(&server, sql);
+    }
+    let all = read(restored(open(), &begin).as_mut()).mapped;
+    assert_eq!(
+        all[..7],
+        [
+            "insert: id=2 before_id=0 s=a before_s=",
+            "insert: id=3 before_id=0 s=ü\u{1f980} before_s=",
+            "update: id=1 before_id=1 s=null before_s=before",
+            "update: id=2 before_id=2 s=null before_s=a",
+            "delete: id=0 before_id=3 s= before_s=ü\u{1f980}",
+            "insert: id=4 before_id=0 s=b before_s= n=-5 before_n=0",
+            "insert: id=1000 before_id=0 text=many before_text=",
+        ]
+    );
+    assert_eq!(all.len(), 16);
+}
+
+/// A source that goes on behind what was taken.
+fn restored(mut source: Box<dyn Source>, taken: &Taken) -> Box<dyn Source> {
+    source.restore(&taken.position).unwrap();
+    source
+}
+
+#[test]
+fn a_restart_goes_on_at_the_exact_change_of_postgres() {
+    let Some(server) = Order::new().start_or_skip("postgres") else {
+        return;
+    };
+    let url = server.endpoint();
+    ask(&server, "CREATE TABLE t (id INT)");
+    for room in 1..=5 {
+        // A slot for each: what is acknowledged is forgotten.
+        let slot = format!("s{room}");
+        let open = || postgres(&url, "public.t", &slot, "insert").unwrap();
+        let mut last = read(open().as_mut());
+        let number = |line: &String| line.rsplit('=').next().unwrap().parse::<i32>().unwrap();
+        for sql in [
+            "INSERT INTO t SELECT generate_series(1, 7)",
+            "INSERT INTO t SELECT generate_series(8, 9)",
+            "INSERT INTO t SELECT generate_series(10, 13)",
+        ] {
+            ask(&server, sql);
+        }
+        let mut seen: Vec<i32> = Vec::new();
+        loop {
+            let mut taken = Taken {
+                wanted: room,
+                room,
+                ..Taken::default()
+            };
+            let ended = run(restored(open(), &last).as_mut(), &mut taken);
+            if !taken.position.is_empty() {
+                last.position.clone_from(&taken.position);
+            }
+            seen.extend(taken.mapped[..taken.posted].iter().map(number));
+            match ended {
+                Ok(_) => break,
+                Err(Error::Stopped) => {}
+                // The server has not noticed yet that its last reader is gone.
+                Err(error) => assert!(error.is_unavailable(), "{}", chain(&error)),
+            }
+        }
+        assert_eq!(seen, (1..=13).collect::<Vec<i32>>(), "batches of {room}");
+    }
+}
+
+#[test]
+fn every_type_of_postgres() {
+    let Some(server) = Order::new().start_or_skip("postgres") else {
+        return;
+    };
+    ask(
+        &server,
+        "CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN age AS INT;
+         CREATE TABLE t (a SMALLINT, b INT, c BIGINT, d REAL, e FLOAT8, f NUMERIC(12,3), g MONEY,
+         h BOOL, i BIT, j BIT(10), k DATE, l TIMESTAMP, m TIMESTAMP(3), n TIMESTAMPTZ, o TIME,
+         p TIME(0), q TIMETZ, r INTERVAL, s TEXT, t VARCHAR(9), u CHAR(5), v BYTEA, w JSONB, x UUID,
+         y INET, z mood, aa age, ab INT[])",
+    );
+    let url = server.endpoint();
+    let open = || postgres(&url, "t", "types", "insert").unwrap();
+    let begin = read(open().as_mut());
+    ask(
+        &server,
+        "SET timezone = '+03'; SET DateStyle = 'German'; INSERT INTO t VALUES (-32768, 2147483647,
+         -9223372036854775808, 0.5, 'NaN', -12.345, '-1234.5', true, '1', '1000000001',
+         '1970-01-03', '1970-01-01 00:00:01.000002', '1970-01-01 00:00:01.5',
+         '2026-01-02 03:04:05+01', '01:00:00', '01:00:00', '01:00:00+02', '1 day 2 hours', 'tü''\\',
+         'v', 'ab', '\\x00ff', '{\"a\": 1}', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', '10.0.0.1',
+         'glad', 7, '{1,NULL}'); INSERT INTO t DEFAULT VALUES",
+    );
+    let mapped = read(restored(open(), &begin).as_mut()).mapped;
+    assert_eq!(
+        mapped[0],
+        "insert: a=-32768 b=2147483647 c=-9223372036854775808 d=0.5 e=NaN f=-12.345 g=-1234.5 h=true \
+         i=true j=[1, 2] k=2 l=1000002 m=1500 n=2026-01-02T02:04:05Z o=3600000000 p=3600000 \
+         q=23:00:00Z r=93600000000 s=tü'\\ t=v u=ab    v=[0, 255] w={\"a\": 1} \
+         x=a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 y=10.0.0.1 z=glad aa=7 ab={1,NULL}"
+    );
+    assert!(
+        mapped[1].starts_with("insert: a=null b=null"),
+        "{}",
+        mapped[1]
+    );
+}
+
+#[test]
+fn rows_before_their_change_and_long_values_that_the_log_of_postgres_does_not_repeat() {
+    let Some(server) = Order::new().start_or_skip("postgres") else {
+        return;
+    };
+    ask(
+        &server,
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT, s TEXT); ALTER TABLE t ALTER s SET STORAGE EXTERNAL",
+    );
+    let url = server.endpoint();
+    let open = || postgres(&url, "t", "olds", "update,delete").unwrap();
+    let begin = read(open().as_mut());
+    for sql in [
+        "INSERT INTO t VALUES (1, 1, repeat('x', 9000)), (2, 2, 'b')",
+        "UPDATE t SET n = 5 WHERE id = 1",
+        "UPDATE t SET id = 3 WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "UPDATE t SET n = 6",
+    ] {
+        ask(&server, sql);
+    }
+    let mapped = read(restored(open(), &begin).as_mut()).mapped;
+    assert_eq!(
+        mapped[..3],
+        [
+            "update: id=1 before_id=null n=5 before_n=null s=__debezium_unavailable_value before_s=null",
+            "update: id=3 before_id=2 n=2 before_n=null s=b before_s=null",
+            "delete: id=0 before_id=3 n=0 before_n=null s= before_s=null",
+        ]
+    );
+    let whole = "x".repeat(9000);
+    let expect = format!("update: id=1 before_id=1 n=6 before_n=5 s={whole} before_s={whole}");
+    assert!(mapped[3] == expect, "{:.200}", mapped[3]);
+}
+
+#[test]
+fn what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy() {
+    let order = Order::new()
+        .with("max_slot_wal_keep_size", "1MB")
+        .with("max_wal_size", "32MB")
+        .with("min_wal_size", "32MB");
+    let Some(mut server) = order.start_or_skip("postgres") else {
+        return;
+    };
+    let url = server.endpoint();
+    ask(&server, "CREATE TABLE t (id INT PRIMARY KEY)");
+    let open = |slot: &str| postgres(&url, "t", slot, "insert").unwrap();
+    let begin = read(open("gone").as_mut());
+    let check = |source: Box<dyn Source>, words: &[&str]| {
+        let mut source = restored(source, &begin);
+        let error = run(source.as_mut(), &mut Taken::default()).unwrap_err();
+        let said = chain(&error);
+        assert!(!error.is_unavailable(), "{said}");
+        for words in words {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    };
+
+    // A server that goes away is noticed, and gone on with.
+    let mut lost = restored(open("gone"), &begin);
+    server.stop();
+    let error = run(lost.as_mut(), &mut Taken::default()).unwrap_err();
+    assert!(error.is_unavailable(), "{}", chain(&error));
+    server.restart().unwrap();
+    ask(&server, "INSERT INTO t VALUES (1)");
+    assert_eq!(read(lost.as_mut()).mapped, ["insert: id=1"]);
+
+    // One that says nothing any more is.
+    let since = Instant::now();
+    let server = Arc::new(server);
+    let theirs = Arc::clone(&server);
+    let mut taken = Taken {
+        is_endless: true,
+        on_idle: Some(Box::new(move |_| theirs.freeze())),
+        ..Taken::default()
+    };
+    let error = run(lost.as_mut(), &mut taken).unwrap_err();
+    server.thaw();
+    assert!(error.is_unavailable(), "{}", chain(&error));
+    assert!(
+        since.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        since.elapsed()
+    );
+
+    check(
+        open("missing"),
+        &["no longer has the replication slot", "saved state"],
+    );
+    // Read on by somebody else, without a state.
+    ask(&server, "INSERT INTO t VALUES (2)");
+    ask(
+        &server,
+        "SELECT pg_replication_slot_advance('gone', pg_current_wal_lsn())",
+    );
+    check(open("gone"), &["somebody else", "slot.name"]);
+    // The server keeps no more than it was told to.
+    read(open("short").as_mut());
+    for _ in 0..4 {
+        ask(
+            &server,
+            "INSERT INTO t SELECT i FROM generate_series(1000, 90000) i; DELETE FROM t; SELECT pg_switch_wal(); CHECKPOINT",
+        );
+    }
+    check(
+        open("short"),
+        &["max_slot_wal_keep_size", "pg_drop_replication_slot"],
+    );
+    ask(
+        &server,
+        "SELECT pg_create_logical_replication_slot('other', 'test_decoding')",
+    );
+    check(open("other"), &["test_decoding", "slot.name"]);
+}
+
+#[test]
+fn publications_of_postgres_are_made_as_debezium_makes_them() {
+    let Some(server) = Order::new().start_or_skip("postgres") else {
+        return;
+    };
+    let url = server.endpoint();
+    ask(&server, "CREATE TABLE a (id INT); CREATE TABLE b (id INT)");
+    let open = |table: &str, properties: &str| {
+        let options = [
+            ("table.name", table),
+            ("operation", "insert"),
+            ("connector.properties", properties),
+        ];
+        source(&url, &options, &[], &[])
+    };
+    let refused = |table: &str, properties: &str, words: &str| {
+        let error = match open(table, properties) {
+            Ok(mut source) => run(source.as_mut(), &mut Taken::default()).unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(chain(&error).contains(words), "{}", chain(&error));
+    };
+    let disabled = "publication.name=p,publication.autocreate.mode=disabled,slot.drop.on.stop=true";
+    refused("a", disabled, "CREATE PUBLICATION");
+    let filtered = "publication.name=p,publication.autocreate.mode=filtered,slot.drop.on.stop=true";
+    read(open("a", filtered).unwrap().as_mut());
+    refused("b", disabled, "ALTER PUBLICATION");
+    read(open("b", filtered).unwrap().as_mut());
+    read(open("a", disabled).unwrap().as_mut());
+    // With no property at all: Debezium's names, and its slot stays.
+    read(open("a", "").unwrap().as_mut());
+    refused("a", "slot.name=Upper", "lower case");
+    refused("a", "publication.autocreate.mode=often", "autocreate");
+    refused("nowhere", "", "not there");
+    let port = server.port().to_string();
+    let slots = Command::new("psql")
+        .env("PGPASSWORD", "headwater")
+        .args([
+            "-X",
+            "-t",
+            "-A",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-U",
+            "headwater",
+        ])
+        .args([
+            "-c",
+            "SELECT slot_name FROM pg_replication_slots",
+            "headwater",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&slots.stdout), "debezium\n");
 }

@@ -105,13 +105,13 @@ impl Running {
     /// It stays there and answers nothing, as behind a broken line, until [`Running::thaw`].
     pub fn freeze(&self) {
         if let Some(process) = &self.process {
-            process.signal(Signal::STOP);
+            process.signal_all(Signal::STOP);
         }
     }
 
     pub fn thaw(&self) {
         if let Some(process) = &self.process {
-            process.signal(Signal::CONT);
+            process.signal_all(Signal::CONT);
         }
     }
 
@@ -234,6 +234,15 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
+    /// Those that it has started, too: PostgreSQL has a process for each connection.
+    fn signal_all(&self, signal: Signal) {
+        for pid in family(self.child.id()) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                kill_process(pid, signal).ok();
+            }
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         // The child has not been waited for, so its number is still its own.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
@@ -241,6 +250,23 @@ impl Process {
             kill_process(pid, signal).ok();
         }
     }
+}
+
+/// A process and all below it, as they are now.
+fn family(first: u32) -> Vec<u32> {
+    let mut all = vec![first];
+    let mut next = 0;
+    while let Some(pid) = all.get(next) {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        all.extend(
+            children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse::<u32>().ok()),
+        );
+        next += 1;
+    }
+    all
 }
 
 impl Drop for Process {

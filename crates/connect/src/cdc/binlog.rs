@@ -15,20 +15,17 @@ use mysql::prelude::Queryable;
 use mysql::{BinlogRequest, BinlogStream, Conn};
 
 use super::columns::Column;
+use super::delivery::{Delivery, heeded};
 use super::{Change, Keys, Options};
-use crate::component::{Connection, Finished, Payload, Room, Signal, Source, SourceLink};
+use crate::component::{Connection, Finished, Room, Source, SourceLink};
 use crate::error::{Cause, Error};
 use crate::rdbms::link::Fault;
 use crate::rdbms::mysql::{connect_for_log, fault};
 use crate::rdbms::server::{SILENCE_MAX, Server};
 use crate::rdbms::url::Target;
-use crate::rows::Properties;
 
 /// A sign of life from a server that has nothing to say; what was read is handed on with it.
 const HEARTBEAT: Duration = Duration::from_millis(20);
-
-/// Longest time for which changes wait to be handed on together.
-const LINGER_MS: i64 = 10;
 
 /// Replica numbers that are taken where none is given, as Siddhi's.
 const REPLICAS: std::ops::Range<u32> = 5400..6400;
@@ -68,18 +65,13 @@ impl Position {
 
 pub(super) struct Binlog {
     options: Options,
-    changes: Vec<Change>,
+    delivery: Delivery,
     replica: u32,
     position: Option<Position>,
     /// What is known of the table under its numbers in the log; `None`: another table.
     tables: HashMap<u64, Option<Table>>,
     /// The columns as they were read last: those of a change that is older than the definition of now.
     known: Vec<Column>,
-    properties: Properties,
-    /// Changes of this transaction so far, of those that are wanted.
-    seen: u64,
-    posted_at: i64,
-    has_unposted: bool,
 }
 
 struct Table {
@@ -90,8 +82,6 @@ struct Table {
 
 impl Binlog {
     pub fn new(options: Options) -> Result<Binlog, Error> {
-        let operation = options.transport.option("operation").unwrap_or_default();
-        let changes = Change::list(operation).map_err(|cause| options.refused(cause))?;
         let replica = match options.transport.option("database.server.id") {
             Some(text) => text.trim().parse().map_err(|_| {
                 options.refused("option 'database.server.id' is no number of a replica")
@@ -106,16 +96,12 @@ impl Binlog {
             }
         };
         Ok(Binlog {
+            delivery: Delivery::new(&options)?,
             options,
-            changes,
             replica,
             position: None,
             tables: HashMap::new(),
             known: Vec::new(),
-            properties: Properties::new(&["operation", "source.ts_ms", "ts_ms"]),
-            seen: 0,
-            posted_at: 0,
-            has_unposted: false,
         })
     }
 
@@ -123,16 +109,6 @@ impl Binlog {
         match &self.options.target {
             Target::Server(server) => Ok(server),
             _ => Err(self.options.refused("the database is no server")),
-        }
-    }
-
-    fn error(&self, fault: Fault) -> Error {
-        match fault {
-            Fault::Refused(cause) => self.options.failed(cause),
-            Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
-                let name = self.options.target.display_name();
-                Error::unavailable(format!("database '{name}'"), cause)
-            }
         }
     }
 
@@ -148,19 +124,19 @@ impl Binlog {
                     said.message
                 ))
             }
-            _ => self.error(fault(error)),
+            _ => self.options.error(fault(error)),
         }
     }
 
     /// Connects, finds out where to begin, and asks for the log from there.
     fn open(&mut self, link: &mut dyn SourceLink) -> Result<(Conn, BinlogStream), Error> {
         let server = self.server()?.clone();
-        let mut side = connect_for_log(&server, None).map_err(|f| self.error(f))?;
+        let mut side = connect_for_log(&server, None).map_err(|f| self.options.error(f))?;
         self.check_settings(&mut side)?;
         let (database, table) = self.place();
         self.known = self.read_columns(&database, &table, &mut side)?;
         if self.position.is_none() {
-            let position = end_of_log(&mut side).map_err(|e| self.error(fault(e)))?;
+            let position = end_of_log(&mut side).map_err(|e| self.options.error(fault(e)))?;
             let position = position.ok_or_else(|| {
                 self.options
                     .failed("the server writes no binary log: start it with log-bin")
@@ -169,13 +145,13 @@ impl Binlog {
             self.position = Some(position);
         }
         let mut connection =
-            connect_for_log(&server, Some(SILENCE_MAX)).map_err(|f| self.error(f))?;
+            connect_for_log(&server, Some(SILENCE_MAX)).map_err(|f| self.options.error(f))?;
         let period = HEARTBEAT.as_nanos();
         connection
             .query_drop(format!(
                 "SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"
             ))
-            .map_err(|e| self.error(fault(e)))?;
+            .map_err(|e| self.options.error(fault(e)))?;
         let position = self.position.clone().unwrap_or_default();
         let request = BinlogRequest::new(self.replica)
             .with_filename(position.file.into_bytes())
@@ -184,7 +160,7 @@ impl Binlog {
             .get_binlog_stream(request)
             .map_err(|e| self.log_error(e))?;
         self.tables.clear();
-        self.seen = 0;
+        self.delivery.begin();
         Ok((side, stream))
     }
 
@@ -192,7 +168,7 @@ impl Binlog {
     fn check_settings(&self, side: &mut Conn) -> Result<(), Error> {
         let rows: Vec<(String, String)> = side
             .query("SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_format', 'binlog_row_image')")
-            .map_err(|e| self.error(fault(e)))?;
+            .map_err(|e| self.options.error(fault(e)))?;
         for (name, value) in rows {
             let wanted = if name == "binlog_format" {
                 "ROW"
@@ -226,7 +202,7 @@ impl Binlog {
                  ORDER BY ordinal_position",
                 (database, table),
             )
-            .map_err(|e| self.error(fault(e)))?;
+            .map_err(|e| self.options.error(fault(e)))?;
         let columns = rows.iter().map(|(name, ty, whole, charset)| {
             Column::new(name, ty, whole, charset.as_deref().unwrap_or_default())
         });
@@ -269,7 +245,7 @@ impl Binlog {
                 let names: Vec<Arc<str>> = columns.iter().map(|c| Arc::clone(&c.name)).collect();
                 Some(Table {
                     defaults: columns.iter().map(Column::default).collect(),
-                    keys: Keys::new(&names, self.changes.len() > 1),
+                    keys: Keys::new(&names, self.delivery.is_complete()),
                     columns,
                 })
             }
@@ -295,7 +271,8 @@ impl Binlog {
                 // whether there are any is said by the event after it.
                 if !file.starts_with(&position.file) {
                     (position.file, position.offset) = (file, offset);
-                    (position.changes, self.seen) = (0, 0);
+                    position.changes = 0;
+                    self.delivery.begin();
                 }
             }
             Some(EventData::TableMapEvent(map)) => self.learn(&map, side)?,
@@ -335,17 +312,10 @@ impl Binlog {
                 (Some(_), Some(_)) => Change::Update,
                 (Some(_), None) => Change::Delete,
             };
-            if !self.changes.contains(&change) {
+            let covered = self.position.as_ref().map_or(0, |p| p.changes);
+            let Some(number) = self.delivery.count(change, covered) else {
                 continue;
-            }
-            self.seen += 1;
-            if self
-                .position
-                .as_ref()
-                .is_some_and(|p| self.seen <= p.changes)
-            {
-                continue;
-            }
+            };
             let Some(Some(table)) = self.tables.get_mut(&event.table_id()) else {
                 return Ok(());
             };
@@ -358,16 +328,12 @@ impl Binlog {
                 (Ok(before), Ok(after)) => (before, after),
                 (Err(cause), _) | (_, Err(cause)) => return Err(self.options.failed(cause)),
             };
-            self.properties.set(0, Value::str(change.name()));
-            self.properties.set(1, Value::Long(at));
-            self.properties.set(2, Value::Long(link.now()));
             let map = table
                 .keys
                 .map(before.as_deref(), after.as_deref(), &table.defaults);
-            let room = link.map(Payload::Map(map), &self.properties);
-            self.has_unposted = true;
+            let room = self.delivery.hand_on(change, at, map, link);
             if let Some(position) = &mut self.position {
-                position.changes = self.seen;
+                position.changes = number;
             }
             if room == Room::Full {
                 self.post(link)?;
@@ -377,12 +343,12 @@ impl Binlog {
     }
 
     fn transaction_ended(&mut self, end: u64, link: &mut dyn SourceLink) -> Result<(), Error> {
-        self.seen = 0;
+        self.delivery.begin();
         let Some(position) = &mut self.position else {
             return Ok(());
         };
         (position.offset, position.changes) = (end, 0);
-        if self.has_unposted && link.now() - self.posted_at >= LINGER_MS {
+        if self.delivery.is_due(link) {
             self.post(link)?;
         }
         Ok(())
@@ -390,29 +356,9 @@ impl Binlog {
 
     fn post(&mut self, link: &mut dyn SourceLink) -> Result<(), Error> {
         if let Some(position) = &self.position {
-            link.post(&position.save())?;
+            self.delivery.post(&position.save(), link)?;
         }
-        self.has_unposted = false;
-        self.posted_at = link.now();
         Ok(())
-    }
-
-    /// Waits while the app pauses its sources; whether it is to end.
-    fn is_ended(&mut self, signal: Signal, link: &mut dyn SourceLink) -> Option<Finished> {
-        let mut signal = signal;
-        loop {
-            match signal {
-                Signal::Stop => return Some(Finished::Stopped),
-                Signal::End => return Some(Finished::Ended),
-                Signal::Pause => loop {
-                    signal = link.wait(Duration::from_secs(1));
-                    if matches!(signal, Signal::Stop | Signal::Resume) {
-                        break;
-                    }
-                },
-                Signal::Acked(_) | Signal::Timeout | Signal::Resume => return None,
-            }
-        }
     }
 }
 
@@ -480,7 +426,9 @@ impl Source for Binlog {
                 }
                 None => {
                     self.post(link)?;
-                    return Err(self.error(Fault::Lost("the server has ended the log".into())));
+                    return Err(self
+                        .options
+                        .error(Fault::Lost("the server has ended the log".into())));
                 }
             };
             let is_quiet = matches!(
@@ -490,17 +438,17 @@ impl Source for Binlog {
             if !is_quiet {
                 self.event(&event, &stream, &mut side, link)?;
             }
-            if self.has_unposted && (is_quiet || link.now() - self.posted_at >= LINGER_MS) {
+            if self.delivery.has_unposted() && is_quiet || self.delivery.is_due(link) {
                 self.post(link)?;
             } else if !is_quiet {
                 continue;
             }
-            let signal = match self.has_unposted {
+            let signal = match self.delivery.has_unposted() {
                 true => link.wait(Duration::ZERO),
                 false if is_quiet => link.idle(Duration::ZERO),
                 false => link.wait(Duration::ZERO),
             };
-            if let Some(finished) = self.is_ended(signal, link) {
+            if let Some(finished) = heeded(signal, link) {
                 return Ok(finished);
             }
         }

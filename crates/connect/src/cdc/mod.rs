@@ -1,14 +1,16 @@
 //! `@source(type='cdc')`: the changes of one table of a database, as maps for the mapper `keyvalue`.
 //!
-//! Listening reads the binary log of MySQL and MariaDB; polling asks any database that a table can be
-//! kept in for rows beyond the last. Promises: changes come in the order of the log, and a restart with
+//! Listening reads the binary log of MySQL and MariaDB and the logical replication of PostgreSQL;
+//! polling asks any database that a table can be kept in for rows beyond the last. Promises: changes come in the order of the log, and a restart with
 //! state goes on behind the last one that the state holds; a log that the server no longer has is said
 //! with its remedy. Never: the rows that a table had before the first start (Debezium reads them and
 //! Siddhi drops them).
 
 mod binlog;
 mod columns;
+mod delivery;
 mod polling;
+mod postgres;
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use lang::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Source, SourceSetup};
 use crate::error::Error;
+use crate::rdbms::link::Fault;
 use crate::rdbms::server::{Login, ServerKind};
 use crate::rdbms::url::{self, Target};
 
@@ -85,6 +88,26 @@ impl Options {
 
     fn failed(&self, cause: impl Into<crate::error::Cause>) -> Error {
         Error::failed(format!("reading changes for {}", self.name), cause)
+    }
+
+    /// What the driver says went wrong.
+    fn error(&self, fault: Fault) -> Error {
+        match fault {
+            Fault::Refused(cause) => self.failed(cause),
+            Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
+                let name = self.target.display_name();
+                Error::unavailable(format!("database '{name}'"), cause)
+            }
+        }
+    }
+
+    /// A property of Debezium's in `connector.properties`.
+    fn property(&self, name: &str) -> Option<&str> {
+        let all = self.transport.option("connector.properties")?;
+        let mut pairs = all.split(',').filter_map(|pair| pair.split_once('='));
+        pairs
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim())
     }
 }
 
@@ -183,12 +206,13 @@ impl Connector for CdcConnector {
             return Ok(Box::new(polling::Polling::new(options, setup.schema)?));
         }
         match &options.target {
-            Target::Server(server) if server.kind == ServerKind::MySql => {
-                Ok(Box::new(binlog::Binlog::new(options)?))
-            }
+            Target::Server(server) => match server.kind {
+                ServerKind::MySql => Ok(Box::new(binlog::Binlog::new(options)?)),
+                ServerKind::Postgres => Ok(Box::new(postgres::Replication::new(options)?)),
+            },
             _ => Err(options.refused(
-                "only the logs of MySQL and MariaDB are listened to: use mode='polling' for other \
-                 databases",
+                "only the logs of MySQL, MariaDB and PostgreSQL are listened to: use \
+                 mode='polling' for other databases",
             )),
         }
     }

@@ -3,24 +3,33 @@
 use std::time::Duration;
 
 use event::{Attribute, Column, ColumnBuilder, Schema, Type, Value};
+use jiff::tz::TimeZone;
+use lang::cron::Cron;
 
 use super::Options;
+use super::delivery::heeded;
 use crate::component::{Connection, Finished, Payload, Room, Signal, Source, SourceLink};
 use crate::error::Error;
 use crate::rdbms;
-use crate::rdbms::link::{Fault, Found, Link, Statement};
+use crate::rdbms::link::{Found, Link, Statement};
 use crate::rdbms::sql::Sql;
 use crate::rows::Properties;
 
 /// Rows that one question brings; what is behind them comes with the next.
 const ROWS_MAX: usize = 10_000;
 
+/// When the table is asked again.
+enum Pace {
+    Interval(Duration),
+    Cron(Cron),
+}
+
 pub(super) struct Polling {
     options: Options,
     /// Types of the stream's attributes, which say how columns of their names are read.
     schema: Schema,
     column: String,
-    interval: Duration,
+    pace: Pace,
     waits_for_missed: bool,
     missed_wait: Option<Duration>,
     /// The last value seen, as text.
@@ -44,9 +53,15 @@ impl Polling {
             .map_err(|_| options.refused("option 'polling.interval' is below 0"))?;
         let missed = seconds("missed.record.waiting.timeout", -1)?;
         let column = option("polling.column").unwrap_or_default().to_owned();
+        let pace = match option("cron.expression") {
+            None => Pace::Interval(Duration::from_secs(interval)),
+            Some(text) => Pace::Cron(Cron::parse(text).map_err(|cause| {
+                options.refused(format!("option 'cron.expression' is '{text}': {cause}"))
+            })?),
+        };
         Ok(Polling {
             column,
-            interval: Duration::from_secs(interval),
+            pace,
             waits_for_missed: option("wait.on.missed.record") == Some("true"),
             missed_wait: u64::try_from(missed).ok().map(Duration::from_secs),
             schema: schema.clone(),
@@ -56,20 +71,10 @@ impl Polling {
         })
     }
 
-    fn error(&self, fault: Fault) -> Error {
-        match fault {
-            Fault::Refused(cause) => self.options.failed(cause),
-            Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
-                let name = self.options.target.display_name();
-                Error::unavailable(format!("database '{name}'"), cause)
-            }
-        }
-    }
-
     /// Columns of the table in lower case, of the types in which the stream wants them.
     fn attributes(&self, database: &mut dyn Link) -> Result<Vec<Attribute>, Error> {
         let query = database.dialect().columns_query(&self.options.table);
-        let rows = database.list(&query).map_err(|f| self.error(f))?;
+        let rows = database.list(&query).map_err(|f| self.options.error(f))?;
         let names = rows
             .into_iter()
             .filter_map(|row| row.into_iter().next().flatten());
@@ -111,7 +116,7 @@ impl Polling {
             dialect.column(&self.column),
             dialect.table(&self.options.table)
         );
-        let rows = database.list(&sql).map_err(|f| self.error(f))?;
+        let rows = database.list(&sql).map_err(|f| self.options.error(f))?;
         Ok(rows
             .into_iter()
             .next()
@@ -147,7 +152,7 @@ impl Polling {
         let mut found = Found::new(&wanted, true);
         database
             .find(&statement, &[], 0, &mut found)
-            .map_err(|f| self.error(f))?;
+            .map_err(|f| self.options.error(f))?;
         Ok(found
             .builders
             .into_iter()
@@ -216,6 +221,26 @@ impl Polling {
         Ok(delivered)
     }
 
+    /// Waits until the next time of the expression, where there is one; whether the source is to end.
+    fn wait_for_cron(&self, link: &mut dyn SourceLink) -> Option<Finished> {
+        let Pace::Cron(cron) = &self.pace else {
+            return None;
+        };
+        let due = cron.next(link.now(), &TimeZone::system());
+        loop {
+            // An expression may have no time left: then there is nothing but the end to wait for.
+            let left = due.map_or(1000, |due| due - link.now());
+            let left = u64::try_from(left).unwrap_or(0);
+            if left == 0 {
+                return None;
+            }
+            let signal = link.wait(Duration::from_millis(left));
+            if let Some(finished) = heeded(signal, link) {
+                return Some(finished);
+            }
+        }
+    }
+
     fn save(&self) -> Vec<u8> {
         format!("poll 1\n{}", self.last.as_deref().unwrap_or_default()).into_bytes()
     }
@@ -230,25 +255,25 @@ impl Source for Polling {
             link.post(self.save().as_slice())?;
         }
         link.report(Connection::Connected);
+        if let Some(finished) = self.wait_for_cron(link) {
+            return Ok(finished);
+        }
         loop {
             let columns = self.ask(database.as_mut(), &attributes)?;
             let delivered = self.deliver(&attributes, &columns, link)?;
-            let signal = match delivered {
-                0 => link.idle(self.interval),
-                ROWS_MAX => link.wait(Duration::ZERO),
-                _ => link.wait(self.interval),
+            let signal = match (&self.pace, delivered) {
+                (_, ROWS_MAX) => link.wait(Duration::ZERO),
+                (Pace::Cron(_), _) => Signal::Timeout,
+                (Pace::Interval(interval), 0) => link.idle(*interval),
+                (Pace::Interval(interval), _) => link.wait(*interval),
             };
-            match signal {
-                Signal::Stop => return Ok(Finished::Stopped),
-                Signal::End => return Ok(Finished::Ended),
-                Signal::Pause => loop {
-                    match link.wait(Duration::from_secs(1)) {
-                        Signal::Stop => return Ok(Finished::Stopped),
-                        Signal::Resume => break,
-                        _ => {}
-                    }
-                },
-                Signal::Acked(_) | Signal::Timeout | Signal::Resume => {}
+            if let Some(finished) = heeded(signal, link) {
+                return Ok(finished);
+            }
+            if delivered < ROWS_MAX
+                && let Some(finished) = self.wait_for_cron(link)
+            {
+                return Ok(finished);
             }
         }
     }

@@ -15,7 +15,7 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::{DataRowBody, Message};
 use postgres_protocol::message::frontend;
 
-use self::wire::{Wire, unexpected};
+use self::wire::{Wire, fields};
 use super::dialect::{Dialect, POSTGRES};
 use super::link::{Append, Fault, Found, Link, Statement};
 use super::mysql::literal::{escaped, hex};
@@ -142,17 +142,7 @@ impl Link for Postgres {
     }
 
     fn list(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
-        self.with(|wire| {
-            let mut rows = Vec::new();
-            wire.query(sql, |message| {
-                if let Message::DataRow(row) = message {
-                    let fields = fields(&row)?.into_iter();
-                    rows.push(fields.map(|field| field.map(str::to_owned)).collect());
-                }
-                Ok(())
-            })?;
-            Ok(rows)
-        })
+        self.with(|wire| wire.rows(sql))
     }
 
     fn append(&mut self, to: &Append, binders: &[Binder<'_>], rows: usize) -> Result<(), Fault> {
@@ -344,18 +334,6 @@ fn copy_field(cell: &Cell<'_>, out: &mut String) {
 fn changed(tag: &str) -> u64 {
     let count = tag.rsplit(' ').next();
     count.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-fn fields(row: &DataRowBody) -> Result<Vec<Option<&str>>, Fault> {
-    use fallible_iterator::FallibleIterator;
-    let buffer = row.buffer();
-    let texts = row.ranges().map(|range| match range {
-        None => Ok(None),
-        Some(range) => std::str::from_utf8(&buffer[range])
-            .map(Some)
-            .map_err(std::io::Error::other),
-    });
-    texts.collect().map_err(|_| unexpected())
 }
 
 fn read_row(row: &DataRowBody, found: &mut Found<'_>) -> Result<(), Fault> {

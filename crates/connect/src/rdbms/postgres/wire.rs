@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use postgres_protocol::authentication::{md5_hash, sasl};
-use postgres_protocol::message::backend::{ErrorFields, Message};
+use postgres_protocol::message::backend::{DataRowBody, ErrorFields, Message};
 use postgres_protocol::message::frontend;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -278,6 +278,45 @@ impl Wire {
         self.finish(each)
     }
 
+    /// A small result as text; null is `None`.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        let mut rows = Vec::new();
+        self.query(sql, |message| {
+            if let Message::DataRow(row) = message {
+                let fields = fields(&row)?.into_iter();
+                rows.push(fields.map(|field| field.map(str::to_owned)).collect());
+            }
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Begins a copy in both directions, of which [`Wire::read`] gives the messages. The parser of
+    /// messages does not know the answer to it.
+    pub fn copy_both(&mut self, sql: &str) -> Result<(), Fault> {
+        frontend::query(sql, &mut self.output).map_err(odd)?;
+        self.flush()?;
+        if !self.has_message()? {
+            return Err(Fault::Lost("the server does not answer".into()));
+        }
+        if self.input[0] != b'W' {
+            // Mostly an error.
+            self.read()?;
+            return Err(unexpected());
+        }
+        let mut length = &self.input[1..5];
+        let length = 1 + length.get_u32() as usize;
+        self.input.advance(length);
+        Ok(())
+    }
+
+    /// Ends a copy in both directions; what the server has sent meanwhile is passed over.
+    pub fn end_copy(&mut self) -> Result<(), Fault> {
+        frontend::copy_done(&mut self.output);
+        self.flush()?;
+        self.finish(|_| Ok(()))
+    }
+
     /// Says goodbye; whether it is heard does not matter.
     pub fn close(&mut self) {
         frontend::terminate(&mut self.output);
@@ -289,6 +328,19 @@ impl Drop for Wire {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// The columns of a row of a result.
+pub fn fields(row: &DataRowBody) -> Result<Vec<Option<&str>>, Fault> {
+    use fallible_iterator::FallibleIterator;
+    let buffer = row.buffer();
+    let texts = row.ranges().map(|range| match range {
+        None => Ok(None),
+        Some(range) => std::str::from_utf8(&buffer[range])
+            .map(Some)
+            .map_err(std::io::Error::other),
+    });
+    texts.collect().map_err(|_| unexpected())
 }
 
 fn open(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {

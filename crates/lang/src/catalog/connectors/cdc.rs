@@ -12,7 +12,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     payloads: &[Payload::Map],
     options: &[
-        text("url", "JDBC URL of the database: MySQL and MariaDB in listening mode.")
+        text("url", "JDBC URL of the database: MySQL, MariaDB and PostgreSQL in listening mode.")
             .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         choice(
             "mode",
@@ -53,8 +53,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             OptionType::Cron,
             "Asks at these times instead of an interval.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Refused),
+        .test("connect::cdc::a_table_is_asked_at_the_times_of_an_expression"),
         bool(
             "wait.on.missed.record",
             "false",
@@ -76,10 +75,11 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         .status(OptionStatus::Ignored),
         text(
             "connector.properties",
-            "Properties of Debezium, which does not run here.",
+            "Properties of Debezium, `key=value` with commas between. For PostgreSQL `slot.name` \
+             (`debezium`), `slot.drop.on.stop`, `publication.name` (`dbz_publication`) and \
+             `publication.autocreate.mode` count; the others are passed over.",
         )
-        .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
-        .status(OptionStatus::Ignored),
+        .test("connect::cdc::publications_of_postgres_are_made_as_debezium_makes_them"),
         text(
             "database.server.id",
             "Replica id for MySQL; from 5400 to 6400 where none is given.",
@@ -94,7 +94,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "plugin.name",
             &["decoderbufs", "pgoutput", "wal2json"],
             "decoderbufs",
-            "Decoder of the PostgreSQL log, which is not listened to yet.",
+            "Decoder of the PostgreSQL log: always `pgoutput`, which every server has.",
         )
         .test("lang::catalog::judge::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
