@@ -459,69 +459,65 @@ impl App {
     fn serve(&mut self, operator: OperatorId, key: Key, now: i64, outside: &mut Outside<'_>) {
         while let Some(due) = self.core.alarms.next_deadline(operator, key, now) {
             let owner = self.core.alarms.owner(operator);
-            let (query, result) = match owner {
-                Owner::Window { query, side } => {
-                    let step = &mut self.core.step(outside);
-                    (
-                        query,
-                        self.queries[query].alarm(side, key, due.deadline, step),
-                    )
-                }
-                Owner::Absent { query, state } => {
-                    let step = &mut self.core.step(outside);
-                    (
-                        query,
-                        self.queries[query].absent_alarm(state, key, due.deadline, step),
-                    )
-                }
-                Owner::Stage { query, side, stage } => {
-                    let step = &mut self.core.step(outside);
-                    (
-                        query,
-                        self.queries[query].stage_alarm((side, stage), key, due.deadline, step),
-                    )
-                }
-                Owner::Limiter { query } => {
-                    let step = &mut self.core.step(outside);
-                    (
-                        query,
-                        self.queries[query].limit_alarm(key, due.deadline, step),
-                    )
+            match owner {
+                Owner::Window { query, .. }
+                | Owner::Absent { query, .. }
+                | Owner::Stage { query, .. }
+                | Owner::Limiter { query } => {
+                    self.query_alarm(owner, query, key, due.deadline, outside);
                 }
                 Owner::Purge { partition } => {
                     self.purge(partition, operator, due.deadline, now);
-                    continue;
                 }
                 Owner::Trigger { trigger } => {
                     self.trigger_alarm(trigger, due.deadline, now, outside);
-                    continue;
                 }
                 Owner::Idle => {
                     self.idle_alarm(due.deadline, outside);
-                    continue;
                 }
                 Owner::Named { window } => {
                     self.window_alarm(window, due.deadline, outside);
                     self.drain(outside);
                     self.drain_deferred(outside);
-                    continue;
                 }
                 Owner::Aggregation { aggregation, level } => {
                     self.aggregation_alarm(aggregation, Some(level), outside);
-                    continue;
                 }
                 Owner::AggregationPurge { aggregation } => {
                     self.aggregation_alarm(aggregation, None, outside);
-                    continue;
                 }
-            };
-            match result {
-                Ok(rows) => self.route(query, key, rows, 0),
-                Err(broken) => self.report(query, None, broken, None, 0, outside),
             }
-            self.drain(outside);
-            self.drain_deferred(outside);
         }
+    }
+
+    /// Serves a deadline of a part of a query.
+    fn query_alarm(
+        &mut self,
+        owner: Owner,
+        query: QueryId,
+        key: Key,
+        deadline: i64,
+        outside: &mut Outside<'_>,
+    ) {
+        let begun = self.work.begin_alarm(query, outside.host);
+        let step = &mut self.core.step(outside);
+        let served = &mut self.queries[query];
+        let result = match owner {
+            Owner::Window { side, .. } => served.alarm(side, key, deadline, step),
+            Owner::Absent { state, .. } => served.absent_alarm(state, key, deadline, step),
+            Owner::Stage { side, stage, .. } => {
+                served.stage_alarm((side, stage), key, deadline, step)
+            }
+            Owner::Limiter { .. } => served.limit_alarm(key, deadline, step),
+            _ => Ok(None),
+        };
+        self.work.end(query, 0, begun, outside.host);
+        match result {
+            Ok(rows) => self.route(query, key, rows, 0),
+            Err(broken) => self.report(query, None, broken, None, 0, outside),
+        }
+        self.drain(outside);
+        self.drain_deferred(outside);
     }
 
     /// Keys that have been idle go. Times that were missed while the app was down are not made up for.

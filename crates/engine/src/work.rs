@@ -2,7 +2,7 @@
 //!
 //! The engine has no clock: the host's stopwatch is read before and behind a query, and nothing but
 //! these counts depends on it. Its cost is bounded by sampling: a call with many events is timed
-//! always, one with few only once in a while.
+//! always, and so is a deadline; one with few events only once in a while.
 
 use lang::plan::QueryId;
 
@@ -33,7 +33,7 @@ const ONE_IN: u64 = 16;
 /// What one query has done since the app was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueryWork {
-    /// Times at which it was handed events.
+    /// Times at which it was handed events, or a deadline of it was served.
     pub calls: u64,
     pub events: u64,
     /// Calls that were timed, and how long they took together.
@@ -73,6 +73,11 @@ impl WorkLog {
         let work = self.queries.get(query);
         let is_timed = work.is_some_and(|w| events >= MANY || w.calls.is_multiple_of(ONE_IN));
         Begun(is_timed.then(|| host.nanos()))
+    }
+
+    /// A deadline is about to be served: it may let out much, and is always timed.
+    pub fn begin_alarm(&self, query: QueryId, host: &mut dyn Host) -> Begun {
+        Begun(self.queries.get(query).map(|_| host.nanos()))
     }
 
     #[inline]
@@ -121,6 +126,10 @@ mod tests {
         log.end(0, 500, begun, &mut crate::NoHost);
         let work = log.queries[0];
         assert_eq!((work.calls, work.events, work.timed), (33, 532, 3));
+        let begun = log.begin_alarm(0, &mut crate::NoHost);
+        log.end(0, 0, begun, &mut crate::NoHost);
+        let work = log.queries[0];
+        assert_eq!((work.calls, work.events, work.timed), (34, 532, 4));
         let mut off = WorkLog::new(false, 1);
         let begun = off.begin(0, 500, &mut crate::NoHost);
         off.end(0, 500, begun, &mut crate::NoHost);

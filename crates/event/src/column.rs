@@ -282,6 +282,25 @@ impl Column {
         rows + data.nulls.as_ref().map_or(0, Vec::len)
     }
 
+    /// Heap bytes of the vector behind the column, shared or not; none for a row that lies in it.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Rep::Many { .. } => size_of::<Data>() + self.bytes(),
+            Rep::One { .. } => 0,
+        }
+    }
+
+    /// A row that holds nothing of the vector in which it lies.
+    pub fn own_row(&self, row: usize) -> Column {
+        if let Some(value) = self.view().one(row) {
+            let is_null = self.is_null(row);
+            return Column(Rep::One { value, is_null });
+        }
+        let mut builder = ColumnBuilder::like(self, 1);
+        builder.extend(self, row..row + 1);
+        builder.finish()
+    }
+
     /// Bytes of these rows alone, whoever else shares the vector: what they cost in a queue. Lists
     /// and maps behind OBJECT values are counted by their handles.
     pub fn weight(&self) -> usize {

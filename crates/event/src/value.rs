@@ -70,6 +70,20 @@ impl Value {
         Value::Str(Arc::from(text))
     }
 
+    /// Heap bytes beside the value itself. A list or a map is counted by its handle, since others may
+    /// hold it too.
+    pub fn heap_bytes(&self) -> usize {
+        /// In front of what is shared: how many hold it.
+        const SHARED_HEAD: usize = 2 * size_of::<usize>();
+        /// The list or map behind a handle, without what is in it.
+        const OBJECT: usize = 64;
+        match self {
+            Value::Str(text) => SHARED_HEAD + text.len(),
+            Value::Object(_) => OBJECT,
+            _ => 0,
+        }
+    }
+
     pub const fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }

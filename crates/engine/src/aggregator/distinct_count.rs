@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
+use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{ColumnBuilder, Value};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
-use super::entries::Entries;
+use super::kept::{Tally, Total};
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::runs;
@@ -30,8 +28,8 @@ impl Aggregator for DistinctCount {
 
 #[derive(Default)]
 struct Operator {
-    states: States<HashMap<Value, u64, FixedState>>,
-    entries: Entries,
+    states: States<Tally>,
+    total: Total,
 }
 
 impl Aggregate for Operator {
@@ -42,31 +40,27 @@ impl Aggregate for Operator {
         each_row(scan, |group, row, is_expired| {
             let counts = self.states.at(group);
             let value = column.value(row);
-            let before = counts.len();
-            if !is_expired {
-                let count = counts.entry(value.clone()).or_insert(0);
-                *count += 1;
-            } else if let Some(count) = counts.get_mut(&value) {
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(&value);
-                }
+            let before = counts.bytes();
+            if is_expired {
+                counts.take(&value, 1);
+            } else {
+                counts.add(&value, 1);
             }
-            if counts.len() != before {
-                self.entries.change(before, counts.len(), &[value]);
-            }
+            self.total.change(before, counts.bytes());
             out.push_long(counts.len() as i64);
         });
     }
 
     fn clear(&mut self, group: Group) {
-        let len = self.states.get(group).map_or(0, HashMap::len);
-        self.entries.change(len, 0, &[]);
+        let bytes = self.states.get(group).map_or(0, Tally::bytes);
+        self.total.change(bytes, 0);
         self.states.clear(group);
     }
 
     fn is_empty(&self, group: Group) -> bool {
-        self.states.get(group).is_none_or(HashMap::is_empty)
+        self.states
+            .get(group)
+            .is_none_or(|counts| counts.is_empty())
     }
 
     fn release(&mut self, groups: Range<Group>) {
@@ -74,7 +68,7 @@ impl Aggregate for Operator {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes() + self.entries.bytes(2 * size_of::<(Value, u64)>())
+        self.states.bytes() + self.total.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -82,7 +76,7 @@ impl Aggregate for Operator {
         // In the order of their bytes, since that of a hash map is nothing to rely on.
         let mut entries: Vec<Vec<u8>> = counts
             .into_iter()
-            .flatten()
+            .flat_map(|counts| counts.iter())
             .map(|(value, &count)| {
                 let mut entry = Writer::default();
                 entry.value(value);
@@ -99,15 +93,12 @@ impl Aggregate for Operator {
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
         self.clear(group);
-        let start = reader.position();
-        let count = reader.count()?;
         let counts = self.states.at(group);
-        for _ in 0..count {
+        for _ in 0..reader.count()? {
             let mut entry = reader.section()?;
-            counts.insert(entry.value()?, entry.u64()?);
+            counts.add(&entry.value()?, entry.u64()?);
         }
-        let len = counts.len();
-        self.entries.restored(len, reader.position() - start);
+        self.total.change(0, counts.bytes());
         Ok(())
     }
 }

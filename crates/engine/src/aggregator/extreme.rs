@@ -132,6 +132,12 @@ impl<T: Number> Running for Best<T> {
         self.best.is_none() && self.waiting.is_empty()
     }
 
+    const KEEPS: bool = true;
+
+    fn bytes(&self) -> usize {
+        self.waiting.capacity() * size_of::<T>()
+    }
+
     fn save(&self, writer: &mut Writer) {
         let value = |v: &T| (*v).to_value();
         writer.value(&self.best.as_ref().map(value).unwrap_or_default());

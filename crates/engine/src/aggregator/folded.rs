@@ -5,7 +5,7 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 
-use super::entries::Entries;
+use super::kept::Total;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, EvalContext, Group, Scan};
 
@@ -18,12 +18,9 @@ pub trait Folded: Default + Send + 'static {
     fn add(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn remove(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn value(&self, args: &[Value], settings: &Self::Settings) -> Result<Value, String>;
-    /// Values that the group holds.
-    fn len(&self) -> usize;
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+    fn is_empty(&self) -> bool;
+    /// On the heap.
+    fn bytes(&self) -> usize;
 
     fn save(&self, writer: &mut Writer);
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
@@ -31,7 +28,7 @@ pub trait Folded: Default + Send + 'static {
 
 pub struct Values<F: Folded> {
     states: States<F>,
-    entries: Entries,
+    total: Total,
     settings: F::Settings,
     args: Vec<Value>,
 }
@@ -40,7 +37,7 @@ impl<F: Folded> Values<F> {
     pub fn new(settings: F::Settings) -> Values<F> {
         Values {
             states: States::default(),
-            entries: Entries::default(),
+            total: Total::default(),
             settings,
             args: Vec::new(),
         }
@@ -54,13 +51,13 @@ impl<F: Folded> Aggregate for Values<F> {
             let row = scan.start + row;
             self.args.extend(scan.args.iter().map(|a| a.value(row)));
             let state = self.states.at(group);
-            let before = state.len();
+            let before = state.bytes();
             let changed = if is_expired {
                 state.remove(&self.args, &self.settings)
             } else {
                 state.add(&self.args, &self.settings)
             };
-            self.entries.change(before, state.len(), &self.args);
+            self.total.change(before, state.bytes());
             match changed.and_then(|()| state.value(&self.args, &self.settings)) {
                 Ok(value) => out.push(&value),
                 Err(reason) => {
@@ -72,8 +69,8 @@ impl<F: Folded> Aggregate for Values<F> {
     }
 
     fn clear(&mut self, group: Group) {
-        let len = self.states.get(group).map_or(0, Folded::len);
-        self.entries.change(len, 0, &[]);
+        let bytes = self.states.get(group).map_or(0, Folded::bytes);
+        self.total.change(bytes, 0);
         self.states.clear(group);
     }
 
@@ -86,7 +83,7 @@ impl<F: Folded> Aggregate for Values<F> {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes() + self.entries.bytes(2 * size_of::<Value>())
+        self.states.bytes() + self.total.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -99,10 +96,9 @@ impl<F: Folded> Aggregate for Values<F> {
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
-        let start = reader.position();
+        self.clear(group);
         let state = F::restore(reader)?;
-        self.entries
-            .restored(state.len(), reader.position() - start);
+        self.total.change(0, state.bytes());
         *self.states.at(group) = state;
         Ok(())
     }
@@ -113,13 +109,18 @@ impl<F: Folded> Aggregate for Values<F> {
 #[derive(Default)]
 pub struct Counted {
     entries: Vec<(Value, u64)>,
+    /// Bytes of the values beside themselves.
+    beside: usize,
 }
 
 impl Counted {
     pub fn add(&mut self, value: Value) {
         match self.entries.iter_mut().find(|(v, _)| *v == value) {
             Some((_, count)) => *count += 1,
-            None => self.entries.push((value, 1)),
+            None => {
+                self.beside += value.heap_bytes();
+                self.entries.push((value, 1));
+            }
         }
     }
 
@@ -128,13 +129,17 @@ impl Counted {
         if let Some(at) = self.entries.iter().position(|(v, _)| v == value) {
             self.entries[at].1 -= 1;
             if self.entries[at].1 == 0 {
-                self.entries.remove(at);
+                self.beside -= self.entries.remove(at).0.heap_bytes();
             }
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<(Value, u64)>() + self.beside
     }
 
     /// Each value as often as it is there, or once.
@@ -155,9 +160,12 @@ impl Counted {
 
     pub fn restore(reader: &mut Reader<'_>) -> Result<Counted, StateError> {
         let count = reader.count()?;
-        let entries = (0..count).map(|_| Ok((reader.value()?, reader.u64()?)));
-        Ok(Counted {
-            entries: entries.collect::<Result<_, StateError>>()?,
-        })
+        let mut counted = Counted::default();
+        for _ in 0..count {
+            let (value, count) = (reader.value()?, reader.u64()?);
+            counted.beside += value.heap_bytes();
+            counted.entries.push((value, count));
+        }
+        Ok(counted)
     }
 }

@@ -96,8 +96,12 @@ impl Folded for Documents {
         to_json(&result, WriteStyle::Smart).map(|text| Value::str(&text))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -7,6 +7,7 @@ use lang::catalog::functions::list::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
+use super::kept::Kept;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::runs;
 
@@ -42,7 +43,7 @@ impl Aggregator for Collect {
 /// With `distinct` there is one copy, which the first of its rows to leave takes along; a merged list
 /// that leaves takes all values equal to its own.
 #[derive(Default)]
-struct Collected(Vec<Value>);
+struct Collected(Kept);
 
 fn merged(args: &[Value]) -> Result<Vec<Value>, String> {
     match &args[0] {
@@ -81,11 +82,15 @@ impl Folded for Collected {
     }
 
     fn value(&self, _: &[Value], _: &bool) -> Result<Value, String> {
-        Ok(Value::Object(Object::List(Shared::new(self.0.clone()))))
+        Ok(Value::Object(Object::List(Shared::new(self.0.to_vec()))))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     fn save(&self, writer: &mut Writer) {
@@ -94,12 +99,11 @@ impl Folded for Collected {
     }
 
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError> {
-        let count = reader.count()?;
-        Ok(Collected(
-            (0..count)
-                .map(|_| reader.value())
-                .collect::<Result<_, _>>()?,
-        ))
+        let mut kept = Kept::default();
+        for _ in 0..reader.count()? {
+            kept.push(reader.value()?);
+        }
+        Ok(Collected(kept))
     }
 }
 

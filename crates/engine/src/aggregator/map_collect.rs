@@ -45,7 +45,20 @@ impl Aggregator for Collect {
 
 /// A row that leaves takes its keys with it, even if a newer row has set them since.
 #[derive(Default)]
-struct Collected(Entries);
+struct Collected {
+    entries: Entries,
+    /// Bytes of keys and values beside themselves.
+    beside: usize,
+}
+
+impl Collected {
+    fn put(&mut self, key: Value, value: Value) {
+        let (key_bytes, new) = (key.heap_bytes(), value.heap_bytes());
+        let old = java_map::put(&mut self.entries, key, value);
+        let old = old.map_or(0, |old| key_bytes + old.heap_bytes());
+        self.beside = self.beside + key_bytes + new - old;
+    }
+}
 
 /// The pairs of a row.
 fn pairs(args: &[Value], merges: bool) -> Result<Entries, String> {
@@ -64,38 +77,50 @@ impl Folded for Collected {
 
     fn add(&mut self, args: &[Value], merges: &bool) -> Result<(), String> {
         for (key, value) in pairs(args, *merges)? {
-            java_map::put(&mut self.0, key, value);
+            self.put(key, value);
         }
         Ok(())
     }
 
     fn remove(&mut self, args: &[Value], merges: &bool) -> Result<(), String> {
         for (key, _) in pairs(args, *merges)? {
-            java_map::remove(&mut self.0, &key);
+            if let Some(value) = java_map::remove(&mut self.entries, &key) {
+                self.beside -= key.heap_bytes() + value.heap_bytes();
+            }
         }
         Ok(())
     }
 
     fn value(&self, _: &[Value], _: &bool) -> Result<Value, String> {
-        Ok(Value::Object(Object::Map(Shared::new(self.0.clone()))))
+        Ok(Value::Object(Object::Map(Shared::new(
+            self.entries.clone(),
+        ))))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<(Value, Value)>() + self.beside
     }
 
     fn save(&self, writer: &mut Writer) {
-        writer.count(self.0.len());
-        for (key, value) in &self.0 {
+        writer.count(self.entries.len());
+        for (key, value) in &self.entries {
             writer.value(key);
             writer.value(value);
         }
     }
 
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError> {
-        let count = reader.count()?;
-        let entries = (0..count).map(|_| Ok((reader.value()?, reader.value()?)));
-        Ok(Collected(entries.collect::<Result<_, StateError>>()?))
+        let mut collected = Collected::default();
+        for _ in 0..reader.count()? {
+            let entry = (reader.value()?, reader.value()?);
+            collected.beside += entry.0.heap_bytes() + entry.1.heap_bytes();
+            collected.entries.push(entry);
+        }
+        Ok(collected)
     }
 }
 

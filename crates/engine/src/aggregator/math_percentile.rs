@@ -82,8 +82,12 @@ impl Folded for Sorted {
         Ok(Value::Double(value))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<f64>()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -10,11 +10,11 @@
 mod average;
 mod count;
 mod distinct_count;
-mod entries;
 mod extreme;
 mod folded;
 mod forever;
 mod json_group;
+mod kept;
 mod list_collect;
 mod logical;
 mod map_collect;

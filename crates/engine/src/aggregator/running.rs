@@ -7,6 +7,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
 
+use super::kept::Total;
 use super::states::{States, check_version, each_row, each_step};
 use crate::component::{Aggregate, EvalContext, Group, Scan, SlideScan};
 
@@ -140,6 +141,11 @@ pub trait Running: Default + Send + 'static {
         self.put(out);
     }
     fn is_empty(&self) -> bool;
+    /// It keeps values on the heap.
+    const KEEPS: bool = false;
+    fn bytes(&self) -> usize {
+        0
+    }
     fn save(&self, writer: &mut Writer);
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
 }
@@ -147,6 +153,7 @@ pub trait Running: Default + Send + 'static {
 /// An aggregator over numbers. A null leaves the state alone and gets the current value.
 pub struct Numbers<S: Running> {
     states: States<S>,
+    total: Total,
     settings: S::Settings,
     /// The only class that is taken out of columns of mixed types; `None`: any number.
     class: Option<Type>,
@@ -156,6 +163,7 @@ impl<S: Running> Numbers<S> {
     pub fn new(settings: S::Settings, class: Option<Type>) -> Numbers<S> {
         Numbers {
             states: States::default(),
+            total: Total::default(),
             settings,
             class,
         }
@@ -171,6 +179,7 @@ impl<S: Running> Numbers<S> {
     ) {
         let settings = self.settings;
         let state = self.states.at(group);
+        let before = if S::KEEPS { state.bytes() } else { 0 };
         match value {
             None => state.put(out),
             Some(value) if is_expired => {
@@ -181,6 +190,9 @@ impl<S: Running> Numbers<S> {
                 state.add(value, settings);
                 state.put_added(out);
             }
+        }
+        if S::KEEPS {
+            self.total.change(before, state.bytes());
         }
     }
 
@@ -286,6 +298,8 @@ impl<S: Running> Aggregate for Numbers<S> {
     }
 
     fn clear(&mut self, group: Group) {
+        let bytes = self.states.get(group).map_or(0, Running::bytes);
+        self.total.change(bytes, 0);
         self.states.clear(group);
     }
 
@@ -298,7 +312,7 @@ impl<S: Running> Aggregate for Numbers<S> {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes()
+        self.states.bytes() + self.total.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -311,7 +325,10 @@ impl<S: Running> Aggregate for Numbers<S> {
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
-        *self.states.at(group) = S::restore(reader)?;
+        self.clear(group);
+        let state = S::restore(reader)?;
+        self.total.change(0, state.bytes());
+        *self.states.at(group) = state;
         Ok(())
     }
 }

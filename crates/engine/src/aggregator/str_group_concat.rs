@@ -101,8 +101,12 @@ impl Folded for Joined {
         Ok(Value::str(&texts.join(&separator)))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     fn save(&self, writer: &mut Writer) {

@@ -5,12 +5,10 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{ColumnBuilder, Object, Value};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
-use super::entries::Entries;
+use super::kept::{Kept, Tally, Total};
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::runs;
@@ -32,7 +30,7 @@ impl Aggregator for UnionSet {
         Ok(Box::new(Operator {
             removes,
             states: States::default(),
-            entries: Entries::default(),
+            total: Total::default(),
         }))
     }
 }
@@ -40,7 +38,7 @@ impl Aggregator for UnionSet {
 struct Operator {
     removes: bool,
     states: States<Union>,
-    entries: Entries,
+    total: Total,
 }
 
 /// `UnionSetAttributeAggregatorExecutor`, with its quirk: the counter of an element that leaves the
@@ -48,8 +46,8 @@ struct Operator {
 #[derive(Default)]
 struct Union {
     /// The elements, in the order in which they came.
-    set: Vec<Value>,
-    counters: HashMap<Value, u64, FixedState>,
+    set: Kept,
+    counters: Tally,
 }
 
 impl Union {
@@ -58,7 +56,7 @@ impl Union {
             self.set.push(element.clone());
         }
         if counts {
-            *self.counters.entry(element.clone()).or_insert(0) += 1;
+            self.counters.add(element, 1);
         }
     }
 
@@ -72,16 +70,17 @@ impl Union {
 
     fn remove(&mut self, element: &Value, counts: bool) {
         if counts {
-            match self.counters.get_mut(element) {
+            match self.counters.get(element) {
                 None => return,
-                Some(count) if *count > 1 => {
-                    *count -= 1;
-                    return;
-                }
+                Some(&count) if count > 1 => return self.counters.take(element, 1),
                 Some(_) => {}
             }
         }
         self.set.retain(|e| e != element);
+    }
+
+    fn bytes(&self) -> usize {
+        self.set.bytes() + self.counters.bytes()
     }
 }
 
@@ -94,7 +93,7 @@ impl Aggregate for Operator {
                 return out.push_null();
             };
             let union = self.states.at(group);
-            let before = union.set.len();
+            let before = union.bytes();
             for element in elements.lock().iter() {
                 if is_expired {
                     union.remove(element, self.removes);
@@ -102,16 +101,16 @@ impl Aggregate for Operator {
                     union.add(element, self.removes);
                 }
             }
-            self.entries.change(before, union.set.len(), &[]);
+            self.total.change(before, union.bytes());
             // A copy: what was given out must not change later.
-            let copy = Shared::new(union.set.clone());
+            let copy = Shared::new(union.set.to_vec());
             out.push(&Value::Object(Object::Set(copy)));
         });
     }
 
     fn clear(&mut self, group: Group) {
-        let len = self.states.get(group).map_or(0, |u| u.set.len());
-        self.entries.change(len, 0, &[]);
+        let bytes = self.states.get(group).map_or(0, Union::bytes);
+        self.total.change(bytes, 0);
         self.states.clear(group);
     }
 
@@ -124,7 +123,7 @@ impl Aggregate for Operator {
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes() + self.entries.bytes(4 * size_of::<Value>())
+        self.states.bytes() + self.total.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
@@ -152,15 +151,16 @@ impl Aggregate for Operator {
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
         check_version(reader, 1)?;
+        self.clear(group);
         let union = self.states.at(group);
-        *union = Union::default();
         for _ in 0..reader.count()? {
             union.set.push(reader.value()?);
         }
         for _ in 0..reader.count()? {
             let mut entry = reader.section()?;
-            union.counters.insert(entry.value()?, entry.u64()?);
+            union.counters.add(&entry.value()?, entry.u64()?);
         }
+        self.total.change(0, union.bytes());
         Ok(())
     }
 }

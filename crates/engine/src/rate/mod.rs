@@ -102,7 +102,7 @@ impl Limiter {
         }
     }
 
-    /// Heap bytes of all keys; a row that waits is taken to have short texts.
+    /// Heap bytes of all keys.
     pub fn bytes(&self) -> usize {
         match self {
             Limiter::Rows(limiter) => limiter.bytes(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Chunks, Clock, Column, Times, Type};
+use event::{Batch, BatchParts, Chunks, Clock, Column, Times, Type};
 use lang::ast::RateKind;
 use lang::plan::{Rate, RateEvery};
 
@@ -28,6 +28,17 @@ struct State {
     waiting: Vec<(Name, Batch)>,
     /// `first` per group: rows seen since the one that left, or when it left.
     first: BTreeMap<Name, i64>,
+    /// Heap bytes of what waits, beside its places in the list.
+    waiting_bytes: usize,
+    /// Bytes of the names in `first`.
+    name_bytes: usize,
+}
+
+/// Heap bytes of a row that waits and of its group's name.
+fn row_bytes(name: &Name, row: &Batch) -> usize {
+    let columns = row.columns.capacity() * size_of::<Column>();
+    let values = row.columns.iter().map(Column::heap_bytes).sum::<usize>();
+    name.len() + size_of::<BatchParts>() + columns + values
 }
 
 impl RowLimiter {
@@ -53,14 +64,16 @@ impl RowLimiter {
         }
     }
 
-    /// A row that waits is a batch of its own.
+    /// Heap bytes; the nodes of trees are taken to be two thirds full.
     pub fn bytes(&self) -> usize {
-        const ROW: usize = 512;
-        const FIRST: usize = 64;
         let states = self.keys.values();
-        states
-            .map(|s| size_of::<State>() + ROW * s.waiting.len() + FIRST * s.first.len())
-            .sum()
+        let keys = states.map(|s| {
+            let places = s.waiting.capacity() * size_of::<(Name, Batch)>();
+            let firsts = s.first.len() * size_of::<(Name, i64)>() * 3 / 2;
+            let state = size_of::<(Key, State)>() * 3 / 2;
+            state + places + s.waiting_bytes + firsts + s.name_bytes
+        });
+        keys.sum()
     }
 
     pub fn remove(&mut self, key: Key) {
@@ -111,7 +124,7 @@ impl RowLimiter {
                 state.count += 1;
                 if self.rate.every == RateEvery::Events(state.count) {
                     state.count = 0;
-                    out.extend(state.waiting.drain(..).map(|(_, row)| row));
+                    out.extend(state.let_out());
                 }
             }
             if out.len() as u32 > ends.last().copied().unwrap_or(0) {
@@ -128,7 +141,7 @@ impl RowLimiter {
         };
         let state = self.keys.entry(key).or_default();
         state.count = 0;
-        let rows: Vec<Batch> = state.waiting.drain(..).map(|(_, row)| row).collect();
+        let rows: Vec<Batch> = state.let_out().collect();
         // Of the deadlines that the clock has jumped over only the first finds anything.
         let next = first_after(now, deadline.saturating_add(t), t);
         (join_rows(rows, None, now), next)
@@ -175,11 +188,12 @@ impl RowLimiter {
         };
         for _ in 0..reader.count()? {
             let name = Name::from(reader.str()?);
+            state.name_bytes += name.len();
             state.first.insert(name, reader.i64()?);
         }
         for _ in 0..reader.count()? {
             let name = Name::from(reader.str()?);
-            state.waiting.push((name, reader.rows(types, 0)?));
+            state.push(name, reader.rows(types, 0)?);
         }
         self.keys.insert(key, state);
         Ok(())
@@ -193,6 +207,7 @@ impl State {
     fn takes_first(&mut self, name: Name, every: RateEvery, clock: i64) -> bool {
         match every {
             RateEvery::Events(every) => {
+                self.meet_first(&name);
                 let count = self.first.entry(name).or_insert(0);
                 *count += 1;
                 if *count > 1 && *count == every as i64 {
@@ -203,6 +218,7 @@ impl State {
             RateEvery::Millis(time) => {
                 let is_due = self.first.get(&name).is_none_or(|at| at + time <= clock);
                 if is_due {
+                    self.meet_first(&name);
                     self.first.insert(name, clock);
                 }
                 is_due
@@ -214,19 +230,46 @@ impl State {
         match kind {
             RateKind::Last if has_groups => {
                 match self.waiting.iter_mut().find(|(n, _)| *n == name) {
-                    Some(slot) => slot.1 = row,
-                    None => self.waiting.push((name, row)),
+                    Some(slot) => {
+                        let before = row_bytes(&name, &slot.1);
+                        self.waiting_bytes += row_bytes(&name, &row);
+                        self.waiting_bytes -= before;
+                        slot.1 = row;
+                    }
+                    None => self.push(name, row),
                 }
             }
-            RateKind::Last => self.waiting = vec![(name, row)],
-            _ => self.waiting.push((name, row)),
+            RateKind::Last => {
+                drop(self.let_out());
+                self.push(name, row);
+            }
+            _ => self.push(name, row),
+        }
+    }
+
+    fn push(&mut self, name: Name, row: Batch) {
+        self.waiting_bytes += row_bytes(&name, &row);
+        self.waiting.push((name, row));
+    }
+
+    /// All rows that wait; the list is empty then.
+    fn let_out(&mut self) -> impl Iterator<Item = Batch> + '_ {
+        self.waiting_bytes = 0;
+        self.waiting.drain(..).map(|(_, row)| row)
+    }
+
+    /// The group is about to stand in `first`.
+    fn meet_first(&mut self, name: &Name) {
+        if !self.first.contains_key(name) {
+            self.name_bytes += name.len();
         }
     }
 }
 
+/// A row by itself, which holds nothing of the batch.
 fn single(batch: &Batch, row: usize, chunk: usize) -> Batch {
     let mut one = Batch::new(
-        batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
+        batch.columns.iter().map(|c| c.own_row(row)).collect(),
         1,
         Times::Same(batch.times.at(row)),
         Chunks::One,
@@ -255,4 +298,37 @@ fn join_rows(rows: Vec<Batch>, ends: Option<Vec<u32>>, now: i64) -> Option<Batch
     batch.expired = expired.contains(&true).then(|| expired.into());
     batch.clock = Clock::Same(now);
     Some(batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Attribute, Schema, Value};
+
+    use super::*;
+
+    fn long_texts(rows: usize) -> Batch {
+        let schema = Schema {
+            name: "S".into(),
+            attributes: vec![Attribute {
+                name: "a".into(),
+                ty: Type::String,
+            }],
+        };
+        let row = (0, vec![Value::str(&"x".repeat(10_000))]);
+        Batch::from_rows(&schema, &vec![row; rows], Chunks::EachRow, 0)
+    }
+
+    #[test]
+    fn what_waits_is_counted_until_it_leaves() {
+        let rate = Rate {
+            kind: RateKind::All,
+            every: RateEvery::Events(4),
+        };
+        let mut limiter = RowLimiter::new(rate, false);
+        assert!(limiter.process(long_texts(3), None, 0, 0).is_none());
+        // Each row holds its own text, and nothing of the batch that it came with.
+        assert!((30_000..33_000).contains(&limiter.bytes()));
+        assert!(limiter.process(long_texts(1), None, 0, 0).is_some());
+        assert!(limiter.bytes() < 1_000);
+    }
 }

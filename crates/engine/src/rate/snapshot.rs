@@ -51,6 +51,55 @@ struct State {
     /// Values of the aggregators, of all rows or of each group in the window, with its rows.
     latest: HashMap<Name, (usize, Vec<Value>)>,
     lasts: Lasts,
+    /// Heap bytes of the rows in the window, beside their places.
+    row_bytes: usize,
+    /// Bytes of the latest values and of their names.
+    latest_bytes: usize,
+}
+
+impl State {
+    fn push(&mut self, row: Row) {
+        self.row_bytes += row.bytes();
+        self.rows.push_back(row);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Row> {
+        let row = self.rows.remove(at)?;
+        self.row_bytes -= row.bytes();
+        Some(row)
+    }
+
+    /// The latest values of a group, and how many rows it has.
+    fn set_latest(&mut self, name: &Name, rows: usize, values: Vec<Value>) {
+        self.drop_latest(name);
+        self.latest_bytes += name.len() + values_bytes(&values);
+        self.latest.insert(name.clone(), (rows, values));
+    }
+
+    fn drop_latest(&mut self, name: &Name) {
+        if let Some((_, values)) = self.latest.remove(name) {
+            self.latest_bytes -= name.len() + values_bytes(&values);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.latest.clear();
+        (self.row_bytes, self.latest_bytes) = (0, 0);
+    }
+
+    /// On the heap; the nodes of trees are taken to be two thirds full, the tables of maps to be as
+    /// large as they tell.
+    fn bytes(&self) -> usize {
+        let rows = self.rows.capacity() * size_of::<Row>() + self.row_bytes;
+        let latest = self.latest.capacity() * size_of::<(Name, (usize, Vec<Value>))>();
+        rows + latest + self.latest_bytes + self.lasts.bytes()
+    }
+}
+
+fn values_bytes(values: &Vec<Value>) -> usize {
+    let beside = values.iter().map(Value::heap_bytes).sum::<usize>();
+    values.capacity() * size_of::<Value>() + beside
 }
 
 struct Row {
@@ -67,6 +116,8 @@ struct Lasts {
     order: BTreeMap<u64, (i64, Row)>,
     places: HashMap<Name, u64>,
     next: u64,
+    /// Heap bytes of the rows, and of their names twice.
+    row_bytes: usize,
 }
 
 impl Lasts {
@@ -75,10 +126,13 @@ impl Lasts {
         if let Some(place) = self.places.get(&row.name) {
             if let Some((count, last)) = self.order.get_mut(place) {
                 *count = count.saturating_add(change);
+                self.row_bytes += row.bytes();
+                self.row_bytes -= last.bytes();
                 *last = row;
             }
             return;
         }
+        self.row_bytes += row.bytes() + row.name.len();
         self.places.insert(row.name.clone(), self.next);
         self.order.insert(self.next, (change, row));
         self.next += 1;
@@ -86,11 +140,12 @@ impl Lasts {
 
     /// Forgets groups without rows.
     fn drop_dead(&mut self) {
-        let places = &mut self.places;
+        let (places, bytes) = (&mut self.places, &mut self.row_bytes);
         self.order.retain(|_, (count, row)| {
             let lives = *count > 0;
             if !lives {
                 places.remove(&row.name);
+                *bytes -= row.bytes() + row.name.len();
             }
             lives
         });
@@ -99,6 +154,13 @@ impl Lasts {
     fn clear(&mut self) {
         self.order.clear();
         self.places.clear();
+        self.row_bytes = 0;
+    }
+
+    fn bytes(&self) -> usize {
+        let order = self.order.len() * size_of::<(u64, (i64, Row))>() * 3 / 2;
+        let places = self.places.capacity() * size_of::<(Name, u64)>();
+        order + places + self.row_bytes
     }
 
     fn rows(&self) -> impl Iterator<Item = &Row> {
@@ -145,13 +207,8 @@ impl SnapshotLimiter {
     }
 
     pub fn bytes(&self) -> usize {
-        const VALUE: usize = 2 * size_of::<Value>();
-        let row = size_of::<Row>() + VALUE * self.types.len();
-        let group = size_of::<Name>() + VALUE * self.aggregates.len();
-        let states = self.keys.values();
-        states
-            .map(|s| size_of::<State>() + row * s.rows.len() + group * s.latest.len())
-            .sum()
+        let state = size_of::<(Key, State)>() * 3 / 2;
+        self.keys.values().map(|s| state + s.bytes()).sum()
     }
 
     pub fn remove(&mut self, key: Key) {
@@ -270,8 +327,7 @@ impl SnapshotLimiter {
             Form::Last | Form::LastOfLiveGroups | Form::OldestWithLatest => {}
             Form::LastUntilExpired => state.lasts.clear(),
             Form::Rows | Form::RowsWithLatest => {
-                state.rows.clear();
-                state.latest.clear();
+                state.clear();
             }
         }
     }
@@ -288,10 +344,10 @@ impl SnapshotLimiter {
             (Form::Rows | Form::RowsWithLatest | Form::OldestWithLatest, false) => {
                 if self.form != Form::Rows {
                     let values = self.latest_of(&row);
-                    let latest = state.latest.entry(row.name.clone()).or_default();
-                    *latest = (latest.0 + 1, values);
+                    let rows = state.latest.get(&row.name).map_or(0, |(rows, _)| *rows);
+                    state.set_latest(&row.name, rows + 1, values);
                 }
-                state.rows.push_back(row);
+                state.push(row);
             }
             (Form::Rows | Form::RowsWithLatest | Form::OldestWithLatest, true) => {
                 self.take_out(state, &row);
@@ -309,18 +365,18 @@ impl SnapshotLimiter {
         let Some(at) = state.rows.iter().position(is_equal) else {
             return;
         };
-        let gone = state.rows.remove(at);
+        let gone = state.remove(at);
         if self.form == Form::Rows {
             return;
         }
-        if let Some(latest) = state.latest.get_mut(&row.name) {
-            latest.1 = self.latest_of(row);
+        if let Some((rows, _)) = state.latest.get(&row.name) {
+            state.set_latest(&row.name, *rows, self.latest_of(row));
         }
         let name = gone.map(|g| g.name).unwrap_or_default();
         if let Some((rows, _)) = state.latest.get_mut(&name) {
             *rows -= 1;
             if *rows == 0 {
-                state.latest.remove(&name);
+                state.drop_latest(&name);
             }
         }
     }
@@ -375,14 +431,14 @@ impl SnapshotLimiter {
         for _ in 0..reader.count()? {
             let row = Row::restore(reader, width)?;
             *counts.entry(row.name.clone()).or_default() += 1;
-            state.rows.push_back(row);
+            state.push(row);
         }
         for _ in 0..reader.count()? {
             let name = Name::from(reader.str()?);
             let values = (0..self.aggregates.len()).map(|_| reader.value());
             let values = values.collect::<Result<_, _>>()?;
             let rows = counts.remove(&name).unwrap_or(0);
-            state.latest.insert(name, (rows, values));
+            state.set_latest(&name, rows, values);
         }
         let has_latest = matches!(self.form, Form::RowsWithLatest | Form::OldestWithLatest);
         let is_torn = state.latest.values().any(|(rows, _)| *rows == 0);
@@ -400,6 +456,11 @@ impl SnapshotLimiter {
 }
 
 impl Row {
+    /// On the heap.
+    fn bytes(&self) -> usize {
+        self.name.len() + values_bytes(&self.values)
+    }
+
     fn save(&self, writer: &mut Writer) {
         writer.str(&self.name);
         writer.i64(self.time);
