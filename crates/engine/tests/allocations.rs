@@ -86,6 +86,13 @@ fn a_batch_allocates_little_and_a_row_nothing() {
             "from S#window.timeBatch(1 sec) select count() as n insert into Out;",
             4,
         ),
+        (
+            "update or insert",
+            "@PrimaryKey('symbol') define table Last (symbol string, price double, volume long);
+             from S select symbol, price, volume update or insert into Last
+             set Last.price = price, Last.volume = volume on Last.symbol == symbol;",
+            4,
+        ),
     ];
     for (name, query, most) in cases {
         let (few, many) = (allocations(query, 250), allocations(query, 2_000));

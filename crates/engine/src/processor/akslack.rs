@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Column, Type, Value};
+use event::{Batch, Column, Value};
 use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, Turn, discards, long, next_look, time_of};
+use super::reorder::{Buffer, Settings, Turn, discards, long, time_of};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
@@ -61,12 +61,15 @@ impl Processor for AlphaKSlack {
         let confidence = double(7, 0.95)?;
         let rule = Adjusted {
             batch_size: long(setup.args, 2, NAME)?.unwrap_or(BATCH_SIZE),
-            timeout: long(setup.args, 3, NAME)?.filter(|_| !setup.is_partitioned),
-            slack_max: long(setup.args, 4, NAME)?.unwrap_or(i64::MAX),
-            discards: discards(setup.args),
             error: double(6, 0.03)?,
             critical: normal_quantile((1.0 - confidence) / 2.0).abs(),
-            types: setup.types.to_vec(),
+            settings: Settings {
+                timeout: long(setup.args, 3, NAME)?.filter(|_| !setup.is_partitioned),
+                slack_max: long(setup.args, 4, NAME)?.unwrap_or(i64::MAX),
+                discards: discards(setup.args),
+                types: setup.types.to_vec(),
+                times_out_first: true,
+            },
         };
         Ok(PerKey::operator(setup, rule))
     }
@@ -74,14 +77,11 @@ impl Processor for AlphaKSlack {
 
 struct Adjusted {
     batch_size: i64,
-    timeout: Option<i64>,
-    slack_max: i64,
-    discards: bool,
     /// Error that is allowed.
     error: f64,
     /// Quantile of the normal distribution at the confidence asked for.
     critical: f64,
-    types: Vec<Type>,
+    settings: Settings,
 }
 
 struct State {
@@ -357,7 +357,7 @@ impl Rule for Adjusted {
                     break;
                 };
                 tuning.take(time, value);
-                if self.discards && time < *turn.last_sent {
+                if self.settings.discards && time < *turn.last_sent {
                     continue;
                 }
                 turn.add(time, row, batch.is_expired(row));
@@ -369,10 +369,10 @@ impl Rule for Adjusted {
                     *turn.largest = time;
                     let spread = turn.spread();
                     if spread > *turn.slack {
-                        *turn.slack = if spread < self.slack_max {
+                        *turn.slack = if spread < self.settings.slack_max {
                             round(spread as f64 * tuning.alpha)
                         } else {
-                            self.slack_max
+                            self.settings.slack_max
                         };
                     }
                     turn.release(&mut out);
@@ -381,7 +381,7 @@ impl Rule for Adjusted {
             out.end_chunk(batch.clock_at(chunk));
         }
         turn.visit.finish();
-        out.finish(&self.types)
+        out.finish(&self.settings.types)
     }
 
     fn alarm(
@@ -390,25 +390,15 @@ impl Rule for Adjusted {
         due: i64,
         context: &mut WindowContext<'_>,
     ) -> Option<Batch> {
-        let timeout = self.timeout?;
-        let mut out = Emission::default();
-        let mut turn = Turn::of_timer(&mut state.buffer);
-        turn.time_out(due.saturating_add(timeout), true, &mut out);
-        turn.visit.finish();
-        out.end_chunk(context.now);
-        let oldest = state.buffer.oldest(true);
-        context.notify(next_look(due, context.now, oldest, timeout));
-        out.finish(&self.types)
+        self.settings.look(&mut state.buffer, due, context)
     }
 
     fn start(&mut self, _state: &mut State, context: &mut WindowContext<'_>) {
-        if let Some(timeout) = self.timeout {
-            context.notify(context.now.saturating_add(timeout));
-        }
+        self.settings.start(context);
     }
 
     fn held(&self, state: &State) -> usize {
-        self.timeout.map_or(0, |_| state.buffer.len())
+        self.settings.held(&state.buffer)
     }
 }
 

@@ -6,7 +6,7 @@ use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, Turn, discards, long, next_look, time_of};
+use super::reorder::{Buffer, Settings, Turn, discards, long, time_of};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
@@ -39,30 +39,26 @@ impl Processor for KSlack {
 
     fn bind(&self, setup: &ProcessorSetup<'_>) -> Result<Box<dyn ProcessorOperator>, Refused> {
         let longs = setup.args.iter().filter(|a| a.ty == Type::Long).count();
-        let rule = Slack {
-            // Siddhi starts the timer once, outside of all keys of a partition.
-            timeout: long(setup.args, 1, NAME)
-                .or_else(|refused| if longs < 2 { Ok(None) } else { Err(refused) })?
-                .filter(|_| !setup.is_partitioned),
-            slack_max: if longs > 2 {
-                long(setup.args, 2, NAME)?.unwrap_or(i64::MAX)
-            } else {
-                i64::MAX
-            },
+        // Siddhi starts the timer once, outside of all keys of a partition.
+        let timeout = long(setup.args, 1, NAME)
+            .or_else(|refused| if longs < 2 { Ok(None) } else { Err(refused) })?
+            .filter(|_| !setup.is_partitioned);
+        let slack_max = match longs {
+            0..=2 => None,
+            _ => long(setup.args, 2, NAME)?,
+        };
+        let rule = Slack(Settings {
+            timeout,
+            slack_max: slack_max.unwrap_or(i64::MAX),
             discards: discards(setup.args),
             types: setup.types.to_vec(),
-        };
+            times_out_first: false,
+        });
         Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct Slack {
-    timeout: Option<i64>,
-    slack_max: i64,
-    /// What is older than the row that left last is dropped.
-    discards: bool,
-    types: Vec<Type>,
-}
+struct Slack(Settings);
 
 impl Stored for Buffer {
     fn new(types: &RowTypes) -> Buffer {
@@ -105,7 +101,7 @@ impl Rule for Slack {
                     out.abandon_chunk();
                     break;
                 };
-                if self.discards && time < *turn.last_sent {
+                if self.0.discards && time < *turn.last_sent {
                     continue;
                 }
                 turn.add(time, row, batch.is_expired(row));
@@ -113,7 +109,7 @@ impl Rule for Slack {
                     *turn.largest = time;
                     let spread = turn.spread();
                     if spread > *turn.slack {
-                        *turn.slack = spread.min(self.slack_max);
+                        *turn.slack = spread.min(self.0.slack_max);
                     }
                     turn.release(&mut out);
                 }
@@ -121,7 +117,7 @@ impl Rule for Slack {
             out.end_chunk(batch.clock_at(chunk));
         }
         turn.visit.finish();
-        out.finish(&self.types)
+        out.finish(&self.0.types)
     }
 
     fn alarm(
@@ -130,24 +126,14 @@ impl Rule for Slack {
         due: i64,
         context: &mut WindowContext<'_>,
     ) -> Option<Batch> {
-        let timeout = self.timeout?;
-        let mut out = Emission::default();
-        let mut turn = Turn::of_timer(buffer);
-        turn.time_out(due.saturating_add(timeout), false, &mut out);
-        turn.visit.finish();
-        out.end_chunk(context.now);
-        let oldest = buffer.oldest(false);
-        context.notify(next_look(due, context.now, oldest, timeout));
-        out.finish(&self.types)
+        self.0.look(buffer, due, context)
     }
 
     fn start(&mut self, _buffer: &mut Buffer, context: &mut WindowContext<'_>) {
-        if let Some(timeout) = self.timeout {
-            context.notify(context.now.saturating_add(timeout));
-        }
+        self.0.start(context);
     }
 
     fn held(&self, buffer: &Buffer) -> usize {
-        self.timeout.map_or(0, |_| buffer.len())
+        self.0.held(buffer)
     }
 }

@@ -4,8 +4,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column};
 
 use crate::component::{Key, ProcessorOperator, ProcessorSetup, WindowContext};
-use crate::keyed::Keyed;
-use crate::window::{RowTypes, Stored};
+use crate::window::{RowTypes, Stored, StoredKeys};
 
 /// What a stream processor does with the rows of one key.
 pub trait Rule: Send {
@@ -42,22 +41,17 @@ pub trait Rule: Send {
 /// The operator of a stream processor with a state.
 pub struct PerKey<R: Rule> {
     rule: R,
-    types: RowTypes,
-    keys: Keyed<R::State>,
+    keys: StoredKeys<R::State>,
 }
 
 impl<R: Rule + 'static> PerKey<R> {
     pub fn operator(setup: &ProcessorSetup<'_>, rule: R) -> Box<dyn ProcessorOperator> {
         Box::new(PerKey {
             rule,
-            types: RowTypes::from(setup.types),
-            keys: Keyed::default(),
+            keys: StoredKeys::new(RowTypes::from(setup.types)),
         })
     }
 }
-
-/// Version of the saved state of a key; 0 stands for none.
-const VERSION: u8 = 1;
 
 impl<R: Rule> ProcessorOperator for PerKey<R> {
     fn process(
@@ -67,7 +61,7 @@ impl<R: Rule> ProcessorOperator for PerKey<R> {
         args: &[Column],
         context: &mut WindowContext<'_>,
     ) -> Option<Batch> {
-        let state = self.keys.entry(key, || R::State::new(&self.types));
+        let state = self.keys.entry(key);
         self.rule.process(state, batch, args, context)
     }
 
@@ -77,7 +71,7 @@ impl<R: Rule> ProcessorOperator for PerKey<R> {
     }
 
     fn start(&mut self, key: Key, context: &mut WindowContext<'_>) {
-        let state = self.keys.entry(key, || R::State::new(&self.types));
+        let state = self.keys.entry(key);
         self.rule.start(state, context);
     }
 
@@ -90,7 +84,7 @@ impl<R: Rule> ProcessorOperator for PerKey<R> {
     }
 
     fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, Stored::bytes)
+        self.keys.bytes(key)
     }
 
     fn remove(&mut self, key: Key) {
@@ -98,27 +92,10 @@ impl<R: Rule> ProcessorOperator for PerKey<R> {
     }
 
     fn save(&self, key: Key, writer: &mut Writer) {
-        match self.keys.get(key) {
-            None => writer.u8(0),
-            Some(state) => {
-                writer.u8(VERSION);
-                state.save(&self.types, writer);
-            }
-        }
+        self.keys.save(key, writer);
     }
 
     fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        let version = reader.u8()?;
-        match version {
-            0 => Ok(()),
-            VERSION => {
-                let state = R::State::restore(&self.types, reader)?;
-                self.keys.set(key, state);
-                Ok(())
-            }
-            _ => Err(StateError::Mismatch(format!(
-                "state of a stream function of version {version}, at most {VERSION} is known"
-            ))),
-        }
+        self.keys.restore(key, reader)
     }
 }

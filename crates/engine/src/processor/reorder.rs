@@ -9,7 +9,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column, Type, Value};
 
-use crate::component::{Argument, Refused};
+use crate::component::{Argument, Refused, WindowContext};
 use crate::emission::Emission;
 use crate::window::{Pool, RowTypes, Slot, Visit};
 
@@ -36,12 +36,55 @@ pub struct Buffer {
 /// When to look again after the look at `due`. With a clock that has jumped far ahead
 /// (`@app:playback`) the looks that would find nothing are left out: `oldest` is the time of the row
 /// that waits longest for a look later than it by the timeout.
-pub fn next_look(due: i64, now: i64, oldest: Option<i64>, timeout: i64) -> i64 {
+fn next_look(due: i64, now: i64, oldest: Option<i64>, timeout: i64) -> i64 {
     let due_of = |time: i64| time.saturating_sub(timeout).saturating_add(1);
     let wanted = oldest.map_or(now, |time| now.min(due_of(time)));
     let ahead = wanted.saturating_sub(due).max(1);
     let looks = ahead / TICK + i64::from(ahead % TICK != 0);
     due.saturating_add(looks.saturating_mul(TICK))
+}
+
+/// What both are told, and what their timers do.
+pub struct Settings {
+    pub timeout: Option<i64>,
+    pub slack_max: i64,
+    /// What is older than the row that left last is dropped.
+    pub discards: bool,
+    pub types: Vec<Type>,
+    /// Rows of the first tree time out too.
+    pub times_out_first: bool,
+}
+
+impl Settings {
+    pub fn start(&self, context: &mut WindowContext<'_>) {
+        if let Some(timeout) = self.timeout {
+            context.notify(context.now.saturating_add(timeout));
+        }
+    }
+
+    /// A look at what waits: rows that have waited for the timeout leave.
+    pub fn look(
+        &self,
+        buffer: &mut Buffer,
+        due: i64,
+        context: &mut WindowContext<'_>,
+    ) -> Option<Batch> {
+        let timeout = self.timeout?;
+        let mut out = Emission::default();
+        let mut turn = Turn::of_timer(buffer);
+        let limit = due.saturating_add(timeout);
+        turn.time_out(limit, self.times_out_first, &mut out);
+        turn.visit.finish();
+        out.end_chunk(context.now);
+        let oldest = buffer.oldest(self.times_out_first);
+        context.notify(next_look(due, context.now, oldest, timeout));
+        out.finish(&self.types)
+    }
+
+    /// Rows that the timer will let out.
+    pub fn held(&self, buffer: &Buffer) -> usize {
+        self.timeout.map_or(0, |_| buffer.len())
+    }
 }
 
 impl Buffer {

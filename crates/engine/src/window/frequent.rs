@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::key::KeyParts;
-use super::key_map::KeyMap;
+use super::key_map::{KeyMap, Placed};
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
@@ -61,6 +61,12 @@ struct Counted {
     count: u32,
 }
 
+impl Placed for Counted {
+    fn slot(&self) -> Slot {
+        self.slot
+    }
+}
+
 struct State {
     pool: Pool,
     keys: KeyMap<Counted>,
@@ -111,17 +117,7 @@ impl MostFrequent {
         out: &mut Emission,
     ) {
         keys.values_mut().for_each(|counted| counted.count -= 1);
-        let gone: Vec<(String, Slot)> = keys
-            .by_text_hash()
-            .into_iter()
-            .filter(|(_, counted)| counted.count == 0)
-            .map(|(key, counted)| (key.to_owned(), counted.slot))
-            .collect();
-        for (key, slot) in gone {
-            keys.remove(&key);
-            visit.emit(slot, true, Some(clock), out);
-            visit.remove(slot);
-        }
+        keys.expire(|counted| counted.count == 0, visit, clock, out);
     }
 }
 
@@ -165,10 +161,7 @@ impl Rule for MostFrequent {
     }
 
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
-        let kept = state.keys.by_text_hash().into_iter();
-        Some(Held::from(
-            state.pool.rows(kept.map(|(_, counted)| counted.slot)),
-        ))
+        Some(state.pool.rows_by_text_hash(&state.keys))
     }
 }
 

@@ -7,11 +7,25 @@ use event::text;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use super::pool::{Slot, Visit};
+use crate::emission::Emission;
+
 /// Seed of the hash of key texts; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Buckets of a new Java `HashMap`.
 const BUCKETS: usize = 16;
+
+/// What a map keeps of a key whose row lies in a pool.
+pub trait Placed {
+    fn slot(&self) -> Slot;
+}
+
+impl Placed for Slot {
+    fn slot(&self) -> Slot {
+        *self
+    }
+}
 
 struct Entry<V> {
     text: Box<str>,
@@ -39,6 +53,28 @@ impl<V> Default for KeyMap<V> {
 
 fn hash(text: &str) -> u64 {
     FixedState::with_seed(SEED).hash_one(text)
+}
+
+impl<V: Placed> KeyMap<V> {
+    /// Keys that are over leave with their rows, as EXPIRED, in the order of Java's map.
+    pub fn expire(
+        &mut self,
+        is_over: impl Fn(&V) -> bool,
+        visit: &mut Visit<'_>,
+        clock: i64,
+        out: &mut Emission,
+    ) {
+        let all = self.by_text_hash().into_iter();
+        let over = all.filter(|(_, value)| is_over(value));
+        let gone: Vec<(String, Slot)> = over
+            .map(|(key, value)| (key.to_owned(), value.slot()))
+            .collect();
+        for (key, slot) in gone {
+            self.remove(&key);
+            visit.emit(slot, true, Some(clock), out);
+            visit.remove(slot);
+        }
+    }
 }
 
 impl<V> KeyMap<V> {

@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::key::KeyParts;
-use super::key_map::KeyMap;
+use super::key_map::{KeyMap, Placed};
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
@@ -74,6 +74,12 @@ struct Counted {
     bucket: i32,
 }
 
+impl Placed for Counted {
+    fn slot(&self) -> Slot {
+        self.slot
+    }
+}
+
 struct State {
     pool: Pool,
     keys: KeyMap<Counted>,
@@ -142,17 +148,7 @@ impl AboveShare {
         out: &mut Emission,
     ) {
         let is_rare = |c: &Counted| f64::from(c.count.wrapping_add(c.bucket)) <= bucket;
-        let gone: Vec<(String, Slot)> = keys
-            .by_text_hash()
-            .into_iter()
-            .filter(|(_, counted)| is_rare(counted))
-            .map(|(key, counted)| (key.to_owned(), counted.slot))
-            .collect();
-        for (key, slot) in gone {
-            keys.remove(&key);
-            visit.emit(slot, true, Some(clock), out);
-            visit.remove(slot);
-        }
+        keys.expire(is_rare, visit, clock, out);
     }
 }
 
@@ -205,10 +201,7 @@ impl Rule for AboveShare {
     }
 
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
-        let kept = state.keys.by_text_hash().into_iter();
-        Some(Held::from(
-            state.pool.rows(kept.map(|(_, counted)| counted.slot)),
-        ))
+        Some(state.pool.rows_by_text_hash(&state.keys))
     }
 }
 

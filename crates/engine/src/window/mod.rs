@@ -30,6 +30,7 @@ mod session;
 mod slide;
 mod sort;
 mod store;
+mod stored;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -40,9 +41,9 @@ mod unique;
 
 pub use held::Held;
 pub(crate) use index::{KeyColumn, equal, hash};
-pub(crate) use per_key::Stored;
 pub(crate) use pool::{Pool, Slot, Visit};
 pub(crate) use store::RowTypes;
+pub(crate) use stored::{Stored, StoredKeys};
 
 use std::ops::Range;
 
@@ -80,9 +81,9 @@ pub const WINDOWS: &[&dyn Window] = &[
     &time::Time,
     &time_batch::TimeBatch,
     &time_length::TimeLength,
-    &unique::Ever,
+    &unique::EVER,
     &unique::ExternalTimeBatch,
-    &unique::First,
+    &unique::FIRST,
     &unique::FirstLengthBatch,
     &unique::FirstTimeBatch,
     &unique::Length,

@@ -4,9 +4,10 @@
 
 use super::held::Held;
 use super::store::{Queue, RowTypes, row_types};
+pub use super::stored::Stored;
+use super::stored::StoredKeys;
 use crate::component::{Key, WindowContext, WindowOperator, WindowSetup};
 use crate::emission::Emission;
-use crate::keyed::Keyed;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 
@@ -91,18 +92,6 @@ pub trait Rule: Send {
     }
 }
 
-/// State of one key.
-pub trait Stored: Send + Sized {
-    fn new(types: &RowTypes) -> Self;
-
-    /// On the heap.
-    fn bytes(&self) -> usize;
-
-    fn save(&self, types: &RowTypes, writer: &mut Writer);
-
-    fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Self, StateError>;
-}
-
 impl Stored for Queue {
     fn new(types: &RowTypes) -> Queue {
         Queue::new(types)
@@ -124,22 +113,17 @@ impl Stored for Queue {
 /// The operator of a window.
 pub struct PerKey<R: Rule> {
     rule: R,
-    types: RowTypes,
-    keys: Keyed<R::State>,
+    keys: StoredKeys<R::State>,
 }
 
 impl<R: Rule + 'static> PerKey<R> {
     pub fn operator(setup: &WindowSetup<'_>, rule: R) -> Box<dyn WindowOperator> {
         Box::new(PerKey {
             rule,
-            types: row_types(setup.schema),
-            keys: Keyed::default(),
+            keys: StoredKeys::new(row_types(setup.schema)),
         })
     }
 }
-
-/// Version of the saved state of a key; 0 stands for none.
-const VERSION: u8 = 1;
 
 impl<R: Rule> WindowOperator for PerKey<R> {
     fn process(
@@ -149,7 +133,7 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let state = self.keys.entry(key, || R::State::new(&self.types));
+        let state = self.keys.entry(key);
         self.rule.process(state, batch, context, out);
     }
 
@@ -161,7 +145,7 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn start(&mut self, key: Key, context: &mut WindowContext<'_>) {
         if self.rule.starts() {
-            let state = self.keys.entry(key, || R::State::new(&self.types));
+            let state = self.keys.entry(key);
             self.rule.start(state, context);
         }
     }
@@ -200,7 +184,7 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         batch: &Batch,
         context: &mut WindowContext<'_>,
     ) -> Option<bool> {
-        let state = self.keys.entry(key, || R::State::new(&self.types));
+        let state = self.keys.entry(key);
         self.rule.slide_one(state, batch, context)
     }
 
@@ -209,7 +193,7 @@ impl<R: Rule> WindowOperator for PerKey<R> {
     }
 
     fn bytes(&self, key: Key) -> usize {
-        self.keys.get(key).map_or(0, Stored::bytes)
+        self.keys.bytes(key)
     }
 
     fn remove(&mut self, key: Key) {
@@ -217,27 +201,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
     }
 
     fn save(&self, key: Key, writer: &mut Writer) {
-        match self.keys.get(key) {
-            None => writer.u8(0),
-            Some(state) => {
-                writer.u8(VERSION);
-                state.save(&self.types, writer);
-            }
-        }
+        self.keys.save(key, writer);
     }
 
     fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        let version = reader.u8()?;
-        match version {
-            0 => Ok(()),
-            VERSION => {
-                let state = R::State::restore(&self.types, reader)?;
-                self.keys.set(key, state);
-                Ok(())
-            }
-            _ => Err(StateError::Mismatch(format!(
-                "window state of version {version}, at most {VERSION} is known"
-            ))),
-        }
+        self.keys.restore(key, reader)
     }
 }

@@ -10,6 +10,8 @@ use std::ops::Range;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, TimesBuilder};
 
+use super::held::Held;
+use super::key_map::{KeyMap, Placed};
 use super::store::{RowTypes, batch_bytes};
 use crate::emission::Emission;
 
@@ -95,6 +97,12 @@ impl Pool {
         self.segments.iter().flatten().map(segment).sum::<usize>()
             + size_of_val(&self.places[..])
             + size_of_val(&self.free[..])
+    }
+
+    /// The rows of all keys, in the order of Java's map.
+    pub fn rows_by_text_hash<V: Placed>(&self, keys: &KeyMap<V>) -> Held<'static> {
+        let kept = keys.by_text_hash().into_iter();
+        Held::from(self.rows(kept.map(|(_, value)| value.slot())))
     }
 
     /// Copies of rows, as one chunk.

@@ -5,20 +5,18 @@
 //! them).
 
 mod batch;
-mod ever;
 mod external_time_batch;
-mod first;
 mod length;
 mod length_batch;
+mod one_of_key;
 mod time;
 mod time_batch;
 mod time_length_batch;
 
-pub use ever::Ever;
 pub use external_time_batch::ExternalTimeBatch;
-pub use first::First;
 pub use length::Length;
 pub use length_batch::{FirstLengthBatch, LengthBatch};
+pub use one_of_key::{EVER, FIRST};
 pub use time::Time;
 pub use time_batch::{FirstTimeBatch, TimeBatch};
 pub use time_length_batch::TimeLengthBatch;

@@ -1,4 +1,4 @@
-//! `unique:ever(key, …)`: the newest row of each key.
+//! `unique:ever(key, …)`: the newest row of each key. `unique:first(key, …)`: its first, for ever.
 
 use super::super::key::KeyParts;
 use super::super::per_key::{PerKey, Rule};
@@ -12,9 +12,13 @@ use event::Batch;
 use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
-pub struct Ever;
+/// A window that holds one row of each key.
+pub struct OneOfKey {
+    keeps_first: bool,
+    spec: &'static FunctionSpec,
+}
 
-static SPEC: FunctionSpec = runs(
+static EVER_SPEC: FunctionSpec = runs(
     KNOWN,
     "ever",
     "define stream S (ip string, n int);
@@ -29,25 +33,54 @@ expect Out A 5
 ",
 );
 
-impl Window for Ever {
+static FIRST_SPEC: FunctionSpec = runs(
+    KNOWN,
+    "first",
+    "define stream S (ip string, n int);
+from S#window.unique:first(ip) select ip, n insert into Out;
+---
+send S @0 A 1
+send S @100 A 2
+send S @200 B 3
+expect Out A 1
+expect Out B 3
+",
+);
+
+pub static EVER: OneOfKey = OneOfKey {
+    keeps_first: false,
+    spec: &EVER_SPEC,
+};
+
+pub static FIRST: OneOfKey = OneOfKey {
+    keeps_first: true,
+    spec: &FIRST_SPEC,
+};
+
+impl Window for OneOfKey {
     fn spec(&self) -> &'static FunctionSpec {
-        &SPEC
+        self.spec
     }
 
     fn bind(&self, setup: &WindowSetup<'_>) -> Result<Box<dyn WindowOperator>, Refused> {
-        let key = KeyParts::of_arguments(setup.args);
-        Ok(PerKey::operator(setup, NewestOfKey { key }))
+        let rule = Choice {
+            key: KeyParts::of_arguments(setup.args),
+            keeps_first: self.keeps_first,
+        };
+        Ok(PerKey::operator(setup, rule))
     }
 }
 
-struct NewestOfKey {
+struct Choice {
     key: KeyParts,
+    keeps_first: bool,
 }
 
-impl Rule for NewestOfKey {
+impl Rule for Choice {
     type State = Newest;
 
-    /// `[E, C]` per event of a known key (`UniqueEverWindowProcessor`).
+    /// `[E, C]` per event of a known key (`UniqueEverWindowProcessor`), or nothing
+    /// (`UniqueFirstWindowProcessor`).
     fn process(
         &mut self,
         state: &mut Newest,
@@ -60,8 +93,11 @@ impl Rule for NewestOfKey {
         for chunk in 0..batch.chunk_count() {
             let clock = batch.clock_at(chunk);
             for row in batch.chunk(chunk) {
-                let slot = visit.add(row);
-                if let Some(old) = keys.insert(self.key.joined(batch, row), slot) {
+                let key = self.key.joined(batch, row);
+                if self.keeps_first && keys.get(key).is_some() {
+                    continue;
+                }
+                if let Some(old) = keys.insert(key, visit.add(row)) {
                     visit.emit(old, true, Some(clock), out);
                     visit.remove(old);
                 }
@@ -73,8 +109,7 @@ impl Rule for NewestOfKey {
     }
 
     fn content<'s>(&self, state: &'s Newest) -> Option<Held<'s>> {
-        let kept = state.keys.by_text_hash().into_iter();
-        Some(Held::from(state.pool.rows(kept.map(|(_, slot)| *slot))))
+        Some(state.pool.rows_by_text_hash(&state.keys))
     }
 }
 
@@ -100,5 +135,12 @@ mod tests {
             "1~23@0 12~3@1",
             "C1@0 | E1@1 C12@1",
         );
+    }
+
+    #[test]
+    fn only_the_first_row_of_a_key_passes() {
+        let case = Case::new("unique:first", &[t()]);
+        check(&case, "1~7@0 2~7@1 [3~8 4~7 5~8 6~9]@2", "C1@0 | C3@2 C6@2");
+        check_content(&case, "1~7@0 2~7@1 3~8@2", "1 3", 0);
     }
 }
