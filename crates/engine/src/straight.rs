@@ -19,6 +19,7 @@ pub(crate) enum Way {
     /// Into this query, and from there to a stream, if it does not write into a table.
     Query {
         query: QueryId,
+        side: u16,
         to: Option<StreamId>,
     },
     /// Out of the app, to whoever observes the stream.
@@ -43,7 +44,7 @@ impl App {
         }
         match from.receivers.as_slice() {
             [] if from.is_observed => Way::Tap,
-            &[Receiver::Query { query, side: 0 }] if !from.is_observed => {
+            &[Receiver::Query { query, side }] if !from.is_observed => {
                 let reader = &self.queries[query];
                 let to = match reader.output {
                     PlanOutput::Stream(to) if self.streams[to].is_inner => return Way::Fork,
@@ -54,7 +55,7 @@ impl App {
                 if !reader.may_keep() || reader.partition.is_some() {
                     return Way::Fork;
                 }
-                Way::Query { query, to }
+                Way::Query { query, side, to }
             }
             _ => Way::Fork,
         }
@@ -69,7 +70,7 @@ impl App {
         outside: &mut Outside<'_>,
     ) {
         let mut depth = 0;
-        while let Way::Query { query, to } = self.streams[stream].way
+        while let Way::Query { query, side, to } = self.streams[stream].way
             && depth < DEPTH_MAX
         {
             let reader = &mut self.queries[query];
@@ -83,7 +84,7 @@ impl App {
             let events = batch.len;
             let begun = self.work.begin(query, events, outside.host);
             let step = &mut self.core.step(outside);
-            let result = reader.process(batch, 0, 0, step);
+            let result = reader.process(batch, side, 0, step);
             self.work.end(query, events, begun, outside.host);
             (stream, batch) = match (result, to) {
                 (Ok(Some(rows)), Some(to)) => (to, rows),

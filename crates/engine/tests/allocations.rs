@@ -87,6 +87,12 @@ fn a_batch_allocates_little_and_a_row_nothing() {
             4,
         ),
         (
+            "pattern",
+            "from every e1=S[volume == 0] -> e2=S[volume > 0 and symbol == e1.symbol] \
+             select e1.symbol as symbol, e2.price as price insert into Out;",
+            20,
+        ),
+        (
             "update or insert",
             "@PrimaryKey('symbol') define table Last (symbol string, price double, volume long);
              from S select symbol, price, volume update or insert into Last

@@ -17,8 +17,10 @@ use crate::query::{Step, compute_sites};
 use crate::table::ConditionContext;
 
 pub(super) struct Gate {
-    /// Conditions on the event alone that cannot fail.
+    /// Conditions on the event alone that cannot fail, but for an OBJECT.
     own: Option<Expression>,
+    /// No value at all can make them fail.
+    is_own_sure: bool,
     rest: Option<Rest>,
     /// An equation with an earlier event, and the rest without it.
     equation: Option<Equation>,
@@ -72,9 +74,11 @@ impl Gate {
             }
         }
         let (mut own, mut rest) = (Vec::new(), Vec::new());
+        let mut is_own_sure = true;
         for &condition in &conditions {
             let is_own = is_own(condition, reference)
                 && !compile(condition, pattern, reference, context)?.is_fallible();
+            is_own_sure &= !is_own || is_sure(condition);
             if is_own { &mut own } else { &mut rest }.push(condition);
         }
         let mut residual = rest.clone();
@@ -103,6 +107,7 @@ impl Gate {
             .transpose()?;
         Ok(Gate {
             own,
+            is_own_sure,
             rest,
             equation,
             residual,
@@ -139,27 +144,33 @@ impl Gate {
         self.rest.as_ref().is_some_and(Rest::is_fallible)
     }
 
+    /// Can no event of the declared types make it fail?
+    pub fn is_sure(&self) -> bool {
+        self.is_own_sure && !self.is_fallible()
+    }
+
     /// The equation that an index may answer.
     pub fn equation(&self) -> Option<Equation> {
         self.equation
     }
 
-    /// For each row whether the conditions on the event alone hold; `None` if there are none. A
+    /// For each row whether the conditions on the event alone hold; false if there are none. A
     /// value of an OBJECT may make a row fail all the same.
     pub fn own_mask(
         &mut self,
         batch: &Batch,
         step: &mut Step<'_>,
-    ) -> Result<Option<Vec<bool>>, Failure> {
+        mask: &mut Vec<bool>,
+    ) -> Result<bool, Failure> {
         let Some(own) = self.own.as_mut() else {
-            return Ok(None);
+            return Ok(false);
         };
         let mut failures = Vec::new();
         let mut context = step.evaluation(batch, &mut failures);
-        let mask = own.mask(&Inputs::of(&batch.columns, batch.len), &mut context);
+        own.mask_into(&Inputs::of(&batch.columns, batch.len), &mut context, mask);
         match failures.into_iter().min_by_key(|f| f.row) {
             Some(failure) => Err(failure),
-            None => Ok(Some(mask)),
+            None => Ok(true),
         }
     }
 

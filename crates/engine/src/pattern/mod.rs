@@ -20,10 +20,8 @@ mod saved;
 mod timer;
 mod view;
 
-use std::sync::Arc;
-
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, BatchParts, Chunks, Clock, Column, Schema, Times, Type};
+use event::{Batch, Chunks, Clock, Column, Schema, Times, Type};
 use lang::plan::{self, QueryId};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
@@ -37,7 +35,7 @@ use chart::{Chart, StateId};
 use gate::{Gate, Part};
 use index::Links;
 use machine::{Lists, Machine, Matches, Store};
-use partials::{Arrival, Captures, NONE, Partials};
+use partials::{Arrival, Captures, EventId, NONE, Partials};
 use view::{Place, Seen, Views};
 
 pub(crate) struct Pattern {
@@ -56,9 +54,35 @@ pub(crate) struct Pattern {
     matches: Matches,
     deadlines: Vec<(StateId, i64)>,
     scratch: Scratch,
+    room: Room,
     is_compat: bool,
     /// A row may fail where partial matches have moved already.
     is_fallible: bool,
+}
+
+/// The rows that the conditions of a state on the event alone let pass.
+#[derive(Default)]
+struct Mask {
+    /// There are such conditions, and they have been asked.
+    is_set: bool,
+    rows: Vec<bool>,
+}
+
+impl Mask {
+    fn lets_pass(&self, row: usize) -> bool {
+        !self.is_set || self.rows[row]
+    }
+}
+
+/// Vectors that are filled for each batch, kept for the room they have taken.
+#[derive(Default)]
+struct Room {
+    /// Of each state that reads the batch the rows that its conditions let pass.
+    masks: Vec<Mask>,
+    columns: Vec<Column>,
+    seen: Vec<Seen>,
+    events: Vec<EventId>,
+    rows: Vec<u32>,
 }
 
 impl Pattern {
@@ -123,6 +147,7 @@ impl Pattern {
             matches: Matches::default(),
             deadlines: Vec::new(),
             scratch: Scratch::default(),
+            room: Room::default(),
             is_compat: environment.compat,
             is_fallible,
             chart,
@@ -166,17 +191,22 @@ impl Pattern {
     /// Takes the rows of one input, event by event.
     pub fn process(
         &mut self,
-        batch: &Batch,
+        batch: Batch,
         input: usize,
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let mut lists = self.take_lists(key);
-        let result = self.take_all(batch, input, &mut lists, step);
+        let result = self.take_all(&batch, input, &mut lists, step);
         self.keys[key as usize] = Some(lists);
         self.set_deadlines(key, step);
         let rows = self.batch(Some(batch), input);
         result.map(|()| rows)
+    }
+
+    /// Can no event of the declared types make it fail?
+    pub fn is_sure(&self) -> bool {
+        !self.is_fallible && self.gates.iter().all(Gate::is_sure)
     }
 
     fn take_all(
@@ -196,13 +226,15 @@ impl Pattern {
                 .all(|(c, a)| partials::is_typed(c, a.ty))
         });
         let mut part = if is_typed { Part::Rest } else { Part::Whole };
-        let mut masks: Vec<Option<Vec<bool>>> = vec![None; reader.states.len()];
+        let masks = &mut self.room.masks;
+        masks.resize_with(reader.states.len(), Mask::default);
+        masks.iter_mut().for_each(|mask| mask.is_set = false);
         for (mask, &state) in masks.iter_mut().zip(&reader.states) {
             if part == Part::Whole {
                 break;
             }
-            match self.gates[state].own_mask(batch, step) {
-                Ok(found) => *mask = found,
+            match self.gates[state].own_mask(batch, step, &mut mask.rows) {
+                Ok(is_set) => mask.is_set = is_set,
                 // Nothing has moved yet: the chunks come again one by one.
                 Err(failure) if batch.chunk_count() > 1 => {
                     return Err(broken(&self.names[state], failure));
@@ -212,7 +244,7 @@ impl Pattern {
             }
         }
         if part == Part::Whole {
-            masks.fill(None);
+            masks.iter_mut().for_each(|mask| mask.is_set = false);
         }
         if !is_typed {
             // Such values are compared one by one from now on.
@@ -236,11 +268,11 @@ impl Pattern {
                 };
                 machine.stabilise(input, arrival.time);
                 // An event never meets what it has moved itself: the last state comes first.
-                for (&state, mask) in reader.states.iter().zip(&masks).rev() {
+                for (&state, mask) in reader.states.iter().zip(&*masks).rev() {
                     let offer = Offer {
                         arrival,
                         part,
-                        is_fit: mask.as_ref().is_none_or(|mask| mask[row]),
+                        is_fit: mask.lets_pass(row),
                     };
                     let before = machine.matches.len();
                     let gate = &mut self.gates[state];
@@ -312,16 +344,23 @@ impl Pattern {
         }
     }
 
-    /// The completed matches as rows for the selector, one inner chunk each.
-    fn batch(&mut self, from: Option<&Batch>, input: usize) -> Option<Batch> {
+    /// The completed matches as rows for the selector, one inner chunk each; in the batch that they
+    /// were found in, if it is given.
+    fn batch(&mut self, from: Option<Batch>, input: usize) -> Option<Batch> {
         let matches = &mut self.matches;
         let len = matches.len();
         if len == 0 {
             return None;
         }
+        debug_assert!(from.is_none() || input < self.chart.readers.len());
         let width = self.chart.states.len();
-        let mut columns: Vec<Column> = Vec::new();
-        let mut seen: Vec<Seen> = Vec::with_capacity(len);
+        let Room {
+            columns,
+            seen,
+            events,
+            rows,
+            ..
+        } = &mut self.room;
         for view in &self.views.all {
             seen.clear();
             let slots = matches.slots.iter().skip(view.state).step_by(width);
@@ -330,31 +369,34 @@ impl Pattern {
                 row,
                 has_current: false,
             }));
-            view.gather(&seen, &self.store.captures[view.state], from, &mut columns);
+            let captures = &self.store.captures[view.state];
+            view.gather_into(seen, captures, from.as_ref(), (events, rows), columns);
         }
         let is_each = matches.ends.len() == len;
-        let same_clock = matches.clocks.iter().all(|&c| c == matches.clocks[0]);
-        let ends: Arc<[u32]> = matches.ends.as_slice().into();
-        let batch = Batch::from(BatchParts {
-            columns,
-            len,
-            times: Times::per_row(matches.times.clone()),
-            expired: matches
-                .expired
-                .contains(&true)
-                .then(|| matches.expired.as_slice().into()),
-            resets: None,
-            chunks: match is_each {
-                true => Chunks::EachRow,
-                false => Chunks::Ends(ends),
-            },
-            inner: (!is_each).then(|| (1..=len as u32).collect()),
-            clock: match same_clock {
-                true => Clock::Same(matches.clocks[0]),
-                false => Clock::PerChunk(matches.clocks.as_slice().into()),
-            },
-        });
-        debug_assert!(from.is_none() || input < self.chart.readers.len());
+        let first = matches.clocks[0];
+        let mut batch = from.unwrap_or_else(Batch::empty);
+        // What it had goes with the room, and comes back as room for the next.
+        std::mem::swap(&mut batch.columns, columns);
+        columns.clear();
+        batch.len = len;
+        batch.times = match matches.times.as_slice() {
+            [one] => Times::Same(*one),
+            times => Times::per_row(times.to_vec()),
+        };
+        let is_any_expired = matches.expired.contains(&true);
+        batch.expired = is_any_expired.then(|| matches.expired.as_slice().into());
+        batch.resets = None;
+        (batch.chunks, batch.inner) = match is_each {
+            true => (Chunks::EachRow, None),
+            false => {
+                let inner = (1..=len as u32).collect();
+                (Chunks::Ends(matches.ends.as_slice().into()), Some(inner))
+            }
+        };
+        batch.clock = match matches.clocks.iter().all(|&clock| clock == first) {
+            true => Clock::Same(first),
+            false => Clock::PerChunk(matches.clocks.as_slice().into()),
+        };
         forget(matches, 0, &mut self.store.captures, width);
         Some(batch)
     }

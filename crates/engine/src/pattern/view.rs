@@ -263,6 +263,19 @@ impl View {
         batch: Option<&event::Batch>,
         columns: &mut Vec<Column>,
     ) {
+        let (events, rows) = (&mut Vec::new(), &mut Vec::new());
+        self.gather_into(seen, captures, batch, (events, rows), columns);
+    }
+
+    /// The same with vectors to use again.
+    pub fn gather_into(
+        &self,
+        seen: &[Seen],
+        captures: &Captures,
+        batch: Option<&event::Batch>,
+        (events, rows): (&mut Vec<EventId>, &mut Vec<u32>),
+        columns: &mut Vec<Column>,
+    ) {
         if self.pick == Pick::List {
             for &attribute in &self.columns {
                 columns.push(self.lists(seen, captures, batch, attribute));
@@ -273,21 +286,23 @@ impl View {
             }
             return;
         }
-        let events: Vec<EventId> = seen.iter().map(|s| self.event(s, captures)).collect();
+        events.clear();
+        events.extend(seen.iter().map(|s| self.event(s, captures)));
         let currents = events.iter().filter(|&&e| e == CURRENT).count();
         for (&attribute, &ty) in self.columns.iter().zip(&self.types) {
             let column = if attribute == self.width {
-                times(&events, seen, captures, batch)
+                times(events, seen, captures, batch)
             } else if currents == events.len()
                 && let Some(batch) = batch
             {
-                let rows: Vec<u32> = seen.iter().map(|s| s.row).collect();
-                batch.columns[attribute].gather(&rows)
+                rows.clear();
+                rows.extend(seen.iter().map(|s| s.row));
+                batch.columns[attribute].gather(rows)
             } else if let (0, Some(at)) = (currents, captures.column_of(attribute)) {
                 // `NONE` is the mark of a missing row in both.
-                captures.column(at).gather_padded(&events)
+                captures.column(at).gather_padded(events)
             } else {
-                mixed(&events, seen, captures, batch, attribute, ty)
+                mixed(events, seen, captures, batch, attribute, ty)
             };
             columns.push(column);
         }

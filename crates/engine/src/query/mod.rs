@@ -156,8 +156,8 @@ struct Faults {
     late: bool,
     /// A window needs values that a row may lack.
     lacks: bool,
-    /// Nothing but rows of one stream goes into the query, and nothing into a table: neither the
-    /// host nor what others have written can make it fail.
+    /// Nothing but rows of streams goes into the query, and into a table only what it takes:
+    /// neither the host nor what others have written can make it fail.
     is_simple: bool,
 }
 
@@ -366,7 +366,11 @@ impl Query {
                 .selector
                 .all_sites()
                 .all(|s| matches!(s, Site::Aggregate(_)))
-            && matches!(&self.input, Input::Single(chain) if chain.is_sure());
+            && match &self.input {
+                Input::Single(chain) => chain.is_sure(),
+                Input::Pattern(pattern) => pattern.is_sure(),
+                Input::Join(_) => false,
+            };
         Faults {
             any,
             late,
@@ -471,7 +475,7 @@ impl Query {
             }
             Input::Pattern(pattern) => {
                 let input = usize::from(side);
-                let rows = pattern.process(&batch, input, key, step)?;
+                let rows = pattern.process(batch, input, key, step)?;
                 if !pattern.delivers_chunks(input) {
                     return self.select_each(rows, key, step);
                 }

@@ -163,7 +163,7 @@ impl Table {
 fn assign(table: &mut Table, column: usize, from: &Column, rows: &[u32]) {
     let (types, pages) = (&table.types, &mut table.rows.pages);
     // With more pages than events it does not pay to look at all of them first.
-    if pages.len() <= rows.len() {
+    if rows.len() > 1 && pages.len() <= rows.len() {
         macro_rules! scatter {
             ($values:ident, $slice:ident) => {{
                 let slices = pages.iter_mut().map(|p| p.columns[column].$slice());
