@@ -56,6 +56,8 @@ if [ -z "${CARGO_TARGET_DIR:-}" ] && mkdir -p "$cache/target" 2>/dev/null; then
   export CARGO_TARGET_DIR="$cache/target"
 fi
 target=${CARGO_TARGET_DIR:-target}
+# Every clone is another path: what would be kept for its next build only fills the disk.
+export CARGO_INCREMENTAL=0
 
 # The reference material lies beside a developer's checkout; a user has none.
 export HEADWATER_SHARED=${HEADWATER_SHARED:-$PWD/../shared}

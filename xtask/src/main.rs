@@ -2,6 +2,7 @@
 
 mod compat;
 mod conformance;
+mod connectors;
 mod diagnostics;
 mod differential;
 mod docs;
@@ -32,6 +33,11 @@ const COMMANDS: &[Command] = &[
         "conformance",
         "DIR: replays recorded cases of the reference with virtual time",
         conformance::run,
+    ),
+    (
+        "connectors",
+        "[NAME] [--json]: what each connector was seen to do, case by case, on real servers",
+        connectors::run,
     ),
     (
         "diagnostics",

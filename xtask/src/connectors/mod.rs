@@ -1,0 +1,284 @@
+//! `cargo xtask connectors`: what each connector was seen to do, case by case.
+//!
+//! The table ([`rows::ROWS`]) names for every connector and case the tests that show it, or why the
+//! case is none. The command runs those tests, against the real servers, and prints what came of each
+//! cell with the server's name and version. A connector that runs and has no row, a test that is not
+//! there and a server that cannot be had are failures.
+
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
+use lang::catalog::connectors;
+use lang::spec::{ConnectorKind, Status};
+use serde_json::json;
+
+use rows::{CASES, Cell, ROWS, Row};
+
+/// What came of a cell.
+#[derive(Clone, PartialEq, Eq)]
+enum Verdict {
+    Passed(usize),
+    DoesNotApply,
+    Failed(String),
+}
+
+/// `[NAME] [--json]`: the rows whose connectors have the text in their names.
+pub fn run(args: &[String]) -> anyhow::Result<bool> {
+    let is_json = args.iter().any(|arg| arg == "--json");
+    let wanted = args.iter().find(|arg| !arg.starts_with("--"));
+    let rows: Vec<&Row> = ROWS
+        .iter()
+        .filter(|row| wanted.is_none_or(|name| row.connectors.iter().any(|c| c.contains(name))))
+        .collect();
+    anyhow::ensure!(
+        !rows.is_empty(),
+        "no row has '{}'",
+        wanted.map_or("", |w| w)
+    );
+    let tests: BTreeSet<&str> = rows.iter().flat_map(|row| row.tests()).collect();
+    let outcomes = run_tests(&tests)?;
+    let mut servers: BTreeMap<&str, String> = BTreeMap::new();
+    for row in &rows {
+        servers
+            .entry(row.server)
+            .or_insert_with(|| version(row.server));
+    }
+    let mut failed = without_row(wanted.is_none());
+    let mut passed = 0;
+    let mut lines = Vec::new();
+    for row in &rows {
+        let verdicts: Vec<Verdict> = row.cells.iter().map(|c| judge(c, &outcomes)).collect();
+        for (verdict, case) in verdicts.iter().zip(CASES) {
+            match verdict {
+                Verdict::Failed(why) => failed.push(format!("{}, {case}: {why}", row.name())),
+                _ => passed += 1,
+            }
+        }
+        lines.push((row, verdicts));
+    }
+    if is_json {
+        println!("{}", document(&lines, &servers));
+    } else {
+        print_table(&lines, &servers);
+        failed.iter().for_each(|why| println!("failed: {why}"));
+    }
+    println!("{passed} passed, {} failed", failed.len());
+    Ok(failed.is_empty())
+}
+
+/// Connectors that run and that no row names, and the other way round.
+fn without_row(is_asked: bool) -> Vec<String> {
+    if !is_asked {
+        return Vec::new();
+    }
+    let transports = [
+        ConnectorKind::Source,
+        ConnectorKind::Sink,
+        ConnectorKind::Store,
+    ];
+    let running: BTreeSet<String> = connectors::all()
+        .filter(|spec| spec.status == Status::Runs && transports.contains(&spec.kind))
+        .map(|spec| format!("{} {}", spec.kind.name(), spec.name))
+        .collect();
+    let named: BTreeSet<String> = ROWS
+        .iter()
+        .flat_map(|row| row.connectors)
+        .map(|name| (*name).to_owned())
+        .collect();
+    let missing = running
+        .difference(&named)
+        .map(|n| format!("{n}: it runs and has no row"));
+    let gone = named
+        .difference(&running)
+        .map(|n| format!("{n}: it has a row and does not run"));
+    missing.chain(gone).collect()
+}
+
+/// Which tests passed, by their paths.
+fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, bool>> {
+    let mut by_target: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    for test in tests {
+        let mut parts = test.splitn(3, "::");
+        let (package, target) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        let is_integration = Path::new("crates")
+            .join(package)
+            .join(format!("tests/{target}.rs"))
+            .is_file();
+        let target = if is_integration { target } else { "" };
+        by_target
+            .entry((package.to_owned(), target.to_owned()))
+            .or_default()
+            .push(test);
+    }
+    let mut outcomes = BTreeMap::new();
+    for ((package, target), tests) in by_target {
+        let prefix = if target.is_empty() {
+            format!("{package}::")
+        } else {
+            format!("{package}::{target}::")
+        };
+        let names = tests
+            .iter()
+            .filter_map(|test| test.strip_prefix(prefix.as_str()));
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["test", "--quiet", "--manifest-path"]);
+        command.arg(format!("crates/{package}/Cargo.toml"));
+        match target.as_str() {
+            "" => command.arg("--lib"),
+            target => command.args(["--test", target]),
+        };
+        command.args(["--", "--exact", "--test-threads", "2", "--format", "pretty"]);
+        let output = command
+            .args(names)
+            .env("HEADWATER_SERVERS", "required")
+            .output()
+            .context("cannot start cargo")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = text.lines().filter_map(|line| line.strip_prefix("test "));
+        let before = outcomes.len();
+        for (name, outcome) in said.filter_map(|line| line.split_once(" ... ")) {
+            outcomes.insert(format!("{prefix}{name}"), outcome.starts_with("ok"));
+        }
+        eprintln!(
+            "{}{}: {} of {} tests ran",
+            prefix.trim_end_matches("::"),
+            if target.is_empty() {
+                " (unit tests)"
+            } else {
+                ""
+            },
+            outcomes.len() - before,
+            tests.len()
+        );
+        if outcomes.len() == before {
+            eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    Ok(outcomes)
+}
+
+fn judge(cell: &Cell, outcomes: &BTreeMap<String, bool>) -> Verdict {
+    match cell {
+        Cell::No(_) => Verdict::DoesNotApply,
+        Cell::Missing(what) => Verdict::Failed(format!("not shown: {what}")),
+        Cell::Tests(tests) => {
+            let bad = tests.iter().find_map(|test| match outcomes.get(*test) {
+                Some(true) => None,
+                Some(false) => Some(format!("{test} failed")),
+                None => Some(format!("there is no test {test}")),
+            });
+            bad.map_or(Verdict::Passed(tests.len()), Verdict::Failed)
+        }
+    }
+}
+
+/// What the server calls itself; what is no server of ours says itself what it is.
+fn version(server: &str) -> String {
+    let Some(recipe) = servers::SERVERS.iter().find(|s| s.name() == server) else {
+        return server.to_owned();
+    };
+    servers::install(*recipe).unwrap_or_else(|error| format!("no {server}: {error}"))
+}
+
+fn print_table(lines: &[(&&Row, Vec<Verdict>)], servers: &BTreeMap<&str, String>) {
+    let text = |verdict: &Verdict| match verdict {
+        Verdict::Passed(_) => "passed",
+        Verdict::DoesNotApply => "n/a",
+        Verdict::Failed(_) => "FAILED",
+    };
+    let widest = lines.iter().map(|(row, _)| row.name().len()).max();
+    let width = widest.unwrap_or_default();
+    let heads: Vec<String> = CASES.iter().map(|case| format!("{case:<14}")).collect();
+    println!("{:width$}  {} server", "", heads.join(" "));
+    for (row, verdicts) in lines {
+        let cells: Vec<String> = verdicts
+            .iter()
+            .map(|v| format!("{:<14}", text(v)))
+            .collect();
+        println!(
+            "{:<width$}  {} {}",
+            row.name(),
+            cells.join(" "),
+            servers[row.server]
+        );
+    }
+    println!();
+    for (row, _) in lines {
+        for (cell, case) in row.cells.iter().zip(CASES) {
+            if let Cell::No(reason) = cell {
+                println!("n/a: {}, {case}: {reason}", row.name());
+            }
+        }
+    }
+}
+
+fn document(
+    lines: &[(&&Row, Vec<Verdict>)],
+    servers: &BTreeMap<&str, String>,
+) -> serde_json::Value {
+    let rows = lines.iter().map(|(row, verdicts)| {
+        let cells = row.cells.iter().zip(verdicts).zip(CASES);
+        let cells = cells.map(|((cell, verdict), case)| {
+            let (outcome, more) = match (verdict, cell) {
+                (Verdict::Passed(_), Cell::Tests(tests)) => ("passed", json!(tests)),
+                (Verdict::Failed(why), _) => ("failed", json!(why)),
+                (_, Cell::No(reason)) => ("does not apply", json!(reason)),
+                _ => ("", json!(null)),
+            };
+            json!({"case": case, "outcome": outcome, "by": more})
+        });
+        json!({
+            "connectors": row.connectors,
+            "server": servers[row.server],
+            "cells": cells.collect::<Vec<_>>(),
+        })
+    });
+    json!({"version": 1, "rows": rows.collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::fs;
+    use std::path::PathBuf;
+
+    /// All Rust text of a crate.
+    fn text_of(crate_folder: &Path) -> String {
+        let mut text = String::new();
+        let mut folders: Vec<PathBuf> = vec![crate_folder.join("src"), crate_folder.join("tests")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs") {
+                    text.push_str(&fs::read_to_string(path).unwrap());
+                }
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn every_connector_that_runs_has_a_row_and_every_test_is_there() {
+        assert_eq!(without_row(true), Vec::<String>::new());
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let mut texts: BTreeMap<&str, String> = BTreeMap::new();
+        for test in ROWS.iter().flat_map(Row::tests) {
+            let (package, _) = test.split_once("::").unwrap();
+            let (_, name) = test.rsplit_once("::").unwrap();
+            let text = texts
+                .entry(package)
+                .or_insert_with(|| text_of(&crates.join(package)));
+            assert!(text.contains(&format!("fn {name}(")), "{test}");
+        }
+    }
+}

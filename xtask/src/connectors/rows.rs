@@ -1,0 +1,479 @@
+//! Which tests show which case of which connector. A test is named `crate::target::function`, or by
+//! its module where it is a unit test.
+
+/// What every connector is asked for.
+pub const CASES: [&str; 10] = [
+    "open, close",
+    "order",
+    "resume",
+    "lost peer",
+    "slow peer",
+    "bad payload",
+    "reload",
+    "TLS",
+    "authentication",
+    "on.error",
+];
+
+pub enum Cell {
+    /// All of them show it.
+    Tests(&'static [&'static str]),
+    /// The case is none for this connector, and why.
+    No(&'static str),
+    /// It is one, and what is not shown of it.
+    Missing(&'static str),
+}
+
+pub struct Row {
+    /// `kind name`, as the catalog has them.
+    pub connectors: &'static [&'static str],
+    /// The recipe of the server, or what stands on the other side in its place.
+    pub server: &'static str,
+    /// In the order of [`CASES`].
+    pub cells: [Cell; CASES.len()],
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        self.connectors.join(", ")
+    }
+
+    pub fn tests(&self) -> impl Iterator<Item = &'static str> {
+        self.cells.iter().flat_map(|cell| match cell {
+            Cell::Tests(tests) => tests.iter().copied(),
+            Cell::No(_) | Cell::Missing(_) => [].iter().copied(),
+        })
+    }
+}
+
+use Cell::{Missing, No, Tests};
+
+const RELOAD: &str = "headwater::connectors::reloads_on_both_sides_lose_nothing_and_keep_the_order";
+const AWAY: &str =
+    "headwater::connectors::events_for_a_destination_that_is_away_go_where_on_error_says";
+const BAD: &str =
+    "headwater::connectors::a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on";
+
+const NO_ON_ERROR: Cell = No("`on.error` belongs to sinks");
+const NO_PAYLOAD: Cell = No("a sink reads no payload");
+const NO_POLICY_NEEDED: Cell = No("it cannot be away");
+const NO_NETWORK: Cell = No("it works on no network");
+const NO_PEER: Cell = No("there is no other side");
+
+/// Sorted by name.
+pub const ROWS: &[Row] = &[
+    Row {
+        connectors: &["sink file"],
+        server: "file system",
+        cells: [
+            Tests(&["connect::file::sink::tests::payloads_are_added_or_replace_the_file"]),
+            Tests(&["headwater::run::a_run_ends_with_its_input_and_says_what_it_did"]),
+            Tests(&["headwater::crash::every_line_reaches_a_file"]),
+            Tests(&["connect::file::sink::tests::what_could_not_be_written_is_written_later_once"]),
+            No("a write returns when it is done"),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            NO_NETWORK,
+            NO_NETWORK,
+            Tests(&["headwater::run::what_a_sink_cannot_deliver_goes_where_it_is_told"]),
+        ],
+    },
+    Row {
+        connectors: &["sink http"],
+        server: "our http source, and a server of the test",
+        cells: [
+            Tests(&["headwater::http::method_headers_and_url_follow_from_the_event"]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::http::a_peer_that_is_away_is_waited_for_and_gets_everything"]),
+            Tests(&["headwater::http::a_peer_that_was_away_gets_the_next_event_after_it_is_back"]),
+            Missing("a server that reads slowly"),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Tests(&["headwater::http::tls_with_java_key_stores_as_they_are"]),
+            Tests(&[
+                "headwater::http::a_token_is_obtained_kept_and_renewed",
+                "headwater::http::a_proxy_is_asked_with_the_whole_url",
+                "headwater::http::the_published_source_takes_what_curl_posts_and_says_no_as_siddhi_does",
+            ]),
+            Tests(&[
+                AWAY,
+                "headwater::http::a_peer_that_is_away_is_waited_for_and_gets_everything",
+                "headwater::http::what_cannot_be_sent_goes_to_the_fault_stream_or_is_counted",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &[
+            "sink http-call",
+            "sink http-request",
+            "source http-call-response",
+            "source http-response",
+        ],
+        server: "a server of the test",
+        cells: [
+            Tests(&["headwater::http::the_published_pair_gets_every_response_back"]),
+            No("responses come in the order in which they are given"),
+            No("a response belongs to a request of this process"),
+            Missing("a server that goes away before its response"),
+            Missing("a server that answers slowly"),
+            Missing("a response that cannot be read"),
+            Missing("a reload between request and response"),
+            Missing("a call over TLS"),
+            Missing("a call with a login"),
+            Missing("a call whose server is away"),
+        ],
+    },
+    Row {
+        connectors: &["sink inMemory", "source inMemory"],
+        server: "the process itself",
+        cells: [
+            Tests(&["headwater::run::apps_are_chained_by_topics"]),
+            Tests(&["headwater::run::a_topic_inside_an_app_is_read_depth_first"]),
+            No("a topic carries nothing between two steps"),
+            NO_PEER,
+            No("a topic holds nothing"),
+            Missing("an event that the mapper of a reader cannot take"),
+            Missing("a reload of one side of a topic"),
+            NO_NETWORK,
+            NO_NETWORK,
+            Tests(&[
+                "headwater::run::events_that_nobody_reads_are_counted",
+                "headwater::run::events_that_nobody_reads_go_to_the_fault_stream",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &["sink kafka"],
+        server: "kafka",
+        cells: [
+            Tests(&["headwater::kafka::the_console_tools_of_kafka_read_and_write_the_same"]),
+            Tests(&[
+                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+                RELOAD,
+            ]),
+            Tests(&["headwater::kafka::a_broker_that_is_not_there_is_waited_for"]),
+            Tests(&[
+                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+            ]),
+            Missing("a broker that takes records slowly"),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Missing("TLS against a broker"),
+            Missing("SASL against a broker"),
+            Tests(&[AWAY]),
+        ],
+    },
+    Row {
+        connectors: &["sink log"],
+        server: "standard output",
+        cells: [
+            Tests(&["connect::log::tests::events_in_siddhis_text_form"]),
+            Tests(&["headwater::run::a_run_ends_with_its_input_and_says_what_it_did"]),
+            No("what was printed was printed"),
+            NO_PEER,
+            No("a write returns when it is done"),
+            NO_PAYLOAD,
+            Tests(&[
+                "headwater::reload::what_changed_goes_on_where_it_was_and_the_rest_does_not_notice",
+            ]),
+            NO_NETWORK,
+            NO_NETWORK,
+            NO_POLICY_NEEDED,
+        ],
+    },
+    Row {
+        connectors: &["sink mqtt"],
+        server: "mosquitto",
+        cells: [
+            Tests(&[
+                "headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service",
+                "headwater::mqtt::topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to",
+            ]),
+            Tests(&["headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service"]),
+            Tests(&["headwater::mqtt::a_broker_that_restarts_gets_and_gives_everything_once"]),
+            Tests(&["headwater::mqtt::a_silent_broker_is_lost_within_five_seconds"]),
+            Tests(&["headwater::mqtt::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Tests(&["headwater::mqtt::tls_trusts_what_the_deployment_names"]),
+            Tests(&["headwater::mqtt::only_who_has_the_password_is_let_in"]),
+            Tests(&[
+                AWAY,
+                "headwater::mqtt::a_broker_that_restarts_gets_and_gives_everything_once",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &["sink nats"],
+        server: "nats",
+        cells: [
+            Tests(&[
+                "headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+                "headwater::nats::subjects_follow_from_the_event_and_each_gets_its_stream",
+            ]),
+            Tests(&["headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent"]),
+            Tests(&["headwater::nats::a_server_that_restarts_gets_and_gives_everything_once"]),
+            Tests(&["headwater::nats::a_silent_server_is_lost_within_five_seconds"]),
+            Missing("a server that takes messages slowly"),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Tests(&["headwater::nats::tls_both_ways_with_the_key_stores_of_the_options"]),
+            Tests(&["headwater::nats::only_who_proves_who_he_is_is_let_in"]),
+            Tests(&[
+                AWAY,
+                "headwater::nats::a_server_that_restarts_gets_and_gives_everything_once",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &["sink tcp"],
+        server: "our tcp source, and a server of the test",
+        cells: [
+            Tests(&["headwater::tcp::every_row_arrives_once_and_in_order"]),
+            Tests(&["headwater::tcp::every_row_arrives_once_and_in_order"]),
+            Tests(&["headwater::tcp::a_receiver_that_is_stopped_and_started_again_misses_nothing"]),
+            Tests(&[
+                "headwater::tcp::a_peer_that_goes_away_is_told_at_once_also_when_nothing_is_sent",
+            ]),
+            Tests(&[
+                "headwater::tcp::a_peer_that_does_not_read_holds_the_sender_and_gets_all_in_the_end",
+            ]),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            No("Siddhi's frames have no TLS"),
+            No("Siddhi's frames have no login"),
+            Tests(&[
+                AWAY,
+                "headwater::tcp::a_receiver_that_is_stopped_and_started_again_misses_nothing",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &["source cdc"],
+        server: "mariadb",
+        cells: [
+            Tests(&["connect::cdc::changes_of_mariadb_arrive_in_order_and_once"]),
+            Tests(&["connect::cdc::changes_of_mariadb_arrive_in_order_and_once"]),
+            Tests(&[
+                "connect::cdc::changes_of_mariadb_arrive_in_order_and_once",
+                "connect::cdc::a_log_that_is_gone_is_said_with_its_remedy",
+            ]),
+            Missing("a server that goes away while it is read"),
+            Missing("an app that takes changes slowly"),
+            Tests(&["connect::cdc::every_type_of_mariadb"]),
+            Missing("a reload while changes come"),
+            Missing("TLS to the database"),
+            Tests(&["connect::cdc::a_data_source_stands_for_the_login"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source file"],
+        server: "file system",
+        cells: [
+            Tests(&["connect::file::tests::files_in_the_order_of_their_names_lines_in_theirs"]),
+            Tests(&["connect::file::tests::files_in_the_order_of_their_names_lines_in_theirs"]),
+            Tests(&[
+                "connect::file::tests::it_goes_on_from_every_post",
+                "headwater::crash::every_row_is_there_once_and_every_file_is_moved",
+            ]),
+            Tests(&[
+                "connect::file::tests::a_missing_file_or_directory_is_unavailable_until_it_is_there",
+            ]),
+            No("a file waits"),
+            Tests(&[
+                "connect::file::tests::bad_lines_are_rejected_with_their_place_and_the_others_go_on",
+                "headwater::run::rejected_events_are_kept_with_their_place",
+            ]),
+            Tests(&[
+                RELOAD,
+                "headwater::reload::a_hundred_reloads_lose_nothing_and_leave_nothing_behind",
+            ]),
+            NO_NETWORK,
+            NO_NETWORK,
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source http"],
+        server: "curl, and our http sink",
+        cells: [
+            Tests(&["headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"]),
+            Tests(&["headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"]),
+            Tests(&["headwater::http::with_state_an_answer_means_that_a_crash_loses_nothing"]),
+            No("a client that goes away is no loss to a listener"),
+            Missing("an app that takes requests slowly"),
+            Tests(&[
+                BAD,
+                "headwater::http::the_published_source_takes_what_curl_posts_and_says_no_as_siddhi_does",
+            ]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::http::tls_with_java_key_stores_as_they_are"]),
+            Tests(&[
+                "headwater::http::the_published_source_takes_what_curl_posts_and_says_no_as_siddhi_does",
+            ]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &[
+            "sink http-response",
+            "sink http-service-response",
+            "source http-request",
+            "source http-service",
+        ],
+        server: "curl",
+        cells: [
+            Tests(&["headwater::http::a_service_answers_each_request_with_its_own_response"]),
+            No("each response belongs to its request"),
+            No("a request does not outlive its connection"),
+            Missing("a client that goes away before its response"),
+            Missing("a response that comes too late"),
+            Missing("a request that cannot be read"),
+            Missing("a reload between request and response"),
+            Missing("a service over TLS"),
+            Missing("a service with a login"),
+            No("a response whose request has gone has no destination"),
+        ],
+    },
+    Row {
+        connectors: &["source kafka"],
+        server: "kafka",
+        cells: [
+            Tests(&[
+                "headwater::kafka::the_published_app_counts_what_was_written",
+                "headwater::kafka::every_way_of_threading_reads_everything_once",
+            ]),
+            Tests(&[RELOAD, "headwater::kafka::a_source_starts_where_it_is_told"]),
+            Tests(&[
+                "headwater::kafka::every_record_is_in_the_table_once_whenever_the_run_is_killed",
+                "headwater::kafka::offsets_are_committed_as_the_app_says",
+            ]),
+            Tests(&[
+                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+            ]),
+            Missing("an app that takes records slowly"),
+            Tests(&[
+                BAD,
+                "headwater::kafka::headers_are_properties_and_what_cannot_be_read_is_named",
+            ]),
+            Tests(&[RELOAD]),
+            Missing("TLS against a broker"),
+            Missing("SASL against a broker"),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source mqtt"],
+        server: "mosquitto",
+        cells: [
+            Tests(&["headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service"]),
+            Tests(&["headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service"]),
+            Tests(&[
+                "headwater::mqtt::a_source_that_was_killed_goes_on_with_what_was_not_acknowledged",
+            ]),
+            Tests(&[
+                "headwater::mqtt::a_silent_broker_is_lost_within_five_seconds",
+                "headwater::mqtt::a_broker_that_does_not_answer_is_given_up",
+            ]),
+            Tests(&["headwater::mqtt::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            Tests(&[BAD]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::mqtt::tls_trusts_what_the_deployment_names"]),
+            Tests(&["headwater::mqtt::only_who_has_the_password_is_let_in"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source nats"],
+        server: "nats",
+        cells: [
+            Tests(&[
+                "headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+                "headwater::nats::a_group_shares_the_messages",
+            ]),
+            Tests(&["headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent"]),
+            Tests(&[
+                "headwater::nats::a_source_that_was_killed_goes_on_with_what_its_state_has_not",
+                "headwater::nats::a_source_begins_where_it_is_told_and_counts_as_the_stream_does",
+            ]),
+            Tests(&[
+                "headwater::nats::a_silent_server_is_lost_within_five_seconds",
+                "headwater::nats::a_server_that_does_not_answer_is_given_up",
+            ]),
+            Tests(&["headwater::nats::a_full_app_asks_the_stream_for_no_more_and_loses_nothing"]),
+            Tests(&[BAD]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::nats::tls_both_ways_with_the_key_stores_of_the_options"]),
+            Tests(&["headwater::nats::only_who_proves_who_he_is_is_let_in"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source tcp"],
+        server: "our tcp sink, and a client of the test",
+        cells: [
+            Tests(&["headwater::tcp::every_row_arrives_once_and_in_order"]),
+            Tests(&["headwater::tcp::every_row_arrives_once_and_in_order"]),
+            No("Siddhi's frames carry no position"),
+            No("a client that goes away is no loss to a listener"),
+            Missing("an app that takes frames slowly"),
+            Tests(&[
+                BAD,
+                "headwater::tcp::what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else",
+            ]),
+            Tests(&[RELOAD]),
+            No("Siddhi's frames have no TLS"),
+            No("Siddhi's frames have no login"),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["store rdbms"],
+        server: "mariadb",
+        cells: STORE,
+    },
+    Row {
+        connectors: &["store rdbms"],
+        server: "postgres",
+        cells: STORE,
+    },
+    Row {
+        connectors: &["store rdbms"],
+        server: "SQLite inside the process",
+        cells: [
+            Tests(&["connect::rdbms::tests::rows_go_in_and_are_found"]),
+            Tests(&["connect::rdbms::tests::updates_and_deletes_see_the_writes_before_them"]),
+            Tests(&[
+                "connect::rdbms::tests::an_epoch_is_one_commit_with_its_number_and_positions",
+                "headwater::crash::every_row_is_there_once_and_every_file_is_moved",
+            ]),
+            Tests(&["headwater::crash::a_database_that_is_behind_is_said"]),
+            Tests(&["connect::rdbms::tests::a_locked_database_is_waited_for"]),
+            Tests(&["connect::rdbms::tests::a_bad_row_takes_its_chunk_with_it_and_no_other"]),
+            Missing("a reload while rows are written"),
+            NO_NETWORK,
+            NO_NETWORK,
+            Missing("each policy of a store"),
+        ],
+    },
+];
+
+/// One test asks all databases the same.
+const STORE: [Cell; CASES.len()] = [
+    Tests(&["connect::rdbms::options_of_tables_on_servers"]),
+    Tests(&["connect::rdbms::operations_mean_the_same_in_every_database"]),
+    Tests(&[
+        "connect::rdbms::an_epoch_is_one_commit_and_a_lost_server_loses_only_what_was_not_committed",
+    ]),
+    Missing("a server that is silent, seen within five seconds"),
+    Missing("a server that takes rows slowly"),
+    Tests(&[
+        "connect::rdbms::every_value_arrives_as_it_is_in_every_database",
+        "connect::rdbms::what_a_database_cannot_hold_is_refused_by_the_columns_name",
+    ]),
+    Missing("a reload while rows are written"),
+    Missing("TLS to the database"),
+    Tests(&["connect::rdbms::a_login_that_is_refused_is_no_outage"]),
+    Missing("each policy of a store"),
+];
