@@ -52,6 +52,13 @@ const ALL: &[Technology] = &[
         impatient: "",
     },
     Technology {
+        name: "rabbitmq",
+        server: Some("rabbitmq"),
+        source: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='rows', exchange.type='direct', routing.key='rows', queue.name='rows', queue.durable.enabled='true', exchange.durable.enabled='true', auto.ack='false'",
+        sink: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='rows', exchange.type='direct', routing.key='rows', exchange.durable.enabled='true'",
+        impatient: "",
+    },
+    Technology {
         name: "tcp",
         server: None,
         source: "type='tcp', context='rows'",
@@ -106,6 +113,10 @@ impl Technology {
     }
 }
 
+fn all() -> Vec<&'static Technology> {
+    ALL.iter().collect()
+}
+
 /// Where a tcp source listens is said by the deployment.
 fn deployment(apps: &Apps, port: u16) -> String {
     let port = port.to_string();
@@ -116,9 +127,9 @@ fn deployment(apps: &Apps, port: u16) -> String {
     )])
 }
 
-/// With each technology whose server can be had: the port, and the server.
-fn with_each(work: impl Fn(&Technology, u16)) {
-    for technology in ALL {
+/// With each of these technologies whose server can be had: the port to use.
+fn with_each(of: &[&Technology], work: impl Fn(&Technology, u16)) {
+    for technology in of {
         println!("{}", technology.name);
         match technology.server {
             None => work(technology, free_port()),
@@ -133,7 +144,7 @@ fn with_each(work: impl Fn(&Technology, u16)) {
 
 #[test]
 fn reloads_on_both_sides_lose_nothing_and_keep_the_order() {
-    with_each(|technology, port| {
+    with_each(&all(), |technology, port| {
         let apps = Apps::new(port, 1_000);
         let rows: Vec<&str> = apps.rows.lines().collect();
         let input = apps.path("in.csv");
@@ -167,6 +178,57 @@ fn reloads_on_both_sides_lose_nothing_and_keep_the_order() {
     });
 }
 
+/// Its destination is away at first.
+const STUCK: &str = "@app:name('Stuck')
+@source({source}, @map(type='json'))
+define stream In (n long, text string);
+@sink(type='tcp', url='tcp://127.0.0.1:{far}/far', on.error='WAIT', @map(type='binary'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+const FAR: &str = "@app:name('Far')
+@source(type='tcp', context='far', @map(type='binary'))
+define stream In (n long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+/// Of those whose own tests do not show it.
+#[test]
+fn an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost() {
+    // More than its queues hold.
+    const ROWS: u64 = 90_000;
+    let untested = |t: &&Technology| ["http", "kafka", "tcp"].contains(&t.name);
+    let untested: Vec<&Technology> = ALL.iter().filter(untested).collect();
+    with_each(&untested, |technology, port| {
+        let apps = Apps::new(port, ROWS);
+        let (own, far) = (deployment(&apps, port), free_port());
+        let stuck = technology.filled(STUCK, &[("far", &far.to_string())]);
+        let stuck = Running::connected(&[&apps.write("stuck", &stuck, ""), "--config", &own], 1);
+        stuck.err_has("sink cannot be reached", 1);
+        // Many connections, where there may be many.
+        let sink = technology
+            .sink
+            .replace(", max.pool.active.connections='1'", "");
+        let sender = technology.sender(&apps, &[("sink", &sink)]);
+        let sender = Running::start(&[&sender, "--until-done"]);
+        let there = deployment(&apps, far);
+        let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &there], 1);
+        eventually("all rows", || apps.received().len() >= apps.rows.len());
+        let (code, summary) = sender.end();
+        assert_eq!(code, Some(0), "{}: {summary}", technology.name);
+        stuck.stop();
+        far.stop();
+        let received = apps.received();
+        let mut rows: Vec<&str> = received.lines().collect();
+        rows.sort_unstable();
+        rows.dedup();
+        assert_eq!(rows.len() as u64, ROWS, "{}", technology.name);
+    });
+}
+
 #[test]
 fn events_for_a_destination_that_is_away_go_where_on_error_says() {
     for technology in ALL {
@@ -194,7 +256,7 @@ fn events_for_a_destination_that_is_away_go_where_on_error_says() {
 
 #[test]
 fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
-    with_each(|technology, port| {
+    with_each(&all(), |technology, port| {
         let apps = Apps::new(port, 3);
         let state = apps.path("state");
         let receiving = technology.receiver(&apps, &[]);

@@ -51,6 +51,7 @@ use Cell::{Missing, No, Tests};
 const RELOAD: &str = "headwater::connectors::reloads_on_both_sides_lose_nothing_and_keep_the_order";
 const AWAY: &str =
     "headwater::connectors::events_for_a_destination_that_is_away_go_where_on_error_says";
+const FULL: &str = "headwater::connectors::an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost";
 const BAD: &str =
     "headwater::connectors::a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on";
 
@@ -226,6 +227,30 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink rabbitmq"],
+        server: "rabbitmq",
+        cells: [
+            Tests(&[
+                "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+                "headwater::rabbitmq::exchanges_follow_from_the_event_and_are_made_where_they_are_not",
+            ]),
+            Tests(&[
+                "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+            ]),
+            Tests(&["headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything"]),
+            Tests(&["headwater::rabbitmq::a_silent_broker_is_lost_within_five_seconds"]),
+            Missing("a broker that takes messages slowly"),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Tests(&["headwater::rabbitmq::tls_trusts_what_the_options_name"]),
+            Tests(&["headwater::rabbitmq::only_who_has_the_password_is_let_in"]),
+            Tests(&[
+                AWAY,
+                "headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything",
+            ]),
+        ],
+    },
+    Row {
         connectors: &["sink tcp"],
         server: "our tcp source, and a server of the test",
         cells: [
@@ -268,6 +293,28 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["source cdc"],
+        server: "postgres",
+        cells: [
+            Tests(&[
+                "connect::cdc::changes_of_postgres_arrive_in_order_and_once",
+                "connect::cdc::publications_of_postgres_are_made_as_debezium_makes_them",
+            ]),
+            Tests(&["connect::cdc::changes_of_postgres_arrive_in_order_and_once"]),
+            Tests(&[
+                "connect::cdc::a_restart_goes_on_at_the_exact_change_of_postgres",
+                "connect::cdc::what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy",
+            ]),
+            Missing("a server that goes away while it is read"),
+            Missing("an app that takes changes slowly"),
+            Tests(&["connect::cdc::every_type_of_postgres"]),
+            Missing("a reload while changes come"),
+            Missing("TLS to the database"),
+            Tests(&["connect::cdc::a_data_source_stands_for_the_login"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
         connectors: &["source file"],
         server: "file system",
         cells: [
@@ -302,7 +349,7 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"]),
             Tests(&["headwater::http::with_state_an_answer_means_that_a_crash_loses_nothing"]),
             No("a client that goes away is no loss to a listener"),
-            Missing("an app that takes requests slowly"),
+            Tests(&[FULL]),
             Tests(&[
                 BAD,
                 "headwater::http::the_published_source_takes_what_curl_posts_and_says_no_as_siddhi_does",
@@ -352,7 +399,7 @@ pub const ROWS: &[Row] = &[
             Tests(&[
                 "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
             ]),
-            Missing("an app that takes records slowly"),
+            Tests(&[FULL]),
             Tests(&[
                 BAD,
                 "headwater::kafka::headers_are_properties_and_what_cannot_be_read_is_named",
@@ -410,6 +457,30 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["source rabbitmq"],
+        server: "rabbitmq",
+        cells: [
+            Tests(&[
+                "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+                "headwater::rabbitmq::queues_are_made_as_they_are_asked_for",
+            ]),
+            Tests(&[
+                "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
+            ]),
+            Tests(&["headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything"]),
+            Tests(&[
+                "headwater::rabbitmq::a_silent_broker_is_lost_within_five_seconds",
+                "headwater::rabbitmq::a_port_that_speaks_something_else_is_told",
+            ]),
+            Tests(&["headwater::rabbitmq::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            Tests(&[BAD]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::rabbitmq::tls_trusts_what_the_options_name"]),
+            Tests(&["headwater::rabbitmq::only_who_has_the_password_is_let_in"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
         connectors: &["source tcp"],
         server: "our tcp sink, and a client of the test",
         cells: [
@@ -417,7 +488,7 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::tcp::every_row_arrives_once_and_in_order"]),
             No("Siddhi's frames carry no position"),
             No("a client that goes away is no loss to a listener"),
-            Missing("an app that takes frames slowly"),
+            Tests(&[FULL]),
             Tests(&[
                 BAD,
                 "headwater::tcp::what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else",
