@@ -276,9 +276,10 @@ fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
         ];
         let (_, sent) = Running::start(&[&technology.sender(&apps, &text), "--until-done"]).end();
         let name = technology.name;
+        println!("{name}: {sent}");
         eventually("the neighbours", || apps.received().lines().count() >= 2);
         let (code, summary) = receiver.stop();
-        assert_eq!(code, Some(4), "{name}: {summary} {sent}");
+        assert_eq!(code, Some(4), "{name}: {summary}");
         assert_eq!(
             number(&summary, "sources", "In", "rejected"),
             1,
