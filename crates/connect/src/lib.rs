@@ -12,6 +12,7 @@ pub mod cache;
 pub mod cdc;
 pub mod component;
 pub mod distribution;
+pub mod email;
 pub mod error;
 pub mod file;
 pub mod http;
@@ -25,6 +26,7 @@ pub mod mqtt;
 pub mod nats;
 pub mod net;
 pub mod outlet;
+pub mod prometheus;
 pub mod rabbitmq;
 pub mod rdbms;
 pub mod rows;
@@ -41,12 +43,14 @@ use lang::spec::{ConnectorKind, Status};
 /// All technologies that run.
 pub const CONNECTORS: &[&dyn Connector] = &[
     &cdc::CDC,
+    &email::EMAIL,
     &file::FILE,
     &http::HTTP,
     &kafka::KAFKA,
     &log::LOG,
     &mqtt::MQTT,
     &nats::NATS,
+    &prometheus::PROMETHEUS,
     &rabbitmq::RABBITMQ,
     &rdbms::RDBMS,
     &tcp::TCP,

@@ -19,7 +19,9 @@ mod place;
 mod postgres;
 mod pushgateway;
 mod rabbitmq;
+mod redis;
 mod running;
+mod smtp;
 mod tool;
 
 pub use error::Error;
@@ -40,6 +42,8 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &postgres::POSTGRES,
     &pushgateway::PUSHGATEWAY,
     &rabbitmq::RABBITMQ,
+    &redis::REDIS,
+    &smtp::SMTP,
 ];
 
 /// How a server is installed, started and asked whether it is ready.

@@ -19,7 +19,7 @@ pub(super) fn content_type(mapper: &str) -> &'static str {
 }
 
 /// Adds the headers of an option `'name:value','name:value'`; those of equal name are replaced.
-pub(super) fn add(into: &mut HeaderMap, text: &str) -> Result<(), String> {
+pub(crate) fn add(into: &mut HeaderMap, text: &str) -> Result<(), String> {
     let entries = list(text)
         .map_err(|entry| format!("header '{entry}' is wrong: write 'name:value','name:value'"))?;
     for (name, value) in entries {
@@ -34,7 +34,7 @@ pub(super) fn add(into: &mut HeaderMap, text: &str) -> Result<(), String> {
 }
 
 /// `Basic …`, marked so that it is written nowhere.
-pub(super) fn basic(user: &str, password: &str) -> HeaderValue {
+pub(crate) fn basic(user: &str, password: &str) -> HeaderValue {
     let encoded = BASE64.encode(format!("{user}:{password}"));
     secret(&format!("Basic {encoded}")).expect("base64 is plain ASCII")
 }
@@ -77,7 +77,8 @@ pub(super) fn form<K: AsRef<str>, V: AsRef<str>>(
     text
 }
 
-fn encode(into: &mut String, text: &str) {
+/// Appends a text percent-encoded as forms are.
+pub(crate) fn encode(into: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text.as_bytes() {
         match byte {

@@ -7,6 +7,7 @@
 
 mod call;
 mod client;
+mod fetch;
 mod headers;
 mod listener;
 mod oauth;
@@ -23,10 +24,13 @@ use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSe
 use crate::error::Error;
 
 pub(crate) use call::Calls;
+pub(crate) use fetch::Fetch;
+pub(crate) use headers::{add as add_headers, basic, encode};
 pub(crate) use listener::Listeners;
+pub(crate) use request::decode;
 pub(crate) use service::{Dynamic, Ids, Services};
 pub(crate) use source::property_names;
-pub(crate) use url::split_port;
+pub(crate) use url::{Url, split_port};
 
 /// All that is HTTP.
 pub const HTTP: HttpConnector = HttpConnector;

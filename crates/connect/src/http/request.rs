@@ -146,7 +146,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
 }
 
 /// Without percent-encoding; `+` is a blank.
-pub(super) fn decode(text: &str) -> String {
+pub(crate) fn decode(text: &str) -> String {
     if !text.contains(['%', '+']) {
         return text.to_owned();
     }

@@ -38,6 +38,7 @@ pub(crate) use signs::{QUIET, Signs};
 pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
 
 use crate::http::{Calls, Listeners, Services};
+use crate::prometheus::Places;
 use crate::tcp::TcpListeners;
 
 /// The network of a server.
@@ -48,6 +49,8 @@ pub struct Network {
     pub(crate) services: Arc<Services>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) tcp: Arc<TcpListeners>,
+    /// Where metrics are gathered.
+    pub(crate) metrics: Arc<Places>,
 }
 
 impl Network {

@@ -33,6 +33,10 @@ impl Apps {
         }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).display().to_string()
     }

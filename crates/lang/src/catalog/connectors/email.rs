@@ -1,26 +1,48 @@
 //! E-mail: sent, and fetched from a mailbox.
 
 use super::{bool, choice, int, list, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, Rule};
+use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionStatus, Rule, Status, TEXT_OR_BYTES};
+
+const MAILS: &str = "headwater::email::mails_arrive_as_the_event_says";
+const LET_IN: &str = "headwater::email::only_who_has_the_password_may_send";
+const TLS: &str = "headwater::email::tls_from_the_start_and_by_an_upgrade";
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@sink(type='email', username='alarms', address='alarms@example.org', password='${MAIL_PASSWORD}', host='smtp.example.org', subject='{{sensor}} is hot', to='duty@example.org', @map(type='text', @payload('{{value}} degrees')))
+define stream Alarms (sensor string, value double);",
+    payloads: TEXT_OR_BYTES,
     options: &[
-        text("username", "User at the server.").required(),
-        text("address", "Sender.").required(),
-        text("password", "Password at the server.").required(),
-        text("host", "The SMTP server.").default("smtp.gmail.com"),
-        int("port", "465", "Its port."),
-        bool("ssl.enable", "true", "Uses TLS."),
-        bool("auth", "true", "Logs in."),
+        text("username", "User at the server.").test(LET_IN).required(),
+        text("address", "Sender.").test(MAILS).required(),
+        text("password", "Password at the server.").test(LET_IN).required(),
+        text("host", "The SMTP server.").test(TLS).default("smtp.gmail.com"),
+        int("port", "465", "Its port.").test(MAILS),
+        bool(
+            "ssl.enable",
+            "true",
+            "Uses TLS from the start; property `mail.smtp.starttls.enable` of the deployment file upgrades \
+             a connection that begins in the clear.",
+        )
+        .test(TLS),
+        bool("auth", "true", "Logs in.").test(LET_IN),
         text("content.type", "`text/plain` or `text/html`.")
+            .test(MAILS)
             .default("text/plain")
             .dynamic(),
-        text("subject", "Subject.").required().dynamic(),
-        list("to", "Recipients.").required().dynamic(),
-        list("cc", "Recipients of a copy.").dynamic(),
-        list("bcc", "Recipients of a hidden copy.").dynamic(),
-        list("attachments", "Files or directories to attach.").dynamic(),
-        int("connection.pool.size", "1", "Connections to the server."),
+        text("subject", "Subject.").test(MAILS).required().dynamic(),
+        list("to", "Recipients.").test(MAILS).required().dynamic(),
+        list("cc", "Recipients of a copy.").test(MAILS).dynamic(),
+        list("bcc", "Recipients of a hidden copy.").test(MAILS).dynamic(),
+        list("attachments", "Files or directories to attach.")
+            .test(MAILS)
+            .dynamic(),
+        int(
+            "connection.pool.size",
+            "1",
+            "Connections to the server; one sends the mails in order.",
+        )
+        .status(OptionStatus::Ignored),
     ],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,

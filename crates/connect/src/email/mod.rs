@@ -1,0 +1,20 @@
+//! E-mail: `@sink(type='email')`, by SMTP.
+//!
+//! Mails are made by lettre; the dialogue is ours, because the TLS of an app may lie in Java key
+//! stores, and because what a server says decides where an event goes. Promises: a mail counts as sent
+//! when the server has taken it; one that the server wants later, or that met a server that is away,
+//! goes to `on.error`; one that it never wants is kept with the server's words. Never: a mail to some
+//! of its recipients only, a password over a connection that should have been TLS.
+
+mod sink;
+mod smtp;
+
+use lang::catalog::connectors::email::CONNECTORS;
+
+use crate::technology::Technology;
+
+/// `@sink(type='email')`.
+pub const EMAIL: Technology = Technology {
+    sink: Some(|setup| Ok(Box::new(sink::EmailSink::new(setup)?))),
+    ..Technology::of_payloads(CONNECTORS)
+};
