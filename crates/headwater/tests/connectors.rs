@@ -130,7 +130,7 @@ fn deployment(apps: &Apps, port: u16) -> String {
 /// With each of these technologies whose server can be had: the port to use.
 fn with_each(of: &[&Technology], work: impl Fn(&Technology, u16)) {
     for technology in of {
-        println!("{}", technology.name);
+        eprintln!("{}", technology.name);
         match technology.server {
             None => work(technology, free_port()),
             Some(name) => {
