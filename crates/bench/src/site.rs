@@ -77,6 +77,26 @@ impl Site {
             _ => self.server(name).endpoint(),
         }
     }
+
+    /// Every record of a partition in its order, as `kcat` reads it.
+    pub fn records(&self, topic: &str, partition: u32) -> anyhow::Result<Lines> {
+        let mut client = Command::new("kcat");
+        let broker = self.server("kafka").endpoint();
+        client
+            .args([
+                "-C",
+                "-q",
+                "-e",
+                "-o",
+                "beginning",
+                "-b",
+                &broker,
+                "-t",
+                topic,
+            ])
+            .args(["-p", &partition.to_string()]);
+        Lines::of(client, "kcat")
+    }
 }
 
 /// A database and its own client.
@@ -132,21 +152,8 @@ impl Database {
     /// The lines of a result as they come.
     pub fn lines(&self, sql: &str) -> anyhow::Result<Lines> {
         let (mut client, package) = self.client();
-        let mut child = client
-            .arg(sql)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("the client of the database is missing ({package})"))?;
-        let stdout = child.stdout.take().context("it was piped")?;
-        Ok(Lines {
-            child,
-            stdout: BufReader::with_capacity(1 << 20, stdout),
-            line: Vec::new(),
-            map: None,
-            mapped: String::new(),
-        })
+        client.arg(sql);
+        Lines::of(client, package)
     }
 
     /// The whole of a small result, and what is done for its effect.
@@ -202,6 +209,24 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Of a command from a Debian package.
+    fn of(mut command: Command, package: &str) -> anyhow::Result<Lines> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("a client is missing: install the package {package}"))?;
+        let stdout = child.stdout.take().context("it was piped")?;
+        Ok(Lines {
+            child,
+            stdout: BufReader::with_capacity(1 << 20, stdout),
+            line: Vec::new(),
+            map: None,
+            mapped: String::new(),
+        })
+    }
+
     /// With each line turned into another.
     pub fn mapped(mut self, map: fn(&str) -> anyhow::Result<String>) -> Lines {
         self.map = Some(map);
@@ -220,7 +245,7 @@ impl Lines {
                 stderr.read_to_string(&mut said)?;
             }
             if !self.child.wait()?.success() {
-                bail!("the client of the database says: {}", said.trim());
+                bail!("the client says: {}", said.trim());
             }
             return Ok(None);
         }

@@ -70,3 +70,11 @@ fn orders_from_a_file_into_mariadb() {
         assert_eq!(verified["rows"], 5000, "{verified}");
     }
 }
+
+#[test]
+fn orders_in_the_log_of_mariadb_are_sent_to_kafka() {
+    if let Some(verified) = bench("cdc", 2000) {
+        assert_eq!(verified["changes"], 2000, "{verified}");
+        assert!(verified["records"].as_u64() > Some(1000), "{verified}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The scenarios: what is generated, what runs, and how the result is verified.
 
+mod cdc;
 mod etl;
 mod http;
 mod kafka;
@@ -132,6 +133,7 @@ impl Verified {
 
 /// Sorted by name.
 pub const SCENARIOS: &[&dyn Scenario] = &[
+    &cdc::Cdc,
     &etl::ETL,
     &etl::ETL_MARIADB,
     &etl::ETL_MEMORY,

@@ -21,7 +21,7 @@ use crate::component::{Connection, Finished, Room, Source, SourceLink};
 use crate::error::{Cause, Error};
 use crate::rdbms::link::Fault;
 use crate::rdbms::mysql::{connect_for_log, fault};
-use crate::rdbms::server::{SILENCE_MAX, Server};
+use crate::rdbms::server::SILENCE_MAX;
 use crate::rdbms::url::Target;
 
 /// A sign of life from a server that has nothing to say; what was read is handed on with it.
@@ -105,13 +105,6 @@ impl Binlog {
         })
     }
 
-    fn server(&self) -> Result<&Server, Error> {
-        match &self.options.target {
-            Target::Server(server) => Ok(server),
-            _ => Err(self.options.refused("the database is no server")),
-        }
-    }
-
     fn log_error(&self, error: mysql::Error) -> Error {
         let file = self.position.as_ref().map_or("", |p| p.file.as_str());
         match &error {
@@ -130,7 +123,7 @@ impl Binlog {
 
     /// Connects, finds out where to begin, and asks for the log from there.
     fn open(&mut self, link: &mut dyn SourceLink) -> Result<(Conn, BinlogStream), Error> {
-        let server = self.server()?.clone();
+        let server = self.options.server()?.clone();
         let mut side = connect_for_log(&server, None).map_err(|f| self.options.error(f))?;
         self.check_settings(&mut side)?;
         let (database, table) = self.place();
@@ -452,6 +445,11 @@ impl Source for Binlog {
                 return Ok(finished);
             }
         }
+    }
+
+    /// Until all that the log had is read.
+    fn ends(&self) -> bool {
+        true
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

@@ -22,7 +22,7 @@ use lang::spec::ConnectorSpec;
 use crate::component::{Connector, PayloadKind, Source, SourceSetup};
 use crate::error::Error;
 use crate::rdbms::link::Fault;
-use crate::rdbms::server::{Login, ServerKind};
+use crate::rdbms::server::{Login, Server, ServerKind};
 use crate::rdbms::url::{self, Target};
 
 /// `@source(type='cdc')`.
@@ -88,6 +88,14 @@ impl Options {
 
     fn failed(&self, cause: impl Into<crate::error::Cause>) -> Error {
         Error::failed(format!("reading changes for {}", self.name), cause)
+    }
+
+    /// The server whose log is read.
+    fn server(&self) -> Result<&Server, Error> {
+        match &self.target {
+            Target::Server(server) => Ok(server),
+            _ => Err(self.refused("the database is no server")),
+        }
     }
 
     /// What the driver says went wrong.

@@ -11,7 +11,7 @@ use super::delivery::heeded;
 use crate::component::{Connection, Finished, Payload, Room, Signal, Source, SourceLink};
 use crate::error::Error;
 use crate::rdbms;
-use crate::rdbms::link::{Found, Link, Statement};
+use crate::rdbms::link::{Bound, Found, Link, Statement};
 use crate::rdbms::sql::Sql;
 use crate::rows::Properties;
 
@@ -151,7 +151,7 @@ impl Polling {
         });
         let mut found = Found::new(&wanted, true);
         database
-            .find(&statement, &[], 0, &mut found)
+            .find(Bound::new(&statement, &[]), 0, &mut found)
             .map_err(|f| self.options.error(f))?;
         Ok(found
             .builders
@@ -276,6 +276,11 @@ impl Source for Polling {
                 return Ok(finished);
             }
         }
+    }
+
+    /// Until a question brings nothing.
+    fn ends(&self) -> bool {
+        matches!(self.pace, Pace::Interval(_))
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

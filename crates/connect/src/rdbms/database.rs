@@ -11,14 +11,19 @@ use std::collections::BTreeSet;
 use event::{Column, Type, Value};
 
 use super::dialect::{Dialect, EPOCHS};
-use super::link::{Fault, Link, Statement};
+use super::link::{Bound, Fault, Link, Statement};
 use super::rows::Binder;
+use super::server::Server;
+use super::text::unhex;
+use super::watch::{Waiting, Watch};
 use crate::error::{Cause, Error};
 
 pub struct Database {
     link: Box<dyn Link>,
     /// Names the database in errors.
     name: String,
+    /// Looks whether a server that has a statement is still there.
+    watch: Option<Watch>,
     /// Apps that keep tables here; each epoch is noted for all of them.
     apps: BTreeSet<String>,
     /// A transaction covers all calls until `commit`.
@@ -42,6 +47,7 @@ impl Database {
         Database {
             link,
             name,
+            watch: None,
             apps: BTreeSet::new(),
             in_epoch: false,
             is_open: false,
@@ -51,6 +57,16 @@ impl Database {
             committed: None,
             has_epochs: false,
         }
+    }
+
+    /// From now on a server that does not answer is said to be gone.
+    pub fn watch(&mut self, server: &Server) -> Result<(), Error> {
+        self.watch = Some(Watch::start(server, &self.name)?);
+        Ok(())
+    }
+
+    fn waiting(&self) -> Option<Waiting> {
+        self.watch.as_ref().map(Watch::waiting)
     }
 
     pub fn name(&self) -> &str {
@@ -116,6 +132,7 @@ impl Database {
         rows: usize,
         work: impl FnOnce(&mut dyn Link) -> Result<T, Fault>,
     ) -> Result<T, Error> {
+        let _waiting = self.waiting();
         self.check_lost()?;
         self.reach()?;
         let needs_mark = rows > 1 || self.dialect().fails_whole();
@@ -161,6 +178,7 @@ impl Database {
         action: &str,
         work: impl FnOnce(&mut dyn Link) -> Result<T, Fault>,
     ) -> Result<T, Error> {
+        let _waiting = self.waiting();
         self.check_lost()?;
         self.reach()?;
         // A statement that fails would end the epoch's transaction where a mark is missing.
@@ -182,6 +200,7 @@ impl Database {
     /// Defines something. That it is there already is no fault. Where definitions are transactional
     /// it goes with the transaction that is open, otherwise it takes a connection of its own.
     pub fn define(&mut self, action: &str, sql: &str) -> Result<(), Error> {
+        let _waiting = self.waiting();
         self.reach()?;
         let defined = self.link.define(sql);
         defined.map_err(|fault| self.error(action, fault))
@@ -234,6 +253,7 @@ impl Database {
     /// second call for the same epoch (for another table) does nothing. Epoch 0 is not noted: the
     /// writes are only gathered.
     pub fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error> {
+        let _waiting = self.waiting();
         self.check_lost()?;
         if self.in_doubt == Some(epoch) {
             return self.ask_for_doubtful(epoch);
@@ -307,6 +327,7 @@ impl Database {
     }
 
     pub fn abort(&mut self) -> Result<(), Error> {
+        let _waiting = self.waiting();
         if self.is_open && !self.is_away && !self.link.has_undone() {
             match self.link.run("ROLLBACK") {
                 // Who is gone has given up what was open.
@@ -336,7 +357,7 @@ impl Database {
             .iter()
             .map(|(column, ty)| Binder::parameter(column, *ty))
             .collect();
-        let noted = self.link.write(&statement, &binders, 0..1);
+        let noted = self.link.write(Bound::new(&statement, &binders), 0..1);
         noted
             .map(|_| ())
             .map_err(|fault| self.error("noting the epoch", fault))
@@ -368,15 +389,4 @@ impl Database {
         self.has_epochs = true;
         self.noted(app)
     }
-}
-
-/// Bytes of hexadecimal digits in either case.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pairs = digits.chunks(2).map(|pair| {
-        let [high, low] = pair else { return None };
-        let digit = |c: u8| char::from(c).to_digit(16);
-        Some((digit(*high)? * 16 + digit(*low)?) as u8)
-    });
-    pairs.collect()
 }

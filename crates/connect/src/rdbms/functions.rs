@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use event::{Attribute, Column, ColumnBuilder, Type, Value};
 
 use super::database::Database;
-use super::link::{Fault, Found, Statement};
+use super::link::{Bound, Fault, Found, Statement};
 use super::rows::Binder;
 use super::server::Login;
 use super::sql::Sql;
@@ -203,7 +203,7 @@ impl Functions {
                     let (statement, places) = &prepared[row];
                     let binders = binders(&parameters[..*places]);
                     database.write("writing", 1, |link| {
-                        link.write(statement, &binders, row..row + 1)
+                        link.write(Bound::new(statement, &binders), row..row + 1)
                     })
                 }
             };
@@ -280,7 +280,7 @@ impl DataSource {
             let binders = binders(&parameters[..*places]);
             let before = found.count;
             let read = shared.read("asking", |link| {
-                link.find(statement, &binders, row, &mut found)
+                link.find(Bound::new(statement, &binders), row, &mut found)
             });
             read.map_err(|error| (row, crate::error::chain(&error)))?;
             let is_acknowledged = parameters
@@ -310,7 +310,7 @@ impl DataSource {
             database.write("writing", prepared.len().max(2), |link| {
                 for (row, (statement, places)) in prepared.iter().enumerate() {
                     let binders = binders(&parameters[..*places]);
-                    let changed = link.write(statement, &binders, row..row + 1)?;
+                    let changed = link.write(Bound::new(statement, &binders), row..row + 1)?;
                     counts.push(changed);
                 }
                 Ok::<(), Fault>(())

@@ -1,5 +1,7 @@
 //! What a connection to a database can do for a table: the part that differs from driver to driver.
 
+use std::ops::Range;
+
 use event::{Attribute, ColumnBuilder};
 
 use super::dialect::Dialect;
@@ -49,6 +51,19 @@ impl Statement {
             text: sql.marked(dialect),
             sql,
         }
+    }
+}
+
+/// A statement and where its parameters come from.
+#[derive(Clone, Copy)]
+pub struct Bound<'b, 'a> {
+    pub statement: &'b Statement,
+    pub binders: &'b [Binder<'a>],
+}
+
+impl<'b, 'a> Bound<'b, 'a> {
+    pub fn new(statement: &'b Statement, binders: &'b [Binder<'a>]) -> Bound<'b, 'a> {
+        Bound { statement, binders }
     }
 }
 
@@ -120,37 +135,21 @@ pub trait Link: Send {
     fn append(&mut self, to: &Append, binders: &[Binder<'_>], rows: usize) -> Result<(), Fault>;
 
     /// Runs a statement for each of the rows in order; the number of rows changed by all of them.
-    fn write(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: std::ops::Range<usize>,
-    ) -> Result<u64, Fault>;
+    fn write(&mut self, bound: Bound<'_, '_>, rows: Range<usize>) -> Result<u64, Fault>;
 
     /// Runs a statement of [`Dialect::on_conflict`] for each row in order.
-    fn upsert(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: usize,
-    ) -> Result<Written, Fault>;
+    fn upsert(&mut self, bound: Bound<'_, '_>, rows: usize) -> Result<Written, Fault>;
 
     /// Appends what the statement finds for one row of parameters.
     fn find(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         row: usize,
         found: &mut Found<'_>,
     ) -> Result<(), Fault>;
 
     /// Does the statement find anything for this row of parameters?
-    fn contains(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        row: usize,
-    ) -> Result<bool, Fault>;
+    fn contains(&mut self, bound: Bound<'_, '_>, row: usize) -> Result<bool, Fault>;
 
     /// Has the database ended the transaction by itself?
     fn has_undone(&self) -> bool {

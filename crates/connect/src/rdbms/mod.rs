@@ -24,7 +24,9 @@ mod statements;
 mod table;
 #[cfg(test)]
 mod tests;
+pub mod text;
 pub mod url;
+mod watch;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -68,7 +70,11 @@ impl Databases {
             return Ok(database);
         }
         let name = target.display_name();
-        let database = Arc::new(Mutex::new(Database::new(link(target)?, name)));
+        let mut database = Database::new(link(target)?, name);
+        if let Target::Server(server) = target {
+            database.watch(server)?;
+        }
+        let database = Arc::new(Mutex::new(database));
         open.retain(|_, database| database.strong_count() > 0);
         open.insert(key, Arc::downgrade(&database));
         Ok(database)

@@ -9,7 +9,7 @@ use lang::store::{Operation, OperationId};
 use super::Databases;
 use super::database::Database;
 use super::dialect::Dialect;
-use super::link::{Append, Fault, Found, Link, Statement};
+use super::link::{Append, Bound, Fault, Found, Link, Statement};
 use super::rows::{Binder, Check};
 use super::statements::{Definition, Keys, Prepared, Writer, keys};
 use super::url::Target;
@@ -234,7 +234,7 @@ impl TableStore {
                 let count = database.write("writing", rows, |link| {
                     let check = Check::new(&binders, limits);
                     check.rows(rows).map_err(Fault::refused)?;
-                    link.write(statement, &binders, 0..rows)
+                    link.write(Bound::new(statement, &binders), 0..rows)
                 })?;
                 match is_delete {
                     true => written.deleted = count,
@@ -250,7 +250,7 @@ impl TableStore {
                 written = database.write("writing", rows, |link| {
                     let check = Check::new(&row_binders, limits);
                     check.rows(rows).map_err(Fault::refused)?;
-                    link.upsert(statement, &binders, rows)
+                    link.upsert(Bound::new(statement, &binders), rows)
                 })?;
             }
             Prepared::UpdateOrInsert {
@@ -284,7 +284,7 @@ impl TableStore {
         let mut ends = Vec::with_capacity(batch.len);
         self.database()?.read("reading", |link| {
             for row in 0..batch.len {
-                link.find(statement, &binders, row, &mut found)?;
+                link.find(Bound::new(statement, &binders), row, &mut found)?;
                 ends.push(found.count);
             }
             Ok(())
@@ -306,7 +306,7 @@ impl TableStore {
         let mut database = self.database()?;
         let answers = database.read("reading", |link| {
             let rows = 0..batch.len;
-            rows.map(|row| link.contains(statement, &binders, row))
+            rows.map(|row| link.contains(Bound::new(statement, &binders), row))
                 .collect::<Result<Vec<bool>, Fault>>()
         })?;
         Ok(Answer::Contains(answers))
@@ -331,12 +331,12 @@ fn update_or_insert(
 ) -> Result<Written, Fault> {
     let mut written = Written::default();
     for row in 0..rows {
-        let count = link.write(update, binders, row..row + 1)?;
+        let count = link.write(Bound::new(update, binders), row..row + 1)?;
         written.updated += count;
         if count == 0 {
             let checked = check.row(row);
             checked.map_err(|cause| Fault::refused(cause).at(row))?;
-            link.write(insert, row_binders, row..row + 1)?;
+            link.write(Bound::new(insert, row_binders), row..row + 1)?;
             written.inserted += 1;
         }
     }

@@ -116,7 +116,7 @@ impl Column {
             Kind::Float => Value::Float(text.parse().ok()?),
             Kind::Double => Value::Double(text.parse().ok()?),
             Kind::Money => Value::Double(money(text)?),
-            Kind::Bytes => bytes(crate::rdbms::database::unhex(text.strip_prefix("\\x")?)?),
+            Kind::Bytes => bytes(crate::rdbms::text::unhex(text.strip_prefix("\\x")?)?),
             Kind::Bits { is_single: true } => Value::Bool(text == "1"),
             Kind::Bits { .. } => bytes(bits(text)?),
             Kind::Date => match day(text) {

@@ -26,7 +26,7 @@ use crate::error::{Cause, Error};
 use crate::rdbms::dialect::POSTGRES;
 use crate::rdbms::link::Fault;
 use crate::rdbms::postgres::wire::{ServerError, Wire, unexpected};
-use crate::rdbms::server::{SILENCE_MAX, Server};
+use crate::rdbms::server::SILENCE_MAX;
 use crate::rdbms::url::Target;
 
 /// Longest wait for a message; what was read is handed on then.
@@ -156,13 +156,6 @@ impl Replication {
         })
     }
 
-    fn server(&self) -> Result<&Server, Error> {
-        match &self.options.target {
-            Target::Server(server) => Ok(server),
-            _ => Err(self.options.refused("the database is no server")),
-        }
-    }
-
     /// Schema and name of the table.
     fn place(&self) -> (&str, &str) {
         let table = self.options.table.as_str();
@@ -180,7 +173,7 @@ impl Replication {
 
     /// Connects, sees to publication and slot, and asks for the log from the position.
     fn open(&mut self, link: &mut dyn SourceLink) -> Result<(Wire, Wire), Error> {
-        let server = self.server()?.clone();
+        let server = self.options.server()?.clone();
         let mut side = Wire::connect(&server, &[]).map_err(|f| self.options.error(f))?;
         self.publish(&mut side)?;
         let position = self.find_slot(&mut side)?;
@@ -664,6 +657,11 @@ impl Source for Replication {
                 .map_err(|fault| self.options.error(fault))?;
         }
         Ok(finished)
+    }
+
+    /// Until all that the log had is read.
+    fn ends(&self) -> bool {
+        true
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

@@ -102,7 +102,14 @@ pub trait Dialect: Send + Sync {
     fn create_epochs(&self) -> String;
 
     /// Notes an epoch: the parameters are app, epoch and positions.
-    fn note_epoch(&self) -> Sql;
+    fn note_epoch(&self) -> Sql {
+        let mut sql = Sql::text(&format!(
+            "REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("
+        ));
+        sql.parameters(3);
+        sql.push_str(")");
+        sql
+    }
 
     /// Begins a transaction.
     fn begin(&self) -> &'static str {

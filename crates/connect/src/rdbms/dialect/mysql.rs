@@ -154,13 +154,4 @@ impl Dialect for MySql {
              DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
         )
     }
-
-    fn note_epoch(&self) -> Sql {
-        let mut sql = Sql::text(&format!(
-            "REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("
-        ));
-        sql.parameters(3);
-        sql.push_str(")");
-        sql
-    }
 }

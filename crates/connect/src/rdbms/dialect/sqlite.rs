@@ -140,15 +140,6 @@ impl Dialect for Sqlite {
         )
     }
 
-    fn note_epoch(&self) -> Sql {
-        let mut sql = Sql::text(&format!(
-            "REPLACE INTO {EPOCHS} (app, epoch, positions) VALUES ("
-        ));
-        sql.parameters(3);
-        sql.push_str(")");
-        sql
-    }
-
     /// The lock is taken at once: to take it later could fail halfway.
     fn begin(&self) -> &'static str {
         "BEGIN IMMEDIATE"

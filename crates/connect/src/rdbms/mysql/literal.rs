@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::rdbms::rows::Cell;
+use crate::rdbms::text::{escaped, hex};
 
 /// Appends a text in quotes. The connection's mode lets the backslash escape.
 pub fn text(text: &str, out: &mut String) {
@@ -61,27 +62,6 @@ fn whole(cell: &Cell<'_>, out: &mut String) {
         Cell::Long(value) => write!(out, "{value}").expect(INFALLIBLE),
         _ => {}
     }
-}
-
-pub fn hex(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-}
-
-/// Copies a text, with something else in the place of some ASCII characters.
-pub fn escaped(text: &str, out: &mut String, escape: impl Fn(u8) -> Option<&'static str>) {
-    let mut start = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if let Some(instead) = escape(byte) {
-            out.push_str(&text[start..at]);
-            out.push_str(instead);
-            start = at + 1;
-        }
-    }
-    out.push_str(&text[start..]);
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, OptsBuilder, Params, SslOpts, Value};
 
 use super::dialect::{Dialect, MYSQL};
-use super::link::{Append, Fault, Found, Link, Statement};
+use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::{SILENCE_MAX, Server, Tls};
 use crate::component::Written;
@@ -142,8 +142,7 @@ impl MySql {
     /// Sends the statement for each row, many at a time; `each` gets the rows changed by each.
     fn send(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         rows: Range<usize>,
         each: &mut dyn FnMut(u64),
     ) -> Result<(), Fault> {
@@ -159,7 +158,7 @@ impl MySql {
                 if row > begin {
                     text.push_str(";\n");
                 }
-                written_out(statement, binders, row, &mut text);
+                written_out(bound, row, &mut text);
                 row += 1;
             }
             let mut done = 0;
@@ -184,12 +183,8 @@ impl MySql {
 
     /// Upserts that take all they set from the row: many rows in one statement. The server says how
     /// many of them were there already.
-    fn upsert_many(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: usize,
-    ) -> Result<Written, Fault> {
+    fn upsert_many(&mut self, bound: Bound<'_, '_>, rows: usize) -> Result<Written, Fault> {
+        let Bound { statement, binders } = bound;
         let parts: Vec<&str> = statement.sql.parts().collect();
         let (head, tail) = (parts[0], parts[parts.len() - 1]);
         let mut text = std::mem::take(&mut self.text);
@@ -283,34 +278,21 @@ impl Link for MySql {
         self.insert(to, binders, rows)
     }
 
-    fn write(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: Range<usize>,
-    ) -> Result<u64, Fault> {
+    fn write(&mut self, bound: Bound<'_, '_>, rows: Range<usize>) -> Result<u64, Fault> {
         let mut count = 0;
-        self.send(statement, binders, rows, &mut |changed| count += changed)?;
+        self.send(bound, rows, &mut |changed| count += changed)?;
         Ok(count)
     }
 
-    fn upsert(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: usize,
-    ) -> Result<Written, Fault> {
-        let is_taken = statement.sql.order().enumerate().all(|(at, p)| at == p)
-            && statement
-                .sql
-                .parts()
-                .last()
-                .is_some_and(|tail| tail.starts_with(')'));
+    fn upsert(&mut self, bound: Bound<'_, '_>, rows: usize) -> Result<Written, Fault> {
+        let sql = &bound.statement.sql;
+        let is_taken = sql.order().enumerate().all(|(at, p)| at == p)
+            && sql.parts().last().is_some_and(|tail| tail.starts_with(')'));
         if is_taken {
-            return self.upsert_many(statement, binders, rows);
+            return self.upsert_many(bound, rows);
         }
         let mut written = Written::default();
-        self.send(statement, binders, 0..rows, &mut |changed| match changed {
+        self.send(bound, 0..rows, &mut |changed| match changed {
             1 => written.inserted += 1,
             _ => written.updated += 1,
         })?;
@@ -319,15 +301,14 @@ impl Link for MySql {
 
     fn find(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         row: usize,
         found: &mut Found<'_>,
     ) -> Result<(), Fault> {
-        let parameters = parameters(statement, binders, row);
+        let parameters = parameters(bound, row);
         let mut unreadable = None;
         self.with(|connection| {
-            let rows = connection.exec_iter(&statement.text, parameters)?;
+            let rows = connection.exec_iter(&bound.statement.text, parameters)?;
             for row in rows {
                 let row = row?;
                 if unreadable.is_none() {
@@ -339,15 +320,11 @@ impl Link for MySql {
         unreadable.map_or(Ok(()), |cause| Err(Fault::refused(cause)))
     }
 
-    fn contains(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        row: usize,
-    ) -> Result<bool, Fault> {
-        let parameters = parameters(statement, binders, row);
+    fn contains(&mut self, bound: Bound<'_, '_>, row: usize) -> Result<bool, Fault> {
+        let parameters = parameters(bound, row);
         self.with(|connection| {
-            let first: Option<mysql::Row> = connection.exec_first(&statement.text, parameters)?;
+            let first: Option<mysql::Row> =
+                connection.exec_first(&bound.statement.text, parameters)?;
             Ok(first.is_some())
         })
     }
@@ -401,7 +378,7 @@ fn values(binders: &[Binder<'_>], row: usize, out: &mut String) {
 }
 
 /// The statement with the values of a row in the places of its parameters.
-fn written_out(statement: &Statement, binders: &[Binder<'_>], row: usize, out: &mut String) {
+fn written_out(Bound { statement, binders }: Bound<'_, '_>, row: usize, out: &mut String) {
     let mut order = statement.sql.order();
     for part in statement.sql.parts() {
         out.push_str(part);
@@ -411,7 +388,7 @@ fn written_out(statement: &Statement, binders: &[Binder<'_>], row: usize, out: &
     }
 }
 
-fn parameters(statement: &Statement, binders: &[Binder<'_>], row: usize) -> Params {
+fn parameters(Bound { statement, binders }: Bound<'_, '_>, row: usize) -> Params {
     let values: Vec<Value> = statement
         .sql
         .order()

@@ -17,10 +17,11 @@ use postgres_protocol::message::frontend;
 
 use self::wire::{Wire, fields};
 use super::dialect::{Dialect, POSTGRES};
-use super::link::{Append, Fault, Found, Link, Statement};
-use super::mysql::literal::{escaped, hex};
+use super::link::{Append, Bound, Fault, Found, Link};
+
 use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::Server;
+use super::text::{escaped, hex};
 use crate::component::Written;
 
 /// Rows of a statement that are sent before their answers are read.
@@ -94,11 +95,11 @@ impl Postgres {
     /// Runs a statement for each row in order; `each` gets the messages of the answers.
     fn send(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         rows: Range<usize>,
         each: &mut dyn FnMut(&Message) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
+        let Bound { statement, binders } = bound;
         let name = self.prepare(&statement.text, binders)?;
         let mut begin = rows.start;
         while begin < rows.end {
@@ -176,14 +177,9 @@ impl Link for Postgres {
         copied
     }
 
-    fn write(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: Range<usize>,
-    ) -> Result<u64, Fault> {
+    fn write(&mut self, bound: Bound<'_, '_>, rows: Range<usize>) -> Result<u64, Fault> {
         let mut count = 0;
-        self.send(statement, binders, rows, &mut |message| {
+        self.send(bound, rows, &mut |message| {
             if let Message::CommandComplete(body) = message {
                 count += changed(body.tag().map_err(wire::lost)?);
             }
@@ -192,14 +188,9 @@ impl Link for Postgres {
         Ok(count)
     }
 
-    fn upsert(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: usize,
-    ) -> Result<Written, Fault> {
+    fn upsert(&mut self, bound: Bound<'_, '_>, rows: usize) -> Result<Written, Fault> {
         let mut written = Written::default();
-        self.send(statement, binders, 0..rows, &mut |message| {
+        self.send(bound, 0..rows, &mut |message| {
             if let Message::DataRow(row) = message {
                 match fields(row)?.first() {
                     Some(Some("t")) => written.inserted += 1,
@@ -213,12 +204,11 @@ impl Link for Postgres {
 
     fn find(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         row: usize,
         found: &mut Found<'_>,
     ) -> Result<(), Fault> {
-        self.send(statement, binders, row..row + 1, &mut |message| {
+        self.send(bound, row..row + 1, &mut |message| {
             if let Message::DataRow(row) = message {
                 read_row(row, found)?;
             }
@@ -226,14 +216,9 @@ impl Link for Postgres {
         })
     }
 
-    fn contains(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        row: usize,
-    ) -> Result<bool, Fault> {
+    fn contains(&mut self, bound: Bound<'_, '_>, row: usize) -> Result<bool, Fault> {
         let mut is_found = false;
-        self.send(statement, binders, row..row + 1, &mut |message| {
+        self.send(bound, row..row + 1, &mut |message| {
             is_found |= matches!(message, Message::DataRow(_));
             Ok(())
         })?;
@@ -351,7 +336,7 @@ fn read_row(row: &DataRowBody, found: &mut Found<'_>) -> Result<(), Fault> {
             None => Raw::Null,
             Some(text) => match (attribute.ty, text.strip_prefix("\\x")) {
                 (event::Type::Object, Some(digits)) => {
-                    bytes = super::database::unhex(digits).unwrap_or_default();
+                    bytes = super::text::unhex(digits).unwrap_or_default();
                     Raw::Bytes(&bytes)
                 }
                 _ => Raw::Text(text),

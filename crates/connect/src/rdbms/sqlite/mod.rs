@@ -12,10 +12,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::{Null, ToSqlOutput, Value as Owned, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Statement as Compiled};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, Statement as Compiled};
 
 use super::dialect::{Dialect, SQLITE};
-use super::link::{Append, Fault, Found, Link, Statement};
+use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value};
 use super::url::Target;
 use crate::component::Written;
@@ -174,17 +174,8 @@ impl Link for Sqlite {
         step(1, rows)
     }
 
-    fn write(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: Range<usize>,
-    ) -> Result<u64, Fault> {
-        let mut compiled = self
-            .connection
-            .prepare_cached(&statement.text)
-            .map_err(fault)?;
-        let binders = mentioned(&compiled, binders);
+    fn write(&mut self, bound: Bound<'_, '_>, rows: Range<usize>) -> Result<u64, Fault> {
+        let (mut compiled, binders) = compiled(&self.connection, bound)?;
         let mut count = 0;
         for row in rows {
             bind_row(&mut compiled, binders, 0, row).map_err(fault)?;
@@ -193,15 +184,9 @@ impl Link for Sqlite {
         Ok(count)
     }
 
-    fn upsert(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        rows: usize,
-    ) -> Result<Written, Fault> {
+    fn upsert(&mut self, bound: Bound<'_, '_>, rows: usize) -> Result<Written, Fault> {
         let connection = &self.connection;
-        let mut compiled = connection.prepare_cached(&statement.text).map_err(fault)?;
-        let binders = mentioned(&compiled, binders);
+        let (mut compiled, binders) = compiled(&self.connection, bound)?;
         let mut written = Written::default();
         let mut last = connection.last_insert_rowid();
         for row in 0..rows {
@@ -221,16 +206,11 @@ impl Link for Sqlite {
 
     fn find(
         &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
+        bound: Bound<'_, '_>,
         row: usize,
         found: &mut Found<'_>,
     ) -> Result<(), Fault> {
-        let mut compiled = self
-            .connection
-            .prepare_cached(&statement.text)
-            .map_err(fault)?;
-        let binders = mentioned(&compiled, binders);
+        let (mut compiled, binders) = compiled(&self.connection, bound)?;
         bind_row(&mut compiled, binders, 0, row).map_err(fault)?;
         let mut rows = compiled.raw_query();
         while let Some(row) = rows.next().map_err(fault)? {
@@ -244,17 +224,8 @@ impl Link for Sqlite {
         Ok(())
     }
 
-    fn contains(
-        &mut self,
-        statement: &Statement,
-        binders: &[Binder<'_>],
-        row: usize,
-    ) -> Result<bool, Fault> {
-        let mut compiled = self
-            .connection
-            .prepare_cached(&statement.text)
-            .map_err(fault)?;
-        let binders = mentioned(&compiled, binders);
+    fn contains(&mut self, bound: Bound<'_, '_>, row: usize) -> Result<bool, Fault> {
+        let (mut compiled, binders) = compiled(&self.connection, bound)?;
         bind_row(&mut compiled, binders, 0, row).map_err(fault)?;
         let found = compiled.raw_query().next().map_err(fault)?.is_some();
         Ok(found)
@@ -276,9 +247,15 @@ fn values(to: &Append, width: usize, rows: usize) -> String {
     to.head() + &vec![row; rows].join(", ")
 }
 
-/// Only those parameters that the statement mentions.
-fn mentioned<'b, 'a>(compiled: &Compiled<'_>, binders: &'b [Binder<'a>]) -> &'b [Binder<'a>] {
-    &binders[..compiled.parameter_count().min(binders.len())]
+/// The statement compiled, and those parameters that it mentions.
+fn compiled<'c, 'b, 'a>(
+    connection: &'c Connection,
+    bound: Bound<'b, 'a>,
+) -> Result<(CachedStatement<'c>, &'b [Binder<'a>]), Fault> {
+    let text = &bound.statement.text;
+    let compiled = connection.prepare_cached(text).map_err(fault)?;
+    let count = compiled.parameter_count().min(bound.binders.len());
+    Ok((compiled, &bound.binders[..count]))
 }
 
 /// Binds a row to the parameters behind `offset`.
