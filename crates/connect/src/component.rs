@@ -228,6 +228,14 @@ pub trait Connector: Sync {
     }
 }
 
+/// Something outside that is other than the app needs it: `check --connect`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    pub message: String,
+    /// What to do next.
+    pub help: String,
+}
+
 pub struct SourceSetup<'a> {
     pub transport: &'a Transport,
     pub schema: &'a Schema,
@@ -252,6 +260,11 @@ pub trait Source: Send {
     /// Connects, then reads until there is no more, [`Signal::Stop`] or an error. It is called again
     /// after [`Error::Unavailable`], with the back-off of the server in between.
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error>;
+
+    /// Looks whether what it reads can be reached and is as the app needs it; changes nothing.
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        Ok(Vec::new())
+    }
 
     /// Goes on behind `position`, the last that was posted and covered. Called before `run`.
     fn restore(&mut self, position: &[u8]) -> Result<(), Error>;
@@ -412,6 +425,12 @@ pub trait Sink: Send {
 /// A table that is kept outside. Calls come from one thread; each call is atomic by itself, or part
 /// of the epoch where one was begun.
 pub trait Store: Send {
+    /// Looks whether its place can be reached and a table that is there has the columns of the
+    /// definition; changes nothing.
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Connects, and creates the table and its indexes where they are missing.
     fn connect(&mut self) -> Result<(), Error>;
 

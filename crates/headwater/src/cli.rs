@@ -169,7 +169,8 @@ pub struct CheckArgs {
     /// What does not run yet is an error
     #[arg(long)]
     pub runnable: bool,
-    /// Look whether the folders, files and databases of the apps can be reached
+    /// Look whether files, servers and databases of the apps can be reached, and whether tables have
+    /// the columns of their definitions
     #[arg(long)]
     pub connect: bool,
     /// Print one JSON document

@@ -79,3 +79,89 @@ from In select n insert into Kept;
         assert_eq!(rows, "1\n2\n", "{name}");
     }
 }
+
+/// Exit code and findings of `check --connect`.
+fn check(app: &std::path::Path) -> (Option<i32>, Vec<serde_json::Value>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["check", "--connect", "--json"])
+        .arg(app)
+        .output()
+        .expect("the binary starts");
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let findings = said["findings"].as_array().expect("a list").clone();
+    (output.status.code(), findings)
+}
+
+#[test]
+fn check_compares_tables_with_their_definitions_and_dials_what_is_named() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let app = dir.path().join("app.siddhi");
+    let closed = free_port();
+    for name in ["mariadb", "postgres"] {
+        let Some(server) = Order::new().start_or_skip(name) else {
+            continue;
+        };
+        let url = server.endpoint();
+        let sql = "CREATE TABLE There (a INT, b VARCHAR(20), c SMALLINT)";
+        ask(name, server.port(), sql);
+        let text = |table: &str, endpoint: &str| {
+            format!(
+                "@App:name('Checked')
+@source(type='cdc', url='{url}', table.name='There', operation='insert', @map(type='keyvalue'))
+define stream In (a int, b string);
+@sink(type='tcp', url='tcp://{endpoint}/x', @map(type='binary'))
+define stream Out (a int, b string);
+@store(type='rdbms', jdbc.url='{url}', table.name='There')
+define table There ({table});
+@store(type='rdbms', jdbc.url='{url}')
+define table NotThereYet (a int);
+from In select a, b insert into Out;
+"
+            )
+        };
+        let reachable = server.endpoint();
+        let place = reachable.split('/').nth(2).expect("a place");
+        std::fs::write(&app, text("a int, b string", place)).expect("it can be written");
+        assert_eq!(check(&app), (Some(0), Vec::new()), "{name}");
+        let away = format!("127.0.0.1:{closed}");
+        let other = text("a string, b string, c int, d bool", &away);
+        std::fs::write(&app, other).expect("it can be written");
+        let (code, findings) = check(&app);
+        assert_eq!(code, Some(1), "{name}: {findings:?}");
+        let said: Vec<(u64, bool, String)> = findings
+            .iter()
+            .map(|f| {
+                let line = f["line"].as_u64().expect("a line");
+                let message = f["message"].as_str().expect("words").to_owned();
+                (line, f["reached"] == true, message)
+            })
+            .collect();
+        let has = |line: u64, is_reached: bool, words: &str| {
+            let is_there = said
+                .iter()
+                .any(|(l, r, m)| (*l, *r) == (line, is_reached) && m.contains(words));
+            assert!(is_there, "{name}: {words}: {said:?}");
+        };
+        has(4, false, "option 'url'");
+        has(6, true, "column 'a' of table 'There' is int");
+        has(6, true, "column 'c' of table 'There' is smallint");
+        has(6, true, "no column 'd'");
+        assert_eq!(said.len(), 4, "{name}: {said:?}");
+        assert_eq!(
+            ask(name, server.port(), "SELECT count(*) FROM There"),
+            "0\n"
+        );
+    }
+    let text = format!(
+        "@App:name('Away')
+@store(type='rdbms', jdbc.url='jdbc:mysql://127.0.0.1:{closed}/d', username='u', password='s3cret')
+define table T (a int);
+define stream In (a int);
+from In select a insert into T;
+"
+    );
+    std::fs::write(&app, text).expect("it can be written");
+    let (code, findings) = check(&app);
+    assert_eq!((code, findings.len()), (Some(3), 1), "{findings:?}");
+    assert!(!findings[0].to_string().contains("s3cret"), "{findings:?}");
+}

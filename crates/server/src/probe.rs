@@ -1,47 +1,258 @@
-//! `check --connect`: can what the apps name be reached?
+//! `check --connect`: can what the apps name be reached, and is it as they need it?
 //!
-//! Looks at folders and files and opens databases that are there; makes nothing and moves nothing.
+//! Looks at folders and files, logs in to databases and compares their tables with the definitions,
+//! dials what sinks and sources connect to. Makes nothing, moves nothing, sends nothing.
 
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::time::Duration;
 
+use connect::component::{Difference, Environment, SourceSetup, StoreSetup};
 use connect::file::uri::local_path;
-use lang::plan::{Plan, Transport};
+use lang::plan::{Plan, Table, Transport};
+use lang::source::LineIndex;
+use lang::span::Span;
+use lang::spec::ConnectorKind;
 
 use crate::deployment::LoadedApp;
+use crate::report::chain;
 
-/// What cannot be reached, one line each.
-pub fn unreached(apps: &[LoadedApp]) -> Vec<String> {
-    apps.iter()
-        .filter_map(|app| app.plan.as_ref())
-        .flat_map(plan)
-        .collect()
+/// Longest wait for an address.
+const DIAL_MAX: Duration = Duration::from_secs(3);
+
+/// Options that name where a source or sink connects to, and the port where none is written.
+const ADDRESSES: &[(&str, &str, u16)] = &[
+    ("http", "publisher.url", 80),
+    ("http-call", "publisher.url", 80),
+    ("http-request", "publisher.url", 80),
+    ("kafka", "bootstrap.servers", 9092),
+    ("mqtt", "url", 1883),
+    ("nats", "bootstrap.servers", 4222),
+    ("nats", "destination", 4222),
+    ("rabbitmq", "uri", 5672),
+    ("tcp", "url", 9892),
+];
+
+/// Something that cannot be reached, or is other than the app needs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub app: String,
+    /// The file of the app, and where in it: the annotation, with lines and columns from 1.
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    /// `table 'T'`, `S: source 'kafka'`.
+    pub element: String,
+    pub message: String,
+    /// What to do next.
+    pub help: Option<String>,
+    pub is_reached: bool,
 }
 
-fn plan(plan: &Plan) -> Vec<String> {
+/// All findings, by app in the order of its text.
+pub fn findings(apps: &[LoadedApp]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for stream in &plan.streams {
-        let name = stream.display_name();
-        for source in stream.sources.iter().filter(|s| s.ty == "file") {
-            if let Err(cause) = file_source(source) {
-                found.push(format!("{}/{name}: source 'file': {cause}", plan.name));
-            }
-        }
-        for sink in stream.sinks.iter().filter(|s| s.ty == "file") {
-            if let Err(cause) = file_sink(sink) {
-                found.push(format!("{}/{name}: sink 'file': {cause}", plan.name));
-            }
-        }
-    }
-    for table in &plan.tables {
-        let url = table.store.as_ref().and_then(|s| s.option("jdbc.url"));
-        if let Some(path) = url.and_then(|u| u.strip_prefix("jdbc:sqlite:"))
-            && let Err(cause) = writable_below(Path::new(path))
-        {
-            let name = &table.schema.name;
-            found.push(format!("{}/{name}: store 'rdbms': {cause}", plan.name));
-        }
+    for app in apps {
+        let Some(plan) = &app.plan else { continue };
+        let mut report = Report {
+            app,
+            plan,
+            environment: Environment::new(&plan.name),
+            lines: LineIndex::new(&app.text_as_run),
+            found: Vec::new(),
+        };
+        report.look();
+        report
+            .found
+            .sort_by_key(|finding| (finding.line, finding.column));
+        found.append(&mut report.found);
     }
     found
+}
+
+struct Report<'a> {
+    app: &'a LoadedApp,
+    plan: &'a Plan,
+    environment: Environment,
+    lines: LineIndex,
+    found: Vec<Finding>,
+}
+
+impl Report<'_> {
+    fn look(&mut self) {
+        for stream in &self.plan.streams {
+            let name = stream.display_name();
+            for source in &stream.sources {
+                let element = format!("{name}: source '{}'", source.ty);
+                match source.ty.as_str() {
+                    "file" => self.note_path(&element, source.span, file_source(source)),
+                    "cdc" => {
+                        let probed = self.cdc(source, &stream.schema);
+                        self.note(&element, source.span, probed);
+                    }
+                    _ => self.dial(&element, source),
+                }
+            }
+            for sink in &stream.sinks {
+                let element = format!("{name}: sink '{}'", sink.ty);
+                match sink.ty.as_str() {
+                    "file" => self.note_path(&element, sink.span, file_sink(sink)),
+                    _ => self.dial(&element, sink),
+                }
+            }
+        }
+        for table in &self.plan.tables {
+            self.table(table);
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        let Some(store) = &table.store else { return };
+        let element = format!("table '{}'", table.schema.name);
+        let url = store.option("jdbc.url");
+        if let Some(path) = url.and_then(|url| url.strip_prefix("jdbc:sqlite:"))
+            && let Err(cause) = writable_below(Path::new(path))
+        {
+            self.note_path(&element, store.span, Err(cause));
+            return;
+        }
+        let Some(connector) = connect::find(ConnectorKind::Store, &store.ty) else {
+            return;
+        };
+        let setup = StoreSetup {
+            table,
+            environment: &self.environment,
+        };
+        let probed = connector.store(&setup).and_then(|mut store| store.probe());
+        self.note(&element, store.span, probed);
+    }
+
+    fn cdc(
+        &self,
+        source: &Transport,
+        schema: &event::Schema,
+    ) -> Result<Vec<Difference>, connect::Error> {
+        let connector = connect::find(ConnectorKind::Source, &source.ty);
+        // Data sources of the configuration are known to a run only.
+        let is_named = ["datasource.name", "jndi.resource"]
+            .iter()
+            .any(|option| source.option(option).is_some());
+        let (Some(connector), false) = (connector, is_named) else {
+            return Ok(Vec::new());
+        };
+        let setup = SourceSetup {
+            transport: source,
+            schema,
+            environment: &self.environment,
+        };
+        connector
+            .source(&setup)
+            .and_then(|mut source| source.probe())
+    }
+
+    fn dial(&mut self, element: &str, transport: &Transport) {
+        let wanted = ADDRESSES.iter().filter(|(ty, ..)| *ty == transport.ty);
+        for (_, option, port) in wanted {
+            let Some(text) = transport.option(option).filter(|text| !text.contains("{{")) else {
+                continue;
+            };
+            if let Err(cause) = dial_any(text, *port) {
+                let message = format!("what option '{option}' names cannot be reached: {cause}");
+                self.push(element, transport.span, message, None, false);
+            }
+        }
+    }
+
+    fn note_path(&mut self, element: &str, span: Span, looked: Result<(), String>) {
+        if let Err(cause) = looked {
+            self.push(element, span, cause, None, false);
+        }
+    }
+
+    fn note(&mut self, element: &str, span: Span, probed: Result<Vec<Difference>, connect::Error>) {
+        match probed {
+            Ok(differences) => {
+                for Difference { message, help } in differences {
+                    self.push(element, span, message, Some(help), true);
+                }
+            }
+            Err(error) => self.push(element, span, chain(&error), None, false),
+        }
+    }
+
+    fn push(
+        &mut self,
+        element: &str,
+        span: Span,
+        message: String,
+        help: Option<String>,
+        is_reached: bool,
+    ) {
+        let at = self.lines.position(&self.app.text_as_run, span.start);
+        self.found.push(Finding {
+            app: self.plan.name.clone(),
+            file: self.app.file.clone(),
+            line: at.line,
+            column: at.column,
+            element: element.to_owned(),
+            message,
+            help,
+            is_reached,
+        });
+    }
+}
+
+/// One of the addresses between commas answers.
+fn dial_any(text: &str, default_port: u16) -> Result<(), String> {
+    let mut last = "no address is named".to_owned();
+    for part in text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let (host, port) = address(part, default_port);
+        match dial(&host, port) {
+            Ok(()) => return Ok(()),
+            Err(error) => last = format!("{host}:{port}: {error}"),
+        }
+    }
+    Err(last)
+}
+
+fn dial(host: &str, port: u16) -> std::io::Result<()> {
+    let mut last = std::io::Error::other("the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, DIAL_MAX) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Host and port of `scheme://user:password@host:port/path`, `host:port` or `[::1]:port`.
+fn address(text: &str, default_port: u16) -> (String, u16) {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit('@').next().unwrap_or_default();
+    let default_port = match scheme {
+        "https" => 443,
+        "amqps" => 5671,
+        "ssl" | "mqtts" => 8883,
+        _ => default_port,
+    };
+    let bracketed = place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None => match place.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        },
+    };
+    let port = port.and_then(|port| port.parse().ok());
+    (host.to_owned(), port.unwrap_or(default_port))
 }
 
 fn file_source(source: &Transport) -> Result<(), String> {
@@ -119,6 +330,18 @@ pub(crate) fn bytes_waiting(source: &Transport) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_endpoints() {
+        let check = |text: &str, host: &str, port: u16| {
+            assert_eq!(address(text, 80), (host.to_owned(), port), "{text}");
+        };
+        check("http://h:8080/path", "h", 8080);
+        check("https://user:p@ss@h/path?x=1", "h", 443);
+        check("h", "h", 80);
+        check("tcp://[::1]:9/x", "::1", 9);
+        assert!(dial_any("", 80).is_err());
+    }
 
     #[test]
     fn a_file_in_a_folder_that_is_there_can_be_written() {

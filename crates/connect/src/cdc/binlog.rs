@@ -17,7 +17,7 @@ use mysql::{BinlogRequest, BinlogStream, Conn};
 use super::columns::Column;
 use super::delivery::{Delivery, heeded};
 use super::{Change, Keys, Options};
-use crate::component::{Connection, Finished, Room, Source, SourceLink};
+use crate::component::{Connection, Difference, Finished, Room, Source, SourceLink};
 use crate::error::{Cause, Error};
 use crate::rdbms::link::Fault;
 use crate::rdbms::mysql::{connect_for_log, fault};
@@ -450,6 +450,10 @@ impl Source for Binlog {
     /// Until all that the log had is read.
     fn ends(&self) -> bool {
         true
+    }
+
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        self.options.probe()
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

@@ -19,8 +19,9 @@ use lang::catalog::connectors::cdc::CONNECTORS;
 use lang::plan::Transport;
 use lang::spec::ConnectorSpec;
 
-use crate::component::{Connector, PayloadKind, Source, SourceSetup};
+use crate::component::{Connector, Difference, PayloadKind, Source, SourceSetup};
 use crate::error::Error;
+use crate::rdbms;
 use crate::rdbms::link::Fault;
 use crate::rdbms::server::{Login, Server, ServerKind};
 use crate::rdbms::url::{self, Target};
@@ -107,6 +108,25 @@ impl Options {
                 Error::unavailable(format!("database '{name}'"), cause)
             }
         }
+    }
+
+    /// Can the database be reached, and is the table there?
+    fn probe(&self) -> Result<Vec<Difference>, Error> {
+        let Some(mut link) = rdbms::look(&self.target)? else {
+            return Err(Error::unavailable(
+                format!("database '{}'", self.target.display_name()),
+                "it is not there",
+            ));
+        };
+        let query = link.dialect().columns_query(&self.table);
+        let columns = link.list(&query).map_err(|fault| self.error(fault))?;
+        Ok(match columns.is_empty() {
+            false => Vec::new(),
+            true => vec![Difference {
+                message: format!("there is no table '{}' in the database", self.table),
+                help: "create it, or correct option 'table.name'".into(),
+            }],
+        })
     }
 
     /// A property of Debezium's in `connector.properties`.

@@ -8,7 +8,9 @@ use lang::cron::Cron;
 
 use super::Options;
 use super::delivery::heeded;
-use crate::component::{Connection, Finished, Payload, Room, Signal, Source, SourceLink};
+use crate::component::{
+    Connection, Difference, Finished, Payload, Room, Signal, Source, SourceLink,
+};
 use crate::error::Error;
 use crate::rdbms;
 use crate::rdbms::link::{Bound, Found, Link, Statement};
@@ -281,6 +283,10 @@ impl Source for Polling {
     /// Until a question brings nothing.
     fn ends(&self) -> bool {
         matches!(self.pace, Pace::Interval(_))
+    }
+
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        self.options.probe()
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

@@ -9,6 +9,7 @@
 //! A [`table`] has its [`statements`] made in the [`dialect`] of its database and has them run by a
 //! [`link`], the connection; the [`database`] around the link knows transactions and epochs.
 
+mod compare;
 pub mod database;
 pub mod dialect;
 pub mod functions;
@@ -81,6 +82,30 @@ impl Databases {
     }
 }
 
+/// A connection that is only to look; `None` where there is no database yet, which is made when it is
+/// needed.
+pub(crate) fn look(target: &Target) -> Result<Option<Box<dyn Link>>, Error> {
+    match target {
+        Target::Memory(_) => Ok(None),
+        Target::File(path) if !path.exists() => Ok(None),
+        Target::File(path) => {
+            let name = target.display_name();
+            let opened = Sqlite::look(path, &name).map_err(|fault| opening(&name, fault))?;
+            Ok(Some(Box::new(opened)))
+        }
+        Target::Server(_) => link(target).map(Some),
+    }
+}
+
+fn opening(name: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::Refused(cause) => Error::failed(format!("connecting to database '{name}'"), cause),
+        Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
+            Error::unavailable(format!("database '{name}'"), cause)
+        }
+    }
+}
+
 /// A new connection.
 pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
     let name = target.display_name();
@@ -91,12 +116,7 @@ pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
             ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
         },
     };
-    opened.map_err(|fault| match fault {
-        Fault::Refused(cause) => Error::failed(format!("connecting to database '{name}'"), cause),
-        Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
-            Error::unavailable(format!("database '{name}'"), cause)
-        }
-    })
+    opened.map_err(|fault| opening(&name, fault))
 }
 
 /// The JDBC URL of a table. Names of data sources have been replaced by what the server's

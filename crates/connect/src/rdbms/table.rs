@@ -7,13 +7,14 @@ use lang::plan::{Store as Annotation, Table};
 use lang::store::{Operation, OperationId};
 
 use super::Databases;
+use super::compare::differences;
 use super::database::Database;
 use super::dialect::Dialect;
 use super::link::{Append, Bound, Fault, Found, Link, Statement};
 use super::rows::{Binder, Check};
 use super::statements::{Definition, Keys, Prepared, Writer, keys};
 use super::url::Target;
-use crate::component::{Answer, Store, StoreSetup, Written};
+use crate::component::{Answer, Difference, Store, StoreSetup, Written};
 use crate::error::Error;
 
 pub struct TableStore {
@@ -385,6 +386,14 @@ fn lengths(schema: &Schema, text: Option<&str>) -> Result<Vec<Option<u32>>, Erro
 }
 
 impl Store for TableStore {
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        let Some(mut link) = super::look(&self.target)? else {
+            return Ok(Vec::new());
+        };
+        differences(link.as_mut(), &self.definition.name, self.schema())
+            .map_err(|fault| super::opening(&self.target.display_name(), fault))
+    }
+
     fn connect(&mut self) -> Result<(), Error> {
         if self.database.is_none() {
             self.database = Some(self.databases.open(&self.address, &self.target)?);

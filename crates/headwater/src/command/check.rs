@@ -5,6 +5,7 @@ use lang::render;
 use lang::source::LineIndex;
 use serde_json::{Value, json};
 use server::deployment::{self, LoadedApp};
+use server::probe::Finding;
 
 use crate::cli::CheckArgs;
 use crate::command::load_options;
@@ -15,8 +16,8 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     let texts = deployment::read_texts(&args.apps)?;
     let apps = deployment::load(&texts, &options)?;
     let has_errors = apps.iter().any(LoadedApp::has_errors);
-    let unreached = if args.connect && !has_errors {
-        server::probe::unreached(&apps)
+    let findings = if args.connect && !has_errors {
+        server::probe::findings(&apps)
     } else {
         Vec::new()
     };
@@ -24,23 +25,54 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         let apps: Vec<Value> = apps.iter().map(app_json).collect();
         let mut document = json!({"version": 1, "apps": apps});
         if args.connect {
-            document["unreached"] = json!(unreached);
+            let findings: Vec<Value> = findings.iter().map(finding_json).collect();
+            document["findings"] = json!(findings);
         }
         output.print_json(&document)?;
     } else {
         show(&apps, output);
-        for line in &unreached {
-            output.error(line);
+        for finding in &findings {
+            output.error(&in_words(finding));
         }
-        if !has_errors && unreached.is_empty() && !output.is_quiet {
+        if !has_errors && findings.is_empty() && !output.is_quiet {
             let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
             output.say(&format!("no errors: {}", names.join(", ")));
         }
     }
-    Ok(match (has_errors, unreached.is_empty()) {
+    let is_other = findings.iter().any(|finding| finding.is_reached);
+    let is_unreached = findings.iter().any(|finding| !finding.is_reached);
+    Ok(match (has_errors || is_other, is_unreached) {
         (true, _) => 1,
-        (false, false) => 3,
-        (false, true) => 0,
+        (false, true) => 3,
+        (false, false) => 0,
+    })
+}
+
+fn in_words(finding: &Finding) -> String {
+    let Finding {
+        file,
+        line,
+        column,
+        app,
+        element,
+        message,
+        ..
+    } = finding;
+    let help = finding.help.iter().map(|help| format!("\n  help: {help}"));
+    let help: String = help.collect();
+    format!("{file}:{line}:{column}: {app}/{element}: {message}{help}")
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "app": finding.app,
+        "element": finding.element,
+        "reached": finding.is_reached,
+        "message": finding.message,
+        "help": finding.help,
     })
 }
 

@@ -21,7 +21,9 @@ use self::columns::Column;
 use self::pgoutput::{Field, Lsn, Message, Relation, Sent, Tuple};
 use super::delivery::Delivery;
 use super::{Change, Keys, Options};
-use crate::component::{Connection, Finished, Room, Sequence, Signal, Source, SourceLink};
+use crate::component::{
+    Connection, Difference, Finished, Room, Sequence, Signal, Source, SourceLink,
+};
 use crate::error::{Cause, Error};
 use crate::rdbms::dialect::POSTGRES;
 use crate::rdbms::link::Fault;
@@ -662,6 +664,10 @@ impl Source for Replication {
     /// Until all that the log had is read.
     fn ends(&self) -> bool {
         true
+    }
+
+    fn probe(&mut self) -> Result<Vec<Difference>, Error> {
+        self.options.probe()
     }
 
     fn restore(&mut self, position: &[u8]) -> Result<(), Error> {

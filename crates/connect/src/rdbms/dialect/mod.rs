@@ -53,6 +53,11 @@ pub trait Dialect: Send + Sync {
 
     fn limits(&self) -> Limits;
 
+    /// Does the word for a number say how many bytes it has?
+    fn has_sizes(&self) -> bool {
+        true
+    }
+
     /// Place of parameter `index` (from 0).
     fn placeholder(&self, index: usize, out: &mut String);
 
@@ -86,7 +91,7 @@ pub trait Dialect: Send + Sync {
         String::new()
     }
 
-    /// Asks for the names of a table's columns; nothing for a table that is not there.
+    /// Asks for names and types of a table's columns; nothing for a table that is not there.
     fn columns_query(&self, table: &str) -> String;
 
     /// Asks for each column of each unique index that covers whole rows, the primary key's among

@@ -134,7 +134,7 @@ impl Dialect for MySql {
     fn columns_query(&self, table: &str) -> String {
         let place = place(table);
         format!(
-            "SELECT column_name FROM information_schema.columns WHERE {place} \
+            "SELECT column_name, column_type FROM information_schema.columns WHERE {place} \
              ORDER BY ordinal_position"
         )
     }

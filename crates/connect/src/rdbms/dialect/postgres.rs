@@ -253,8 +253,8 @@ impl Dialect for Postgres {
 
     fn columns_query(&self, table: &str) -> String {
         format!(
-            "SELECT attname FROM pg_attribute WHERE attrelid = {} AND attnum > 0 \
-             AND NOT attisdropped ORDER BY attnum",
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute \
+             WHERE attrelid = {} AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
             self.class(table)
         )
     }

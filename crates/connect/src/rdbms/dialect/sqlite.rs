@@ -77,6 +77,10 @@ impl Dialect for Sqlite {
         }
     }
 
+    fn has_sizes(&self) -> bool {
+        false
+    }
+
     fn placeholder(&self, index: usize, out: &mut String) {
         write!(out, "?{}", index + 1).expect("writing to a string cannot fail");
     }
@@ -120,7 +124,7 @@ impl Dialect for Sqlite {
 
     fn columns_query(&self, table: &str) -> String {
         let table = text(table);
-        format!("SELECT name FROM pragma_table_info({table})")
+        format!("SELECT name, type FROM pragma_table_info({table})")
     }
 
     /// A key that is the row's number has no index of its own.

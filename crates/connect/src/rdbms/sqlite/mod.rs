@@ -70,6 +70,17 @@ impl Sqlite {
         }
     }
 
+    /// A database that is there, only to be looked at.
+    pub fn look(path: &Path, name: &str) -> Result<Sqlite, Fault> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+        connection.busy_timeout(LOCK_WAIT_MAX).map_err(fault)?;
+        Ok(Sqlite {
+            connection,
+            name: name.to_owned(),
+        })
+    }
+
     fn set_up(&mut self) -> Result<(), Fault> {
         self.patiently("opening", |connection| {
             connection.busy_timeout(LOCK_STEP)?;
