@@ -46,8 +46,21 @@ impl View {
         }
     }
 
+    #[inline(always)]
     fn is_inline(&self) -> bool {
         self.len as usize <= INLINE_MAX
+    }
+
+    /// The view as two words, read where it lies: what is copied in other pieces than it is read in
+    /// has to be waited for.
+    #[inline(always)]
+    fn words(&self) -> [u64; 2] {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.data;
+        let first = u32::from_le_bytes([a, b, c, d]);
+        [
+            u64::from(self.len) | u64::from(first) << 32,
+            u64::from_le_bytes([e, f, g, h, i, j, k, l]),
+        ]
     }
 
     fn buffer(&self) -> usize {
@@ -232,12 +245,7 @@ impl ShortText {
     /// The text as two words; equal texts have equal words.
     #[inline]
     pub fn words(self) -> [u64; 2] {
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.0.data;
-        let first = u32::from_le_bytes([a, b, c, d]);
-        [
-            u64::from(self.0.len) | u64::from(first) << 32,
-            u64::from_le_bytes([e, f, g, h, i, j, k, l]),
-        ]
+        self.0.words()
     }
 
     /// The text whose [`ShortText::words`] these are; `None` if they are of no text.
@@ -256,6 +264,13 @@ impl StrView<'_> {
     pub fn short(&self, row: usize) -> Option<ShortText> {
         let view = self.views[row];
         view.is_inline().then_some(ShortText(view))
+    }
+
+    /// The [`ShortText::words`] of a row, where its text is short.
+    #[inline(always)]
+    pub fn short_words(&self, row: usize) -> Option<[u64; 2]> {
+        let view = &self.views[row];
+        view.is_inline().then(|| view.words())
     }
 }
 

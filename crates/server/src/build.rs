@@ -904,6 +904,7 @@ fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
         };
         app.streams.enlist(StreamMetrics {
             label,
+            is_async: stream.deferred.is_some(),
             ..StreamMetrics::default()
         });
     }

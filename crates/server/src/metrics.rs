@@ -87,6 +87,10 @@ pub struct StreamMetrics {
     pub label: Label,
     /// Rows that went through it, whoever sent them.
     pub events: Counter,
+    /// Rows that wait to go through it.
+    pub queued: Counter,
+    /// It is `@async`: the console tells what waits.
+    pub is_async: bool,
 }
 
 /// One app.
@@ -329,10 +333,11 @@ impl Metrics {
                 text.line(name, &table.label, "table", value(&table));
             }
         }
-        let (name, help, value) = STREAM_EVENTS;
-        text.family(name, help);
-        for stream in apps.iter().flat_map(|a| a.streams.all()) {
-            text.line(name, &stream.label, "stream", value(&stream));
+        for (name, help, value) in STREAM_FAMILIES {
+            text.family(name, help);
+            for stream in apps.iter().flat_map(|a| a.streams.all()) {
+                text.line(name, &stream.label, "stream", value(&stream));
+            }
         }
         statistics::prometheus(&apps, &mut text);
         for (name, help, value) in APP_FAMILIES {
@@ -429,11 +434,18 @@ const TABLE_ROWS: Family<TableMetrics> =
         t.rows.get() as f64
     });
 
-const STREAM_EVENTS: Family<StreamMetrics> = (
-    "headwater_stream_events_total",
-    "Events that went through a stream.",
-    |s| s.events.get() as f64,
-);
+const STREAM_FAMILIES: &[Family<StreamMetrics>] = &[
+    (
+        "headwater_stream_events_total",
+        "Events that went through a stream.",
+        |s| s.events.get() as f64,
+    ),
+    (
+        "headwater_stream_queued_events",
+        "Events that wait to go through a stream.",
+        |s| s.queued.get() as f64,
+    ),
+];
 
 const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ("headwater_app_steps_total", "Steps of the engine.", |a| {

@@ -166,6 +166,12 @@ impl<T> Queue<T> {
         self.lock().held
     }
 
+    /// Looks at all that waits, the first first; nothing is let in meanwhile.
+    pub fn each(&self, look: impl FnMut(&T)) {
+        let state = self.lock();
+        state.items.iter().map(|(item, _)| item).for_each(look);
+    }
+
     /// Nothing more is let in; what is there can still be taken.
     pub fn close(&self) {
         self.lock().is_closed = true;
@@ -212,6 +218,9 @@ mod tests {
         queue.push(1, rows(10)).expect("open");
         queue.push_past(2, rows(5)).expect("open");
         assert_eq!(queue.held(), rows(15));
+        let mut waiting = Vec::new();
+        queue.each(|&item| waiting.push(item));
+        assert_eq!(waiting, [1, 2]);
         assert_eq!(queue.take_now(), Some(1));
         assert_eq!(queue.held(), rows(5));
     }

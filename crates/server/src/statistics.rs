@@ -187,6 +187,11 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
     for stream in app.streams.all() {
         let name = format!("Streams.{}.throughput", stream.label.element);
         all.push((name, Reading::Count(stream.events.get())));
+        if stream.is_async {
+            let queued = format!("events={}", stream.queued.get());
+            let name = format!("Streams.{}.buffer", stream.label.element);
+            all.push((name, Reading::Text(queued)));
+        }
     }
     for query in app.queries.all() {
         let name = format!("Queries.{}", query.label.element);
@@ -312,6 +317,12 @@ mod tests {
             ..StreamMetrics::default()
         };
         app.streams.enlist(stream).events.set(30);
+        let waiting = StreamMetrics {
+            label: label("W", "stream"),
+            is_async: true,
+            ..StreamMetrics::default()
+        };
+        app.streams.enlist(waiting).queued.set(7);
         let query = QueryMetrics {
             label: label("q\"1", "query"),
             ..QueryMetrics::default()
@@ -348,6 +359,8 @@ mod tests {
         let expect = [
             "statistics of app 'A'",
             "io.siddhi.SiddhiApps.A.Siddhi.Streams.S.throughput count=30 rate=3.0/s",
+            "io.siddhi.SiddhiApps.A.Siddhi.Streams.W.throughput count=0 rate=0.0/s",
+            "io.siddhi.SiddhiApps.A.Siddhi.Streams.W.buffer events=7",
             "io.siddhi.SiddhiApps.A.Siddhi.Queries.q\"1.latency timed=4 mean=0.0020ms p50<=0.001ms \
              p99>1000ms",
             "io.siddhi.SiddhiApps.A.Siddhi.Tables.T.memory bytes=2048 (2.0 KB)",

@@ -129,8 +129,8 @@ impl Sought<'_> {
         let state = FixedState::with_seed(SEED);
         match self {
             Sought::Integer(value) => state.hash_one(value),
-            Sought::Text(texts, row) => match texts.short(*row) {
-                Some(short) => state.hash_one(short.words()),
+            Sought::Text(texts, row) => match texts.short_words(*row) {
+                Some(words) => state.hash_one(words),
                 None => state.hash_one(texts.get(*row)),
             },
         }

@@ -125,14 +125,14 @@ impl Interner {
     #[inline]
     pub fn intern(&mut self, key: Key, text: &str) -> Group {
         match ShortText::new(text) {
-            Some(short) => self.intern_short(key, short),
+            Some(short) => self.intern_words(key, short.words()),
             None => self.intern_long(key, text),
         }
     }
 
-    #[inline]
-    pub fn intern_short(&mut self, key: Key, text: ShortText) -> Group {
-        let words = text.words();
+    /// As [`Interner::intern`], of a short text by its words.
+    #[inline(always)]
+    fn intern_words(&mut self, key: Key, words: [u64; 2]) -> Group {
         let names = &self.names;
         let is_it = |&group: &Group| {
             names
@@ -406,8 +406,8 @@ pub(crate) fn intern_all(
     if let [column] = columns
         && let (View::Str(texts), None) = (column.view(), column.nulls())
     {
-        numbers.extend((0..rows).map(|row| match texts.short(row) {
-            Some(short) => interner.intern_short(key, short),
+        numbers.extend((0..rows).map(|row| match texts.short_words(row) {
+            Some(words) => interner.intern_words(key, words),
             None => interner.intern_long(key, texts.get(row)),
         }));
         return;

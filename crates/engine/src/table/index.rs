@@ -172,8 +172,8 @@ pub(super) fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
 #[inline]
 fn hash_cell(cells: &Cells<'_>, row: usize) -> u64 {
     match cells.view() {
-        View::Str(v) if !cells.is_null(row) => match v.short(row) {
-            Some(short) => hash_short(short),
+        View::Str(v) if !cells.is_null(row) => match v.short_words(row) {
+            Some(words) => FixedState::with_seed(SEED).hash_one(words),
             None => hash_text(v.get(row)),
         },
         _ => hash_value(&cells.value(row)),

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use event::Batch;
 use event::codec::{Error as CodecError, Reader, Writer};
+use lang::plan::StreamId;
 
-use super::{Cutter, Lane, PendingEffect};
+use super::{Cutter, Lane, Letter, PendingEffect};
 use crate::backoff::Backoff;
 use crate::cut::{Cut, Phase};
 use crate::keeper::{Job, wait_for_room};
@@ -148,13 +150,46 @@ impl Lane {
     pub(super) fn count(&mut self) {
         let begun = Instant::now();
         let queued = self.inbox.held().rows as u64;
-        for app in &mut self.apps {
+        let waiting = self.waiting();
+        for (app, waiting) in self.apps.iter_mut().zip(waiting) {
             app.count();
             app.metrics.queued.set(queued);
+            for (stream, rows) in app.streams.iter().zip(waiting) {
+                stream.queued.set(rows);
+            }
         }
         self.cutter.counted = Instant::now();
         self.cutter.count_took = self.cutter.counted - begun;
         self.cutter.is_counted = true;
+    }
+
+    /// Rows that wait for the lane, by app and stream.
+    fn waiting(&self) -> Vec<Vec<u64>> {
+        let apps = self.apps.iter();
+        let mut waiting: Vec<Vec<u64>> = apps.map(|app| vec![0; app.streams.len()]).collect();
+        let mut add = |app: usize, stream: StreamId, rows: &Batch| {
+            if let Some(all) = waiting.get_mut(app).and_then(|app| app.get_mut(stream)) {
+                *all += rows.len as u64;
+            }
+        };
+        self.inbox.each(|letter| match letter {
+            Letter::Post(post) => {
+                if let (Some(rows), Some(source)) = (&post.batch, self.sources.get(post.source)) {
+                    add(source.app, source.stream, rows);
+                }
+            }
+            Letter::Fault {
+                app,
+                stream,
+                rows: Some(rows),
+                ..
+            } => add(*app, *stream, rows),
+            _ => {}
+        });
+        for (app, stream, rows) in &self.carried {
+            add(*app, *stream, rows);
+        }
+        waiting
     }
 
     fn effects_barrier(&self, epoch: u64) {
