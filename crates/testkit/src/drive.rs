@@ -246,6 +246,8 @@ impl<'a> Session<'a> {
             }
         }
         self.flush();
+        // What the last step makes due at once.
+        self.pass(self.clock);
     }
 
     /// Sends a chunk; it waits for others of its stream as long as the mode allows.

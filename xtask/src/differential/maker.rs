@@ -54,9 +54,9 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Made {
     pub case: Json,
-    /// The same with a fault stream for every stream, all of which are watched: it shows where a
-    /// query of Siddhi failed, and on what.
-    pub with_faults: Json,
+    /// The same with a fault stream for every stream, or for those alone that the app defines, all
+    /// of which are watched: it shows where a query of Siddhi failed, and on what.
+    pub with_faults: [Json; 2],
     pub recording: Recording,
     /// How often each row of the grammar was used.
     pub used: BTreeMap<String, usize>,
@@ -65,8 +65,8 @@ pub struct Made {
     /// Streams and queries whose rows come, within a chunk, in an order that nothing promises;
     /// `answers`: those of on-demand queries.
     pub any_order: BTreeSet<String>,
-    /// Differences that are meant may show: ruling and reason.
-    pub excuse: Option<&'static str>,
+    /// Differences that are meant may show: rulings and reasons.
+    pub excuses: BTreeSet<&'static str>,
 }
 
 /// What a query reads and writes, for the order of its rows.
@@ -107,8 +107,8 @@ pub struct Maker<'g> {
     pub partitioned: Option<Vec<String>>,
     /// The query has an aggregator that in Siddhi mixes the values of all groups: it has none.
     pub mixes_groups: bool,
-    /// Differences that are meant may show: ruling and reason.
-    pub excuse: Option<&'static str>,
+    /// Differences that are meant may show: rulings and reasons.
+    pub excuses: BTreeSet<&'static str>,
     /// The query being made cuts its events into words.
     pub tokenizes: bool,
     /// No chunks of several events are sent.
@@ -140,7 +140,7 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
         playback: false,
         partitioned: None,
         mixes_groups: false,
-        excuse: None,
+        excuses: BTreeSet::new(),
         tokenizes: false,
         one_by_one: false,
         touched: Vec::new(),
@@ -188,14 +188,14 @@ impl<'g> Maker<'g> {
         let case = json!({ "id": "", "start": start, "steps": steps,
             "observe": { "streams": streams, "queries": self.watched, "topics": self.topics } });
         let text = format!("{playback}{name}{}{}", self.definitions, self.body);
-        let with_faults = self.with_faults(&text, &case);
+        let with_faults = [true, false].map(|all| self.with_faults(&text, &case, all));
         let app = self.rewritten(text);
         let mut made = Made {
             case,
             with_faults,
             shares: self.shares(),
             any_order: self.any_order(),
-            excuse: self.excuse,
+            excuses: self.excuses,
             recording: self.choices.finish(),
             used: self.used,
         };
@@ -203,13 +203,14 @@ impl<'g> Maker<'g> {
         made
     }
 
-    fn with_faults(&self, app: &str, case: &Json) -> Json {
+    fn with_faults(&self, app: &str, case: &Json, all: bool) -> Json {
         const FAULTY: &str = "@OnError(action='STREAM') define stream";
         let mut app = app
             .replace("@OnError(action='LOG') define stream", "define stream")
             .replace(FAULTY, "define stream")
             .replace("define stream", FAULTY);
-        let streams = self.sources.iter().filter(|s| s.kind == Kind::Stream);
+        let streams = self.sources.iter();
+        let streams = streams.filter(|s| s.kind == Kind::Stream && (all || s.is_input));
         let mut implied = String::new();
         for stream in streams.clone().filter(|s| !s.is_input) {
             implied.push_str(&format!(

@@ -39,8 +39,8 @@ impl Maker<'_> {
         };
         let mut text = format!("{every}{}", self.elements(&mut chain, is_sequence, 0));
         self.no_tables = false;
-        if text.contains(" for ") {
-            self.excuse = Some(SENSIBLE);
+        if text.contains(" for ") || text.contains("every (") {
+            self.excuses.insert(SENSIBLE);
         }
         // With a last element that needs no event the match goes out at once; which time it bears,
         // and whether it goes out again, hangs in Siddhi on events that are no part of it.
@@ -48,7 +48,7 @@ impl Maker<'_> {
             .iter()
             .any(|end| text.ends_with(end))
         {
-            self.excuse = Some("30: the last element needs no event");
+            self.excuses.insert("30: the last element needs no event");
         }
         let start = self.choices.open();
         if self.choices.chance(30) {

@@ -24,7 +24,7 @@ pub const SERVE: &str = "--serve";
 const MEMORY_MAX: u32 = 3_000_000;
 
 /// Time for one case in all modes, on a machine that is busy.
-const TIME_MAX: Duration = Duration::from_secs(20);
+const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Results of ours by mode, without those that are the same as the first.
 #[derive(Clone)]

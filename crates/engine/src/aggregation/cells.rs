@@ -45,6 +45,11 @@ impl Shape {
         }
     }
 
+    /// Whether it is grouped.
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     pub fn types(&self) -> Vec<Type> {
         self.columns.iter().map(|c| c.attribute.ty).collect()
     }

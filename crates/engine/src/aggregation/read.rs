@@ -14,6 +14,9 @@ use crate::expr::{Expression, Inputs, Layout};
 use crate::query::Step;
 use crate::table::ConditionContext;
 
+/// Column of `AGG_TIMESTAMP`.
+const TIME: usize = 0;
+
 /// `within … per …`, seen from an event.
 pub(crate) struct RangeOf {
     start: Expression,
@@ -170,7 +173,10 @@ impl Aggregation {
             self.together(range.level, std::iter::once(closed).chain(open))
         } else {
             let open = self.open_bucket(range);
-            join_rows(&[closed, open])
+            match step.environment.compat && self.is_empty_bucket_read(range) {
+                true => join_rows(&[closed, open, self.empty_row()]),
+                false => join_rows(&[closed, open]),
+            }
         };
         Ok(self.selected(&rows, now))
     }
@@ -218,6 +224,27 @@ impl Aggregation {
             }
         }
         cells.rows_read(oldest)
+    }
+
+    /// With compat: whether Siddhi makes a row of the open bucket though it is empty. It does so
+    /// without groups, once there was an event, and looks for the row at the time 0.
+    fn is_empty_bucket_read(&self, range: Range) -> bool {
+        let levels = &self.levels[..=range.level];
+        !self.shape.has_keys()
+            && levels.iter().all(|level| level.cells.is_empty())
+            && self.levels[0].start != NEVER
+            && (range.start..range.end).contains(&0)
+    }
+
+    /// A row of nulls at the time 0.
+    fn empty_row(&self) -> Vec<Column> {
+        let types = self.shape.types().into_iter().enumerate();
+        types
+            .map(|(column, ty)| match column {
+                TIME => Column::longs_from(vec![0]),
+                _ => built(ty, 1, |_| Value::Null),
+            })
+            .collect()
     }
 
     /// Puts together rows of one bucket and group (`OutOfOrderEventsDataAggregator`).

@@ -418,6 +418,13 @@ impl<'a> Machine<'a> {
         {
             every = None;
         }
+        // Nor does a round of several such counts that took nothing.
+        if let (false, false, Some(first)) = (self.is_compat, self.chart.is_sequence, every)
+            && first < id
+            && (first..=id).all(|taken| self.slot(partial, taken) == NONE)
+        {
+            every = None;
+        }
         if let Some(next) = next {
             self.add(next, partial);
         }

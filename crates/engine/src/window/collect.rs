@@ -1,5 +1,6 @@
 //! The rows of a batch window: those being collected, and the batch before.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use event::Batch;
@@ -40,6 +41,10 @@ pub struct Collect {
     previous: Vec<Batch>,
     /// Rows that `previous` has had before: the number of its first row.
     gone: u64,
+    /// Rows of the batch before, or of the one so far where events pass at once, that a search has
+    /// gone through: Siddhi's queue then stands behind them, so that they expire with their own
+    /// timestamps.
+    searched: Cell<usize>,
     indexes: Indexes,
 }
 
@@ -50,6 +55,7 @@ impl Collect {
             current: Rows::new(types),
             previous: Vec::new(),
             gone: 0,
+            searched: Cell::new(0),
             indexes: Indexes::default(),
         }
     }
@@ -67,7 +73,14 @@ impl Collect {
     /// The batch before leaves.
     pub fn expire(&mut self, keeping: Keeping, time: i64, out: &mut Emission) {
         if keeping.emits_expired {
-            self.emit_previous(true, Some(time), out);
+            let mut searched = self.searched.get();
+            for batch in &self.previous {
+                let source = out.source(batch);
+                let own = searched.min(batch.len);
+                out.push(source, 0..own, true, None);
+                out.push(source, own..batch.len, true, Some(time));
+                searched -= own;
+            }
         }
         if !keeping.grows {
             self.forget_previous();
@@ -86,6 +99,7 @@ impl Collect {
     pub fn forget_previous(&mut self) {
         self.gone += self.previous_len() as u64;
         self.previous.clear();
+        self.searched.set(0);
     }
 
     /// The batch before, once more, without forgetting it.
@@ -116,6 +130,25 @@ impl Collect {
         joined(&self.types, &parts)
     }
 
+    /// Where events pass at once: the batch so far, with compat behind all that came before it.
+    pub fn so_far(&self, keeping: Keeping) -> Batch {
+        let current = self.current.copy();
+        self.searched.set(current.len);
+        if !keeping.grows {
+            return current;
+        }
+        let previous = self.previous.iter().map(|b| (b.clone(), 0..b.len));
+        let len = current.len;
+        let parts: Vec<_> = previous.chain([(current, 0..len)]).collect();
+        joined(&self.types, &parts)
+    }
+
+    /// The batch before, to be looked into by a search that is noted.
+    pub fn searched(&self) -> Held<'_> {
+        self.searched.set(self.previous_len());
+        self.held()
+    }
+
     /// The batch before, to be looked into.
     pub fn held(&self) -> Held<'_> {
         Held::numbered(self.content(), self.gone, &self.indexes)
@@ -137,6 +170,7 @@ impl Collect {
     pub fn save(&self, writer: &mut Writer) {
         self.current.save(writer);
         writer.rows(&self.content());
+        writer.u64(self.searched.get() as u64);
     }
 
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Collect, StateError> {
@@ -147,6 +181,8 @@ impl Collect {
         if previous.len > 0 {
             collect.previous.push(previous);
         }
+        let searched = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
+        collect.searched.set(searched);
         Ok(collect)
     }
 }

@@ -185,9 +185,9 @@ impl Rule for Counted {
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         self.keeping.keeps.then(|| {
             if self.streams {
-                Held::from(state.rows.current.copy())
+                Held::from(state.rows.so_far(self.keeping))
             } else {
-                state.rows.held()
+                state.rows.searched()
             }
         })
     }
@@ -254,5 +254,11 @@ mod tests {
         check_content(&searched(), "1@0 2@5 3@7 4@8 5@9", "3 4", 0);
         check_content(&searched().compat(), "1@0 2@5 3@7 4@8 5@9", "1 2 3 4", 0);
         check_content(&case().without_expired(), "1@0 2@5", "", 0);
+        let passing = || {
+            let case = Case::new("lengthBatch", &[int(2), bool(true)]);
+            case.without_expired().searched()
+        };
+        check_content(&passing(), "1@0 2@5 3@7", "3", 0);
+        check_content(&passing().compat(), "1@0 2@5 3@7", "1 2 3", 0);
     }
 }

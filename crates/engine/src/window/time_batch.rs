@@ -1,7 +1,6 @@
 //! `timeBatch(T)`: batches of T milliseconds.
 
 use super::held::Held;
-use std::cell::Cell;
 use std::ops::Range;
 
 use super::collect::{Collect, Keeping};
@@ -75,9 +74,6 @@ struct State {
     boundary: Option<i64>,
     /// Where events pass at once: some did since the last boundary.
     passed: bool,
-    /// A join or an on-demand query has gone through the batch before: Siddhi's queue then stands at
-    /// its end, and its events expire with their own timestamps.
-    is_searched: Cell<bool>,
 }
 
 impl Stored for State {
@@ -86,7 +82,6 @@ impl Stored for State {
             rows: Collect::new(types),
             boundary: None,
             passed: false,
-            is_searched: Cell::new(false),
         }
     }
 
@@ -98,7 +93,6 @@ impl Stored for State {
         writer.bool(self.boundary.is_some());
         writer.i64(self.boundary.unwrap_or_default());
         writer.bool(self.passed);
-        writer.bool(self.is_searched.get());
         self.rows.save(writer);
     }
 
@@ -108,7 +102,6 @@ impl Stored for State {
         Ok(State {
             boundary: has_boundary.then_some(boundary),
             passed: reader.bool()?,
-            is_searched: Cell::new(reader.bool()?),
             rows: Collect::restore(types, reader)?,
         })
     }
@@ -141,10 +134,6 @@ impl Periodic {
                 out.reset();
             }
         } else {
-            if state.is_searched.take() && self.keeping.emits_expired {
-                state.rows.emit_previous(true, None, out);
-                state.rows.forget_previous();
-            }
             state.rows.flush(self.keeping, now, out);
         }
         out.end_chunk(now);
@@ -250,10 +239,9 @@ impl Rule for Periodic {
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         self.keeping.keeps.then(|| {
             if self.streams {
-                Held::from(state.rows.current.copy())
+                Held::from(state.rows.so_far(self.keeping))
             } else {
-                state.is_searched.set(state.rows.has_previous());
-                state.rows.held()
+                state.rows.searched()
             }
         })
     }
