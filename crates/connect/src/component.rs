@@ -409,6 +409,18 @@ pub trait Sink: Send {
     /// All messages so far have left this process, and will be found there after a crash of it.
     fn flush(&mut self) -> Result<(), Error>;
 
+    /// Nothing is to be sent now: a look at the connection, for sinks that notice a lost peer only when
+    /// they look. Gives the time to the next look; `None`: no more are wanted.
+    fn look(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// As [`Sink::flush`], but waits no longer than `patience`; false: it has to be asked again. For
+    /// sinks that wait long for a destination to come back.
+    fn flush_within(&mut self, _patience: Duration) -> Result<bool, Error> {
+        self.flush().map(|()| true)
+    }
+
     /// Flushes and disconnects. Nothing follows but `connect`.
     fn close(&mut self) -> Result<(), Error>;
 

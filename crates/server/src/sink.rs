@@ -27,6 +27,9 @@ pub(crate) const ROWS_MAX: usize = 64 * 1024;
 /// Bytes that may wait for a destination, as far as they are known.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 
+/// Between two looks whether the server stops while a sink flushes.
+const FLUSH_LOOK: Duration = Duration::from_millis(500);
+
 /// Pauses between tries of a sink that waits for its destination (`on.error='WAIT'`): twice as long
 /// each time. Who only starts again is found at once.
 const WAIT_PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -71,6 +74,8 @@ pub(crate) struct SinkSlot {
     pub is_connected: bool,
     pub backoff: Backoff,
     pub next_try: Option<Instant>,
+    /// When the sink wants to look after its connection.
+    pub next_look: Option<Instant>,
     pub said: Sparse,
 }
 
@@ -93,6 +98,7 @@ impl SinkSlot {
             is_connected: false,
             backoff: Backoff::default(),
             next_try: None,
+            next_look: Some(Instant::now()),
             said: Sparse::default(),
         }
     }
@@ -133,8 +139,8 @@ impl SinkThread {
             self.try_connect(slot);
         }
         loop {
-            let next_try = self.slots.iter().filter_map(|s| s.next_try).min();
-            match self.outbox.take(next_try) {
+            let due = |slot: &SinkSlot| slot.next_try.into_iter().chain(slot.next_look).min();
+            match self.outbox.take(self.slots.iter().filter_map(due).min()) {
                 Taken::Item(Parcel::Rows(rows)) => {
                     if !self.is_cut_off {
                         self.publish(rows.slot, &rows.batch);
@@ -148,7 +154,10 @@ impl SinkThread {
                         cut.flushed();
                     }
                 }
-                Taken::Late => self.retry_due(),
+                Taken::Late => {
+                    self.retry_due();
+                    self.look_due();
+                }
                 Taken::Closed => break,
             }
         }
@@ -171,6 +180,16 @@ impl SinkThread {
         for slot in 0..self.slots.len() {
             if self.slots[slot].next_try.is_some_and(|at| at <= now) {
                 self.try_connect(slot);
+            }
+        }
+    }
+
+    /// Neither does noticing that the destination has gone.
+    fn look_due(&mut self) {
+        let now = Instant::now();
+        for slot in &mut self.slots {
+            if slot.next_look.is_some_and(|at| at <= now) {
+                slot.next_look = slot.sink.look().map(|pause| now + pause);
             }
         }
     }
@@ -338,6 +357,18 @@ impl SinkThread {
         });
     }
 
+    /// Waits for as long as the sink does, but while the server stops no longer than it takes to close:
+    /// what has not arrived by then is given back.
+    fn flush_one(&mut self, slot: usize) -> Result<(), connect::Error> {
+        let sink = &mut self.slots[slot].sink;
+        while !sink.flush_within(FLUSH_LOOK)? {
+            if self.health.is_stopping() {
+                return sink.close();
+            }
+        }
+        Ok(())
+    }
+
     fn flush(&mut self) {
         for slot in 0..self.slots.len() {
             if !self.slots[slot].is_connected
@@ -347,7 +378,7 @@ impl SinkThread {
                 continue;
             }
             let mut is_lost = false;
-            while let Err(error) = self.slots[slot].sink.flush() {
+            while let Err(error) = self.flush_one(slot) {
                 tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
                 self.slots[slot].is_connected = false;
                 let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;

@@ -10,7 +10,7 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{DeliveryResult, Message as _};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 use rdkafka::statistics::Statistics;
 
 use super::properties::{Properties, Side, option};
@@ -37,6 +37,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("client.id", "headwater"),
     ("log.connection.close", "false"),
     ("statistics.interval.ms", STATISTICS_MILLIS),
+    // A client that has nothing to send lets a lost connection be: asking for its topics it misses it.
+    ("topic.metadata.refresh.interval.ms", "1000"),
 ];
 
 /// Properties that idempotence cannot be had with, at some value.
@@ -58,6 +60,12 @@ const TRANSACTION: Duration = Duration::from_secs(30);
 
 /// A sink that closes waits for the broker no longer than this.
 const CLOSE: Duration = Duration::from_secs(10);
+
+/// What the client has to say comes one by one: confirmations of many records, errors, statistics.
+const EVENTS_PER_LOOK: u32 = 16;
+
+/// Between two looks at the connection while nothing is sent.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 
 /// Records between two looks at what was confirmed.
 const POLL_EVERY: u32 = 256;
@@ -340,22 +348,33 @@ impl Sink for KafkaSink {
         self.failure().map_or(Ok(()), Err)
     }
 
+    fn look(&mut self) -> Option<Duration> {
+        self.collect();
+        Some(IDLE_LOOK)
+    }
+
+    fn flush_within(&mut self, patience: Duration) -> Result<bool, Error> {
+        if self.is_transactional {
+            return self.commit().map(|()| true);
+        }
+        let is_settled = self.settle(Some(patience));
+        self.failure().map_or(Ok(is_settled), Err)
+    }
+
     fn close(&mut self) -> Result<(), Error> {
         if self.is_transactional {
             let committed = self.commit();
             self.producer = None;
             return committed;
         }
-        self.settle(Some(CLOSE));
-        let left = self.producer.as_ref().map_or(0, |p| p.in_flight_count());
-        // Ends what is left: it is told as not delivered.
-        if let Some(producer) = self.producer.take()
-            && left > 0
+        if !self.settle(Some(CLOSE))
+            && let Some(producer) = &self.producer
         {
-            producer.purge(rdkafka::producer::PurgeConfig::default().queue().inflight());
-            producer.poll(LOOK);
-            self.failed.append(&mut producer.context().failed());
+            // Ends what is left: it is told as not delivered.
+            producer.purge(PurgeConfig::default().queue().inflight());
+            self.settle(Some(CLOSE));
         }
+        self.producer = None;
         self.undelivered().map_or(Ok(()), Err)
     }
 
@@ -371,7 +390,9 @@ impl KafkaSink {
         let Some(producer) = &self.producer else {
             return;
         };
-        producer.poll(Duration::ZERO);
+        for _ in 0..EVENTS_PER_LOOK {
+            producer.poll(Duration::ZERO);
+        }
         let context = producer.context();
         self.failed.append(&mut context.failed());
         let (lost, fatal) = (context.watch.lost(), context.watch.fatal());
@@ -468,17 +489,19 @@ impl KafkaSink {
             return Ok(());
         }
         self.settle(None);
-        self.failure().map_or(Ok(()), Err)
+        // Who has called keeps the record.
+        self.failed.pop().map_or(Ok(()), |last| Err(last.error))
     }
 
     /// Waits until every record is confirmed or given up; librdkafka gives each up after its time.
-    fn settle(&mut self, patience: Option<Duration>) {
+    /// False: some are still waited for.
+    fn settle(&mut self, patience: Option<Duration>) -> bool {
         let since = Instant::now();
         loop {
             self.collect();
             let waiting = self.producer.as_ref().map_or(0, |p| p.in_flight_count());
             if waiting == 0 || patience.is_some_and(|patience| since.elapsed() >= patience) {
-                return;
+                return waiting == 0;
             }
             if let Some(producer) = &self.producer {
                 producer.poll(LOOK);
@@ -505,7 +528,8 @@ impl KafkaSink {
         let cause = producer.context().watch.cause();
         let cause = cause.unwrap_or_else(|| error.to_string());
         // A producer that cannot abort is made anew: its successor with the same id fences it off.
-        if producer.abort_transaction(TRANSACTION).is_err() {
+        let is_lost = producer.context().watch.lost().is_some();
+        if is_lost || producer.abort_transaction(TRANSACTION).is_err() {
             self.producer = None;
         }
         self.abandon(&cause)

@@ -22,6 +22,9 @@ use crate::error::Error;
 /// Time for a broker to answer when the source starts.
 const START: Duration = Duration::from_secs(5);
 
+/// What a client may have said in that time and is listened to.
+const ASIDES_MAX: usize = 100;
+
 /// One consumer, and the topics or partitions that are its own.
 pub(super) struct Member {
     pub consumer: BaseConsumer<Context>,
@@ -171,7 +174,9 @@ impl KafkaSource {
             let found = member.consumer.fetch_metadata(Some(topic), START);
             let found = found.map_err(|error| {
                 // What lies behind it was said aside.
-                member.consumer.poll(Duration::ZERO);
+                for _ in 0..ASIDES_MAX {
+                    member.consumer.poll(Duration::ZERO);
+                }
                 let cause = member.consumer.context().watch.cause();
                 self.unavailable(cause.unwrap_or_else(|| said(&error)))
             })?;

@@ -1,0 +1,191 @@
+//! Brokers that go and come back, and runs that are killed.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Case, broker, events, kcat, produce, received, start};
+use crate::network::{Running, eventually};
+
+const PIPE: &str = "@app:name('Pipe')
+@source(type='kafka', bootstrap.servers='{broker}', topic.list='pipe-in', group.id='pipe', threading.option='single.thread', @map(type='json'))
+define stream S (n int);
+@sink(type='kafka', bootstrap.servers='{broker}', topic='pipe-out', partition.no='0', on.error='WAIT', @map(type='csv'))
+define stream Out (n int);
+from S select * insert into Out;
+";
+
+#[test]
+fn a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost() {
+    let Some(mut broker) = start() else { return };
+    produce(&broker, "pipe-in", 0, events(0..500));
+    let case = Case::new(&broker, PIPE);
+    let run = case.start();
+    eventually("the first arrive", || {
+        received(&broker, "pipe-out").len() >= 500
+    });
+    broker.kill();
+    run.err_has("source has lost its connection", 1);
+    run.err_has("sink has lost its connection", 1);
+    broker.restart().expect("the broker starts again");
+    produce(&broker, "pipe-in", 0, events(500..1000));
+    run.err_has("source is connected", 2);
+    broker.freeze();
+    run.err_has("source has lost its connection", 2);
+    run.err_has("has not answered for", 2);
+    broker.thaw();
+    run.err_has("source is connected", 3);
+    produce(&broker, "pipe-in", 0, events(1000..1500));
+    eventually("all arrive", || received(&broker, "pipe-out").len() >= 1500);
+    assert_eq!(run.stop().0, Some(0));
+    let expect: Vec<String> = (0..1500).map(|i| i.to_string()).collect();
+    assert_eq!(received(&broker, "pipe-out"), expect);
+}
+
+#[test]
+fn a_broker_that_is_not_there_is_waited_for() {
+    let Some(mut broker) = start() else { return };
+    produce(&broker, "pipe-in", 0, events(0..10));
+    broker.stop();
+    let case = Case::new(&broker, PIPE);
+    let run = case.start();
+    run.err_has("source cannot be reached", 1);
+    broker.restart().expect("the broker starts again");
+    eventually("all arrive", || received(&broker, "pipe-out").len() >= 10);
+    assert_eq!(run.stop().0, Some(0));
+    let expect: Vec<String> = (0..10).map(|i| i.to_string()).collect();
+    assert_eq!(received(&broker, "pipe-out"), expect);
+}
+
+#[test]
+fn every_record_is_in_the_table_once_whenever_the_run_is_killed() {
+    let Some(broker) = broker() else { return };
+    for partition in 0..3 {
+        let from = partition * 20_000;
+        produce(broker, "once", partition, events(from..from + 20_000));
+    }
+    // The broker waits for a member that was killed as long as its session lasts.
+    for options in [
+        "optional.configuration='session.timeout.ms:2000',",
+        "partition.no.list='0,1,2',",
+    ] {
+        let text = "@app:name('Once')
+@source(type='kafka', bootstrap.servers='{broker}', topic.list='once', group.id='{group}', threading.option='single.thread', {options} @map(type='json'))
+define stream S (n int);
+@store(type='rdbms', jdbc.url='jdbc:sqlite:{dir}/out.db', username='', password='', jdbc.driver.name='org.sqlite.JDBC')
+define table T (n int);
+from S select * insert into T;
+"
+        .replace("{options}", options)
+        .replace("{group}", &format!("once{}", options.len()));
+        let case = Case::new(broker, &text);
+        let path = |name: &str| case.dir.path().join(name);
+        let state = path("state").display().to_string();
+        let args = [
+            case.app.as_str(),
+            "--state",
+            &state,
+            "--state-interval",
+            "50ms",
+        ];
+        for rows in [1, 10_000, 30_000] {
+            let run = Running::start(&args);
+            eventually("some rows are in the table", || {
+                rows_of(&path("out.db"), "select count(*) from T") >= rows
+            });
+            run.kill();
+        }
+        let (code, summary) = Running::start(&[&args[..], &["--until-done"]].concat()).end();
+        assert_eq!(code, Some(0), "{summary}");
+        let count = |query: &str| rows_of(&path("out.db"), query);
+        assert_eq!(count("select count(*) from T"), 60_000, "{options}");
+        assert_eq!(
+            count("select count(distinct n) from T"),
+            60_000,
+            "{options}"
+        );
+    }
+}
+
+/// A number out of a database; 0 while it is not there or busy.
+fn rows_of(database: &Path, query: &str) -> i64 {
+    rusqlite::Connection::open(database)
+        .and_then(|database| database.query_row(query, [], |row| row.get(0)))
+        .unwrap_or(0)
+}
+
+const MANY: u32 = 200_000;
+
+/// Records of a topic's first partition so far; 0 while nobody knows.
+fn end_of(broker: &servers::Running, topic: &str) -> u64 {
+    let output = Command::new("kcat")
+        .args(["-q", "-b", &broker.endpoint(), "-Q", "-t"])
+        .arg(format!("{topic}:0:-1"))
+        .output()
+        .expect("kcat starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
+    offset.unwrap_or(0)
+}
+
+#[test]
+fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() {
+    let Some(mut broker) = start() else { return };
+    produce(&broker, "pipe-in", 0, events(0..MANY));
+    let case = Case::new(&broker, PIPE);
+    let run = case.start();
+    for at in [1, 40_000, 100_000] {
+        eventually("some arrive", || end_of(&broker, "pipe-out") >= at);
+        broker.kill();
+        broker.restart().expect("the broker starts again");
+    }
+    eventually("all arrive", || {
+        end_of(&broker, "pipe-out") >= u64::from(MANY)
+    });
+    assert_eq!(run.stop().0, Some(0));
+    let expect: Vec<String> = (0..MANY).map(|i| i.to_string()).collect();
+    let found = kcat(
+        &broker,
+        &["-C", "-t", "pipe-out", "-p", "0", "-o", "beginning", "-e"],
+        "",
+    );
+    let found: Vec<&str> = found.lines().filter(|line| !line.is_empty()).collect();
+    assert!(
+        found == expect,
+        "{} of {MANY}, or in another order",
+        found.len()
+    );
+}
+
+#[test]
+fn a_run_stops_without_its_broker_and_goes_on_where_it_was() {
+    let Some(mut broker) = start() else { return };
+    produce(&broker, "pipe-in", 0, events(0..100));
+    let case = Case::new(&broker, PIPE);
+    let state = case.dir.path().join("state").display().to_string();
+    let args = [
+        case.app.as_str(),
+        "--state",
+        &state,
+        "--state-interval",
+        "100ms",
+    ];
+    let run = Running::start(&args);
+    eventually("the first arrive", || {
+        received(&broker, "pipe-out").len() >= 100
+    });
+    produce(&broker, "pipe-in", 0, events(100..200));
+    broker.kill();
+    run.err_has("source has lost its connection", 1);
+    // No broker to wait for: it ends all the same, and says when something is left over.
+    run.stop();
+    broker.restart().expect("the broker starts again");
+    produce(&broker, "pipe-in", 0, events(200..300));
+    let (code, summary) = Running::start(&[&args[..], &["--until-done"]].concat()).end();
+    assert_eq!(code, Some(0), "{summary}");
+    let mut found = received(&broker, "pipe-out");
+    // What was on its way when the broker died may stand twice, in its order.
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|line| seen.insert(line.clone()));
+    let expect: Vec<String> = (0..300).map(|i| i.to_string()).collect();
+    assert_eq!(found, expect);
+}
