@@ -115,31 +115,51 @@ pub fn order_lines(path: &Path, rows: u64) -> io::Result<()> {
     out.flush()
 }
 
+/// What apps read of a node.
+pub struct Node {
+    pub id: u64,
+    pub lat: String,
+    pub lon: String,
+    pub version: u64,
+    pub timestamp: String,
+    pub changeset: u64,
+    survey: u64,
+}
+
+pub fn nodes(rows: u64) -> impl Iterator<Item = Node> {
+    let mut varied = Varied(2);
+    (0..rows).map(move |row| {
+        let (a, b) = (varied.draw(), varied.draw());
+        Node {
+            id: 100_000_000 + row,
+            lat: format!("{}.{:07}", a % 90, a % 10_000_000),
+            lon: format!("{}.{:07}", b % 180, b % 10_000_000),
+            version: 1 + a % 9,
+            timestamp: format!(
+                "20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+                10 + a % 15,
+                1 + b % 12,
+                1 + a % 28,
+                a % 24,
+                b % 60,
+                a % 60
+            ),
+            changeset: 10_000_000 + b % 90_000_000,
+            survey: 2000 + b % 26,
+        }
+    })
+}
+
 /// OpenStreetMap-shaped nodes of about 350 bytes, one a line, with six attributes and a few tags.
 pub fn osm_nodes(path: &Path, rows: u64) -> io::Result<Facts> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut varied = Varied(2);
     let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<osm version=\"0.6\" generator=\"headwater bench\">\n";
     out.write_all(head.as_bytes())?;
     let mut bytes = head.len() as u64;
-    for row in 0..rows {
-        let (a, b) = (varied.draw(), varied.draw());
+    for (row, node) in nodes(rows).enumerate() {
         let line = format!(
-            " <node id=\"{}\" lat=\"{}.{:07}\" lon=\"{}.{:07}\" version=\"{}\" timestamp=\"20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z\" changeset=\"{}\"><tag k=\"name\" v=\"Node number {row} on the way\"/><tag k=\"highway\" v=\"traffic_signals\"/><tag k=\"crossing\" v=\"zebra\"/><tag k=\"source\" v=\"survey {}\"/></node>\n",
-            100_000_000 + row,
-            a % 90,
-            a % 10_000_000,
-            b % 180,
-            b % 10_000_000,
-            1 + a % 9,
-            10 + a % 15,
-            1 + b % 12,
-            1 + a % 28,
-            a % 24,
-            b % 60,
-            a % 60,
-            10_000_000 + b % 90_000_000,
-            2000 + b % 26,
+            " <node id=\"{}\" lat=\"{}\" lon=\"{}\" version=\"{}\" timestamp=\"{}\" changeset=\"{}\"><tag k=\"name\" v=\"Node number {row} on the way\"/><tag k=\"highway\" v=\"traffic_signals\"/><tag k=\"crossing\" v=\"zebra\"/><tag k=\"source\" v=\"survey {}\"/></node>\n",
+            node.id, node.lat, node.lon, node.version, node.timestamp, node.changeset, node.survey,
         );
         bytes += line.len() as u64;
         out.write_all(line.as_bytes())?;

@@ -1,7 +1,7 @@
-//! Where a scenario runs: its folder, the servers that it asks for, and databases asked by their own
-//! clients, which know nothing of us.
+//! Where a scenario runs: its folder, the servers that it asks for, and databases and topics asked by
+//! clients that know nothing of us.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -70,6 +70,13 @@ impl Site {
         }
     }
 
+    pub fn topic(&self, name: &str) -> Topic {
+        Topic {
+            endpoint: self.server("kafka").endpoint(),
+            name: name.to_owned(),
+        }
+    }
+
     /// What an app calls that database.
     pub fn jdbc_url(&self, name: &'static str) -> String {
         match self.database(name) {
@@ -77,25 +84,49 @@ impl Site {
             _ => self.server(name).endpoint(),
         }
     }
+}
 
-    /// Every record of a partition in its order, as `kcat` reads it.
-    pub fn records(&self, topic: &str, partition: u32) -> anyhow::Result<Lines> {
+/// A topic of Kafka, by a client that is not ours.
+pub struct Topic {
+    endpoint: String,
+    name: String,
+}
+
+impl Topic {
+    fn kcat(&self, args: &[&str]) -> Command {
         let mut client = Command::new("kcat");
-        let broker = self.server("kafka").endpoint();
         client
-            .args([
-                "-C",
-                "-q",
-                "-e",
-                "-o",
-                "beginning",
-                "-b",
-                &broker,
-                "-t",
-                topic,
-            ])
-            .args(["-p", &partition.to_string()]);
-        Lines::of(client, "kcat")
+            .args(["-q", "-b", &self.endpoint, "-t", &self.name, "-p", "0"])
+            .args(args);
+        client
+    }
+
+    /// Writes each line as a record of the first partition.
+    pub fn fill(&self, lines: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        let mut child = self
+            .kcat(&["-P", "-X", "linger.ms=50", "-X", "batch.size=1000000"])
+            .args(["-X", "queue.buffering.max.messages=500000"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .context("'kcat' does not start; apt-get install kcat brings it")?;
+        let stdin = child.stdin.take().context("kcat has no input")?;
+        let mut out = BufWriter::with_capacity(1 << 20, stdin);
+        for line in lines {
+            out.write_all(line.as_bytes())?;
+            out.write_all(b"\n")?;
+        }
+        drop(out.into_inner().map_err(|error| error.into_error())?);
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("kcat ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// Its records in order, from an offset on.
+    pub fn records(&self, from: u64) -> anyhow::Result<Lines> {
+        let from = from.to_string();
+        Lines::of(self.kcat(&["-C", "-e", "-o", &from, "-f", "%s\n"]), "kcat")
     }
 }
 

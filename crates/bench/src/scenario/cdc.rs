@@ -121,7 +121,11 @@ impl Scenario for Cdc {
                 order.id, order.items, order.address
             )
         });
-        verified.same_lines("records", site.records(&topic(runs(site)?), 0)?, expected)?;
+        verified.same_lines(
+            "records",
+            site.topic(&topic(runs(site)?)).records(0)?,
+            expected,
+        )?;
         Ok(verified)
     }
 }

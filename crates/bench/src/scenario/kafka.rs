@@ -1,10 +1,6 @@
 //! `bench kafka`: a topic that lies in a real broker on the same machine, read from its beginning.
 
-use std::io::Write as _;
-use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use anyhow::{Context as _, bail};
 
 use super::{Command, Done, Scenario, Verified, app, logged_total};
 use crate::site::Site;
@@ -54,7 +50,7 @@ impl Scenario for Kafka {
     }
 
     fn prepare(&self, site: &Site, events: u64) -> anyhow::Result<()> {
-        fill(&site.server("kafka").endpoint(), events)
+        site.topic(TOPIC).fill((0..events).map(event))
     }
 
     fn command(&self, site: &Site) -> anyhow::Result<Command> {
@@ -89,29 +85,6 @@ impl Scenario for Kafka {
 /// 60 bytes, whatever the number.
 fn event(number: u64) -> String {
     format!("{{\"name\":\"chocolate-cake-{number:010}\",\"amount\":1234567890.250}}")
-}
-
-/// Writes the topic by a client that is not ours.
-fn fill(endpoint: &str, events: u64) -> anyhow::Result<()> {
-    let mut child = Process::new("kcat")
-        .args(["-P", "-q", "-b", endpoint, "-t", TOPIC, "-p", "0"])
-        .args(["-X", "linger.ms=50", "-X", "batch.size=1000000"])
-        .args(["-X", "queue.buffering.max.messages=500000"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("'kcat' does not start; apt-get install kcat brings it")?;
-    let stdin = child.stdin.take().context("kcat has no input")?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, stdin);
-    for number in 0..events {
-        out.write_all(event(number).as_bytes())?;
-        out.write_all(b"\n")?;
-    }
-    drop(out.into_inner().map_err(|error| error.into_error())?);
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("kcat ended with {status}");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

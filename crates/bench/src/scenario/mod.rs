@@ -8,6 +8,7 @@ mod lines;
 mod rdbms;
 mod types;
 mod xml;
+mod xml_kafka;
 
 use std::path::PathBuf;
 
@@ -144,6 +145,7 @@ pub const SCENARIOS: &[&dyn Scenario] = &[
     &rdbms::Rdbms,
     &types::Types,
     &xml::Xml,
+    &xml_kafka::XML_KAFKA,
 ];
 
 pub fn find(name: &str) -> Option<&'static dyn Scenario> {

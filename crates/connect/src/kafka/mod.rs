@@ -1,4 +1,5 @@
-//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, by librdkafka.
+//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, and the pair `kafkaMultiDC` ([`centres`]),
+//! by librdkafka.
 //!
 //! Promises: the order of each partition is kept; a source goes on behind the last record that its
 //! app has saved, and commits to its group only what is done; a broker that is lost is named within
@@ -9,6 +10,7 @@
 //! Never: a commit before the effects of a record are where the app's delivery label says, a password
 //! in a message, `unsafe`.
 
+mod centres;
 mod partitions;
 mod properties;
 mod record;
@@ -18,18 +20,54 @@ mod source;
 mod watch;
 
 use lang::catalog::connectors::kafka::CONNECTORS;
+use lang::spec::ConnectorSpec;
 use rdkafka::error::KafkaError;
 
-use crate::component::PayloadKind;
-use crate::technology::Technology;
+use self::centres::{CentresSink, CentresSource};
+use self::sink::KafkaSink;
+use self::source::KafkaSource;
+use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use crate::error::Error;
 
-/// `@source(type='kafka')` and `@sink(type='kafka')`.
-pub const KAFKA: Technology = Technology {
-    takes: &[PayloadKind::Text, PayloadKind::Bytes, PayloadKind::Events],
-    source: Some(|setup| Ok(Box::new(source::KafkaSource::new(setup)?))),
-    sink: Some(|setup| Ok(Box::new(sink::KafkaSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
-};
+/// `@source(type='kafka')` and `@sink(type='kafka')`, and `kafkaMultiDC` of both.
+pub const KAFKA: Kafka = Kafka;
+
+pub struct Kafka;
+
+/// The pair over two data centres.
+const MULTI_DC: &str = "kafkaMultiDC";
+
+impl Connector for Kafka {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        CONNECTORS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes, PayloadKind::Events]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        match is_multi_dc(&setup.transport.ty) {
+            true => Ok(Box::new(CentresSource::new(setup)?)),
+            false => Ok(Box::new(KafkaSource::new(setup)?)),
+        }
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        match is_multi_dc(&setup.transport.ty) {
+            true => Ok(Box::new(CentresSink::new(setup)?)),
+            false => Ok(Box::new(KafkaSink::new(setup)?)),
+        }
+    }
+}
+
+fn is_multi_dc(ty: &str) -> bool {
+    ty.eq_ignore_ascii_case(MULTI_DC)
+}
 
 /// The items of a list as `String.split(",")` gives them, trimmed, without empty ones.
 fn items(text: &str) -> impl Iterator<Item = &str> {

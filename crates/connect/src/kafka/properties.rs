@@ -294,7 +294,7 @@ pub(super) fn option<'a>(
 ) -> Option<&'a str> {
     settings
         .text(name)
-        .or_else(|| environment.setting(namespace, "kafka", name))
+        .or_else(|| environment.setting(namespace, settings.ty(), name))
         .map(str::trim)
         // Published apps write the word where they mean nothing.
         .filter(|text| *text != "null")

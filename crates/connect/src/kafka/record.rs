@@ -2,8 +2,9 @@
 
 use event::Value;
 use lang::plan::Mapping;
-use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
+use rdkafka::message::{Headers as _, Message};
 
+use crate::component::Payload;
 use crate::rows::{PROPERTY_PREFIX, Properties};
 
 /// The properties that a mapping names, all of them text (`KafkaConsumerThread`). A name that is none
@@ -43,7 +44,7 @@ impl Wanted {
     }
 
     /// Takes the properties of a record; `now` is the wall clock in milliseconds.
-    pub fn take(&mut self, record: &BorrowedMessage<'_>, now: i64) {
+    pub fn take<M: Message>(&mut self, record: &M, now: i64) {
         for (index, field) in self.fields.iter().enumerate() {
             self.properties.set(index, field.of(record, now));
         }
@@ -64,7 +65,7 @@ impl Field {
         }
     }
 
-    fn of(&self, record: &BorrowedMessage<'_>, now: i64) -> Value {
+    fn of<M: Message>(&self, record: &M, now: i64) -> Value {
         let number = |number: i64| Value::str(&number.to_string());
         match self {
             Field::Topic => Value::str(record.topic()),
@@ -87,6 +88,24 @@ impl Field {
                 last.and_then(|header| header.value)
                     .map_or(Value::Null, text)
             }
+        }
+    }
+}
+
+/// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is no UTF-8.
+pub(super) fn payload_of<'a>(
+    value: &'a [u8],
+    is_binary: bool,
+    lossy: &'a mut String,
+) -> Payload<'a> {
+    if is_binary {
+        return Payload::Bytes(value);
+    }
+    match std::str::from_utf8(value) {
+        Ok(text) => Payload::Text(text),
+        Err(_) => {
+            *lossy = String::from_utf8_lossy(value).into_owned();
+            Payload::Text(lossy)
         }
     }
 }

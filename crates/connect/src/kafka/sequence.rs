@@ -22,23 +22,41 @@ pub(super) enum Judged<T> {
     Bare,
 }
 
+/// A payload and what its header says.
+pub(super) struct Headed<'a> {
+    pub id: &'a str,
+    pub number: i64,
+    pub body: Payload<'a>,
+}
+
+/// Header and body; `None` without a header.
+pub(super) fn parted(payload: Payload<'_>) -> Option<Headed<'_>> {
+    let (header, body) = match payload {
+        Payload::Text(text) => {
+            let (header, body) = text.split_once('~')?;
+            (header, Payload::Text(body))
+        }
+        Payload::Bytes(bytes) => of_bytes(bytes)?,
+        _ => return None,
+    };
+    let (id, number) = header.split_once(':')?;
+    let number = number.split(':').next()?.parse().ok()?;
+    Some(Headed { id, number, body })
+}
+
+/// The number of a record that was written in text or in bytes.
+pub(super) fn number_of(record: &[u8]) -> Option<i64> {
+    let of_text = || {
+        let end = record.iter().position(|byte| *byte == b'~')?;
+        parted(Payload::Text(std::str::from_utf8(&record[..=end]).ok()?))
+    };
+    let headed = parted(Payload::Bytes(record)).or_else(of_text)?;
+    Some(headed.number)
+}
+
 impl Seen {
     pub fn judge<'a>(&mut self, payload: Payload<'a>, partition: i32) -> Judged<Payload<'a>> {
-        let parts = match payload {
-            Payload::Text(text) => text
-                .split_once('~')
-                .map(|(header, body)| (header, Payload::Text(body))),
-            Payload::Bytes(bytes) => of_bytes(bytes),
-            _ => None,
-        };
-        let Some((header, body)) = parts else {
-            return Judged::Bare;
-        };
-        let number = header.split_once(':').and_then(|(id, number)| {
-            let number: i64 = number.split(':').next()?.parse().ok()?;
-            Some((id, number))
-        });
-        let Some((id, number)) = number else {
+        let Some(Headed { id, number, body }) = parted(payload) else {
             return Judged::Bare;
         };
         match self.last.get_mut(&(id.to_owned(), partition)) {
@@ -124,7 +142,10 @@ mod tests {
             let judged = seen.judge(Payload::Bytes(&out[..cut]), 0);
             assert!(matches!(judged, Judged::Bare), "{cut}");
         }
+        assert_eq!(number_of(&out), Some(7));
         write("id", 8, b"text", false, &mut out);
         assert_eq!(out, b"id:8~text");
+        assert_eq!(number_of(&out), Some(8));
+        assert_eq!(number_of(b"text"), None);
     }
 }

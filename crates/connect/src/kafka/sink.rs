@@ -80,6 +80,7 @@ pub(super) struct KafkaSink {
     is_binary: bool,
     is_synchronous: bool,
     is_transactional: bool,
+    is_one_of_several: bool,
     producer: Option<BaseProducer<Context>>,
     connected: Option<Instant>,
     /// Records of the open transaction.
@@ -93,9 +94,9 @@ pub(super) struct KafkaSink {
 }
 
 /// `sequence.id`, and the number that comes next.
-struct Sequence {
-    id: String,
-    next: i64,
+pub(super) struct Sequence {
+    pub id: String,
+    pub next: i64,
 }
 
 /// What librdkafka calls while the producer is polled.
@@ -181,10 +182,27 @@ fn is_permanent(error: &KafkaError) -> bool {
 impl KafkaSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<KafkaSink, Error> {
         let settings = Settings::of_sink(setup.transport);
-        let text = |name| option(settings, setup.environment, "sink", name);
-        let brokers = text("bootstrap.servers")
+        let brokers = option(settings, setup.environment, "sink", "bootstrap.servers")
             .filter(|text| !text.is_empty())
             .ok_or_else(|| settings.refused("option 'bootstrap.servers' is missing"))?;
+        KafkaSink::at(setup, brokers)
+    }
+
+    /// One of several to which the same records go; what waits for a centre that is away has a bound.
+    pub fn of_centre(setup: &SinkSetup<'_>, brokers: &str) -> Result<KafkaSink, Error> {
+        let mut sink = KafkaSink::at(setup, brokers)?;
+        sink.is_one_of_several = true;
+        // The header is that of all, and each record has its partition.
+        sink.sequence = None;
+        if matches!(&sink.partition, Dynamic::Constant(text) if text.is_empty()) {
+            sink.partition = Dynamic::Constant("0".to_owned());
+        }
+        Ok(sink)
+    }
+
+    fn at(setup: &SinkSetup<'_>, brokers: &str) -> Result<KafkaSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        let text = |name| option(settings, setup.environment, "sink", name);
         let optional = text("optional.configuration").unwrap_or_default();
         let mut properties = Properties::new(settings, Side::Producer, DEFAULTS, &[], optional)?;
         properties.config.set("bootstrap.servers", brokers);
@@ -205,6 +223,7 @@ impl KafkaSink {
             is_binary: transport_flag(setup.transport, "is.binary.message", false),
             is_synchronous: transport_flag(setup.transport, "is.synchronous", false),
             is_transactional,
+            is_one_of_several: false,
             config: properties.config,
             producer: None,
             connected: None,
@@ -245,7 +264,7 @@ fn dynamic(setup: &SinkSetup<'_>, settings: Settings<'_>, name: &str) -> Dynamic
 impl Sequence {
     /// Begins at the clock, in microseconds: a source that knows the numbers of an earlier run takes
     /// those of the next one for new (Siddhi begins at 0 when it has no state).
-    fn new(id: &str) -> Sequence {
+    pub fn new(id: &str) -> Sequence {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let micros = since.map_or(0, |since| since.as_micros());
         Sequence {
@@ -308,22 +327,7 @@ impl Sink for KafkaSink {
             return Err(error);
         }
         let mut text = String::new();
-        let payload = match message.payload {
-            Payload::Text(text) => text.as_bytes(),
-            Payload::Bytes(bytes) => bytes,
-            Payload::Events(batch) => {
-                for chunk in 0..batch.chunk_count() {
-                    write_events(&mut text, batch, chunk);
-                }
-                text.as_bytes()
-            }
-            _ => {
-                return Err(Error::failed(
-                    format!("sending to {}", self.name),
-                    "the payload is neither text nor bytes: use another mapper",
-                ));
-            }
-        };
+        let payload = KafkaSink::payload_of(message, &mut text)?;
         let Some(sequence) = &mut self.sequence else {
             self.send(message, payload)?;
             return self.settle_if_synchronous();
@@ -385,6 +389,45 @@ impl Sink for KafkaSink {
 }
 
 impl KafkaSink {
+    /// The bytes of a payload; events become their text.
+    pub(super) fn payload_of<'a>(
+        message: &Message<'a>,
+        text: &'a mut String,
+    ) -> Result<&'a [u8], Error> {
+        match message.payload {
+            Payload::Text(text) => Ok(text.as_bytes()),
+            Payload::Bytes(bytes) => Ok(bytes),
+            Payload::Events(batch) => {
+                for chunk in 0..batch.chunk_count() {
+                    write_events(text, batch, chunk);
+                }
+                Ok(text.as_bytes())
+            }
+            _ => Err(Error::failed(
+                "sending to Kafka",
+                "the payload is neither text nor bytes: use another mapper",
+            )),
+        }
+    }
+
+    /// Everything that was sent is confirmed or given up.
+    pub(super) fn is_settled(&self) -> bool {
+        self.producer
+            .as_ref()
+            .is_none_or(|p| p.in_flight_count() == 0)
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Gives the client a moment.
+    pub(super) fn poll(&self) {
+        if let Some(producer) = &self.producer {
+            producer.poll(LOOK);
+        }
+    }
+
     /// Takes what librdkafka has to say.
     fn collect(&mut self) {
         let Some(producer) = &self.producer else {
@@ -433,7 +476,7 @@ impl KafkaSink {
         Some(self.unavailable(chain(&first.error)))
     }
 
-    fn send(&mut self, message: &Message<'_>, payload: &[u8]) -> Result<(), Error> {
+    pub(super) fn send(&mut self, message: &Message<'_>, payload: &[u8]) -> Result<(), Error> {
         let topic = self.topic.of(message).trim();
         let action = || format!("writing to topic '{topic}'");
         let partition = match self.partition.of(message).trim() {
@@ -466,7 +509,10 @@ impl KafkaSink {
             match producer.send(record) {
                 Ok(()) => break,
                 // The queue is full: what the broker confirms makes room, and the app waits.
-                Err((error, back)) if error.rdkafka_error_code() == Some(Code::QueueFull) => {
+                Err((error, back))
+                    if error.rdkafka_error_code() == Some(Code::QueueFull)
+                        && !(self.is_one_of_several && self.is_lost) =>
+                {
                     producer.poll(LOOK);
                     record = back;
                 }

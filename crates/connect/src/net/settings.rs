@@ -32,6 +32,11 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// The type of the transport, as the app writes it.
+    pub fn ty(&self) -> &'a str {
+        &self.transport.ty
+    }
+
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.transport.option(name)
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longest time for a run to come to its end.
 const RUN_MAX: Duration = Duration::from_secs(120);

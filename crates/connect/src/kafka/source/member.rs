@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::KafkaError;
 use rdkafka::statistics::Statistics;
@@ -26,19 +26,35 @@ const START: Duration = Duration::from_secs(5);
 const ASIDES_MAX: usize = 100;
 
 /// One consumer, and the topics or partitions that are its own.
-pub(super) struct Member {
+pub(in crate::kafka) struct Member {
     pub consumer: BaseConsumer<Context>,
     /// Partition numbers at whose end it is.
     pub ended: Vec<i32>,
 }
 
 /// What librdkafka calls while a consumer is polled.
-pub(super) struct Context {
+pub(in crate::kafka) struct Context {
     pub watch: Watch,
     /// To be done when the poll has returned, in this order.
     pub rebalances: Mutex<Vec<Rebalance>>,
     /// The consumer leaves its group: nobody comes after the poll to do anything.
     is_leaving: AtomicBool,
+}
+
+impl Member {
+    pub fn new(config: &ClientConfig, link: &dyn SourceLink) -> Result<Member, KafkaError> {
+        let mut consumer: BaseConsumer<Context> = config.create_with_context(Context {
+            watch: Watch::new(config),
+            rebalances: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
+        })?;
+        let bell = link.bell();
+        consumer.set_nonempty_callback(move || bell.ring());
+        Ok(Member {
+            consumer,
+            ended: Vec::new(),
+        })
+    }
 }
 
 impl Drop for Member {
@@ -51,7 +67,7 @@ impl Drop for Member {
     }
 }
 
-pub(super) struct Rebalance {
+pub(in crate::kafka) struct Rebalance {
     pub is_revoked: bool,
     pub partitions: TopicPartitionList,
 }
@@ -151,20 +167,8 @@ impl KafkaSource {
     }
 
     fn member(&self, link: &dyn SourceLink) -> Result<Member, Error> {
-        let mut consumer: BaseConsumer<Context> = self
-            .config
-            .create_with_context(Context {
-                watch: Watch::new(&self.config),
-                rebalances: Mutex::default(),
-                is_leaving: AtomicBool::new(false),
-            })
-            .map_err(|error| self.failed("making a Kafka client", &error))?;
-        let bell = link.bell();
-        consumer.set_nonempty_callback(move || bell.ring());
-        Ok(Member {
-            consumer,
-            ended: Vec::new(),
-        })
+        Member::new(&self.config, link)
+            .map_err(|error| self.failed("making a Kafka client", &error))
     }
 
     /// As `KafkaSource.checkTopicsAvailableInCluster`: a missing topic is made by the broker, unless

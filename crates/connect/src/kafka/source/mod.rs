@@ -7,6 +7,8 @@ mod group;
 mod member;
 mod reading;
 
+pub(super) use member::Member;
+
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,7 @@ use crate::error::Error;
 use crate::net::{Settings, number, transport_flag};
 
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka.
-const DEFAULTS: &[(&str, &str)] = &[
+pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("session.timeout.ms", "30000"),
     ("auto.offset.reset", "earliest"),
     ("isolation.level", "read_uncommitted"),

@@ -8,11 +8,12 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::topic_partition_list::TopicPartitionList;
 
+use super::super::record::payload_of;
 use super::super::sequence::Judged;
 use super::group::HAND_OVER;
 use super::member::{Member, pause_all};
 use super::{KafkaSource, said};
-use crate::component::{Connection, Finished, Payload, Room, Signal, SourceLink};
+use crate::component::{Connection, Finished, Room, Signal, SourceLink};
 use crate::error::Error;
 use crate::rows::Rejected;
 
@@ -115,19 +116,8 @@ impl KafkaSource {
             link.reject(Rejected::new("", cause, remedy));
             return Room::More;
         };
-        let lossy;
-        let payload = if self.is_binary {
-            Payload::Bytes(value)
-        } else {
-            match std::str::from_utf8(value) {
-                Ok(text) => Payload::Text(text),
-                Err(_) => {
-                    // As Java's `StringDeserializer`.
-                    lossy = String::from_utf8_lossy(value);
-                    Payload::Text(&lossy)
-                }
-            }
-        };
+        let mut lossy = String::new();
+        let payload = payload_of(value, self.is_binary, &mut lossy);
         if !self.is_sequenced {
             return link.map(payload, &self.wanted.properties);
         }

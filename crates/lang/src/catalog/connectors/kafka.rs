@@ -8,6 +8,9 @@ use crate::spec::{
 const BROKERS: OptionSpec = list("bootstrap.servers", "Brokers to ask first, as `host:port`.")
     .test("headwater::kafka::the_published_app_counts_what_was_written")
     .required();
+const BOTH_BROKERS: OptionSpec = list("bootstrap.servers", "Two brokers, one of each data centre.")
+    .test("headwater::kafka::a_centre_that_dies_takes_nothing_with_it")
+    .required();
 const GROUP: OptionSpec = text("group.id", "Consumer group.")
     .test("headwater::kafka::a_group_shares_partitions_out_and_repeats_nothing")
     .required();
@@ -170,14 +173,21 @@ define stream Trades (symbol string, price double);",
 };
 
 pub const MULTI_DC_SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@source(type='kafkaMultiDC', bootstrap.servers='one:9092,two:9092', topic='trades', @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &[
-        list("bootstrap.servers", "Two brokers, one of each data centre.").required(),
-        text("topic", "The topic to read in both.").required(),
-        int("partition.no", "0", "Partition to read."),
+        BOTH_BROKERS,
+        text("topic", "The topic to read in both.")
+            .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order")
+            .required(),
+        int("partition.no", "0", "Partition to read.")
+            .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order"),
         BINARY,
         PROPERTIES,
     ],
+    properties: READ_PROPERTIES,
     ..ConnectorSpec::new(
         ConnectorKind::Source,
         "kafkaMultiDC",
@@ -187,15 +197,22 @@ pub const MULTI_DC_SOURCE: ConnectorSpec = ConnectorSpec {
 };
 
 pub const MULTI_DC_SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@sink(type='kafkaMultiDC', bootstrap.servers='one:9092,two:9092', topic='trades', sequence.id='here',
+    @map(type='json'))
+define stream Trades (symbol string, price double);",
     payloads: SINK_PAYLOADS,
     options: &[
-        BROKERS,
-        text("topic", "Topic to write to in every cluster.")
+        BOTH_BROKERS,
+        text("topic", "Topic to write to in both clusters.")
+            .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order")
             .required()
             .dynamic(),
         SEQUENCE,
         KEY,
-        int("partition.no", "0", "Partition to write to.").dynamic(),
+        int("partition.no", "0", "Partition to write to.")
+            .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order")
+            .dynamic(),
         BINARY,
         PROPERTIES,
     ],
@@ -203,7 +220,7 @@ pub const MULTI_DC_SINK: ConnectorSpec = ConnectorSpec {
         ConnectorKind::Sink,
         "kafkaMultiDC",
         "io-kafka",
-        "Writes every record to several clusters with a sequence header.",
+        "Writes every record to two clusters with a sequence header.",
     )
 };
 
