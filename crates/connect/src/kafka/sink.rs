@@ -371,14 +371,8 @@ impl Sink for KafkaSink {
             self.producer = None;
             return committed;
         }
-        if !self.settle(Some(CLOSE))
-            && let Some(producer) = &self.producer
-        {
-            // Ends what is left: it is told as not delivered.
-            producer.purge(PurgeConfig::default().queue().inflight());
-            self.settle(Some(CLOSE));
-        }
-        self.producer = None;
+        self.settle(Some(CLOSE));
+        self.give_up();
         self.undelivered().map_or(Ok(()), Err)
     }
 
@@ -458,9 +452,21 @@ impl KafkaSink {
         }
         if let Some(cause) = fatal {
             tracing::error!(sink = self.name, cause, "the Kafka client has failed");
-            let producer = self.producer.take();
-            drop(producer);
+            self.give_up();
         }
+    }
+
+    /// Ends the client; what it has not delivered is told as such.
+    fn give_up(&mut self) {
+        let Some(producer) = self.producer.take() else {
+            return;
+        };
+        producer.purge(PurgeConfig::default().queue().inflight());
+        let since = Instant::now();
+        while producer.in_flight_count() > 0 && since.elapsed() < CLOSE {
+            producer.poll(LOOK);
+        }
+        self.failed.append(&mut producer.context().failed());
     }
 
     /// Why the next record cannot be taken: those before it did not arrive.

@@ -29,6 +29,7 @@ fn a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost(
     broker.restart().expect("the broker starts again");
     produce(&broker, "pipe-in", 0, events(500..1000));
     run.err_has("source is connected", 2);
+    run.err_has("sink is connected again", 1);
     broker.freeze();
     run.err_has("source has lost its connection", 2);
     run.err_has("has not answered for", 2);
@@ -141,6 +142,7 @@ fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() 
     eventually("all arrive", || {
         end_of(&broker, "pipe-out") >= u64::from(MANY)
     });
+    let run_said = run.err();
     assert_eq!(run.stop().0, Some(0));
     let expect: Vec<String> = (0..MANY).map(|i| i.to_string()).collect();
     let found = kcat(
@@ -149,10 +151,12 @@ fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() 
         "",
     );
     let found: Vec<&str> = found.lines().filter(|line| !line.is_empty()).collect();
-    assert!(
-        found == expect,
-        "{} of {MANY}, or in another order",
-        found.len()
+    let first_other = found.iter().zip(&expect).position(|(a, b)| a != b);
+    assert_eq!(
+        (found.len(), first_other),
+        (expect.len(), None),
+        "{}",
+        run_said
     );
 }
 

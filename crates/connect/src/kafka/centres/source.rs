@@ -117,9 +117,11 @@ impl CentresSource {
             let failed = |error: KafkaError| Error::failed("reading from Kafka", said(&error));
             let member = Member::new(&centre.config, link).map_err(failed)?;
             let mut assigned = TopicPartitionList::new();
-            let start = match centre.next {
-                -1 => Offset::Stored,
-                next => Offset::Offset(next),
+            // No group knows more.
+            let start = match (centre.next, centre.config.get("auto.offset.reset")) {
+                (-1, Some("latest" | "largest" | "end")) => Offset::End,
+                (-1, _) => Offset::Beginning,
+                (next, _) => Offset::Offset(next),
             };
             assigned
                 .add_partition_offset(&self.topic, self.partition, start)

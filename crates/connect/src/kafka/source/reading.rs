@@ -147,6 +147,13 @@ impl KafkaSource {
                 | Code::GroupAuthorizationFailed
                 | Code::ClusterAuthorizationFailed,
             ) => Err(self.failed(action, error)),
+            // Of a coordinator that has just moved, or is new, librdkafka asks the offsets of assigned
+            // partitions only once.
+            Some(
+                Code::NotCoordinator
+                | Code::CoordinatorNotAvailable
+                | Code::CoordinatorLoadInProgress,
+            ) => Err(self.unavailable(said(error))),
             Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
                 tracing::warn!(cause = said(error), "a topic or partition is not there");
                 Ok(())
