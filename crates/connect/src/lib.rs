@@ -29,6 +29,7 @@ pub mod outlet;
 pub mod prometheus;
 pub mod rabbitmq;
 pub mod rdbms;
+pub mod redis;
 pub mod rows;
 pub mod tcp;
 pub mod technology;
@@ -53,6 +54,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &prometheus::PROMETHEUS,
     &rabbitmq::RABBITMQ,
     &rdbms::RDBMS,
+    &redis::REDIS,
     &tcp::TCP,
 ];
 

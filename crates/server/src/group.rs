@@ -81,7 +81,13 @@ pub(crate) fn is_topic(transport: &Transport) -> bool {
 
 /// What tells one database from another: its type and address.
 pub(crate) fn database(store: &Store) -> String {
-    const ADDRESSES: [&str; 4] = ["jdbc.url", "datasource", "jndi.resource", "mongodb.uri"];
+    const ADDRESSES: [&str; 5] = [
+        "jdbc.url",
+        "datasource",
+        "jndi.resource",
+        "mongodb.uri",
+        "nodes",
+    ];
     match ADDRESSES.iter().find_map(|name| store.option(name)) {
         Some(address) => format!("{} {}", store.ty, address.trim()),
         None => format!("{} {:?}", store.ty, store.options),

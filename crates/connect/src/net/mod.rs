@@ -51,6 +51,8 @@ pub struct Network {
     pub(crate) tcp: Arc<TcpListeners>,
     /// Where metrics are gathered.
     pub(crate) metrics: Arc<Places>,
+    /// Redis servers that tables are kept in.
+    pub(crate) redis: Arc<crate::redis::Servers>,
 }
 
 impl Network {

@@ -1,0 +1,21 @@
+//! Redis as a store of tables: one hash for each record, a set for each value of an indexed attribute.
+//!
+//! Keys and values are those of siddhi-store-redis, so that a table can be taken over. Promises: what is
+//! written between two checkpoints becomes visible at once, with the number of the checkpoint, in one
+//! `MULTI`; a query sees the writes before it; every condition works, by the primary key and the
+//! indexes where it names them. Never: a cluster, a null in a table.
+
+mod resp;
+mod table;
+
+use lang::catalog::connectors::redis::CONNECTORS;
+
+use crate::technology::Technology;
+
+pub(crate) use table::Servers;
+
+/// `@store(type='redis')`.
+pub const REDIS: Technology = Technology {
+    store: Some(|setup| Ok(Box::new(table::RedisTable::new(setup)?))),
+    ..Technology::of_payloads(CONNECTORS)
+};
