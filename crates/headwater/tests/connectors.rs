@@ -4,8 +4,11 @@
 mod broker;
 mod network;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use broker::{Apps, errors};
 use network::{Running, eventually, free_port, number};
@@ -21,7 +24,7 @@ struct Technology {
     impatient: &'static str,
 }
 
-/// `{port}` is that of the server or listener.
+/// `{port}` is that of the server or listener, `{topic}` is each test's own.
 const ALL: &[Technology] = &[
     Technology {
         name: "http",
@@ -33,36 +36,36 @@ const ALL: &[Technology] = &[
     Technology {
         name: "kafka",
         server: Some("kafka"),
-        source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='rows', partition.no.list='0', group.id='in', threading.option='single.thread'",
-        sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='rows', partition.no='0'",
+        source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
+        sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='{topic}', partition.no='0'",
         impatient: ", optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000'",
     },
     Technology {
         name: "mqtt",
         server: Some("mosquitto"),
-        source: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='in', clean.session='false'",
-        sink: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows', client.id='out', clean.session='false'",
+        source: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='{topic}', client.id='in{topic}', clean.session='false', keep.alive='30'",
+        sink: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='{topic}', client.id='out{topic}', clean.session='false', keep.alive='30'",
         impatient: "",
     },
     Technology {
         name: "nats",
         server: Some("nats"),
-        source: "type='nats', bootstrap.servers='nats://127.0.0.1:{port}', destination='rows', streaming.cluster.id='c', durable.name='in'",
-        sink: "type='nats', server.urls='nats://127.0.0.1:{port}', destination='rows', streaming.cluster.id='c'",
+        source: "type='nats', bootstrap.servers='nats://127.0.0.1:{port}', destination='{topic}', streaming.cluster.id='c', durable.name='{topic}'",
+        sink: "type='nats', server.urls='nats://127.0.0.1:{port}', destination='{topic}', streaming.cluster.id='c'",
         impatient: "",
     },
     Technology {
         name: "rabbitmq",
         server: Some("rabbitmq"),
-        source: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='rows', exchange.type='direct', routing.key='rows', queue.name='rows', queue.durable.enabled='true', exchange.durable.enabled='true', auto.ack='false'",
-        sink: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='rows', exchange.type='direct', routing.key='rows', exchange.durable.enabled='true'",
+        source: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='{topic}', exchange.type='direct', routing.key='{topic}', queue.name='{topic}', queue.durable.enabled='true', exchange.durable.enabled='true', auto.ack='false', heartbeat='30'",
+        sink: "type='rabbitmq', uri='amqp://guest:guest@127.0.0.1:{port}', exchange.name='{topic}', exchange.type='direct', routing.key='{topic}', exchange.durable.enabled='true'",
         impatient: "",
     },
     Technology {
         name: "tcp",
         server: None,
-        source: "type='tcp', context='rows'",
-        sink: "type='tcp', url='tcp://127.0.0.1:{port}/rows'",
+        source: "type='tcp', context='{topic}'",
+        sink: "type='tcp', url='tcp://127.0.0.1:{port}/{topic}'",
         impatient: "",
     },
 ];
@@ -86,7 +89,18 @@ define stream Out (n long, text string);
 from In select * insert into Out;
 ";
 
-impl Technology {
+/// A technology within one test.
+struct Between<'a> {
+    technology: &'a Technology,
+    topic: &'a str,
+    port: u16,
+}
+
+impl Between<'_> {
+    fn name(&self) -> &str {
+        self.technology.name
+    }
+
     fn sender(&self, apps: &Apps, fill: &[(&str, &str)]) -> String {
         apps.write("sender", &self.filled(SENDER, fill), "")
     }
@@ -103,18 +117,15 @@ impl Technology {
             ("policy", "WAIT"),
             ("format", "json"),
             ("payload", ""),
-            ("source", self.source),
-            ("sink", self.sink),
+            ("source", self.technology.source),
+            ("sink", self.technology.sink),
+            ("topic", self.topic),
         ];
         let all = fill.iter().chain(&usual);
         all.fold(app.to_owned(), |app, (name, value)| {
             app.replace(&format!("{{{name}}}"), value)
         })
     }
-}
-
-fn all() -> Vec<&'static Technology> {
-    ALL.iter().collect()
 }
 
 /// Where a tcp source listens is said by the deployment.
@@ -127,33 +138,51 @@ fn deployment(apps: &Apps, port: u16) -> String {
     )])
 }
 
-/// With each of these technologies whose server can be had: the port to use.
-fn with_each(of: &[&Technology], work: impl Fn(&Technology, u16)) {
-    for technology in of {
+/// The server of a technology, for all tests; it ends with this process. `None` where there is none.
+fn shared(name: &'static str) -> Option<u16> {
+    static PORTS: Mutex<BTreeMap<&str, Option<u16>>> = Mutex::new(BTreeMap::new());
+    // Never dropped, as statics are; the kernel ends them with the process.
+    static RUNNING: Mutex<Vec<servers::Running>> = Mutex::new(Vec::new());
+    let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    *ports.entry(name).or_insert_with(|| {
+        let server = Order::new().start_or_skip(name)?;
+        let port = server.port();
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        running.push(server);
+        Some(port)
+    })
+}
+
+/// With each technology whose server can be had.
+fn with_each(topic: &str, work: impl Fn(&Between<'_>)) {
+    for technology in ALL {
         eprintln!("{}", technology.name);
-        match technology.server {
-            None => work(technology, free_port()),
-            Some(name) => {
-                if let Some(server) = Order::new().start_or_skip(name) {
-                    work(technology, server.port());
-                }
-            }
+        let port = match technology.server {
+            None => Some(free_port()),
+            Some(name) => shared(name),
+        };
+        if let Some(port) = port {
+            work(&Between {
+                technology,
+                topic,
+                port,
+            });
         }
     }
 }
 
 #[test]
 fn reloads_on_both_sides_lose_nothing_and_keep_the_order() {
-    with_each(&all(), |technology, port| {
-        let apps = Apps::new(port, 1_000);
+    with_each("reload", |between| {
+        let apps = Apps::new(between.port, 1_000);
         let rows: Vec<&str> = apps.rows.lines().collect();
         let input = apps.path("in.csv");
         fs::write(&input, "").expect("the folder can be written");
-        let receiving = technology.receiver(&apps, &[]);
-        let config = deployment(&apps, port);
+        let receiving = between.receiver(&apps, &[]);
+        let config = deployment(&apps, between.port);
         let receiver = Running::connected(&[&receiving, "--config", &config], 1);
         let tailing = ("tailing", "true");
-        let sender = Running::connected(&[&technology.sender(&apps, &[tailing])], 1);
+        let sender = Running::connected(&[&between.sender(&apps, &[tailing])], 1);
         for (i, block) in rows.chunks(100).enumerate() {
             let mut file = fs::File::options()
                 .append(true)
@@ -161,9 +190,9 @@ fn reloads_on_both_sides_lose_nothing_and_keep_the_order() {
                 .expect("it is there");
             writeln!(file, "{}", block.join("\n")).expect("there is room");
             let note = format!("edit {i}");
-            technology.receiver(&apps, &[("note", &note)]);
+            between.receiver(&apps, &[("note", &note)]);
             receiver.reload();
-            technology.sender(&apps, &[("note", &note), tailing]);
+            between.sender(&apps, &[("note", &note), tailing]);
             sender.reload();
             let times = i + 1;
             receiver.err_has("the apps were read again change", times);
@@ -195,51 +224,57 @@ define stream Out (n long, text string);
 from In select * insert into Out;
 ";
 
-/// Of those whose own tests do not show it.
 #[test]
 fn an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost() {
     // More than its queues hold.
     const ROWS: u64 = 90_000;
-    let untested = |t: &&Technology| ["http", "kafka", "tcp"].contains(&t.name);
-    let untested: Vec<&Technology> = ALL.iter().filter(untested).collect();
-    with_each(&untested, |technology, port| {
-        let apps = Apps::new(port, ROWS);
-        let (own, far) = (deployment(&apps, port), free_port());
-        let stuck = technology.filled(STUCK, &[("far", &far.to_string())]);
+    with_each("full", |between| {
+        let apps = Apps::new(between.port, ROWS);
+        let (own, far) = (deployment(&apps, between.port), free_port());
+        let stuck = between.filled(STUCK, &[("far", &far.to_string())]);
         let stuck = Running::connected(&[&apps.write("stuck", &stuck, ""), "--config", &own], 1);
         stuck.err_has("sink cannot be reached", 1);
         // Many connections, where there may be many.
-        let sink = technology
+        let sink = between
+            .technology
             .sink
             .replace(", max.pool.active.connections='1'", "");
-        let sender = technology.sender(&apps, &[("sink", &sink)]);
+        let sender = between.sender(&apps, &[("sink", &sink)]);
         let sender = Running::start(&[&sender, "--until-done"]);
         let there = deployment(&apps, far);
         let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &there], 1);
         eventually("all rows", || apps.received().len() >= apps.rows.len());
         let (code, summary) = sender.end();
-        assert_eq!(code, Some(0), "{}: {summary}", technology.name);
+        assert_eq!(code, Some(0), "{}: {summary}", between.name());
         stuck.stop();
         far.stop();
         let received = apps.received();
         let mut rows: Vec<&str> = received.lines().collect();
         rows.sort_unstable();
         rows.dedup();
-        assert_eq!(rows.len() as u64, ROWS, "{}", technology.name);
+        assert_eq!(rows.len() as u64, ROWS, "{}", between.name());
     });
 }
 
 #[test]
 fn events_for_a_destination_that_is_away_go_where_on_error_says() {
     for technology in ALL {
+        let between = &Between {
+            technology,
+            topic: "away",
+            port: free_port(),
+        };
         for (policy, failed, faults) in [("LOG", 3, 0), ("STREAM", 0, 3), ("STORE", 3, 0)] {
-            let apps = Apps::new(free_port(), 3);
-            let sink = format!("{}{}", technology.sink, technology.impatient);
-            let sending = technology.sender(&apps, &[("policy", policy), ("sink", &sink)]);
+            let apps = Apps::new(between.port, 3);
+            let sink = format!(
+                "{}{}",
+                between.technology.sink, between.technology.impatient
+            );
+            let sending = between.sender(&apps, &[("policy", policy), ("sink", &sink)]);
             let state = apps.path("state");
             let run = Running::start(&[&sending, "--until-done", "--state", &state]);
             let (code, summary) = run.end();
-            let case = format!("{} {policy}: {summary}", technology.name);
+            let case = format!("{} {policy}: {summary}", between.name());
             assert_eq!(code, Some(if failed > 0 { 4 } else { 0 }), "{case}");
             assert_eq!(number(&summary, "sinks", "Out", "failed"), failed, "{case}");
             assert_eq!(number(&summary, "sinks", "Out", "events"), 0, "{case}");
@@ -256,11 +291,11 @@ fn events_for_a_destination_that_is_away_go_where_on_error_says() {
 
 #[test]
 fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
-    with_each(&all(), |technology, port| {
-        let apps = Apps::new(port, 3);
+    with_each("bad", |between| {
+        let apps = Apps::new(between.port, 3);
         let state = apps.path("state");
-        let receiving = technology.receiver(&apps, &[]);
-        let config = deployment(&apps, port);
+        let receiving = between.receiver(&apps, &[]);
+        let config = deployment(&apps, between.port);
         let receiver = Running::connected(&[&receiving, "--config", &config, "--state", &state], 1);
         let input = "1,{\"event\":{\"n\":1,\"text\":\"a\"}}\n2,no JSON\n3,{\"event\":{\"n\":3,\"text\":\"c\"}}\n";
         let quoted: String = input
@@ -274,9 +309,9 @@ fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
             ("payload", ", @payload('{{text}}')"),
             ("policy", "LOG"),
         ];
-        let (_, sent) = Running::start(&[&technology.sender(&apps, &text), "--until-done"]).end();
-        let name = technology.name;
-        println!("{name}: {sent}");
+        let (_, sent) = Running::start(&[&between.sender(&apps, &text), "--until-done"]).end();
+        let name = between.name();
+        eprintln!("{name}: {sent}");
         eventually("the neighbours", || apps.received().lines().count() >= 2);
         let (code, summary) = receiver.stop();
         assert_eq!(code, Some(4), "{name}: {summary}");
@@ -289,4 +324,37 @@ fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
         let kept = errors(&state);
         assert!(kept.contains("no JSON"), "{name}: {kept}");
     });
+}
+
+#[test]
+fn a_silent_server_is_lost_within_five_seconds() {
+    for technology in ALL {
+        let Some(name) = technology.server else {
+            continue;
+        };
+        let Some(server) = Order::new().start_or_skip(name) else {
+            continue;
+        };
+        let between = Between {
+            technology,
+            topic: "silent",
+            port: server.port(),
+        };
+        let apps = Apps::new(between.port, 1);
+        let receiver = Running::connected(&[&between.receiver(&apps, &[])], 1);
+        // It has its input still before it, and so stays connected.
+        let sender = between.sender(&apps, &[("tailing", "true")]);
+        let sender = Running::connected(&[&sender], 1);
+        eventually("the row", || apps.received() == apps.rows);
+        server.freeze();
+        let frozen = Instant::now();
+        receiver.err_has("source has lost its connection", 1);
+        sender.err_has("sink has lost its connection", 1);
+        let silent = frozen.elapsed();
+        assert!(silent < Duration::from_secs(6), "{name}: {silent:?}");
+        server.thaw();
+        receiver.err_has("source is connected", 2);
+        sender.stop();
+        receiver.stop();
+    }
 }

@@ -3,10 +3,8 @@
 mod broker;
 mod network;
 
-use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use broker::Apps;
 use network::{Running, eventually, number};
@@ -102,33 +100,6 @@ fn a_source_that_was_killed_goes_on_with_what_was_not_acknowledged() {
     });
     receiver.stop();
     apps.check_at_least_once();
-}
-
-#[test]
-fn a_silent_broker_is_lost_within_five_seconds() {
-    let Some(broker) = Order::new().start_or_skip("mosquitto") else {
-        return;
-    };
-    let apps = Apps::new(broker.port(), 1);
-    let receiving = apps.write("receiver", RECEIVER, "keep.alive='30'");
-    // It has its input still before it, and so stays connected.
-    let sending = SENDER.replace("tailing='false'", "tailing='true'");
-    let sending = apps.write("sender", &sending, "keep.alive='30'");
-    let receiver = Running::connected(&[&receiving], 1);
-    let sender = Running::connected(&[&sending], 1);
-    eventually("the row", || apps.received() == apps.rows);
-    broker.freeze();
-    let frozen = Instant::now();
-    receiver.err_has("source has lost its connection", 1);
-    sender.err_has("sink has lost its connection", 1);
-    let silent = frozen.elapsed();
-    assert!(silent < Duration::from_secs(6), "{silent:?}");
-    let said = receiver.err();
-    assert!(said.contains("no sign of life"), "{said}");
-    broker.thaw();
-    receiver.err_has("source is connected", 2);
-    sender.stop();
-    receiver.stop();
 }
 
 #[test]
@@ -245,47 +216,4 @@ fn tls_trusts_what_the_deployment_names() {
     let strange = Running::start(&[&receiving]);
     strange.err_has("certificate", 1);
     strange.stop();
-}
-
-const STUCK: &str = "@app:name('Receiver')
-@source(type='mqtt', url='tcp://127.0.0.1:{port}', topic='rows/#', @map(type='csv'))
-define stream In (n long, text string);
-@sink(type='tcp', url='tcp://127.0.0.1:{options}/x', on.error='WAIT', @map(type='binary'))
-define stream Out (n long, text string);
-from In select * insert into Out;
-";
-
-const FAR: &str = "@app:name('Far')
-@source(type='tcp', context='x', @map(type='binary'))
-define stream In (n long, text string);
-@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
-define stream Out (n long, text string);
-from In select * insert into Out;
-";
-
-#[test]
-fn a_full_app_is_felt_by_the_broker_and_loses_nothing() {
-    let Some(broker) = Order::new().start_or_skip("mosquitto") else {
-        return;
-    };
-    let rows = 90_000;
-    let apps = Apps::new(broker.port(), rows);
-    let port = network::free_port().to_string();
-    let receiver = Running::connected(&[&apps.write("stuck", STUCK, &port)], 1);
-    receiver.err_has("sink cannot be reached", 1);
-    let fast = "quality.of.service='1'";
-    let sender = Running::start(&[&apps.write("sender", SENDER, fast), "--until-done"]);
-    assert_eq!(sender.end().0, Some(0));
-    let config = apps.deployment(&[(
-        "source",
-        "tcp",
-        vec![("host", "127.0.0.1"), ("port", &port)],
-    )]);
-    let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &config], 1);
-    eventually("all rows", || {
-        fs::metadata(apps.path("out.csv")).is_ok_and(|f| f.len() >= apps.rows.len() as u64)
-    });
-    receiver.stop();
-    far.stop();
-    apps.check();
 }

@@ -6,7 +6,6 @@ mod network;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 use broker::Apps;
 use network::{Running, eventually, number};
@@ -257,31 +256,6 @@ fn subjects_follow_from_the_event_and_each_gets_its_stream() {
 }
 
 #[test]
-fn a_silent_server_is_lost_within_five_seconds() {
-    let Some(server) = Order::new().start_or_skip("nats") else {
-        return;
-    };
-    let apps = Apps::new(server.port(), 1);
-    let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, "")], 1);
-    // It has its input still before it, and so stays connected.
-    let sending = SENDER.replace("tailing='false'", "tailing='true'");
-    let sender = Running::connected(&[&apps.write("sender", &sending, "")], 1);
-    eventually("the row", || apps.received() == apps.rows);
-    server.freeze();
-    let frozen = Instant::now();
-    receiver.err_has("source has lost its connection", 1);
-    sender.err_has("sink has lost its connection", 1);
-    let silent = frozen.elapsed();
-    assert!(silent < Duration::from_secs(6), "{silent:?}");
-    let said = receiver.err();
-    assert!(said.contains("no sign of life"), "{said}");
-    server.thaw();
-    receiver.err_has("source is connected", 2);
-    sender.stop();
-    receiver.stop();
-}
-
-#[test]
 fn a_server_that_does_not_answer_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -353,46 +327,4 @@ fn tls_both_ways_with_the_key_stores_of_the_options() {
     let clear = Running::start(&[&apps.write("clear", RECEIVER, "")]);
     clear.err_has("the server asks for TLS", 1);
     clear.stop();
-}
-
-const STUCK: &str = "@app:name('Receiver')
-@source(type='nats', server.urls='nats://localhost:{port}', destination='rows.all', streaming.cluster.id='c', durable.name='d', @map(type='csv'))
-define stream In (n long, text string);
-@sink(type='tcp', url='tcp://127.0.0.1:{options}/x', on.error='WAIT', @map(type='binary'))
-define stream Out (n long, text string);
-from In select * insert into Out;
-";
-
-const FAR: &str = "@app:name('Far')
-@source(type='tcp', context='x', @map(type='binary'))
-define stream In (n long, text string);
-@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
-define stream Out (n long, text string);
-from In select * insert into Out;
-";
-
-#[test]
-fn a_full_app_asks_the_stream_for_no_more_and_loses_nothing() {
-    let Some(server) = Order::new().start_or_skip("nats") else {
-        return;
-    };
-    let apps = Apps::new(server.port(), 90_000);
-    let port = network::free_port().to_string();
-    let receiver = Running::connected(&[&apps.write("stuck", STUCK, &port)], 1);
-    receiver.err_has("sink cannot be reached", 1);
-    let sending = apps.write("sender", SENDER, STREAMING);
-    let sender = Running::start(&[&sending, "--until-done"]);
-    assert_eq!(sender.end().0, Some(0));
-    let config = apps.deployment(&[(
-        "source",
-        "tcp",
-        vec![("host", "127.0.0.1"), ("port", &port)],
-    )]);
-    let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &config], 1);
-    eventually("all rows", || {
-        fs::metadata(apps.path("out.csv")).is_ok_and(|f| f.len() >= apps.rows.len() as u64)
-    });
-    receiver.stop();
-    far.stop();
-    apps.check();
 }

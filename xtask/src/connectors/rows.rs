@@ -51,6 +51,7 @@ use Cell::{Missing, No, Tests};
 const RELOAD: &str = "headwater::connectors::reloads_on_both_sides_lose_nothing_and_keep_the_order";
 const AWAY: &str =
     "headwater::connectors::events_for_a_destination_that_is_away_go_where_on_error_says";
+const SILENT: &str = "headwater::connectors::a_silent_server_is_lost_within_five_seconds";
 const FULL: &str = "headwater::connectors::an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost";
 const BAD: &str =
     "headwater::connectors::a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on";
@@ -192,8 +193,8 @@ pub const ROWS: &[Row] = &[
             ]),
             Tests(&["headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service"]),
             Tests(&["headwater::mqtt::a_broker_that_restarts_gets_and_gives_everything_once"]),
-            Tests(&["headwater::mqtt::a_silent_broker_is_lost_within_five_seconds"]),
-            Tests(&["headwater::mqtt::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            Tests(&[SILENT]),
+            Tests(&[FULL]),
             NO_PAYLOAD,
             Tests(&[RELOAD]),
             Tests(&["headwater::mqtt::tls_trusts_what_the_deployment_names"]),
@@ -214,7 +215,7 @@ pub const ROWS: &[Row] = &[
             ]),
             Tests(&["headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent"]),
             Tests(&["headwater::nats::a_server_that_restarts_gets_and_gives_everything_once"]),
-            Tests(&["headwater::nats::a_silent_server_is_lost_within_five_seconds"]),
+            Tests(&[SILENT]),
             Missing("a server that takes messages slowly"),
             NO_PAYLOAD,
             Tests(&[RELOAD]),
@@ -238,7 +239,7 @@ pub const ROWS: &[Row] = &[
                 "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent",
             ]),
             Tests(&["headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything"]),
-            Tests(&["headwater::rabbitmq::a_silent_broker_is_lost_within_five_seconds"]),
+            Tests(&[SILENT]),
             Missing("a broker that takes messages slowly"),
             NO_PAYLOAD,
             Tests(&[RELOAD]),
@@ -420,10 +421,10 @@ pub const ROWS: &[Row] = &[
                 "headwater::mqtt::a_source_that_was_killed_goes_on_with_what_was_not_acknowledged",
             ]),
             Tests(&[
-                "headwater::mqtt::a_silent_broker_is_lost_within_five_seconds",
+                SILENT,
                 "headwater::mqtt::a_broker_that_does_not_answer_is_given_up",
             ]),
-            Tests(&["headwater::mqtt::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            Tests(&[FULL]),
             Tests(&[BAD]),
             Tests(&[RELOAD]),
             Tests(&["headwater::mqtt::tls_trusts_what_the_deployment_names"]),
@@ -445,10 +446,10 @@ pub const ROWS: &[Row] = &[
                 "headwater::nats::a_source_begins_where_it_is_told_and_counts_as_the_stream_does",
             ]),
             Tests(&[
-                "headwater::nats::a_silent_server_is_lost_within_five_seconds",
+                SILENT,
                 "headwater::nats::a_server_that_does_not_answer_is_given_up",
             ]),
-            Tests(&["headwater::nats::a_full_app_asks_the_stream_for_no_more_and_loses_nothing"]),
+            Tests(&[FULL]),
             Tests(&[BAD]),
             Tests(&[RELOAD]),
             Tests(&["headwater::nats::tls_both_ways_with_the_key_stores_of_the_options"]),
@@ -469,10 +470,10 @@ pub const ROWS: &[Row] = &[
             ]),
             Tests(&["headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything"]),
             Tests(&[
-                "headwater::rabbitmq::a_silent_broker_is_lost_within_five_seconds",
+                SILENT,
                 "headwater::rabbitmq::a_port_that_speaks_something_else_is_told",
             ]),
-            Tests(&["headwater::rabbitmq::a_full_app_is_felt_by_the_broker_and_loses_nothing"]),
+            Tests(&[FULL]),
             Tests(&[BAD]),
             Tests(&[RELOAD]),
             Tests(&["headwater::rabbitmq::tls_trusts_what_the_options_name"]),
