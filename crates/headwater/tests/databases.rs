@@ -2,10 +2,11 @@
 
 mod network;
 
+use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use network::{Running, free_port, post_all};
+use network::{Running, eventually, free_port, post_all};
 use servers::Order;
 
 /// Lines that the database's own client gives.
@@ -77,6 +78,51 @@ from In select n insert into Kept;
         assert_eq!(code, Some(0), "{name}");
         let rows = ask(name, server.port(), "SELECT n FROM Kept ORDER BY n");
         assert_eq!(rows, "1\n2\n", "{name}");
+    }
+}
+
+#[test]
+fn reloads_while_rows_are_written_write_each_once() {
+    for name in ["mariadb", "postgres"] {
+        let Some(server) = Order::new().start_or_skip(name) else {
+            continue;
+        };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (app, input) = (dir.path().join("app.siddhi"), dir.path().join("in.csv"));
+        let write = |note: usize| {
+            let text = format!(
+                "@App:name('Reloaded') -- edit {note}
+@source(type='file', mode='line', file.uri='file:{}', tailing='true', @map(type='csv'))
+define stream In (n int);
+@store(type='rdbms', jdbc.url='{}')
+define table Kept (n int);
+from In select n insert into Kept;
+",
+                input.display(),
+                server.endpoint()
+            );
+            std::fs::write(&app, text).expect("the folder can be written");
+        };
+        write(0);
+        std::fs::write(&input, "").expect("the folder can be written");
+        let running = Running::connected(&[&app.display().to_string()], 1);
+        for block in 0..10 {
+            let rows: String = (0..100).map(|n| format!("{}\n", block * 100 + n)).collect();
+            let mut file = std::fs::File::options().append(true).open(&input);
+            let written = file.as_mut().map(|file| file.write_all(rows.as_bytes()));
+            written.expect("it is there").expect("there is room");
+            write(block + 1);
+            running.reload();
+            running.err_has("the apps were read again change", block + 1);
+        }
+        eventually("all rows", || {
+            ask(name, server.port(), "SELECT count(*) FROM Kept") == "1000\n"
+        });
+        let (code, _) = running.stop();
+        assert_eq!(code, Some(0), "{name}");
+        let rows = ask(name, server.port(), "SELECT n FROM Kept ORDER BY n");
+        let expect: String = (0..1000).map(|n| format!("{n}\n")).collect();
+        assert!(rows == expect, "{name}: {} rows", rows.lines().count());
     }
 }
 

@@ -107,12 +107,7 @@ fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, 
             parts.next().unwrap_or_default(),
             parts.next().unwrap_or_default(),
         );
-        // A module of unit tests may have the name of an integration test.
-        let is_integration = parts.next().is_some_and(|rest| !rest.contains("::"))
-            && Path::new("crates")
-                .join(package)
-                .join(format!("tests/{target}.rs"))
-                .is_file();
+        let is_integration = !test.contains("::tests::");
         let target = if is_integration { target } else { "" };
         by_target
             .entry((package.to_owned(), target.to_owned()))

@@ -53,6 +53,8 @@ const AWAY: &str =
     "headwater::connectors::events_for_a_destination_that_is_away_go_where_on_error_says";
 const SILENT: &str = "headwater::connectors::a_silent_server_is_lost_within_five_seconds";
 const FULL: &str = "headwater::connectors::an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost";
+const KAFKA_SECURITY: &str =
+    "headwater::kafka::security::certificates_and_logins_open_the_broker_and_no_secret_is_told";
 const BAD: &str =
     "headwater::connectors::a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on";
 
@@ -64,6 +66,22 @@ const NO_PEER: Cell = No("there is no other side");
 
 /// Sorted by name.
 pub const ROWS: &[Row] = &[
+    Row {
+        connectors: &["sink email"],
+        server: "smtp",
+        cells: [
+            Tests(&["headwater::email::mails_arrive_as_the_event_says"]),
+            Tests(&["headwater::email::mails_arrive_as_the_event_says"]),
+            Tests(&["headwater::email::a_server_that_was_away_gets_every_mail"]),
+            Tests(&["headwater::email::a_server_that_was_away_gets_every_mail"]),
+            Missing("a server that answers slowly"),
+            NO_PAYLOAD,
+            Missing("a reload while mails are sent"),
+            Tests(&["headwater::email::tls_from_the_start_and_by_an_upgrade"]),
+            Tests(&["headwater::email::only_who_has_the_password_may_send"]),
+            Tests(&["headwater::email::what_a_server_says_decides_where_an_event_goes"]),
+        ],
+    },
     Row {
         connectors: &["sink file"],
         server: "file system",
@@ -148,21 +166,39 @@ pub const ROWS: &[Row] = &[
         connectors: &["sink kafka"],
         server: "kafka",
         cells: [
-            Tests(&["headwater::kafka::the_console_tools_of_kafka_read_and_write_the_same"]),
             Tests(&[
-                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+                "headwater::kafka::clients::the_console_tools_of_kafka_read_and_write_the_same",
+            ]),
+            Tests(&[
+                "headwater::kafka::failures::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
                 RELOAD,
             ]),
-            Tests(&["headwater::kafka::a_broker_that_is_not_there_is_waited_for"]),
+            Tests(&["headwater::kafka::failures::a_broker_that_is_not_there_is_waited_for"]),
             Tests(&[
-                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+                "headwater::kafka::failures::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
             ]),
             Missing("a broker that takes records slowly"),
             NO_PAYLOAD,
             Tests(&[RELOAD]),
-            Missing("TLS against a broker"),
-            Missing("SASL against a broker"),
+            Tests(&[KAFKA_SECURITY]),
+            Tests(&[KAFKA_SECURITY]),
             Tests(&[AWAY]),
+        ],
+    },
+    Row {
+        connectors: &["sink kafkaMultiDC", "source kafkaMultiDC"],
+        server: "kafka",
+        cells: [
+            Tests(&["headwater::kafka::centres::what_goes_to_two_centres_comes_once_and_in_order"]),
+            Tests(&["headwater::kafka::centres::what_goes_to_two_centres_comes_once_and_in_order"]),
+            Missing("a restart at the position of each centre"),
+            Tests(&["headwater::kafka::centres::a_centre_that_dies_takes_nothing_with_it"]),
+            Missing("a centre that takes records slowly"),
+            Missing("a record that cannot be read"),
+            Missing("a reload while records come"),
+            No("it connects as kafka does, see there"),
+            No("it connects as kafka does, see there"),
+            Missing("each policy with a centre that is away"),
         ],
     },
     Row {
@@ -224,6 +260,29 @@ pub const ROWS: &[Row] = &[
             Tests(&[
                 AWAY,
                 "headwater::nats::a_server_that_restarts_gets_and_gives_everything_once",
+            ]),
+        ],
+    },
+    Row {
+        connectors: &["sink prometheus", "source prometheus"],
+        server: "pushgateway",
+        cells: [
+            Tests(&[
+                "headwater::prometheus::metrics_of_every_type_are_scraped_from_one_port",
+                "headwater::prometheus::a_source_gives_each_sample_of_its_metric",
+            ]),
+            No("a metric has no order"),
+            No("a metric begins anew with its process"),
+            Tests(&[
+                "headwater::prometheus::a_push_gateway_gets_what_was_counted_even_when_it_was_away",
+            ]),
+            Missing("a gateway that answers slowly"),
+            Missing("a page that cannot be read"),
+            Missing("a reload while metrics are served"),
+            Missing("a page over TLS"),
+            Tests(&["headwater::prometheus::a_target_is_asked_as_the_options_say"]),
+            Tests(&[
+                "headwater::prometheus::a_push_gateway_gets_what_was_counted_even_when_it_was_away",
             ]),
         ],
     },
@@ -389,25 +448,28 @@ pub const ROWS: &[Row] = &[
         server: "kafka",
         cells: [
             Tests(&[
-                "headwater::kafka::the_published_app_counts_what_was_written",
-                "headwater::kafka::every_way_of_threading_reads_everything_once",
-            ]),
-            Tests(&[RELOAD, "headwater::kafka::a_source_starts_where_it_is_told"]),
-            Tests(&[
-                "headwater::kafka::every_record_is_in_the_table_once_whenever_the_run_is_killed",
-                "headwater::kafka::offsets_are_committed_as_the_app_says",
+                "headwater::kafka::reading::the_published_app_counts_what_was_written",
+                "headwater::kafka::reading::every_way_of_threading_reads_everything_once",
             ]),
             Tests(&[
-                "headwater::kafka::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+                RELOAD,
+                "headwater::kafka::reading::a_source_starts_where_it_is_told",
+            ]),
+            Tests(&[
+                "headwater::kafka::failures::every_record_is_in_the_table_once_whenever_the_run_is_killed",
+                "headwater::kafka::reading::offsets_are_committed_as_the_app_says",
+            ]),
+            Tests(&[
+                "headwater::kafka::failures::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
             ]),
             Tests(&[FULL]),
             Tests(&[
                 BAD,
-                "headwater::kafka::headers_are_properties_and_what_cannot_be_read_is_named",
+                "headwater::kafka::reading::headers_are_properties_and_what_cannot_be_read_is_named",
             ]),
             Tests(&[RELOAD]),
-            Missing("TLS against a broker"),
-            Missing("SASL against a broker"),
+            Tests(&[KAFKA_SECURITY]),
+            Tests(&[KAFKA_SECURITY]),
             NO_ON_ERROR,
         ],
     },
@@ -529,6 +591,24 @@ pub const ROWS: &[Row] = &[
             Missing("each policy of a store"),
         ],
     },
+    Row {
+        connectors: &["store redis"],
+        server: "redis",
+        cells: [
+            Tests(&["headwater::redis::records_lie_as_siddhi_has_them_and_every_condition_works"]),
+            Tests(&["headwater::redis::records_lie_as_siddhi_has_them_and_every_condition_works"]),
+            Tests(&["headwater::redis::a_run_that_was_killed_leaves_every_record_once"]),
+            Missing("a server that is silent, seen within five seconds"),
+            Missing("a server that takes records slowly"),
+            Tests(&[
+                "headwater::redis::what_cannot_be_kept_is_refused_and_its_neighbours_are_kept",
+            ]),
+            Missing("a reload while records are written"),
+            Missing("TLS to the server"),
+            Tests(&["headwater::redis::only_who_has_the_password_is_let_in"]),
+            Missing("each policy of a store"),
+        ],
+    },
 ];
 
 /// One test asks all databases the same.
@@ -538,13 +618,13 @@ const STORE: [Cell; CASES.len()] = [
     Tests(&[
         "connect::rdbms::an_epoch_is_one_commit_and_a_lost_server_loses_only_what_was_not_committed",
     ]),
-    Missing("a server that is silent, seen within five seconds"),
+    Tests(&["headwater::databases::a_server_that_is_stopped_is_noticed_and_waited_for"]),
     Missing("a server that takes rows slowly"),
     Tests(&[
         "connect::rdbms::every_value_arrives_as_it_is_in_every_database",
         "connect::rdbms::what_a_database_cannot_hold_is_refused_by_the_columns_name",
     ]),
-    Missing("a reload while rows are written"),
+    Tests(&["headwater::databases::reloads_while_rows_are_written_write_each_once"]),
     Missing("TLS to the database"),
     Tests(&["connect::rdbms::a_login_that_is_refused_is_no_outage"]),
     Missing("each policy of a store"),
