@@ -8,7 +8,6 @@
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -245,7 +244,7 @@ mod tests {
     use super::*;
 
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     /// All Rust text of a crate.
     fn text_of(crate_folder: &Path) -> String {

@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(found("250 OK\r\n22"), Ok(Some((250, "OK".into(), 8))));
         assert_eq!(
             found("250-a\r\n250-B c\n250 d\r\n"),
-            Ok(Some((250, "a\nB c\nd".into(), 21)))
+            Ok(Some((250, "a\nB c\nd".into(), 22)))
         );
         assert_eq!(found("354\r\n"), Ok(Some((354, String::new(), 5))));
         assert_eq!(found("250-a\r\n250"), Ok(None));

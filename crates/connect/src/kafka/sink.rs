@@ -87,7 +87,10 @@ pub(super) struct KafkaSink {
     transaction: Vec<Sent>,
     is_begun: bool,
     /// What did not arrive, in order.
-    failed: Vec<Undelivered>,
+    /// In the order in which they were published, by their numbers.
+    failed: Vec<(u64, Undelivered)>,
+    /// Of the next record.
+    next_number: u64,
     unpolled: u32,
     is_lost: bool,
     buffer: Vec<u8>,
@@ -102,13 +105,14 @@ pub(super) struct Sequence {
 /// What librdkafka calls while the producer is polled.
 struct Context {
     watch: Watch,
-    failed: Mutex<Vec<Undelivered>>,
+    failed: Mutex<Vec<(u64, Undelivered)>>,
     /// Failures of a transaction's records are those of the transaction.
     is_transactional: bool,
 }
 
 /// What is needed of a message beside what librdkafka keeps.
 struct Kept {
+    number: u64,
     is_text: bool,
     rows: Box<[u32]>,
     events: Option<Batch>,
@@ -154,13 +158,23 @@ impl ProducerContext for Context {
                 Error::unavailable("Kafka", format!("{action}: {cause}"))
             }
         };
-        self.failed().push(Undelivered { message, error });
+        self.failed()
+            .push((kept.number, Undelivered { message, error }));
     }
 }
 
 impl Context {
-    fn failed(&self) -> MutexGuard<'_, Vec<Undelivered>> {
+    fn failed(&self) -> MutexGuard<'_, Vec<(u64, Undelivered)>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that ends tells of what waited before it tells of what was on its way.
+fn take_in(failed: &mut Vec<(u64, Undelivered)>, context: &Context) {
+    let mut told = context.failed();
+    if !told.is_empty() {
+        failed.append(&mut told);
+        failed.sort_by_key(|(number, _)| *number);
     }
 }
 
@@ -230,6 +244,7 @@ impl KafkaSink {
             transaction: Vec::new(),
             is_begun: false,
             failed: Vec::new(),
+            next_number: 0,
             unpolled: 0,
             is_lost: false,
             buffer: Vec::new(),
@@ -301,20 +316,7 @@ impl Sink for KafkaSink {
             }
             self.producer = Some(producer);
         }
-        for Undelivered { message, error } in std::mem::take(&mut self.failed) {
-            if !error.is_unavailable() {
-                tracing::error!(
-                    sink = self.name,
-                    cause = %error,
-                    bytes = message.payload.len(),
-                    "a record that the broker will never take is left out"
-                );
-                continue;
-            }
-            let payload = message.payload.clone();
-            self.send(&message.message(), &payload)?;
-        }
-        Ok(())
+        self.send_again()
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -378,7 +380,8 @@ impl Sink for KafkaSink {
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
         self.collect();
-        std::mem::take(&mut self.failed)
+        let failed = std::mem::take(&mut self.failed).into_iter();
+        failed.map(|(_, undelivered)| undelivered).collect()
     }
 }
 
@@ -431,7 +434,7 @@ impl KafkaSink {
             producer.poll(Duration::ZERO);
         }
         let context = producer.context();
-        self.failed.append(&mut context.failed());
+        take_in(&mut self.failed, context);
         let (lost, fatal) = (context.watch.lost(), context.watch.fatal());
         match lost {
             Some(cause) if !self.is_lost => {
@@ -466,7 +469,35 @@ impl KafkaSink {
         while producer.in_flight_count() > 0 && since.elapsed() < CLOSE {
             producer.poll(LOOK);
         }
-        self.failed.append(&mut producer.context().failed());
+        take_in(&mut self.failed, producer.context());
+    }
+
+    /// What did not arrive, in the order in which it was published.
+    fn send_again(&mut self) -> Result<(), Error> {
+        let mut failed = std::mem::take(&mut self.failed).into_iter();
+        while let Some((number, Undelivered { message, error })) = failed.next() {
+            let payload = message.payload.clone();
+            let refused = match error.is_unavailable() {
+                true => self.send(&message.message(), &payload).err(),
+                false => Some(error),
+            };
+            match refused {
+                None => {}
+                Some(error) if error.is_unavailable() => {
+                    let error = Undelivered { message, error };
+                    self.failed.push((number, error));
+                    self.failed.extend(failed);
+                    return Err(self.unavailable("the rest is sent again later"));
+                }
+                Some(error) => tracing::error!(
+                    sink = self.name,
+                    cause = %error,
+                    bytes = payload.len(),
+                    "a record that the broker will never take is left out"
+                ),
+            }
+        }
+        Ok(())
     }
 
     /// Why the next record cannot be taken: those before it did not arrive.
@@ -478,7 +509,7 @@ impl KafkaSink {
     }
 
     fn undelivered(&self) -> Option<Error> {
-        let first = self.failed.first()?;
+        let (_, first) = self.failed.first()?;
         Some(self.unavailable(chain(&first.error)))
     }
 
@@ -502,7 +533,9 @@ impl KafkaSink {
                 .map_err(|error| self.unavailable(said(&error)))?;
             self.is_begun = true;
         }
+        self.next_number += 1;
         let kept = Kept {
+            number: self.next_number,
             is_text: matches!(message.payload, Payload::Text(_)),
             rows: message.rows.into(),
             events: message.events.cloned(),
@@ -542,7 +575,9 @@ impl KafkaSink {
         }
         self.settle(None);
         // Who has called keeps the record.
-        self.failed.pop().map_or(Ok(()), |last| Err(last.error))
+        self.failed
+            .pop()
+            .map_or(Ok(()), |(_, last)| Err(last.error))
     }
 
     /// Waits until every record is confirmed or given up; librdkafka gives each up after its time.
@@ -589,11 +624,12 @@ impl KafkaSink {
 
     fn abandon(&mut self, cause: &str) -> Result<(), Error> {
         let name = self.name.clone();
+        let numbers = self.next_number..;
         let given_back = self.transaction.drain(..).map(|message| Undelivered {
             message,
             error: Error::unavailable(name.clone(), cause.to_owned()),
         });
-        self.failed.extend(given_back);
+        self.failed.extend(numbers.zip(given_back));
         Err(self.unavailable(cause.to_owned()))
     }
 }

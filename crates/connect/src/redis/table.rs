@@ -116,7 +116,12 @@ impl RedisTable {
                 "clusters are not served: name one server in 'nodes'".into(),
             ));
         }
-        let node = own.option("nodes").unwrap_or("localhost:6379").trim();
+        // Siddhi's default has a password; who names the host by itself names its own.
+        let default = match own.option("host") {
+            None => "localhost:6379@root",
+            Some(_) => "localhost:6379",
+        };
+        let node = own.option("nodes").unwrap_or(default).trim();
         // The password may have any characters but the first '@'.
         let (address, password) = node.split_once('@').unwrap_or((node, ""));
         let (host, port) = split_port(address)

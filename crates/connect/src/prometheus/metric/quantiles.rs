@@ -85,7 +85,8 @@ fn allowed(rank: f64, count: f64, quantiles: &[f64], error: f64) -> f64 {
         match rank < quantile * count {
             true if above > 0.0 => 2.0 * error * (count - rank) / above,
             false if below > 0.0 => 2.0 * error * rank / below,
-            _ => 0.0,
+            // The ends are kept as they are, whatever lies between.
+            _ => f64::INFINITY,
         }
     };
     quantiles.iter().map(at).fold(count + 1.0, f64::min)
@@ -134,10 +135,12 @@ impl Sample {
         for (at, item) in self.items.drain(..).enumerate() {
             let len = kept.len();
             if let Some(before) = kept.last_mut() {
-                let allowed = allowed(rank as f64, self.count as f64, quantiles, error);
+                let joined = before.width + item.width;
+                // The error is smallest at the quantiles, which may lie at either end of the join.
+                let at_rank = |rank: u64| allowed(rank as f64, self.count as f64, quantiles, error);
+                let allowed = at_rank(rank).min(at_rank(rank + joined));
                 // The first and the last stay: they are the ends.
                 let is_between = len > 1 && at < last;
-                let joined = before.width + item.width;
                 if is_between && (joined + item.slack) as f64 <= allowed {
                     *before = Item {
                         width: joined,
@@ -153,9 +156,15 @@ impl Sample {
     }
 
     fn get(&self, quantile: f64, quantiles: &[f64], error: f64) -> f64 {
-        let Some(first) = self.items.first() else {
+        let (Some(first), Some(last)) = (self.items.first(), self.items.last()) else {
             return f64::NAN;
         };
+        if quantile <= 0.0 {
+            return first.value;
+        }
+        if quantile >= 1.0 {
+            return last.value;
+        }
         let count = self.count as f64;
         let wanted = (quantile * count).ceil();
         let limit = wanted + (allowed(wanted, count, quantiles, error) / 2.0).floor();
@@ -190,7 +199,9 @@ mod tests {
             let low = all.partition_point(|v| *v < found) as f64;
             let high = all.partition_point(|v| *v <= found) as f64;
             let count = all.len() as f64;
-            let (wanted, off) = (quantile * count, error * count + 1.0);
+            // The error grows beside a quantile, by twice the error a rank.
+            let off = error * count * (1.0 + 4.0 * error) + 1.0;
+            let wanted = quantile * count;
             assert!(
                 low <= wanted + off && high >= wanted - off,
                 "{quantile}: {found} has the ranks {low} to {high} of {count}"

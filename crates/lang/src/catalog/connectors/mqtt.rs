@@ -31,7 +31,7 @@ const KEEP_ALIVE: OptionSpec = int(
     "Seconds after which the broker gives a silent client up; 0 for never, which also stops looking \
      for a silent broker.",
 )
-.test("headwater::mqtt::a_silent_broker_is_lost_within_five_seconds");
+.test("headwater::connectors::a_silent_server_is_lost_within_five_seconds");
 const TIMEOUT: OptionSpec = int(
     "connection.timeout",
     "30",

@@ -20,7 +20,7 @@ const HEARTBEAT: OptionSpec = int(
     "60",
     "Seconds between signs of life, at most 4 so that a silent broker is noticed; 0 for none.",
 )
-.test("headwater::rabbitmq::a_silent_broker_is_lost_within_five_seconds");
+.test("headwater::connectors::a_silent_server_is_lost_within_five_seconds");
 const EXCHANGE: OptionSpec = text(
     "exchange.name",
     "The exchange; made where it is not there. Empty for the default exchange.",

@@ -15,7 +15,7 @@ define table Stocks (symbol string, price int);",
     options: &[
         list("nodes", "The server, `host:port@password`.")
             .test(RECORDS)
-            .default("localhost:6379"),
+            .default("localhost:6379@root"),
         bool(
             "cluster.mode",
             "false",
