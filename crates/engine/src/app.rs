@@ -559,10 +559,17 @@ impl App {
         let mut start = 0;
         while start < clocks.len() {
             let clock = clocks[start];
-            let end = start + clocks[start..].iter().take_while(|&&c| c == clock).count();
+            let same = clocks[start..].iter().take_while(|&&c| c == clock).count();
             self.advance(clock, outside);
             let clock = self.core.clock;
-            let part = stamped(batch.slice_chunks(start..end), clock, clock);
+            let mut part = batch.slice_chunks(start..start + same);
+            let mut end = start + same;
+            // What an event of the past arms is due at once, before the chunk behind it.
+            if same > 1 && is_back_dated(&part, clock) {
+                end = start + 1;
+                part = batch.slice_chunks(start..end);
+            }
+            let part = stamped(part, clock, clock);
             self.root(stream, part, outside);
             start = end;
         }
@@ -756,6 +763,12 @@ fn stamp(batch: &mut Batch, clock: i64, wall: i64) {
         Times::Same(t) => Times::Same(stamp(*t)),
         times => Times::per_row((0..batch.len).map(|row| stamp(times.at(row))).collect()),
     };
+}
+
+/// Does a row bear a time before the clock?
+fn is_back_dated(batch: &Batch, clock: i64) -> bool {
+    let mut times = (0..batch.len).map(|row| batch.times.at(row));
+    times.any(|time| time >= 0 && time < clock)
 }
 
 /// Cuts chunks longer than `rows_max`.
