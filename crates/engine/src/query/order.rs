@@ -36,7 +36,8 @@ fn compare_rows(keys: &[(Column, bool)], a: usize, b: usize) -> Ordering {
     Ordering::Equal
 }
 
-/// Java's `compareTo` of values of one class; texts by UTF-16 units.
+/// Java's `compareTo` of values of one class; texts by UTF-16 units. Values of several classes, which
+/// Java does not compare, stand by class and nulls last: a sort needs an order of all.
 pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => a.encode_utf16().cmp(b.encode_utf16()),
@@ -45,7 +46,20 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Long(a), Value::Long(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => double_order(f64::from(*a), f64::from(*b)),
         (Value::Double(a), Value::Double(b)) => double_order(*a, *b),
-        _ => Ordering::Equal,
+        _ => class(a).cmp(&class(b)),
+    }
+}
+
+fn class(value: &Value) -> u8 {
+    match value {
+        Value::Bool(_) => 0,
+        Value::Int(_) => 1,
+        Value::Long(_) => 2,
+        Value::Float(_) => 3,
+        Value::Double(_) => 4,
+        Value::Str(_) => 5,
+        Value::Object(_) => 6,
+        Value::Null => 7,
     }
 }
 
@@ -78,5 +92,24 @@ pub(super) fn offset_and_limit(
             kept += u64::from(is_kept);
             is_kept
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_several_classes_have_an_order() {
+        let mut values: Vec<Value> = (0..90)
+            .map(|n| match n % 3 {
+                0 => Value::Long(i64::from(97 * n % 31)),
+                1 => Value::Int(13 * n % 17),
+                _ => Value::Null,
+            })
+            .collect();
+        values.sort_by(compare);
+        assert!(values[60..].iter().all(Value::is_null));
+        assert!(values.is_sorted_by(|a, b| compare(a, b).is_le()));
     }
 }

@@ -128,6 +128,26 @@ impl First {
         Some(Ordering::Equal)
     }
 
+    /// The order of rows of which a value is missing, so that a sort that fails is one all the same:
+    /// the missing are last.
+    fn compare_missing(&self, visit: &Visit<'_>, a: Slot, b: Slot) -> Ordering {
+        let ((left, l), (right, r)) = (visit.place(a), visit.place(b));
+        let of_key = |&(column, is_descending): &(usize, bool)| {
+            let (left, right) = (&left.columns[column], &right.columns[column]);
+            let missing = left.is_null(l).cmp(&right.is_null(r));
+            let order = compare_cells((left, l), (right, r)).unwrap_or(missing);
+            if is_descending {
+                order.reverse()
+            } else {
+                order
+            }
+        };
+        let mut orders = self.keys.iter().map(of_key);
+        orders
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
     /// Puts the newest row of a full window where it belongs, behind its equals.
     fn insert(&self, visit: &Visit<'_>, state: &mut Order<'_>, slot: Slot) -> Option<()> {
         if !*state.is_sorted {
@@ -135,7 +155,7 @@ impl First {
             state.rows.sort_by(|&a, &b| {
                 let order = self.compare(visit, a, b);
                 is_known &= order.is_some();
-                order.unwrap_or(Ordering::Equal)
+                order.unwrap_or_else(|| self.compare_missing(visit, a, b))
             });
             if !is_known {
                 return None;
