@@ -5,10 +5,13 @@
 //! messages and bytes than the limits wait; nothing leaves but by a confirmation, or for `on.error`.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
+use super::{Network, is_again_too_soon};
 use crate::message::{Sent, Undelivered};
 use crate::{Error, error::Cause};
 
@@ -82,6 +85,37 @@ impl Outflow {
     }
 
     // ---- the thread of the sink ----
+
+    /// Unless there is a connection: opens one on a worker, which then serves it. `serve` opens the
+    /// outflow first. `connected`: when that was done last.
+    pub fn connect<S, F>(
+        &self,
+        network: &Network,
+        connected: &mut Option<Instant>,
+        open: impl Future<Output = Result<S, String>> + Send + 'static,
+        serve: impl FnOnce(S) -> F + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        S: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if self.is_connected() {
+            return Ok(());
+        }
+        if is_again_too_soon(*connected) {
+            return Err(self.unavailable("the connection was lost again at once"));
+        }
+        let unavailable = |e: std::io::Error| self.unavailable(e);
+        let workers = network.workers().map_err(unavailable)?;
+        let opened = workers.wait_for(async move {
+            tokio::spawn(serve(open.await?));
+            Ok::<_, String>(())
+        });
+        *connected = Some(Instant::now());
+        opened
+            .map_err(unavailable)?
+            .map_err(|cause| self.unavailable(cause))
+    }
 
     pub fn is_connected(&self) -> bool {
         self.lock().is_connected

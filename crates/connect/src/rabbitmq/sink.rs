@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::http::Dynamic;
 use crate::mapper::scalar::parse_bool;
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::{Network, Outflow, Settings, Signs, is_again_too_soon, list, number};
+use crate::net::{Network, Outflow, Settings, Signs, list, number};
 
 /// How long the last words may take.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -124,26 +124,14 @@ fn properties(
 
 impl Sink for RabbitSink {
     fn connect(&mut self) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        if shared.outflow.is_connected() {
-            return Ok(());
-        }
-        if is_again_too_soon(self.connected) {
-            let cause = "the connection was lost again at once";
-            return Err(shared.outflow.unavailable(cause));
-        }
-        let unavailable = |e: std::io::Error| self.shared.outflow.unavailable(e);
-        let workers = self.network.workers().map_err(unavailable)?;
-        let opened = workers.wait_for(async move {
-            let session = shared.open().await?;
-            shared.outflow.open();
-            tokio::spawn(async move { shared.serve(session).await });
-            Ok::<_, String>(())
-        });
-        self.connected = Some(Instant::now());
-        opened
-            .map_err(unavailable)?
-            .map_err(|cause| self.shared.outflow.unavailable(cause))
+        let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        let open = async move { opening.open().await };
+        let serve = |session| {
+            serving.outflow.open();
+            async move { serving.serve(session).await }
+        };
+        let outflow = &self.shared.outflow;
+        outflow.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
