@@ -4,23 +4,34 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
 use super::super::watch::{self, Watch};
 use super::{KafkaSource, Threading, said};
-use crate::component::SourceLink;
+use crate::component::{Signal, SourceLink};
 use crate::error::Error;
 
 /// Time for a broker to answer when the source starts.
 const START: Duration = Duration::from_secs(5);
+
+/// Time for a group's coordinator to load what it knows, and how often it is asked.
+const COORDINATOR: Duration = Duration::from_secs(30);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a broker says while the coordinator of a group is new, or has moved.
+pub(super) const COORDINATOR_LOADS: &[RDKafkaErrorCode] = &[
+    RDKafkaErrorCode::NotCoordinator,
+    RDKafkaErrorCode::CoordinatorNotAvailable,
+    RDKafkaErrorCode::CoordinatorLoadInProgress,
+];
 
 /// What a client may have said in that time and is listened to.
 const ASIDES_MAX: usize = 100;
@@ -151,7 +162,7 @@ impl KafkaSource {
                     self.look_for_topics(&member)?;
                 }
                 match list {
-                    Some(list) => self.assign(&member, members.len(), &topics, &list)?,
+                    Some(list) => self.assign(&member, members.len(), &topics, &list, link)?,
                     None => {
                         let names: Vec<&str> = topics.iter().map(String::as_str).collect();
                         member
@@ -221,6 +232,7 @@ impl KafkaSource {
         number: usize,
         topics: &[String],
         list: &[i32],
+        link: &mut dyn SourceLink,
     ) -> Result<(), Error> {
         let mut assigned = TopicPartitionList::new();
         for topic in topics {
@@ -229,10 +241,35 @@ impl KafkaSource {
             }
         }
         self.start_at(number, &member.consumer, &mut assigned)?;
+        self.await_coordinator(member, &assigned, link)?;
         member
             .consumer
             .assign(&assigned)
             .map_err(|error| self.failed("assigning the partitions", &error))
+    }
+
+    /// Waits until the broker can say where the group is. librdkafka asks for the offsets of assigned
+    /// partitions only once, and gives up where the coordinator of a new or moved group still loads.
+    fn await_coordinator(
+        &self,
+        member: &Member,
+        assigned: &TopicPartitionList,
+        link: &mut dyn SourceLink,
+    ) -> Result<(), Error> {
+        let since = Instant::now();
+        loop {
+            let asked = member.consumer.committed_offsets(assigned.clone(), START);
+            let Err(error) = asked else { return Ok(()) };
+            let is_loading = error
+                .rdkafka_error_code()
+                .is_some_and(|code| COORDINATOR_LOADS.contains(&code));
+            if !is_loading || since.elapsed() >= COORDINATOR {
+                return Err(self.unavailable(said(&error)));
+            }
+            if let Signal::Stop = link.wait(ASK_AGAIN) {
+                return Ok(());
+            }
+        }
     }
 
     /// Sets where each partition begins: behind what is known of it, unless its group has gone on

@@ -39,6 +39,9 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("enable.auto.offset.store", "false"),
     ("enable.partition.eof", "true"),
     ("statistics.interval.ms", STATISTICS_MILLIS),
+    // librdkafka looks only once a second whether a full queue has room again: a source that is at
+    // times slower than its broker would get two queues' worth of records a second and no more.
+    ("fetch.queue.backoff.ms", "2"),
 ];
 
 /// Properties that say when we commit.

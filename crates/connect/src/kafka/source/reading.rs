@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use super::super::record::payload_of;
 use super::super::sequence::Judged;
 use super::group::HAND_OVER;
-use super::member::{Member, pause_all};
+use super::member::{COORDINATOR_LOADS, Member, pause_all};
 use super::{KafkaSource, said};
 use crate::component::{Connection, Finished, Room, Signal, SourceLink};
 use crate::error::Error;
@@ -147,13 +147,8 @@ impl KafkaSource {
                 | Code::GroupAuthorizationFailed
                 | Code::ClusterAuthorizationFailed,
             ) => Err(self.failed(action, error)),
-            // Of a coordinator that has just moved, or is new, librdkafka asks the offsets of assigned
-            // partitions only once.
-            Some(
-                Code::NotCoordinator
-                | Code::CoordinatorNotAvailable
-                | Code::CoordinatorLoadInProgress,
-            ) => Err(self.unavailable(said(error))),
+            // It moved right after it was asked: see `await_coordinator`.
+            Some(code) if COORDINATOR_LOADS.contains(&code) => Err(self.unavailable(said(error))),
             Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
                 tracing::warn!(cause = said(error), "a topic or partition is not there");
                 Ok(())
