@@ -737,6 +737,7 @@ pub(crate) fn is_stamped(batch: &Batch) -> bool {
     let is_mark = |t: i64| t == UNSTAMPED || t == UNSTAMPED_SENT;
     match &batch.times {
         Times::Same(t) => !is_mark(*t),
+        times if !times.has_negative(0..batch.len) => true,
         times => times.runs(0..batch.len).all(|(_, t)| !is_mark(t)),
     }
 }

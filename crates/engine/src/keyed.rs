@@ -53,6 +53,11 @@ impl<T: Default> Pages<T> {
         &mut self.pages[page][slot]
     }
 
+    /// The values of the first page, as many as its largest number asks for.
+    pub fn first_page(&mut self) -> Option<&mut [T]> {
+        self.pages.first_mut().map(Vec::as_mut_slice)
+    }
+
     #[cold]
     fn grow(&mut self, page: usize, slot: usize) {
         if page >= self.pages.len() {

@@ -289,6 +289,32 @@ impl Batch {
         self.filter(keep)
     }
 
+    /// As [`Batch::retain`], of the rows with these numbers, which ascend.
+    pub fn retain_rows(mut self, rows: &[u32]) -> Option<Batch> {
+        if rows.len() == self.len {
+            return Some(self);
+        }
+        if rows.is_empty() && self.resets.is_none() {
+            return None;
+        }
+        // Of these nothing but rows can be lost.
+        let is_even = matches!(
+            (&self.chunks, &self.clock),
+            (Chunks::EachRow | Chunks::One, Clock::Same(_))
+        );
+        if !is_even || self.expired.is_some() || self.resets.is_some() || self.inner.is_some() {
+            let mut keep = vec![false; self.len];
+            rows.iter().for_each(|&row| keep[row as usize] = true);
+            return self.filter(&keep);
+        }
+        for column in &mut self.columns {
+            *column = column.gather(rows);
+        }
+        self.times = self.times.gather(rows);
+        self.len = rows.len();
+        Some(self)
+    }
+
     /// Keeps the rows marked true. Chunks that lose all rows are gone, unless a RESET remains in
     /// them. Returns `None` when nothing is left.
     pub fn filter(&self, keep: &[bool]) -> Option<Batch> {
@@ -376,15 +402,22 @@ impl Batch {
     }
 }
 
-/// Numbers of the rows marked true. Whether a row is kept is hard to guess for the processor, so
-/// there is no branch: eight rows are looked up at once.
+/// Numbers of the rows marked true.
 pub fn picked(keep: &[bool]) -> Vec<u32> {
+    let mut rows = Vec::new();
+    picked_into(keep, &mut rows);
+    rows
+}
+
+/// Numbers of the rows marked true, in a vector that is used again. Whether a row is kept is hard to
+/// guess for the processor, so there is no branch: eight rows are looked up at once.
+pub fn picked_into(keep: &[bool], rows: &mut Vec<u32>) {
     let count = keep.iter().filter(|&&k| k).count();
     if count == 0 {
-        return Vec::new();
+        return rows.clear();
     }
     // Places for what is written and not counted behind the last row kept.
-    let mut rows = vec![0u32; count + 8];
+    rows.resize(count + 8, 0);
     let mut at = 0;
     let (eights, rest) = keep.as_chunks::<8>();
     for (eight, first) in eights.iter().zip((0u32..).step_by(8)) {
@@ -402,7 +435,6 @@ pub fn picked(keep: &[bool]) -> Vec<u32> {
         at += usize::from(is_kept);
     }
     rows.truncate(count);
-    rows
 }
 
 /// Which of eight rows are kept, and how many.
@@ -484,6 +516,23 @@ mod tests {
             Some(&[Reset { chunk: 0, row: 0 }][..])
         );
         assert!(longs(&[1], Chunks::EachRow).filter(&[false]).is_none());
+    }
+
+    #[test]
+    fn rows_are_kept_by_their_numbers_as_by_marks() {
+        let ends = Chunks::Ends([1, 1, 4, 5].into());
+        for chunks in [Chunks::EachRow, Chunks::One, ends] {
+            for marks in 0..32 {
+                let batch = longs(&[1, 2, 3, 4, 5], chunks.clone());
+                let keep: Vec<bool> = (0..5).map(|row| marks >> row & 1 == 1).collect();
+                let by_marks = batch.clone().retain(&keep);
+                let by_rows = batch.retain_rows(&picked(&keep));
+                let shown = |batch: Option<Batch>| {
+                    batch.map(|b| (column(&b), b.chunks.clone(), b.times.at(0), b.len))
+                };
+                assert_eq!(shown(by_rows), shown(by_marks));
+            }
+        }
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// Is none of them null, and all of one type?
+    pub fn is_plain(&self) -> bool {
+        self.nulls.is_none() && !matches!(self.view, View::Any(_))
+    }
+
     pub fn value(&self, row: usize) -> Value {
         if self.is_null(row) {
             return Value::Null;

@@ -515,6 +515,51 @@ impl Column {
         }
     }
 
+    /// Overwrites many rows, each of `places` with that of `rows` in another column, under the same
+    /// rules as [`Column::set`]. The column grows to `len` rows first where it is shorter; what is
+    /// there then and not overwritten is a null or a placeholder.
+    pub fn scatter(&mut self, places: &[u32], from: &Column, rows: &[u32], len: usize) {
+        fn put<T: Copy + Default>(
+            to: &mut Vec<T>,
+            pairs: impl Iterator<Item = (usize, usize)>,
+            from: &[T],
+            len: usize,
+        ) {
+            if to.len() < len {
+                to.resize(len, T::default());
+            }
+            for (place, row) in pairs {
+                to[place] = from[row];
+            }
+        }
+        let pairs = || {
+            let pairs = places.iter().zip(rows);
+            pairs.map(|(&place, &row)| (place as usize, row as usize))
+        };
+        let before = self.len();
+        let data = self.make_own();
+        let is_plain = data.nulls.is_none() && from.nulls().is_none();
+        match (&mut data.values, from.view()) {
+            (Values::Bool(to), View::Bool(v)) if is_plain => put(to, pairs(), v, len),
+            (Values::Int(to), View::Int(v)) if is_plain => put(to, pairs(), v, len),
+            (Values::Long(to), View::Long(v)) if is_plain => put(to, pairs(), v, len),
+            (Values::Float(to), View::Float(v)) if is_plain => put(to, pairs(), v, len),
+            (Values::Double(to), View::Double(v)) if is_plain => put(to, pairs(), v, len),
+            (Values::Str(to), View::Str(v)) if is_plain => to.scatter(pairs(), &v, len),
+            (values, _) => {
+                let ty = values.view(0..0).ty();
+                if let Some(more) = len.checked_sub(before) {
+                    self.append(&Column::constant(ty, &Value::Null, more), 0..more);
+                }
+                pairs().for_each(|(place, row)| self.set_from(place, from, row));
+                return;
+            }
+        }
+        if let Rep::Many { len: rows, .. } = &mut self.0 {
+            *rows = before.max(len);
+        }
+    }
+
     /// The values themselves, to be overwritten; `None` for another type and where a row is null.
     pub fn ints_mut(&mut self) -> Option<&mut [i32]> {
         match &mut self.without_nulls()?.values {
@@ -823,6 +868,31 @@ mod tests {
         assert_eq!(column.value(1), Value::Int(7));
         let padded = shared.gather_padded(&[1, Column::NO_ROW]);
         assert_eq!(values(&padded), [Value::str(texts[1]), Value::Null]);
+    }
+
+    #[test]
+    fn rows_are_put_into_many_places() {
+        let long = "a text that lies outside its view";
+        for (ty, a, b) in [
+            (Type::Long, Value::Long(1), Value::Long(2)),
+            (Type::String, Value::str("a"), Value::str(long)),
+            (Type::Object, Value::Int(1), Value::str(long)),
+            (Type::Double, Value::Double(0.5), Value::Null),
+        ] {
+            let mut column = Column::constant(ty, &a, 2);
+            let mut from = Column::constant(ty, &b, 2);
+            from.set(0, &a);
+            column.scatter(&[1, 3, 2], &from, &[1, 0, 1], 4);
+            let values: Vec<Value> = (0..4).map(|row| column.value(row)).collect();
+            assert_eq!(values, [a.clone(), b.clone(), b.clone(), a.clone()]);
+            column.scatter(
+                &[0],
+                &Column::constant(Type::Int, &Value::Int(7), 1),
+                &[0],
+                4,
+            );
+            assert_eq!((column.value(0), column.len()), (Value::Int(7), 4));
+        }
     }
 
     #[test]

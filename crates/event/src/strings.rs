@@ -464,6 +464,21 @@ impl Strings {
         self.views[row] = self.view_from(from, from_row);
     }
 
+    /// Overwrites each place with a row of another column, once there are `len` rows.
+    pub(crate) fn scatter(
+        &mut self,
+        pairs: impl Iterator<Item = (usize, usize)>,
+        from: &StrView<'_>,
+        len: usize,
+    ) {
+        if self.views.len() < len {
+            self.views.resize(len, View::EMPTY);
+        }
+        for (place, row) in pairs {
+            self.views[place] = self.view_from(from, row);
+        }
+    }
+
     /// Appends rows of another column; long texts are copied.
     pub fn append(&mut self, from: &StrView<'_>, rows: Range<usize>) {
         for row in rows {

@@ -72,6 +72,20 @@ impl Times {
         }
     }
 
+    /// Is one of the rows before 1970? Marks in place of a timestamp are, and of many rows together it
+    /// is found out that none is.
+    pub fn has_negative(&self, rows: Range<usize>) -> bool {
+        match self {
+            Times::Same(t) => *t < 0 && !rows.is_empty(),
+            Times::PerRow(times, offset) => {
+                let times = &times[offset + rows.start..offset + rows.end];
+                // The sign of all of them, one over the other.
+                times.iter().fold(0, |all, &t| all | t) < 0
+            }
+            Times::Runs(..) => self.runs(rows).any(|(_, t)| t < 0),
+        }
+    }
+
     /// Rows of a range as (count, timestamp), in order; equal neighbours are not always joined.
     pub fn runs(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, i64)> + '_ {
         let mut at = rows.start;

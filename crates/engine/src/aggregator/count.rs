@@ -7,7 +7,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
-use super::states::{States, check_version, each_row, each_step};
+use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{
     Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan, SlideScan,
 };
@@ -33,6 +33,31 @@ struct Counts {
     states: States<i64>,
 }
 
+/// Counts that follow a sliding window.
+struct Followed<'a, A: ?Sized> {
+    states: &'a mut A,
+    out: &'a mut ColumnBuilder,
+    emptied: &'a mut Vec<Group>,
+}
+
+impl<A: Slots<i64> + ?Sized> Follow for Followed<'_, A> {
+    #[inline(always)]
+    fn leave(&mut self, group: Group, _row: usize) {
+        let count = self.states.slot(group);
+        *count -= 1;
+        if *count == 0 {
+            self.emptied.push(group);
+        }
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, group: Group, _row: usize) {
+        let count = self.states.slot(group);
+        *count += 1;
+        self.out.push_long(*count);
+    }
+}
+
 impl Aggregate for Counts {
     fn scan(&mut self, scan: &Scan<'_>, _context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
         each_row(scan, |group, _, is_expired| {
@@ -47,22 +72,25 @@ impl Aggregate for Counts {
     }
 
     fn slide(&mut self, scan: &SlideScan<'_>, out: &mut ColumnBuilder, emptied: &mut Vec<Group>) {
-        each_step(
-            scan,
-            &mut self.states,
-            |states, group, _| {
-                let count = states.at(group);
-                *count -= 1;
-                if *count == 0 {
-                    emptied.push(group);
-                }
-            },
-            |states, group, _| {
-                let count = states.at(group);
-                *count += 1;
-                out.push_long(*count);
-            },
-        );
+        let states = &mut self.states;
+        match states.side_by_side(scan) {
+            Some(states) => each_step(
+                scan,
+                Followed {
+                    states,
+                    out,
+                    emptied,
+                },
+            ),
+            None => each_step(
+                scan,
+                Followed {
+                    states,
+                    out,
+                    emptied,
+                },
+            ),
+        }
     }
 
     fn clear(&mut self, group: Group) {

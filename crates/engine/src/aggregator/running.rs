@@ -8,7 +8,7 @@ use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
 
 use super::kept::Total;
-use super::states::{States, check_version, each_row, each_step};
+use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{Aggregate, EvalContext, Group, Scan, SlideScan};
 
 /// A number as an aggregator takes it.
@@ -52,6 +52,7 @@ impl Number for f64 {
         Value::Double(self)
     }
 
+    #[inline(always)]
     fn push(self, out: &mut ColumnBuilder) {
         out.push_double(self);
     }
@@ -74,6 +75,7 @@ impl Number for i64 {
         Value::Long(self)
     }
 
+    #[inline(always)]
     fn push(self, out: &mut ColumnBuilder) {
         out.push_long(self);
     }
@@ -95,6 +97,7 @@ impl Number for i32 {
         Value::Int(self)
     }
 
+    #[inline(always)]
     fn push(self, out: &mut ColumnBuilder) {
         out.push_int(self);
     }
@@ -116,6 +119,7 @@ impl Number for f32 {
         Value::Float(self)
     }
 
+    #[inline(always)]
     fn push(self, out: &mut ColumnBuilder) {
         out.push_float(self);
     }
@@ -252,49 +256,28 @@ impl<S: Running> Aggregate for Numbers<S> {
         else {
             return;
         };
-        let (left, arrived) = (left.as_ref(), arrived.as_ref());
-        let settings = self.settings;
-        let states = &mut self.states;
-        if let (None, None) = (leaving.nulls(), arriving.nulls()) {
-            return each_step(
-                scan,
-                states,
-                |states, group, row| {
-                    let state = states.at(group);
-                    state.remove(left[row], settings);
-                    if state.is_empty() {
-                        emptied.push(group);
-                    }
-                },
-                |states, group, row| {
-                    let state = states.at(group);
-                    state.add(arrived[row], settings);
-                    state.put_added(out);
-                },
-            );
+        let (left, arrived) = (Values::of(leaving, &left), Values::of(arriving, &arrived));
+        let has_nulls = left.nulls.is_some() || arrived.nulls.is_some();
+        macro_rules! follow {
+            ($has_nulls:literal, $states:expr) => {
+                each_step(
+                    scan,
+                    Followed::<$has_nulls, _, S> {
+                        states: $states,
+                        left,
+                        arrived,
+                        settings: self.settings,
+                        out,
+                        emptied,
+                    },
+                )
+            };
         }
-        each_step(
-            scan,
-            states,
-            |states, group, row| {
-                let state = states.at(group);
-                if !leaving.is_null(row) {
-                    state.remove(left[row], settings);
-                }
-                if state.is_empty() {
-                    emptied.push(group);
-                }
-            },
-            |states, group, row| {
-                let state = states.at(group);
-                if arriving.is_null(row) {
-                    state.put(out);
-                } else {
-                    state.add(arrived[row], settings);
-                    state.put_added(out);
-                }
-            },
-        );
+        match (has_nulls, self.states.side_by_side(scan)) {
+            (false, Some(states)) => follow!(false, states),
+            (false, None) => follow!(false, &mut self.states),
+            (true, _) => follow!(true, &mut self.states),
+        }
     }
 
     fn clear(&mut self, group: Group) {
@@ -330,5 +313,59 @@ impl<S: Running> Aggregate for Numbers<S> {
         self.total.change(0, state.bytes());
         *self.states.at(group) = state;
         Ok(())
+    }
+}
+
+/// Rows of an argument as numbers.
+#[derive(Clone, Copy)]
+struct Values<'a, T> {
+    all: &'a [T],
+    nulls: Option<&'a [bool]>,
+}
+
+impl<'a, T> Values<'a, T> {
+    fn of(column: &'a Column, all: &'a [T]) -> Values<'a, T> {
+        let nulls = column.nulls();
+        Values { all, nulls }
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| nulls[row])
+    }
+}
+
+/// The states of some groups that follow a sliding window.
+struct Followed<'a, const HAS_NULLS: bool, A: ?Sized, S: Running> {
+    states: &'a mut A,
+    left: Values<'a, S::Input>,
+    arrived: Values<'a, S::Input>,
+    settings: S::Settings,
+    out: &'a mut ColumnBuilder,
+    emptied: &'a mut Vec<Group>,
+}
+
+impl<const HAS_NULLS: bool, A: Slots<S> + ?Sized, S: Running> Follow
+    for Followed<'_, HAS_NULLS, A, S>
+{
+    #[inline(always)]
+    fn leave(&mut self, group: Group, row: usize) {
+        let state = self.states.slot(group);
+        if !(HAS_NULLS && self.left.is_null(row)) {
+            state.remove(self.left.all[row], self.settings);
+        }
+        if state.is_empty() {
+            self.emptied.push(group);
+        }
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, group: Group, row: usize) {
+        let state = self.states.slot(group);
+        if HAS_NULLS && self.arrived.is_null(row) {
+            state.put(self.out);
+        } else {
+            state.add(self.arrived.all[row], self.settings);
+            state.put_added(self.out);
+        }
     }
 }

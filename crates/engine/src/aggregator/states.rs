@@ -5,8 +5,7 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Reader};
 
 use crate::component::{Group, Groups, Scan, SlideScan};
-use crate::emission::SlideStep;
-use crate::keyed::Pages;
+use crate::keyed::{PAGE, Pages};
 
 /// State by dense group number; groups not seen yet are empty.
 #[derive(Debug)]
@@ -38,6 +37,22 @@ impl<S: Default> States<S> {
         }
     }
 
+    /// The states of a scan's groups side by side by their numbers, where they are so few that they
+    /// share a page.
+    pub fn side_by_side(&mut self, scan: &SlideScan<'_>) -> Option<&mut [S]> {
+        let greatest = |groups: Groups<'_>| match groups {
+            Groups::One(group) => group,
+            Groups::PerRow(groups) => groups.iter().fold(0, |all, &g| all | g),
+        };
+        let all = greatest(scan.leaving.groups) | greatest(scan.arriving.groups);
+        if all as usize >= PAGE {
+            return None;
+        }
+        // No number is greater than all their bits together.
+        self.all.at(all);
+        self.all.first_page()
+    }
+
     /// Whole pages of numbers are not in use any more.
     pub fn release(&mut self, groups: Range<Group>) {
         self.all.release(groups);
@@ -46,6 +61,25 @@ impl<S: Default> States<S> {
     /// Heap bytes, without what the states hold themselves.
     pub fn bytes(&self) -> usize {
         self.all.bytes()
+    }
+}
+
+/// Where a group's state is found.
+pub trait Slots<S> {
+    fn slot(&mut self, group: Group) -> &mut S;
+}
+
+impl<S: Default> Slots<S> for States<S> {
+    #[inline(always)]
+    fn slot(&mut self, group: Group) -> &mut S {
+        self.at(group)
+    }
+}
+
+impl<S> Slots<S> for [S] {
+    #[inline(always)]
+    fn slot(&mut self, group: Group) -> &mut S {
+        &mut self[group as usize]
     }
 }
 
@@ -79,56 +113,47 @@ pub fn each_row(scan: &Scan<'_>, mut step: impl FnMut(Group, usize, bool)) {
     }
 }
 
-/// Calls `leave` and `arrive` with the group and the row, as the steps of a sliding window have it.
+/// What follows a sliding window.
+pub trait Follow {
+    /// A row of a group leaves.
+    fn leave(&mut self, group: Group, row: usize);
+    /// A row of a group arrives.
+    fn arrive(&mut self, group: Group, row: usize);
+}
+
+/// Tells each group and row in the order of the steps of a sliding window.
 #[inline(always)]
-pub fn each_step<S>(
-    scan: &SlideScan<'_>,
-    state: &mut S,
-    mut leave: impl FnMut(&mut S, Group, usize),
-    mut arrive: impl FnMut(&mut S, Group, usize),
-) {
-    #[inline(always)]
-    fn walk<S>(
-        state: &mut S,
-        steps: &[SlideStep],
-        mut leave: impl FnMut(&mut S, usize),
-        mut arrive: impl FnMut(&mut S, usize),
-    ) {
-        let (mut left, mut arrived) = (0, 0);
-        for step in steps {
-            let (leaves, arrives) = (step.leave as usize, step.arrive as usize);
-            if step.in_turn {
-                for row in 0..arrives {
-                    leave(state, left + row);
-                    arrive(state, arrived + row);
+pub fn each_step(scan: &SlideScan<'_>, mut follow: impl Follow) {
+    let of = |groups: Groups<'_>, row: usize| match groups {
+        Groups::One(group) => group,
+        Groups::PerRow(groups) => groups[row],
+    };
+    let (leaving, arriving) = (scan.leaving.groups, scan.arriving.groups);
+    let (mut left, mut arrived) = (0, 0);
+    for step in scan.steps {
+        let (leaves, arrives) = (step.leave as usize, step.arrive as usize);
+        match (step.in_turn, leaving, arriving) {
+            (true, Groups::PerRow(leaving), Groups::PerRow(arriving)) => {
+                let leaving = &leaving[left..left + arrives];
+                let arriving = &arriving[arrived..arrived + arrives];
+                for (row, (&leaver, &comer)) in leaving.iter().zip(arriving).enumerate() {
+                    follow.leave(leaver, left + row);
+                    follow.arrive(comer, arrived + row);
                 }
-            } else {
-                (left..left + leaves).for_each(|row| leave(state, row));
-                (arrived..arrived + arrives).for_each(|row| arrive(state, row));
             }
-            left += leaves;
-            arrived += arrives;
+            (true, ..) => {
+                for row in 0..arrives {
+                    follow.leave(of(leaving, left + row), left + row);
+                    follow.arrive(of(arriving, arrived + row), arrived + row);
+                }
+            }
+            (false, ..) => {
+                (left..left + leaves).for_each(|row| follow.leave(of(leaving, row), row));
+                (arrived..arrived + arrives).for_each(|row| follow.arrive(of(arriving, row), row));
+            }
         }
-    }
-    match (scan.leaving.groups, scan.arriving.groups) {
-        (Groups::PerRow(leaving), Groups::PerRow(arriving)) => walk(
-            state,
-            scan.steps,
-            |s, row| leave(s, leaving[row], row),
-            |s, row| arrive(s, arriving[row], row),
-        ),
-        (leaving, arriving) => {
-            let of = |groups: Groups<'_>, row: usize| match groups {
-                Groups::One(group) => group,
-                Groups::PerRow(groups) => groups[row],
-            };
-            walk(
-                state,
-                scan.steps,
-                |s, row| leave(s, of(leaving, row), row),
-                |s, row| arrive(s, of(arriving, row), row),
-            );
-        }
+        left += leaves;
+        arrived += arrives;
     }
 }
 

@@ -53,6 +53,16 @@ impl Bounds {
         true
     }
 
+    /// The numbers of the rows on which all comparisons hold: of all rows those on which the first
+    /// holds, of these those on which the next does. False where a column has nulls or is not of its
+    /// declared type; the numbers are of no meaning then.
+    pub fn rows_into(&self, inputs: &Inputs<'_>, rows: &mut Vec<u32>) -> bool {
+        self.0.iter().enumerate().all(|(at, bound)| {
+            let column = column(inputs, bound.slot).filter(|c| c.nulls().is_none());
+            column.is_some_and(|column| bound.pick(column, at == 0, rows))
+        })
+    }
+
     /// Do all hold on the only row? `None` where a column is not of its declared type.
     pub fn hold(&self, inputs: &Inputs<'_>) -> Option<bool> {
         for bound in &self.0 {
@@ -169,6 +179,73 @@ impl Bound {
         }
         true
     }
+}
+
+impl Bound {
+    /// Leaves the rows on which it holds, of all or of those that are left.
+    fn pick(&self, column: &Column, is_first: bool, rows: &mut Vec<u32>) -> bool {
+        match (column.view(), &self.limit) {
+            (View::Int(v), Limit::Int(limit)) => pick_numbers(self.op, v, *limit, is_first, rows),
+            (View::Long(v), Limit::Long(limit)) => pick_numbers(self.op, v, *limit, is_first, rows),
+            (View::Float(v), Limit::Float(limit)) => {
+                pick_numbers(self.op, v, *limit, is_first, rows);
+            }
+            (View::Double(v), Limit::Double(limit)) => {
+                pick_numbers(self.op, v, *limit, is_first, rows);
+            }
+            (View::Str(v), Limit::Text(text)) => {
+                let View::Str(text) = text.view() else {
+                    return false;
+                };
+                let is_equal = self.op == CompareOp::Equal;
+                pick(v.len(), is_first, rows, |row| {
+                    v.rows_equal(row, &text, 0) == is_equal
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn pick_numbers<T: Number>(
+    op: CompareOp,
+    values: &[T],
+    limit: T,
+    is_first: bool,
+    rows: &mut Vec<u32>,
+) {
+    let len = values.len();
+    match op {
+        CompareOp::Less => pick(len, is_first, rows, |row| values[row] < limit),
+        CompareOp::LessEqual => pick(len, is_first, rows, |row| values[row] <= limit),
+        CompareOp::Greater => pick(len, is_first, rows, |row| values[row] > limit),
+        CompareOp::GreaterEqual => pick(len, is_first, rows, |row| values[row] >= limit),
+        CompareOp::Equal => pick(len, is_first, rows, |row| values[row] == limit),
+        CompareOp::NotEqual => pick(len, is_first, rows, |row| values[row] != limit),
+    }
+}
+
+/// Whether a row is left is hard to guess for the processor, so there is no branch: each is written
+/// behind those that are left, and overwritten by the next if it is not.
+#[inline(always)]
+fn pick(len: usize, is_first: bool, rows: &mut Vec<u32>, test: impl Fn(usize) -> bool) {
+    let mut left = 0;
+    if is_first {
+        rows.resize(len, 0);
+        let rows = &mut rows[..len];
+        for row in 0..len {
+            rows[left] = row as u32;
+            left += usize::from(test(row));
+        }
+    } else {
+        for at in 0..rows.len() {
+            let row = rows[at];
+            rows[left] = row;
+            left += usize::from(test(row as usize));
+        }
+    }
+    rows.truncate(left);
 }
 
 /// Where one comparison puts its answers.

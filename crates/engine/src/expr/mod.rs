@@ -293,6 +293,23 @@ impl Expression {
         }
     }
 
+    /// The numbers of the rows on which it holds, ascending; `marks` is for use in between.
+    pub fn rows_into(
+        &mut self,
+        inputs: &Inputs<'_>,
+        context: &mut EvalContext<'_>,
+        marks: &mut Vec<bool>,
+        rows: &mut Vec<u32>,
+    ) {
+        if let Some(bounds) = &self.bounds
+            && bounds.rows_into(inputs, rows)
+        {
+            return;
+        }
+        self.mask_into(inputs, context, marks);
+        event::picked_into(marks, rows);
+    }
+
     /// May a row fail even where every column has its declared type?
     pub fn is_fallible(&self) -> bool {
         self.root.is_fallible()

@@ -16,12 +16,16 @@ use lang::plan::{self, CompareOp, Expr, ExprKind};
 
 use super::chart::{Chart, Kind, StateId};
 use super::partials::{CURRENT, Captures, PartialId, Partials};
+use crate::query::hash_words;
 
 /// No bucket, no partial match.
 const NOTHING: u32 = u32::MAX;
 
-/// Seed of the hash of values; fixed, so that nothing differs from run to run.
+/// Seed of the hash of long texts; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// First word of a long text, which is no length of a short one; its hash is the second.
+const LONG: u64 = u64::MAX;
 
 /// Whether the two sides of the equation are numbers without a fraction, or texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,20 +127,33 @@ pub(super) enum Sought<'a> {
     Text(StrView<'a>, usize),
 }
 
-impl Sought<'_> {
-    #[inline]
-    fn hash(&self) -> u64 {
-        let state = FixedState::with_seed(SEED);
-        match self {
-            Sought::Integer(value) => state.hash_one(value),
-            Sought::Text(texts, row) => match texts.short_words(*row) {
-                Some(words) => state.hash_one(words),
-                None => state.hash_one(texts.get(*row)),
-            },
-        }
+/// A value as two words: equal values have equal ones, and short texts that are not equal have others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Words([u64; 2]);
+
+impl Words {
+    fn is_long(self) -> bool {
+        self.0[0] == LONG
     }
 
     #[inline]
+    fn hash(self) -> u64 {
+        hash_words(0, self.0)
+    }
+}
+
+impl Sought<'_> {
+    #[inline(always)]
+    fn words(&self) -> Words {
+        Words(match self {
+            Sought::Integer(value) => [0, *value as u64],
+            Sought::Text(texts, row) => match texts.short_words(*row) {
+                Some(words) => words,
+                None => [LONG, FixedState::with_seed(SEED).hash_one(texts.get(*row))],
+            },
+        })
+    }
+
     fn is(&self, other: &Sought<'_>) -> bool {
         match (self, other) {
             (Sought::Integer(a), Sought::Integer(b)) => a == b,
@@ -181,6 +198,19 @@ impl Links {
         self.place[at] = place;
     }
 
+    /// Where it stands in the pending list, counted from the first that is there.
+    #[inline(always)]
+    pub fn place_of(&self, partial: PartialId, first_place: u64) -> u32 {
+        (self.place[partial as usize] - first_place) as u32
+    }
+
+    /// The next of the same value.
+    #[inline(always)]
+    pub fn behind(&self, partial: PartialId) -> Option<PartialId> {
+        let next = self.next[partial as usize];
+        (next != NOTHING).then_some(next)
+    }
+
     pub fn move_to(&mut self, partial: PartialId, place: u64) {
         if let Some(at) = self.place.get_mut(partial as usize) {
             *at = place;
@@ -190,18 +220,29 @@ impl Links {
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    hash: u64,
+    words: Words,
+    /// The oldest and the newest; [`NOTHING`] where none is left, which is kept for the next.
     head: PartialId,
     tail: PartialId,
 }
 
 /// The partial matches of one state and key by value.
+///
+/// A value whose partial matches are all gone stays for a while: values come again, and where they do
+/// not, they go together once there are more of them than there have been of others.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     table: HashTable<u32>,
     buckets: Vec<Bucket>,
     free: Vec<u32>,
+    /// Values of which no partial match is left.
+    idle: usize,
+    /// The most that there were of others since those went.
+    busy_most: usize,
 }
+
+/// Idle values that are always kept.
+const IDLE_FEW: usize = 8;
 
 /// What finding and comparing values needs.
 #[derive(Clone, Copy)]
@@ -212,16 +253,22 @@ pub(super) struct Values<'a> {
 }
 
 impl Index {
-    fn bucket_of(&self, sought: &Sought<'_>, hash: u64, values: &Values<'_>) -> Option<u32> {
+    #[inline(always)]
+    fn bucket_of(&self, sought: &Sought<'_>, words: Words, values: &Values<'_>) -> Option<u32> {
         let is_it = |&bucket: &u32| {
             let bucket = &self.buckets[bucket as usize];
-            let head = || {
-                let (partials, captures) = (values.partials, values.captures);
-                values.equation.of_partial(bucket.head, partials, captures)
-            };
-            bucket.hash == hash && head().is_some_and(|head| head.is(sought))
+            bucket.words == words && (!words.is_long() || self.is_text(bucket, sought, values))
         };
-        self.table.find(hash, is_it).copied()
+        self.table.find(words.hash(), is_it).copied()
+    }
+
+    /// Long texts are told apart by their hash and by the text of a partial match.
+    #[cold]
+    fn is_text(&self, bucket: &Bucket, sought: &Sought<'_>, values: &Values<'_>) -> bool {
+        let head = values
+            .equation
+            .of_partial(bucket.head, values.partials, values.captures);
+        head.is_some_and(|head| head.is(sought))
     }
 
     /// A partial match comes to the end of the pending list. One without a value is in no chain.
@@ -230,16 +277,22 @@ impl Index {
         let Some(sought) = values.equation.of_partial(partial, partials, captures) else {
             return links.set(partial, NOTHING, place);
         };
-        let hash = sought.hash();
-        if let Some(found) = self.bucket_of(&sought, hash, values) {
+        let words = sought.words();
+        if let Some(found) = self.bucket_of(&sought, words, values) {
             links.set(partial, found, place);
             let bucket = &mut self.buckets[found as usize];
-            links.next[bucket.tail as usize] = partial;
+            match bucket.head {
+                NOTHING => {
+                    bucket.head = partial;
+                    self.idle -= 1;
+                }
+                _ => links.next[bucket.tail as usize] = partial,
+            }
             bucket.tail = partial;
-            return;
+            return self.count_busy();
         }
         let bucket = Bucket {
-            hash,
+            words,
             head: partial,
             tail: partial,
         };
@@ -256,7 +309,21 @@ impl Index {
         links.set(partial, new, place);
         let buckets = &self.buckets;
         self.table
-            .insert_unique(hash, new, |&b| buckets[b as usize].hash);
+            .insert_unique(words.hash(), new, |&b| buckets[b as usize].words.hash());
+        self.count_busy();
+    }
+
+    #[inline(always)]
+    fn count_busy(&mut self) {
+        self.busy_most = self.busy_most.max(self.table.len() - self.idle);
+    }
+
+    /// The chain of a value, and its oldest partial match.
+    #[inline(always)]
+    pub fn chain(&self, sought: &Sought<'_>, values: &Values<'_>) -> Option<(u32, PartialId)> {
+        let bucket = self.bucket_of(sought, sought.words(), values)?;
+        let head = self.buckets[bucket as usize].head;
+        (head != NOTHING).then_some((bucket, head))
     }
 
     /// The partial matches of a value, oldest first, each with its place; the chain they are of.
@@ -268,12 +335,11 @@ impl Index {
         first_place: u64,
         to: &mut Vec<(u32, PartialId)>,
     ) -> Option<u32> {
-        let bucket = self.bucket_of(sought, sought.hash(), values)?;
-        let mut partial = self.buckets[bucket as usize].head;
-        while partial != NOTHING {
-            let at = partial as usize;
-            to.push(((links.place[at] - first_place) as u32, partial));
-            partial = links.next[at];
+        let (bucket, head) = self.chain(sought, values)?;
+        let mut at = Some(head);
+        while let Some(partial) = at {
+            to.push((links.place_of(partial, first_place), partial));
+            at = links.behind(partial);
         }
         Some(bucket)
     }
@@ -316,18 +382,56 @@ impl Index {
         }
     }
 
-    fn remove(&mut self, bucket: u32) {
-        let hash = self.buckets[bucket as usize].hash;
-        if let Ok(entry) = self.table.find_entry(hash, |&b| b == bucket) {
-            entry.remove();
+    /// Nothing is left of a chain.
+    pub fn remove(&mut self, bucket: u32) {
+        let emptied = &mut self.buckets[bucket as usize];
+        (emptied.head, emptied.tail) = (NOTHING, NOTHING);
+        // A long text is known by its partial matches alone.
+        if emptied.words.is_long() {
+            if let Ok(entry) = self
+                .table
+                .find_entry(emptied.words.hash(), |&b| b == bucket)
+            {
+                entry.remove();
+            }
+            return self.free.push(bucket);
         }
-        self.free.push(bucket);
+        self.idle += 1;
+        if self.idle > IDLE_FEW + self.busy_most {
+            self.sweep();
+        }
+    }
+
+    #[cold]
+    fn sweep(&mut self) {
+        let Index {
+            table,
+            buckets,
+            free,
+            idle,
+            busy_most,
+        } = self;
+        table.retain(|&mut bucket| {
+            let is_idle = buckets[bucket as usize].head == NOTHING;
+            if is_idle {
+                free.push(bucket);
+            }
+            !is_idle
+        });
+        (*idle, *busy_most) = (0, table.len());
+        let buckets = &self.buckets;
+        if self.table.capacity() > 8 * self.table.len().max(IDLE_FEW) {
+            let room = 2 * self.table.len();
+            self.table
+                .shrink_to(room, |&b| buckets[b as usize].words.hash());
+        }
     }
 
     pub fn clear(&mut self) {
         self.table.clear();
         self.buckets.clear();
         self.free.clear();
+        (self.idle, self.busy_most) = (0, 0);
     }
 
     pub fn bytes(&self) -> usize {

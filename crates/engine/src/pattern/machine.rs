@@ -64,6 +64,16 @@ impl Ages {
     }
 }
 
+impl StateLists {
+    /// Has none of `new` begun so long before or after one of these times that it has expired?
+    pub fn is_new_within(&self, within: u64, times: [i64; 2]) -> bool {
+        let Ages { oldest, newest, .. } = self.ages;
+        let is_within =
+            |time: i64| oldest.abs_diff(time) <= within && newest.abs_diff(time) <= within;
+        oldest > newest || times.into_iter().all(is_within)
+    }
+}
+
 impl Lists {
     pub fn new(states: usize) -> Lists {
         let states = (0..states).map(|_| StateLists {
@@ -164,6 +174,11 @@ impl<'a> Machine<'a> {
 
     pub fn push_new(&mut self, id: StateId, partial: PartialId) {
         self.store.partials.own(partial);
+        self.push_begun(id, partial);
+    }
+
+    /// As [`Machine::push_new`], of a partial match that belongs to the list already.
+    pub fn push_begun(&mut self, id: StateId, partial: PartialId) {
         if let (Some(_), Some(start)) = (self.chart.within, self.chart.only_start)
             && let Some(time) = self.start_of(partial, start)
         {

@@ -15,6 +15,7 @@ mod gate;
 mod index;
 mod machine;
 mod partials;
+mod plain;
 mod queue;
 mod saved;
 mod timer;
@@ -36,6 +37,7 @@ use gate::{Gate, Part};
 use index::Links;
 use machine::{Lists, Machine, Matches, Store};
 use partials::{Arrival, Captures, EventId, NONE, Partials};
+use plain::PlainRoom;
 use view::{Place, Seen, Views};
 
 pub(crate) struct Pattern {
@@ -55,6 +57,7 @@ pub(crate) struct Pattern {
     deadlines: Vec<(StateId, i64)>,
     scratch: Scratch,
     room: Room,
+    plain_room: PlainRoom,
     is_compat: bool,
     /// A row may fail where partial matches have moved already.
     is_fallible: bool,
@@ -148,6 +151,7 @@ impl Pattern {
             deadlines: Vec::new(),
             scratch: Scratch::default(),
             room: Room::default(),
+            plain_room: PlainRoom::default(),
             is_compat: environment.compat,
             is_fallible,
             chart,
@@ -258,6 +262,13 @@ impl Pattern {
             deadlines: &mut self.deadlines,
             is_compat: self.is_compat,
         };
+        if let ([state], [mask], Part::Rest) = (&*reader.states, &**masks, part) {
+            let gate = &self.gates[*state];
+            let place = (*state, input);
+            if machine.take_plain(place, batch, mask, gate, &mut self.plain_room) {
+                return Ok(());
+            }
+        }
         for chunk in 0..batch.chunk_count() {
             let clock = batch.clock_at(chunk);
             for row in batch.chunk(chunk) {

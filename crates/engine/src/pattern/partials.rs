@@ -92,6 +92,25 @@ impl Captures {
         id
     }
 
+    /// Keeps many events, each the first of a chain and in one slot; appends their numbers.
+    pub fn keep_all(&mut self, batch: &Batch, rows: &[u32], events: &mut Vec<EventId>) {
+        let first = events.len();
+        for &row in rows {
+            let id = self.place(batch.times.at(row as usize), NONE);
+            self.owners[id as usize] = 1;
+            events.push(id);
+        }
+        let len = self.times.len();
+        for (column, &attribute) in self.columns.iter_mut().zip(&self.attributes) {
+            column.scatter(&events[first..], &batch.columns[attribute], rows, len);
+        }
+        self.kept = self.kept.saturating_add(rows.len() as u32);
+        if self.kept >= KEPT_MAX {
+            self.kept = 0;
+            self.compact(NONE);
+        }
+    }
+
     /// Writes columns anew that hold more texts of events given back than of others.
     fn compact(&mut self, newest: EventId) {
         let bytes = |columns: &[Column]| columns.iter().map(Column::bytes).sum::<usize>();
@@ -310,6 +329,38 @@ impl Partials {
                 (self.times.len() - 1) as PartialId
             }
         }
+    }
+
+    /// A partial match that has taken one event, which is its own, and stands in one list.
+    pub fn begun(&mut self, state: StateId, event: EventId, time: i64) -> PartialId {
+        let id = self.fresh();
+        let at = id as usize;
+        self.slots[at * self.width + state] = event;
+        self.times[at] = time;
+        self.owners[at] = 1;
+        id
+    }
+
+    /// Gives a partial match up that stands in one list only; its events go over to the caller, who
+    /// finds them behind all others.
+    pub fn take(&mut self, id: PartialId, events: &mut Vec<EventId>) -> bool {
+        if self.owners[id as usize] != 1 {
+            return false;
+        }
+        self.owners[id as usize] = 0;
+        let start = id as usize * self.width;
+        let slots = &mut self.slots[start..start + self.width];
+        events.extend_from_slice(slots);
+        slots.fill(NONE);
+        self.free.push(id);
+        true
+    }
+
+    /// Has it taken no event?
+    pub fn is_blank(&self, id: PartialId) -> bool {
+        let start = id as usize * self.width;
+        let slots = &self.slots[start..start + self.width];
+        slots.iter().all(|&event| event == NONE)
     }
 
     /// A copy of the slots before `end`, and of those behind it that `keeps_behind` names.

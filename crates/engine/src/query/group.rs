@@ -29,11 +29,17 @@ const NONE: Group = Group::MAX;
 const LONG: u32 = u32::MAX;
 const FREE: u32 = u32::MAX - 1;
 
+/// Keys that are remembered beside the table: a power of two.
+const RECENT: usize = 512;
+
 /// Texts of keys, by number. A short text lies in its name, so that a key of a dozen bytes costs 20
 /// bytes and what the table of numbers takes.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     table: HashTable<Group>,
+    /// Short keys met lately, by bits of their hash: most rows are of one of few keys, and
+    /// looking here costs a third of looking into the table. Empty until there is a key.
+    recent: Box<[Recent]>,
     names: Pages<Name>,
     pages: Vec<PageUse>,
     /// Pages that may have a free number, each once.
@@ -43,6 +49,22 @@ pub(crate) struct Interner {
     /// Of partition keys but 0, which has all the rest: their groups as lists in both directions.
     heads: Pages<Head>,
     links: Pages<Link>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    words: [u64; 2],
+    key: Key,
+    group: Group,
+}
+
+impl Recent {
+    /// No short text has such words.
+    const NOTHING: Recent = Recent {
+        words: [u64::MAX; 2],
+        key: 0,
+        group: NONE,
+    };
 }
 
 #[derive(Debug)]
@@ -133,16 +155,43 @@ impl Interner {
     /// As [`Interner::intern`], of a short text by its words.
     #[inline(always)]
     fn intern_words(&mut self, key: Key, words: [u64; 2]) -> Group {
+        let folded = fold_words(key, words);
+        if let Some(recent) = self.recent.get(recent_place(folded))
+            && recent.words == words
+            && recent.key == key
+        {
+            return recent.group;
+        }
+        self.intern_folded(key, words, folded)
+    }
+
+    #[inline(never)]
+    fn intern_folded(&mut self, key: Key, words: [u64; 2], folded: u64) -> Group {
+        let hash = hash_folded(folded, words);
         let names = &self.names;
         let is_it = |&group: &Group| {
             names
                 .get(group)
                 .is_some_and(|n| { n.words } == words && { n.key } == key)
         };
-        let hash = hash_words(key, words);
-        match self.table.find(hash, is_it) {
+        let group = match self.table.find(hash, is_it) {
             Some(&group) => group,
             None => self.add(Name { words, key }, hash),
+        };
+        if self.recent.is_empty() {
+            self.recent = vec![Recent::NOTHING; RECENT].into();
+        }
+        self.recent[recent_place(folded)] = Recent { words, key, group };
+        group
+    }
+
+    /// The number is not that of the key any more.
+    fn forget_recent(&mut self, group: Group, name: Name) {
+        let place = recent_place(fold_words(name.key, name.words));
+        if let Some(recent) = self.recent.get_mut(place)
+            && recent.group == group
+        {
+            *recent = Recent::NOTHING;
         }
     }
 
@@ -249,6 +298,7 @@ impl Interner {
         if let Ok(entry) = self.table.find_entry(name.hash(), |&g| g == group) {
             entry.remove();
         }
+        self.forget_recent(group, name);
         if name.mark() == LONG {
             self.longs[name.place() as usize] = Box::default();
             self.longs_free.push(name.place());
@@ -372,6 +422,7 @@ impl Interner {
             .map(|t| t.len() + size_of::<Box<str>>())
             .sum();
         self.table.allocation_size()
+            + size_of_val(&self.recent[..])
             + self.names.bytes()
             + self.heads.bytes()
             + self.links.bytes()
@@ -382,13 +433,26 @@ impl Interner {
 
 /// Mixes two words as foldhash does: the halves of a product of 128 bits, one over the other.
 #[inline]
-fn hash_words(key: Key, words: [u64; 2]) -> u64 {
+pub(crate) fn hash_words(key: Key, words: [u64; 2]) -> u64 {
+    hash_folded(fold_words(key, words), words)
+}
+
+#[inline(always)]
+fn fold_words(key: Key, words: [u64; 2]) -> u64 {
     let product = u128::from(words[0] ^ SEED ^ u64::from(key) << 16)
         * u128::from(words[1] ^ SEED.rotate_left(29) ^ u64::from(key));
-    let folded = product as u64 ^ (product >> 64) as u64;
-    // Once more, so that neither a word of zeros nor one like the seed takes the other away.
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Once more, so that neither a word of zeros nor one like the seed takes the other away.
+#[inline(always)]
+fn hash_folded(folded: u64, words: [u64; 2]) -> u64 {
     let product = u128::from(folded ^ words[0]) * u128::from(0x9e37_79b9_7f4a_7c15u64);
     product as u64 ^ (product >> 64) as u64
+}
+
+fn recent_place(folded: u64) -> usize {
+    folded as usize & (RECENT - 1)
 }
 
 fn hash_long(key: Key, text: &str) -> u64 {

@@ -16,7 +16,7 @@ mod sliding;
 mod stage;
 
 pub(crate) use chain::{Chain, Place, Used};
-pub(crate) use group::{Interner, for_each_key, intern_all};
+pub(crate) use group::{Interner, for_each_key, hash_words, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
 pub(crate) use stage::Stage;

@@ -298,7 +298,11 @@ impl Selector {
         }
         let known = self.sliding.groups.entry(key, VecDeque::new);
         let front = (leaves - unknown).min(known.len());
-        numbers.extend(known.drain(..front));
+        let (older, newer) = known.as_slices();
+        let of_older = front.min(older.len());
+        numbers.extend_from_slice(&older[..of_older]);
+        numbers.extend_from_slice(&newer[..front - of_older]);
+        known.drain(..front);
         // The rest arrive and leave in one batch.
         let through = (leaves - numbers.len()).min(arriving.len());
         numbers.extend_from_slice(&arriving[..through]);

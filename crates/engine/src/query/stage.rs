@@ -22,8 +22,7 @@ pub(crate) enum Stage {
     Filter {
         sites: Vec<Site>,
         condition: Expression,
-        /// The rows of a batch that pass, kept for its room.
-        keep: Vec<bool>,
+        room: PickRoom,
     },
     Log {
         /// Priority, message, and whether the event is printed.
@@ -43,6 +42,13 @@ pub(crate) enum Stage {
         sites: Vec<Site>,
         stage: Box<Stage>,
     },
+}
+
+/// What passes of a batch, kept for the room it has taken.
+#[derive(Default)]
+pub(crate) struct PickRoom {
+    marks: Vec<bool>,
+    rows: Vec<u32>,
 }
 
 /// A stream processor at its place.
@@ -258,11 +264,10 @@ impl Stage {
         let stage = match handler {
             Handler::Filter(expr) => {
                 let condition = compiler.compile(expr)?;
-                let keep = Vec::new();
                 return Ok(Stage::Filter {
                     sites,
                     condition,
-                    keep,
+                    room: PickRoom::default(),
                 });
             }
             Handler::Function(call) => Self::function(call, &mut compiler)?,
@@ -442,12 +447,12 @@ impl Stage {
             Stage::Filter {
                 sites,
                 condition,
-                keep,
+                room: PickRoom { marks, rows },
             } if sites.is_empty() => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
                 let mut context = step.evaluation(&batch, &mut failures);
-                condition.mask_into(&inputs, &mut context, keep);
-                batch.retain(keep)
+                condition.rows_into(&inputs, &mut context, marks, rows);
+                batch.retain_rows(rows)
             }
             Stage::Filter {
                 sites, condition, ..

@@ -5,13 +5,13 @@
 //! makes it, and the last event of a row gives its values. Values are put into each column in one
 //! loop over the events.
 
-use event::column::View;
+use event::column::{StrView, View};
 use event::{Batch, Cells, Column};
 use lang::plan;
 
-use super::index::{cells_equal, hash_cells};
+use super::index::{cells_equal, hash_all};
 use super::write::Update;
-use super::{MemoryCondition, PAGE_ROWS, Table};
+use super::{MemoryCondition, PAGE_ROWS, Page, Table};
 use crate::component::EvalContext;
 use crate::expr::{Expression, Inputs, ROW};
 
@@ -106,7 +106,7 @@ fn find_rows(
     };
     // All hashes first, so that looking up one row does not wait for the one before.
     hashes.clear();
-    hashes.extend((0..batch.len).map(|event| hash_cells(sought, event)));
+    hash_all(sought, batch.len, hashes);
     rows.clear();
     let known = table.rows.count as u32;
     while rows.len() < batch.len {
@@ -129,6 +129,25 @@ impl Table {
     fn find_all(&self, sought: &[Cells<'_>], hashes: &[u64], rows: &mut Vec<u32>) {
         let index = &self.indexes[0];
         let first = rows.len();
+        if let ([column], [key]) = (index.columns.as_slice(), sought)
+            && let (Some(pages), View::Str(sought)) = (self.texts(*column), key.view())
+        {
+            for (event, &hash) in hashes.iter().enumerate().skip(first) {
+                let found = match sought.short_words(event) {
+                    Some(words) => index.find_by(hash, |row| {
+                        pages[row / PAGE_ROWS].short_words(row % PAGE_ROWS) == Some(words)
+                    }),
+                    None => index.find_by(hash, |row| {
+                        pages[row / PAGE_ROWS].rows_equal(row % PAGE_ROWS, &sought, event)
+                    }),
+                };
+                match found {
+                    Some(row) => rows.push(row),
+                    None => return,
+                }
+            }
+            return;
+        }
         // With few pages where each key lies is found out once.
         if let ([column], [key]) = (index.columns.as_slice(), sought)
             && self.rows.pages.len() <= PAGES_FEW.min(hashes.len() - first)
@@ -156,6 +175,28 @@ impl Table {
                 None => return,
             }
         }
+    }
+}
+
+impl Table {
+    /// A column of texts, page by page, where there are few pages and no nulls; behind the last page
+    /// stands the first.
+    fn texts(&self, column: usize) -> Option<[StrView<'_>; PAGES_FEW]> {
+        fn texts(page: &Page, column: usize) -> Option<StrView<'_>> {
+            match page.columns[column].view() {
+                View::Str(texts) if page.columns[column].nulls().is_none() => Some(texts),
+                _ => None,
+            }
+        }
+        let pages = &self.rows.pages;
+        let mut all = [texts(pages.first()?, column)?; PAGES_FEW];
+        if pages.len() > all.len() {
+            return None;
+        }
+        for (of_page, page) in all.iter_mut().zip(pages) {
+            *of_page = texts(page, column)?;
+        }
+        Some(all)
     }
 }
 

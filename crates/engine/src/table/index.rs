@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use super::Rows;
+use crate::query::hash_words;
 
 /// Seed of the hash; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -63,7 +64,7 @@ impl Index {
         out[start..].sort_unstable();
     }
 
-    /// The row whose attributes equal those of an event, of which `hash` is [`hash_cells`]: typed
+    /// The row whose attributes equal those of an event, of which `hash` is one of [`hash_all`]: typed
     /// columns without nulls, in the order of the index. There is at most one in a primary key.
     #[inline]
     pub fn find_one(
@@ -163,8 +164,26 @@ fn hash_row(rows: &Rows, columns: &[usize], row: u32) -> u64 {
     })
 }
 
+/// Appends the hash of each of so many rows of keys.
+pub(super) fn hash_all(keys: &[Cells<'_>], rows: usize, hashes: &mut Vec<u64>) {
+    if let [key] = keys
+        && let View::Str(texts) = key.view()
+        && key.is_plain()
+    {
+        hashes.extend((0..rows).map(|row| {
+            let hash = match texts.short_words(row) {
+                Some(words) => hash_words(0, words),
+                None => hash_text(texts.get(row)),
+            };
+            mix(SEED, hash)
+        }));
+        return;
+    }
+    hashes.extend((0..rows).map(|row| hash_cells(keys, row)));
+}
+
 /// The hash of a row of keys.
-pub(super) fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
+fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
     keys.iter()
         .fold(SEED, |hash, key| mix(hash, hash_cell(key, row)))
 }
@@ -173,7 +192,7 @@ pub(super) fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
 fn hash_cell(cells: &Cells<'_>, row: usize) -> u64 {
     match cells.view() {
         View::Str(v) if !cells.is_null(row) => match v.short_words(row) {
-            Some(words) => FixedState::with_seed(SEED).hash_one(words),
+            Some(words) => hash_words(0, words),
             None => hash_text(v.get(row)),
         },
         _ => hash_value(&cells.value(row)),
@@ -209,13 +228,9 @@ fn mix(hash: u64, one: u64) -> u64 {
 
 fn hash_text(text: &str) -> u64 {
     match ShortText::new(text) {
-        Some(short) => hash_short(short),
+        Some(short) => hash_words(0, short.words()),
         None => FixedState::with_seed(SEED).hash_one(text),
     }
-}
-
-fn hash_short(text: ShortText) -> u64 {
-    FixedState::with_seed(SEED).hash_one(text.words())
 }
 
 fn hash_value(value: &Value) -> u64 {

@@ -29,7 +29,7 @@ enum Rows {
 macro_rules! typed_push {
     ($name:ident, $kind:ident, $ty:ty) => {
         /// Appends a value of the builder's own type; a builder of another type takes it as `Any`.
-        #[inline]
+        #[inline(always)]
         pub fn $name(&mut self, value: $ty) {
             match &mut self.rows {
                 Rows::$kind(v) => v.push(value),
