@@ -69,8 +69,12 @@ impl Output {
             (_, 1) => "info",
             _ => "debug",
         };
-        let filter =
-            EnvFilter::try_from_env("HEADWATER_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+        // What lapin meets is said once, by its connector.
+        let filter = |wanted: &str| EnvFilter::try_new(format!("lapin=off,{wanted}"));
+        let filter = std::env::var("HEADWATER_LOG")
+            .ok()
+            .and_then(|wanted| filter(&wanted).ok())
+            .unwrap_or_else(|| EnvFilter::new(format!("lapin=off,{level}")));
         let console = Console::default();
         let beside = console.clone();
         let errors = move || BesideBar {

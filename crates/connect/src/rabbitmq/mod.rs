@@ -1,15 +1,17 @@
 //! RabbitMQ: `@source(type='rabbitmq')` and `@sink(type='rabbitmq')`, by AMQP 0-9-1.
 //!
-//! The protocol is ours, because an acknowledgement must wait for the app, what was not confirmed
-//! must outlive the connection, and a full app must be felt by the broker. Promises: the sink keeps
-//! each message until the broker confirms it; with `auto.ack='false'` the source acknowledges a
-//! message when the app has it safe, and the broker gives the others again; a broker that is silent
-//! for some four seconds is lost. Never: an exchange or queue that is there made anew.
+//! The protocol is lapin's, the line below it ours. Promises: the sink keeps each message until the
+//! broker confirms it; with `auto.ack='false'` the source acknowledges a message when the app has it
+//! safe, and the broker gives the others again; a full app is felt by the broker; one that is silent
+//! for some four seconds is lost. Never: an exchange or queue that is there made anew, or a connection
+//! that lapin makes by itself.
 
+mod line;
+mod nesting;
+mod property;
 mod session;
 mod sink;
 mod source;
-mod wire;
 
 use std::time::Duration;
 
@@ -153,10 +155,10 @@ fn check_exchange(name: &str, kind: &str) -> Result<(), String> {
 /// Names, keys and most properties have a length of one byte.
 fn check_short(option: &str, text: &str) -> Result<(), String> {
     match text.len() {
-        0..=wire::SHORT_BYTES_MAX => Ok(()),
+        0..=property::SHORT_BYTES_MAX => Ok(()),
         len => Err(format!(
             "option '{option}' has {len} bytes, AMQP allows {}",
-            wire::SHORT_BYTES_MAX
+            property::SHORT_BYTES_MAX
         )),
     }
 }

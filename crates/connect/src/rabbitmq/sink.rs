@@ -1,29 +1,32 @@
 //! The `rabbitmq` sink: messages in order, many on their way, each kept until the broker confirms it.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::collections::HashSet;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use futures_util::future::{MaybeDone, maybe_done};
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions};
+use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::mpsc;
 
-use super::session::{BLOCK_BYTES, Out, Reader, Session, channel, watch};
-use super::wire::{self, Frame, Method, Traits};
-use super::{Broker, KINDS, PATIENCE, check_exchange, check_short};
+use super::property::{SETTABLE, set, short, table};
+use super::session::{Session, Wanted, answered, told};
+use super::{Broker, KINDS, check_exchange, check_short};
 use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::Dynamic;
 use crate::mapper::scalar::parse_bool;
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::{Network, Outflow, Settings, Signs, list, number};
+use crate::net::{Network, Outflow, Settings, list, number};
 
-/// How long the last words may take.
-const LEAVE: Duration = Duration::from_secs(2);
+/// Messages that may be on their way to the broker's confirmation.
+const FLYING_MAX: usize = crate::net::WAITING_MAX;
 
-/// Messages go by this channel.
-const MESSAGES: u16 = 1;
-
-/// Exchanges are asked for by this one: it ends where there is none.
-const QUESTIONS: u16 = 2;
+/// A message on its way; done when the broker confirms it.
+type Publishing = MaybeDone<Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>>;
 
 pub(super) struct RabbitSink {
     network: Arc<Network>,
@@ -42,8 +45,6 @@ struct Shared {
     /// Properties by name; those without a value are left out.
     properties: Vec<(&'static str, Dynamic)>,
     outflow: Outflow,
-    /// Messages on their way on this connection, by the number that the channel has for them.
-    flying: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl RabbitSink {
@@ -72,7 +73,6 @@ impl RabbitSink {
             routing_key: Dynamic::new(setup, "routing.key", ""),
             headers: Dynamic::new(setup, "headers", ""),
             properties: properties(setup, settings)?,
-            flying: Mutex::default(),
         };
         let constants = Message::with_options(Payload::Text(""), &[]);
         let checked = shared.check(&constants, true);
@@ -95,14 +95,13 @@ fn properties(
     settings: Settings<'_>,
 ) -> Result<Vec<(&'static str, Dynamic)>, Error> {
     let mut found = Vec::new();
-    for (name, form) in wire::PROPERTIES {
+    for name in SETTABLE {
         let default = match name {
             "delivery.mode" => "1",
             "priority" => "0",
             _ => "",
         };
         let value = match (name, settings.text(name)) {
-            ("headers" | "cluster.id", _) => continue,
             // The annotation has an element of that name, so that it is never anything else.
             ("type", _) => Dynamic::Constant(setup.transport.ty.clone()),
             ("timestamp", Some(text)) => {
@@ -116,7 +115,6 @@ fn properties(
             (_, None) if default.is_empty() => continue,
             _ => Dynamic::new(setup, name, default),
         };
-        debug_assert!(form != 'F', "headers have an option of their own");
         found.push((name, value));
     }
     Ok(found)
@@ -126,9 +124,9 @@ impl Sink for RabbitSink {
     fn connect(&mut self) -> Result<(), Error> {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let open = async move { opening.open().await };
-        let serve = |session| {
+        let serve = |(session, messages)| {
             serving.outflow.open();
-            async move { serving.serve(session).await }
+            async move { serving.serve(session, messages).await }
         };
         let outflow = &self.shared.outflow;
         outflow.connect(&self.network, &mut self.connected, open, serve)
@@ -158,10 +156,6 @@ impl Sink for RabbitSink {
 }
 
 impl Shared {
-    fn flying(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.flying.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Can a message be written? Before the first event only what does not depend on one is judged.
     fn check(&self, message: &Message<'_>, only_constant: bool) -> Result<(), String> {
         let value = |dynamic: &Dynamic| match dynamic {
@@ -195,66 +189,60 @@ impl Shared {
         Ok(())
     }
 
-    async fn open(&self) -> Result<Session, String> {
-        let mut session = Session::open(&self.broker).await?;
-        for channel in [MESSAGES, QUESTIONS] {
-            session
-                .must(channel, |out| wire::channel_open(out, channel))
-                .await?;
+    /// A connection, and the channel that messages go by.
+    async fn open(&self) -> Result<(Session, Channel), String> {
+        let session = Session::open(&self.broker).await?;
+        let messages = session.channel().await?;
+        answered(messages.confirm_select(ConfirmSelectOptions::default())).await?;
+        if self.is_fixed() {
+            let message = Message::with_options(Payload::Text(""), &[]);
+            self.ensure(&session, &message).await?;
         }
-        session
-            .must(MESSAGES, |out| wire::confirm_select(out, MESSAGES))
-            .await?;
-        if let (Dynamic::Constant(name), Dynamic::Constant(kind)) = (&self.exchange, &self.kind)
-            && let (Dynamic::Constant(_), Dynamic::Constant(_)) =
-                (&self.is_durable, &self.is_auto_delete)
-            && !name.is_empty()
-        {
-            let traits = self.traits(&Message::with_options(Payload::Text(""), &[]));
-            session
-                .ensure(QUESTIONS, traits, |out, traits| {
-                    wire::exchange_declare(out, QUESTIONS, name, kind.trim(), traits);
-                })
-                .await
-                .map_err(|cause| format!("exchange '{name}': {cause}"))?;
-        }
-        self.flying().clear();
-        Ok(session)
+        Ok((session, messages))
     }
 
-    fn traits(&self, message: &Message<'_>) -> Traits {
-        Traits {
-            is_passive: false,
-            is_durable: parse_bool(self.is_durable.of(message).trim()),
-            is_exclusive: false,
-            is_auto_delete: parse_bool(self.is_auto_delete.of(message).trim()),
-        }
+    /// Does no event say what the exchange is? Then it is found or made with the connection.
+    fn is_fixed(&self) -> bool {
+        let all = [
+            &self.exchange,
+            &self.kind,
+            &self.is_durable,
+            &self.is_auto_delete,
+        ];
+        all.iter().all(|d| matches!(d, Dynamic::Constant(_)))
     }
 
-    async fn serve(&self, session: Session) {
-        let Session {
-            mut reader,
-            mut writer,
-            frame_max,
-            beats,
-        } = session;
-        let (out, blocks) = channel();
-        let (tell, answers) = mpsc::channel(8);
-        let signs = Signs::default();
-        let mut writing = std::pin::pin!(writer.run(blocks));
-        let lost = {
-            let (watched, words) = (out.clone(), out.clone());
-            tokio::select! {
-                ended = self.send(out, answers, frame_max) => ended.err(),
-                cause = self.read(&mut reader, &signs, words, tell) => Some(cause),
-                result = &mut writing => result.err(),
-                cause = watch(&signs, beats, &watched) => Some(cause),
-            }
+    /// Finds or makes the exchange of a message.
+    async fn ensure(&self, session: &Session, message: &Message<'_>) -> Result<(), String> {
+        let name = self.exchange.of(message);
+        if name.is_empty() {
+            return Ok(());
+        }
+        let wanted = Wanted::Exchange {
+            name,
+            kind: self.kind.of(message).trim(),
+            options: ExchangeDeclareOptions {
+                durable: parse_bool(self.is_durable.of(message).trim()),
+                auto_delete: parse_bool(self.is_auto_delete.of(message).trim()),
+                ..ExchangeDeclareOptions::default()
+            },
+        };
+        session.ensure(&wanted).await
+    }
+
+    async fn serve(&self, session: Session, messages: Channel) {
+        let (flying, flown) = mpsc::channel(FLYING_MAX);
+        let lost = tokio::select! {
+            ended = self.send(&session, &messages, flying) => ended.err(),
+            cause = self.confirm(flown) => Some(cause),
+            cause = session.lost() => Some(cause),
         };
         let result = match lost {
             Some(cause) => Err(cause),
-            // All is confirmed: only the good-bye is left.
-            None => tokio::time::timeout(LEAVE, writing).await.unwrap_or(Ok(())),
+            None => {
+                session.close().await;
+                Ok(())
+            }
         };
         self.outflow.ended(result);
     }
@@ -262,176 +250,94 @@ impl Shared {
     /// Sends what waits, until the sink is closed and nothing waits.
     async fn send(
         &self,
-        out: Out,
-        mut answers: mpsc::Receiver<Method>,
-        frame_max: usize,
+        session: &Session,
+        messages: &Channel,
+        flying: mpsc::Sender<(u64, Publishing)>,
     ) -> Result<(), String> {
         let mut known = HashSet::new();
-        let mut tag = 0;
+        if let Dynamic::Constant(exchange) = &self.exchange
+            && self.is_fixed()
+        {
+            known.insert(exchange.clone());
+        }
         while !self.outflow.is_done() {
-            let mut block = Vec::new();
-            while block.len() < BLOCK_BYTES
-                && let Some((number, sent)) = self.outflow.try_next()
-            {
+            while let Some((number, sent)) = self.outflow.try_next() {
                 let message = sent.message();
                 let exchange = self.exchange.of(&message);
                 if !known.contains(exchange) {
-                    self.ensure(&message, &out, &mut answers).await?;
+                    self.ensure(session, &message).await?;
                     known.insert(exchange.to_owned());
                 }
-                tag += 1;
-                self.flying().insert(tag, number);
-                self.write(&mut block, &message, &sent.payload, frame_max);
+                let publishing = self.publishing(messages.clone(), Arc::clone(&sent));
+                let mut publishing = maybe_done(publishing);
+                // lapin puts a message into its queue when it is first asked how far that is: the order
+                // of these first questions is that of the messages.
+                poll_fn(|context| {
+                    let asked = Pin::new(&mut publishing).poll(context);
+                    Poll::Ready(asked.is_ready())
+                })
+                .await;
+                if flying.send((number, publishing)).await.is_err() {
+                    // Who confirms has ended, and says why.
+                    return std::future::pending().await;
+                }
             }
-            if block.is_empty() {
-                self.outflow.changed().await;
-            } else if out.send(block).await.is_err() {
-                // The writer has ended, and says why.
-                return std::future::pending().await;
-            }
+            self.outflow.changed().await;
         }
         Ok(())
     }
 
-    fn write(&self, block: &mut Vec<u8>, message: &Message<'_>, body: &[u8], frame_max: usize) {
+    fn publishing(
+        &self,
+        messages: Channel,
+        sent: Arc<Sent>,
+    ) -> Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>> {
+        let (exchange, key, properties) = {
+            let message = sent.message();
+            let exchange = short(self.exchange.of(&message));
+            let key = short(self.routing_key.of(&message));
+            (exchange, key, self.filled(&message))
+        };
+        Box::pin(async move {
+            let options = BasicPublishOptions::default();
+            let publishing =
+                messages.basic_publish(exchange, key, options, &sent.payload, properties);
+            publishing.await?.await
+        })
+    }
+
+    fn filled(&self, message: &Message<'_>) -> BasicProperties {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |since| since.as_secs()).to_string();
-        let own = self
-            .properties
-            .iter()
-            .map(|(name, value)| (*name, value.of(message).trim()));
-        // The first of a name counts.
-        let properties: Vec<(&str, &str)> = own
-            .filter(|(_, value)| !value.is_empty())
-            .chain([("timestamp", now.as_str())])
-            .collect();
+        let mut filled = BasicProperties::default()
+            // An option counts more.
+            .with_timestamp(now.map_or(0, |since| since.as_secs()));
+        for (name, value) in &self.properties {
+            let value = value.of(message).trim();
+            if !value.is_empty() {
+                filled = set(filled, name, value);
+            }
+        }
         // Checked when it was published.
         let headers = list(self.headers.of(message)).unwrap_or_default();
-        let (exchange, key) = (self.exchange.of(message), self.routing_key.of(message));
-        wire::publish(block, MESSAGES, exchange, key);
-        wire::write_content(block, MESSAGES, &properties, &headers, body, frame_max);
+        match headers.is_empty() {
+            true => filled,
+            false => filled.with_headers(table(&headers)),
+        }
     }
 
-    /// Finds or makes the exchange of a message while others are on their way.
-    async fn ensure(
-        &self,
-        message: &Message<'_>,
-        out: &Out,
-        answers: &mut mpsc::Receiver<Method>,
-    ) -> Result<(), String> {
-        let (name, kind) = (self.exchange.of(message), self.kind.of(message).trim());
-        if name.is_empty() || matches!(self.exchange, Dynamic::Constant(_)) && self.is_fixed() {
-            return Ok(());
-        }
-        let traits = self.traits(message);
-        for is_passive in [true, false] {
-            let traits = Traits {
-                is_passive,
-                ..traits
-            };
-            let mut block = Vec::new();
-            wire::exchange_declare(&mut block, QUESTIONS, name, kind, traits);
-            match ask(block, out, answers).await? {
-                Method::ExchangeDeclareOk => return Ok(()),
-                Method::Close { code: 404, .. } if is_passive => {
-                    let mut block = Vec::new();
-                    wire::close_ok(&mut block, QUESTIONS);
-                    wire::channel_open(&mut block, QUESTIONS);
-                    ask(block, out, answers).await?;
+    /// Takes what the broker says of each message, in their order; why it takes no more.
+    async fn confirm(&self, mut flown: mpsc::Receiver<(u64, Publishing)>) -> String {
+        while let Some((number, mut publishing)) = flown.recv().await {
+            (&mut publishing).await;
+            match Pin::new(&mut publishing).take_output() {
+                Some(Err(error)) => return told(error),
+                Some(Ok(Confirmation::Nack(_))) => {
+                    return "the broker could not keep a message".to_owned();
                 }
-                Method::Close { code, text } => {
-                    return Err(format!("exchange '{name}': the broker says {code} {text}"));
-                }
-                _ => return Err("the broker says something else than it should".to_owned()),
+                _ => self.outflow.confirm(number),
             }
         }
-        Ok(())
-    }
-
-    /// Was the exchange found or made when the connection was?
-    fn is_fixed(&self) -> bool {
-        let all = [&self.kind, &self.is_durable, &self.is_auto_delete];
-        all.iter().all(|d| matches!(d, Dynamic::Constant(_)))
-    }
-
-    /// Takes answers until the connection ends; why it does.
-    async fn read(
-        &self,
-        reader: &mut Reader,
-        signs: &Signs,
-        out: Out,
-        tell: mpsc::Sender<Method>,
-    ) -> String {
-        loop {
-            let frame = match reader.frame().await {
-                Ok(frame) => frame,
-                Err(cause) => return cause,
-            };
-            signs.heard();
-            let Frame::Method { channel, method } = frame else {
-                continue;
-            };
-            match method {
-                Method::Ack { tag, is_multiple } => self.confirm(tag, is_multiple),
-                Method::Nack { .. } => return "the broker could not keep a message".to_owned(),
-                Method::Blocked { reason } => {
-                    tracing::warn!(
-                        sink = self.broker.name,
-                        reason,
-                        "the broker takes no messages now"
-                    );
-                }
-                Method::Unblocked => {
-                    tracing::info!(sink = self.broker.name, "the broker takes messages again");
-                }
-                method if channel == QUESTIONS => {
-                    // Who has asked waits, or has gone with this connection.
-                    tell.send(method).await.ok();
-                }
-                Method::Close { code, text } => {
-                    let mut block = Vec::new();
-                    wire::close_ok(&mut block, channel);
-                    out.send(block).await.ok();
-                    return format!("the broker says {code} {text}");
-                }
-                Method::Flow { is_active } => {
-                    let mut block = Vec::new();
-                    wire::flow_ok(&mut block, channel, is_active);
-                    out.send(block).await.ok();
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn confirm(&self, tag: u64, is_multiple: bool) {
-        let mut flying = self.flying();
-        let confirmed: Vec<u64> = if is_multiple {
-            let later = flying.split_off(&(tag + 1));
-            std::mem::replace(&mut *flying, later)
-                .into_values()
-                .collect()
-        } else {
-            flying.remove(&tag).into_iter().collect()
-        };
-        drop(flying);
-        for number in confirmed {
-            self.outflow.confirm(number);
-        }
-    }
-}
-
-async fn ask(
-    block: Vec<u8>,
-    out: &Out,
-    answers: &mut mpsc::Receiver<Method>,
-) -> Result<Method, String> {
-    if out.send(block).await.is_err() {
-        // The writer has ended, and says why.
-        return std::future::pending().await;
-    }
-    match tokio::time::timeout(PATIENCE, answers.recv()).await {
-        Ok(Some(method)) => Ok(method),
-        _ => Err("the broker does not answer".to_owned()),
+        // Who sends has ended, and says why.
+        std::future::pending().await
     }
 }

@@ -1,29 +1,30 @@
 //! The `rabbitmq` source: a queue that is bound to an exchange, and its messages.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use bytes::Bytes;
 use event::Value;
-use tokio::sync::{Notify, mpsc, oneshot};
+use futures_util::{FutureExt as _, StreamExt as _};
+use lapin::message::Delivery as Message;
+use lapin::options::{
+    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions,
+    ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{Channel, Consumer};
+use tokio::sync::{mpsc, oneshot};
 
-use super::session::{Incoming, Out, Reader, Session, channel, watch};
-use super::wire::{self, Frame, Method, Traits};
+use super::property::{find, short, table};
+use super::session::{LEAVE, Session, Wanted, answered, told};
 use super::{Broker, check_exchange, check_short};
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::{Cause, Error};
 use crate::http::property_names;
-use crate::net::{Delivery, Intake, Network, Receiver, Settings, Signs, reads_text};
-
-/// How long the last words may take when the source stops.
-const LEAVE: Duration = Duration::from_secs(2);
+use crate::net::{Delivery, Intake, Network, Receiver, Settings, reads_text};
 
 /// Messages that the broker gives before the first of them is acknowledged.
 const UNACKNOWLEDGED_MAX: u16 = 8192;
-
-/// The one channel.
-const CHANNEL: u16 = 1;
 
 /// What the consumer is called on its channel.
 const TAG: &str = "headwater";
@@ -40,9 +41,9 @@ pub(super) struct RabbitSource {
 struct Wish {
     exchange: String,
     kind: String,
-    exchange_traits: Traits,
+    exchange_options: ExchangeDeclareOptions,
     queue: String,
-    queue_traits: Traits,
+    queue_options: QueueDeclareOptions,
     routing_key: String,
     arguments: Vec<(String, String)>,
     /// The broker forgets a message when it has sent it.
@@ -59,18 +60,17 @@ impl RabbitSource {
         let wish = Wish {
             exchange: of("exchange.name", ""),
             kind: of("exchange.type", "direct"),
-            exchange_traits: Traits {
-                is_passive: false,
-                is_durable: settings.flag("exchange.durable.enabled", false),
-                is_exclusive: false,
-                is_auto_delete: settings.flag("exchange.autodelete.enabled", false),
+            exchange_options: ExchangeDeclareOptions {
+                durable: settings.flag("exchange.durable.enabled", false),
+                auto_delete: settings.flag("exchange.autodelete.enabled", false),
+                ..ExchangeDeclareOptions::default()
             },
             queue: of("queue.name", ""),
-            queue_traits: Traits {
-                is_passive: false,
-                is_durable: settings.flag("queue.durable.enabled", false),
-                is_exclusive: settings.flag("queue.exclusive.enabled", false),
-                is_auto_delete: settings.flag("queue.autodelete.enabled", false),
+            queue_options: QueueDeclareOptions {
+                durable: settings.flag("queue.durable.enabled", false),
+                exclusive: settings.flag("queue.exclusive.enabled", false),
+                auto_delete: settings.flag("queue.autodelete.enabled", false),
+                ..QueueDeclareOptions::default()
             },
             routing_key: of("routing.key", ""),
             arguments: settings.list("headers")?,
@@ -80,6 +80,10 @@ impl RabbitSource {
         check_exchange(&wish.exchange, &wish.kind)
             .and_then(|()| check_short("queue.name", &wish.queue))
             .and_then(|()| check_short("routing.key", &wish.routing_key))
+            .and_then(|()| {
+                let mut keys = wish.arguments.iter().map(|(key, _)| key);
+                keys.try_for_each(|key| check_short("headers", key))
+            })
             .map_err(|cause| settings.refused(cause))?;
         let names: Vec<&str> = wish.names.iter().map(String::as_str).collect();
         Ok(RabbitSource {
@@ -106,15 +110,17 @@ impl Source for RabbitSource {
             intake: Arc::clone(&self.receiver.intake),
             is_text: self.is_text,
             is_drained: Arc::default(),
-            farewell: Notify::new(),
+            is_leaving: AtomicBool::new(false),
         };
         let is_drained = Arc::clone(&serving.is_drained);
         let broker = self.broker.clone();
         let (leave, leaving) = oneshot::channel();
         let started = workers.wait_for(async move {
-            let mut session = Session::open(&broker).await?;
-            subscribe(&mut session, &serving.wish).await?;
-            Ok::<_, String>(tokio::spawn(serving.run(session, leaving)))
+            let session = Session::open(&broker).await?;
+            let (channel, messages) = subscribe(&session, &serving.wish).await?;
+            Ok::<_, String>(tokio::spawn(
+                serving.run(session, channel, messages, leaving),
+            ))
         });
         let started = started.map_err(|e| self.unavailable(e))?;
         let task = started.map_err(|cause| self.unavailable(cause))?;
@@ -144,56 +150,55 @@ impl Source for RabbitSource {
 }
 
 /// Finds or makes exchange and queue, binds them, and asks for messages.
-async fn subscribe(session: &mut Session, wish: &Wish) -> Result<(), String> {
-    session
-        .must(CHANNEL, |out| wire::channel_open(out, CHANNEL))
-        .await?;
+async fn subscribe(session: &Session, wish: &Wish) -> Result<(Channel, Consumer), String> {
     if !wish.exchange.is_empty() {
-        session
-            .ensure(CHANNEL, wish.exchange_traits, |out, traits| {
-                wire::exchange_declare(out, CHANNEL, &wish.exchange, &wish.kind, traits);
-            })
-            .await
-            .map_err(|cause| format!("exchange '{}': {cause}", wish.exchange))?;
-    }
-    let declared = if wish.queue.is_empty() {
-        let own = Traits {
-            is_passive: false,
-            is_durable: false,
-            is_exclusive: true,
-            is_auto_delete: true,
+        let wanted = Wanted::Exchange {
+            name: &wish.exchange,
+            kind: &wish.kind,
+            options: wish.exchange_options,
         };
-        let declare = |out: &mut Vec<u8>| wire::queue_declare(out, CHANNEL, "", own);
-        session.must(CHANNEL, declare).await
-    } else {
-        session
-            .ensure(CHANNEL, wish.queue_traits, |out, traits| {
-                wire::queue_declare(out, CHANNEL, &wish.queue, traits);
-            })
-            .await
+        session.ensure(&wanted).await?;
+    }
+    let queue = Wanted::Queue {
+        name: &wish.queue,
+        options: wish.queue_options,
     };
-    let queue = match declared.map_err(|cause| format!("queue '{}': {cause}", wish.queue))? {
-        Method::QueueDeclareOk { queue } => queue,
-        _ => return Err("the broker says something else than it should".to_owned()),
+    if !wish.queue.is_empty() {
+        session.ensure(&queue).await?;
+    }
+    let channel = session.channel().await?;
+    let name = if wish.queue.is_empty() {
+        let own = Wanted::Queue {
+            name: "",
+            options: QueueDeclareOptions {
+                exclusive: true,
+                auto_delete: true,
+                ..QueueDeclareOptions::default()
+            },
+        };
+        let declared = answered(own.declare(&channel, false)).await;
+        declared.map_err(|cause| own.failed(cause))?
+    } else {
+        short(&wish.queue)
     };
     // To the default exchange each queue is bound by its name.
     if !wish.exchange.is_empty() {
-        session
-            .must(CHANNEL, |out| {
-                let (exchange, key) = (&wish.exchange, &wish.routing_key);
-                wire::queue_bind(out, CHANNEL, &queue, exchange, key, &wish.arguments);
-            })
-            .await?;
+        let (exchange, key) = (short(&wish.exchange), short(&wish.routing_key));
+        let options = QueueBindOptions::default();
+        let arguments = table(&wish.arguments);
+        answered(channel.queue_bind(name.clone(), exchange, key, options, arguments)).await?;
     }
     if !wish.acks_itself {
-        session
-            .must(CHANNEL, |out| wire::qos(out, CHANNEL, UNACKNOWLEDGED_MAX))
-            .await?;
+        let options = BasicQosOptions::default();
+        answered(channel.basic_qos(UNACKNOWLEDGED_MAX, options)).await?;
     }
-    // Messages may come with the answer, so that it is not waited for.
-    session
-        .say(|out| wire::consume(out, CHANNEL, &queue, TAG, wish.acks_itself))
-        .await
+    let options = BasicConsumeOptions {
+        no_ack: wish.acks_itself,
+        ..BasicConsumeOptions::default()
+    };
+    let none = FieldTable::default();
+    let messages = answered(channel.basic_consume(name, TAG.into(), options, none)).await?;
+    Ok((channel, messages))
 }
 
 /// A message that is to be acknowledged once the app has it safe.
@@ -209,133 +214,85 @@ struct Serving {
     is_text: bool,
     /// All that the broker has sent is in the queue.
     is_drained: Arc<AtomicBool>,
-    /// The broker has heard that nothing more is wanted, and has sent all before that.
-    farewell: Notify,
+    /// The broker is told that nothing more is wanted.
+    is_leaving: AtomicBool,
 }
 
 impl Serving {
-    async fn run(self, session: Session, leaving: oneshot::Receiver<()>) {
-        let Session {
-            mut reader,
-            mut writer,
-            beats,
-            ..
-        } = session;
-        let (out, blocks) = channel();
+    async fn run(
+        self,
+        session: Session,
+        channel: Channel,
+        messages: Consumer,
+        leaving: oneshot::Receiver<()>,
+    ) {
         let (unacknowledged, to_do) = mpsc::channel(usize::from(UNACKNOWLEDGED_MAX));
-        let acknowledging = tokio::spawn(acknowledge(to_do, out.clone()));
-        let signs = Signs::default();
-        let mut writing = Box::pin(writer.run(blocks));
-        let lost = {
-            let watched = out.clone();
-            let reading = self.read(&mut reader, &signs, out.clone(), unacknowledged);
-            let taking_leave = async {
-                // The other end is dropped only with its message sent.
-                leaving.await.ok();
-                if self.wish.acks_itself {
-                    let mut block = Vec::new();
-                    wire::cancel(&mut block, CHANNEL, TAG);
-                    if out.send(block).await.is_ok() {
-                        let told = self.farewell.notified();
-                        tokio::time::timeout(LEAVE, told).await.ok();
-                    }
-                }
-            };
-            tokio::select! {
-                cause = reading => Some(cause),
-                result = &mut writing => result.err(),
-                cause = watch(&signs, beats, &watched) => Some(cause),
-                () = taking_leave => None,
+        // It goes on when the connection has ended, until all have learnt what was safe.
+        let acknowledging = tokio::spawn(acknowledge(to_do, channel.clone()));
+        let taking_leave = async {
+            // The other end is dropped only with its message sent.
+            leaving.await.ok();
+            if self.wish.acks_itself {
+                // What was sent before that is still taken.
+                self.is_leaving.store(true, Ordering::Release);
+                let cancelling = channel.basic_cancel(TAG.into(), BasicCancelOptions::default());
+                let rest = cancelling.then(|_| std::future::pending::<()>());
+                tokio::time::timeout(LEAVE, rest).await.ok();
             }
+        };
+        let lost = tokio::select! {
+            cause = self.read(&session, messages, unacknowledged) => cause,
+            cause = session.lost() => Some(cause),
+            () = taking_leave => None,
         };
         self.is_drained.store(true, Ordering::Release);
         match lost {
             Some(cause) => {
-                // Nobody takes acknowledgements any more, so that none of them is waited for.
-                drop(writing);
+                drop(session);
                 self.intake.lose(cause);
                 acknowledging.await.ok();
             }
             None => {
-                drop(out);
                 // The last acknowledgements, and good-bye; a broker that does not take them in time
                 // gives those messages again.
-                let all = async { tokio::join!(acknowledging, writing) };
-                tokio::time::timeout(LEAVE, all).await.ok();
+                session.tap.open();
+                tokio::time::timeout(LEAVE, acknowledging).await.ok();
+                session.close().await;
             }
         }
     }
 
-    /// Takes frames until the connection ends; why it does.
+    /// Takes messages until the connection ends, and says why, or all have come after the farewell.
     async fn read(
         &self,
-        reader: &mut Reader,
-        signs: &Signs,
-        out: Out,
+        session: &Session,
+        mut messages: Consumer,
         unacknowledged: mpsc::Sender<Unacknowledged>,
-    ) -> String {
-        let mut incoming: Option<Incoming> = None;
+    ) -> Option<String> {
         loop {
-            let frame = match reader.frame().await {
-                Ok(frame) => frame,
-                Err(cause) => return cause,
-            };
-            signs.heard();
-            match frame {
-                Frame::Method { channel, method } => match method {
-                    Method::Deliver(deliver) => incoming = Some(Incoming::new(deliver)),
-                    Method::Close { code, text } => {
-                        let mut block = Vec::new();
-                        wire::close_ok(&mut block, channel);
-                        out.send(block).await.ok();
-                        return format!("the broker says {code} {text}");
-                    }
-                    Method::Cancel => return "the queue is no more".to_owned(),
-                    Method::CancelOk => self.farewell.notify_one(),
-                    Method::Flow { is_active } => {
-                        let mut block = Vec::new();
-                        wire::flow_ok(&mut block, channel, is_active);
-                        out.send(block).await.ok();
-                    }
-                    _ => {}
-                },
-                Frame::Header { size, properties } => {
-                    if let Some(incoming) = &mut incoming
-                        && let Err(cause) = incoming.header(size, properties)
-                    {
-                        return cause;
-                    }
+            // Where nothing is left of what was read, more is read.
+            let next = poll_fn(|context| {
+                let next = messages.poll_next_unpin(context);
+                match next.is_pending() {
+                    true => session.tap.open(),
+                    false => session.tap.shut(),
                 }
-                Frame::Body(part) => {
-                    if let Some(incoming) = &mut incoming {
-                        incoming.part(part);
-                    }
-                }
-                Frame::Heartbeat => {}
-            }
-            if let Some(whole) = &mut incoming
-                && let Some(body) = whole.take_body()
-                && let Some(message) = incoming.take()
-            {
-                signs.deaf();
-                if let Err(cause) = self.take(message, body, &unacknowledged).await {
-                    return cause;
-                }
-                signs.heard();
+                next
+            });
+            match next.await {
+                Some(Ok(message)) => self.take(message, &unacknowledged).await,
+                Some(Err(error)) => return Some(told(error)),
+                None if self.is_leaving.load(Ordering::Acquire) => return None,
+                None => return Some("the queue is no more".to_owned()),
             }
         }
     }
 
     /// Hands a message over.
-    async fn take(
-        &self,
-        message: Incoming,
-        body: Bytes,
-        unacknowledged: &mpsc::Sender<Unacknowledged>,
-    ) -> Result<(), String> {
-        let tag = message.deliver.tag;
-        let properties = self.properties(message)?;
-        let delivery = Delivery::payload(body, self.is_text, properties);
+    async fn take(&self, message: Message, unacknowledged: &mpsc::Sender<Unacknowledged>) {
+        let tag = message.delivery_tag;
+        let properties = self.properties(&message);
+        let delivery = Delivery::payload(message.data.into(), self.is_text, properties);
         let (delivery, safe) = match self.wish.acks_itself {
             true => (delivery, None),
             false => {
@@ -348,44 +305,51 @@ impl Serving {
             std::future::pending::<()>().await;
         }
         if let Some(safe) = safe {
-            // The other end outlives this one.
+            // The other end ends first only where the source stops.
             unacknowledged.send(Unacknowledged { tag, safe }).await.ok();
         }
-        Ok(())
     }
 
     /// What the mapping asks for, in its order.
-    fn properties(&self, message: Incoming) -> Result<Vec<Value>, String> {
-        if self.wish.names.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = wire::read_properties(message.properties)?;
-        let deliver = &message.deliver;
+    fn properties(&self, message: &Message) -> Vec<Value> {
         let value = |name: &String| match name.as_str() {
-            "exchange.name" => Value::str(&deliver.exchange),
-            "routing.key" => Value::str(&deliver.routing_key),
-            "redelivered" => Value::str(if deliver.is_redelivered {
-                "true"
-            } else {
-                "false"
-            }),
-            name => {
-                let value = found.iter().find(|(key, _)| key == name);
-                value.map_or(Value::Null, |(_, value)| Value::str(value))
-            }
+            "exchange.name" => Value::str(message.exchange.as_str()),
+            "routing.key" => Value::str(message.routing_key.as_str()),
+            "redelivered" => Value::str(if message.redelivered { "true" } else { "false" }),
+            name => find(&message.properties, name).map_or(Value::Null, |value| Value::str(&value)),
         };
-        Ok(self.wish.names.iter().map(value).collect())
+        self.wish.names.iter().map(value).collect()
     }
 }
 
-/// Acknowledges messages in their order, each when it is safe; ends when no more can come.
-async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, out: Out) {
-    while let Some(Unacknowledged { tag, safe }) = to_do.recv().await {
-        // Where the source has stopped without it, the broker gives it again.
-        if safe.await.is_ok() {
-            let mut block = Vec::new();
-            wire::ack(&mut block, CHANNEL, tag);
-            out.send(block).await.ok();
+/// Acknowledges messages in their order, each when it is safe and those that are safe by then with it;
+/// ends when no more can come, or the source stops without one: the broker gives it again, and those
+/// behind it.
+async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, channel: Channel) {
+    let mut held = None;
+    loop {
+        let next = match held.take() {
+            None => to_do.recv().await,
+            held => held,
+        };
+        let Some(Unacknowledged { mut tag, safe }) = next else {
+            return;
+        };
+        if safe.await.is_err() {
+            return;
         }
+        while let Ok(mut next) = to_do.try_recv() {
+            match (&mut next.safe).now_or_never() {
+                Some(Ok(())) => tag = next.tag,
+                Some(Err(_)) => to_do.close(),
+                None => {
+                    held = Some(next);
+                    break;
+                }
+            }
+        }
+        // Without a connection the broker gives them again.
+        let options = BasicAckOptions { multiple: true };
+        channel.basic_ack(tag, options).await.ok();
     }
 }

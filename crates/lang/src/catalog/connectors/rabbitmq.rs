@@ -18,7 +18,8 @@ const URI: OptionSpec = text("uri", "The broker, `amqp://user:password@host:port
 const HEARTBEAT: OptionSpec = int(
     "heartbeat",
     "60",
-    "Seconds between signs of life, at most 4 so that a silent broker is noticed; 0 for none.",
+    "Seconds between signs of life, at most 4 so that a silent broker is noticed; 0 for what the broker \
+     proposes.",
 )
 .test("headwater::connectors::a_silent_server_is_lost_within_five_seconds");
 const EXCHANGE: OptionSpec = text(
