@@ -11,6 +11,7 @@
 pub mod data;
 pub mod engine;
 pub mod machine;
+pub mod receiver;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -78,3 +78,32 @@ fn orders_in_the_log_of_mariadb_are_sent_to_kafka() {
         assert!(verified["records"].as_u64() > Some(1000), "{verified}");
     }
 }
+
+#[test]
+fn nodes_of_a_file_are_sent_to_kafka() {
+    if let Some(verified) = bench("xml-kafka", 2000) {
+        assert_eq!(verified["records_same"], 2000, "{verified}");
+    }
+}
+
+#[test]
+fn events_of_a_topic_are_counted() {
+    if let Some(verified) = bench("kafka", 2000) {
+        assert_eq!(verified["events"], 2000, "{verified}");
+    }
+}
+
+#[test]
+fn an_event_that_is_posted_comes_back_as_an_answer() {
+    if let Some(verified) = bench("http-request", 2000) {
+        assert_eq!(verified["requests"], 2000, "{verified}");
+        assert_eq!(verified["answered"], 2000, "{verified}");
+    }
+}
+
+#[test]
+fn a_chain_of_three_apps_leads_from_a_topic_to_requests() {
+    if let Some(verified) = bench("kafka-http", 2000) {
+        assert_eq!(verified["requests_of_different_events"], 2000, "{verified}");
+    }
+}

@@ -1,7 +1,7 @@
 //! `bench http`: one JSON event a request over 64 connections that are kept open.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -57,8 +57,7 @@ impl Scenario for Http {
 
     fn command(&self, site: &Site) -> anyhow::Result<Command> {
         let (path, name) = app(site, "HttpSource.siddhi", APP)?;
-        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        std::fs::write(site.dir.join("address"), free.to_string())?;
+        let free = free_address(site)?;
         let set = format!("SweetProductionStream.source.receiver.url=http://{free}/service");
         Ok(Command {
             args: vec![path.display().to_string(), "--set".into(), set],
@@ -82,30 +81,26 @@ impl Scenario for Http {
 
 impl Load for Http {
     fn send(&self, site: &Site, events: u64) -> anyhow::Result<f64> {
-        let address = std::fs::read_to_string(site.dir.join("address"))?;
-        let connections = connect(&address)?;
+        let connections = connect(site)?;
         let started = Instant::now();
-        std::thread::scope(|scope| {
-            let share = connections.len() / THREADS as usize;
-            let mut threads = Vec::new();
-            for (thread, mine) in (0..THREADS).zip(connections.chunks(share)) {
-                let count = events / THREADS + u64::from(thread < events % THREADS);
-                threads.push(scope.spawn(move || post(mine, count)));
-            }
-            threads.into_iter().try_for_each(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| bail!("a thread of the load broke"))
-            })
-        })?;
+        post_all(&connections, events)?;
         Ok(started.elapsed().as_secs_f64())
     }
 }
 
-fn connect(address: &str) -> anyhow::Result<Vec<TcpStream>> {
+/// A free address of this machine, kept for [`connect`].
+pub(super) fn free_address(site: &Site) -> anyhow::Result<SocketAddr> {
+    let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    std::fs::write(site.path("address"), free.to_string())?;
+    Ok(free)
+}
+
+/// All connections of the load, once the app listens.
+pub(super) fn connect(site: &Site) -> anyhow::Result<Vec<TcpStream>> {
+    let address = std::fs::read_to_string(site.path("address"))?;
     let deadline = Instant::now() + START_MAX;
     let first = loop {
-        match TcpStream::connect(address) {
+        match TcpStream::connect(&address) {
             Ok(stream) => break stream,
             Err(error) if Instant::now() > deadline => {
                 return Err(error).context("the app does not listen");
@@ -115,12 +110,29 @@ fn connect(address: &str) -> anyhow::Result<Vec<TcpStream>> {
     };
     let mut all = vec![first];
     for _ in 1..CONNECTIONS {
-        all.push(TcpStream::connect(address)?);
+        all.push(TcpStream::connect(&address)?);
     }
     for stream in &all {
         stream.set_nodelay(true)?;
     }
     Ok(all)
+}
+
+/// Posts so many events and reads an answer to each.
+pub(super) fn post_all(connections: &[TcpStream], events: u64) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let share = connections.len() / THREADS as usize;
+        let mut threads = Vec::new();
+        for (thread, mine) in (0..THREADS).zip(connections.chunks(share)) {
+            let count = events / THREADS + u64::from(thread < events % THREADS);
+            threads.push(scope.spawn(move || post(mine, count)));
+        }
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| bail!("a thread of the load broke"))
+        })
+    })
 }
 
 /// One request on each connection, then their answers, again and again.

@@ -3,7 +3,9 @@
 mod cdc;
 mod etl;
 mod http;
+mod http_request;
 mod kafka;
+mod kafka_http;
 mod lines;
 mod rdbms;
 mod types;
@@ -11,9 +13,11 @@ mod xml;
 mod xml_kafka;
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value as Json};
 
+use crate::receiver::Receiver;
 use crate::site::{Lines, Site};
 
 /// One workload.
@@ -69,6 +73,18 @@ pub struct Done {
     pub lines: Vec<String>,
     /// The last JSON line.
     pub summary: Json,
+}
+
+impl Done {
+    /// A figure of the source of a stream, in whichever app it is.
+    pub fn source(&self, stream: &str, figure: &str) -> u64 {
+        let apps = self.summary["apps"].as_array().into_iter().flatten();
+        let sources = apps.flat_map(|app| app["sources"].as_array().into_iter().flatten());
+        sources
+            .filter(|source| source["stream"] == stream)
+            .filter_map(|source| source[figure].as_u64())
+            .sum()
+    }
 }
 
 /// What was found, by name; a run with a `false` has no rate.
@@ -127,6 +143,17 @@ impl Verified {
         Ok(())
     }
 
+    /// Each event in a request of its own: none missing, none twice, none wrong.
+    pub fn received(&mut self, events: u64, receiver: Option<Receiver>) {
+        let seen = receiver.map(|receiver| receiver.seen()).unwrap_or_default();
+        self.equal("requests", events, seen.requests);
+        self.equal("requests_of_different_events", events, seen.events());
+        if let Some(why) = seen.wrong {
+            self.is_right = false;
+            self.note("first_wrong_request", why);
+        }
+    }
+
     pub fn note(&mut self, name: &str, value: impl Into<Json>) {
         self.facts.insert(name.to_owned(), value.into());
     }
@@ -140,7 +167,9 @@ pub const SCENARIOS: &[&dyn Scenario] = &[
     &etl::ETL_MEMORY,
     &etl::ETL_POSTGRES,
     &http::Http,
+    &http_request::HTTP_REQUEST,
     &kafka::KAFKA,
+    &kafka_http::KAFKA_HTTP,
     &lines::Lines,
     &rdbms::Rdbms,
     &types::Types,
@@ -163,6 +192,11 @@ fn app(site: &Site, published: &str, own: &str) -> anyhow::Result<(PathBuf, Stri
     let path = site.path(published);
     std::fs::write(&path, own)?;
     Ok((path, format!("an app of the shape of {published}")))
+}
+
+/// The receiver of the run that is on.
+fn current(receiver: &Mutex<Option<Receiver>>) -> MutexGuard<'_, Option<Receiver>> {
+    receiver.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sum of the numbers at the end of the lines with this prefix: what `count()` logged.
