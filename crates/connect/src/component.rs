@@ -129,11 +129,15 @@ pub trait Mapper: Sync {
 pub struct SourceMapperSetup<'a> {
     pub mapping: &'a Mapping,
     pub schema: &'a Schema,
+    /// The options of the source around it.
+    pub around: &'a [(String, String)],
 }
 
 pub struct SinkMapperSetup<'a> {
     pub mapping: &'a Mapping,
     pub schema: &'a Schema,
+    /// The options of the sink around it.
+    pub around: &'a [(String, String)],
 }
 
 /// Turns messages into rows. Attributes that come from transport properties are filled by
@@ -142,6 +146,12 @@ pub trait SourceMapper: Send {
     /// One message in, zero or more rows out; what cannot be read is rejected in `rows`, its
     /// neighbours go on. Rows added are one chunk, unless the mapper called [`Rows::split`].
     fn map(&mut self, payload: Payload<'_>, properties: &Properties, rows: &mut Rows);
+
+    /// Has it all that it needs from elsewhere (a schema from its registry) to map this message, or to
+    /// begin with? After [`Error::Unavailable`] it is asked again until it has, and the message waits.
+    fn ready(&mut self, _message: Option<Payload<'_>>) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Many lines, each a message of its own; returns when `rows` is full or no line is left.
     fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties, rows: &mut Rows) {
@@ -175,6 +185,12 @@ pub trait SinkMapper: Send {
     /// Appends the messages of one chunk, or of those of its rows that go to one destination.
     /// One row takes the single-event form, more take the array form. `rows` is not empty.
     fn encode(&mut self, batch: &Batch, rows: &[u32], out: &mut Messages);
+
+    /// Has it all that it needs from elsewhere (a schema from its registry)? Asked before the sink is
+    /// connected; after [`Error::Unavailable`] again, as the sink is.
+    fn ready(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// All chunks of a batch, where no option of the transport depends on the event.
     fn encode_all(&mut self, batch: &Batch, out: &mut Messages) {

@@ -43,13 +43,26 @@ impl Inlet {
             ));
         }
         check_mapping(schema, mapping)?;
-        let mapper = format.source(&SourceMapperSetup { mapping, schema })?;
+        let mapper = format.source(&SourceMapperSetup {
+            mapping,
+            schema,
+            around: &transport.options,
+        })?;
         let rows = Rows::new(schema, mapping, mapper.allows_null());
         Ok(Inlet {
             mapper,
             rows,
             message_bytes_max: MESSAGE_BYTES_MAX,
         })
+    }
+
+    /// Has the mapper all that it needs for this message, or to begin with?
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: not now.
+    #[inline]
+    pub fn ready(&mut self, message: Option<Payload<'_>>) -> Result<(), Error> {
+        self.mapper.ready(message)
     }
 
     /// Maps one message.

@@ -59,7 +59,11 @@ impl Outlet {
                 ),
             ));
         }
-        let mapper = format.sink(&SinkMapperSetup { mapping, schema })?;
+        let mapper = format.sink(&SinkMapperSetup {
+            mapping,
+            schema,
+            around: &transport.options,
+        })?;
         let (names, templates) = dynamic_options(transport, schema, spec)?;
         Ok(Outlet {
             mapper,
@@ -73,6 +77,14 @@ impl Outlet {
     /// values in this order.
     pub fn dynamic(&self) -> &[String] {
         &self.names
+    }
+
+    /// Has the mapper all that it needs?
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: not now.
+    pub fn ready(&mut self) -> Result<(), Error> {
+        self.mapper.ready()
     }
 
     /// Replaces `out` by the messages of a batch, in the order of its chunks.

@@ -80,20 +80,62 @@ impl Template {
 
     /// Appends the text for a row; `null` stands for null.
     pub fn write(&self, out: &mut String, batch: &Batch, row: usize, null: &str) {
+        self.write_with(out, batch, row, |_| null);
+    }
+
+    /// As [`Template::write`], with what stands for null in each of its places.
+    pub fn write_each(&self, out: &mut String, batch: &Batch, row: usize, nulls: &[&str]) {
+        self.write_with(out, batch, row, |place| nulls[place]);
+    }
+
+    #[inline]
+    fn write_with<'n>(
+        &self,
+        out: &mut String,
+        batch: &Batch,
+        row: usize,
+        null: impl Fn(usize) -> &'n str,
+    ) {
         out.reserve(self.literal);
+        let mut place = 0;
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Attribute(index) => {
                     let column = &batch.columns[*index];
                     if column.is_null(row) {
-                        out.push_str(null);
+                        out.push_str(null(place));
                     } else {
                         crate::mapper::write_value(out, column, row);
+                    }
+                    place += 1;
+                }
+            }
+        }
+    }
+
+    /// Does each of its places, in a template of JSON, stand within a string?
+    pub fn placeholders_in_quotes(&self) -> Vec<bool> {
+        let (mut places, mut is_quoted, mut is_escaped) = (Vec::new(), false, false);
+        for part in &self.parts {
+            match part {
+                Part::Attribute(_) => {
+                    places.push(is_quoted);
+                    is_escaped = false;
+                }
+                Part::Text(text) => {
+                    for c in text.chars() {
+                        match c {
+                            _ if is_escaped => is_escaped = false,
+                            '\\' => is_escaped = is_quoted,
+                            '"' => is_quoted = !is_quoted,
+                            _ => {}
+                        }
                     }
                 }
             }
         }
+        places
     }
 }
 
@@ -165,6 +207,17 @@ mod tests {
         check("`a b`", "`a b`");
         check("`{{symbol}}` ", "`W` ");
         check("x`{{symbol}}`", "x`W`");
+    }
+
+    #[test]
+    fn places_within_strings_are_known() {
+        fn check(text: &str, expect: &[bool]) {
+            let template = Template::new(text, &schema(ATTRIBUTES), "a test").expect(text);
+            assert_eq!(template.placeholders_in_quotes(), expect, "{text}");
+        }
+        check(r#"{"a":"{{symbol}}","b":{{price}}}"#, &[true, false]);
+        check(r#"{"a\"":{{price}},"b":"x\\{{symbol}}"}"#, &[false, true]);
+        check("{{symbol}}", &[false]);
     }
 
     #[test]

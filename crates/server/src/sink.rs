@@ -72,6 +72,8 @@ pub(crate) struct SinkSlot {
     pub on_unreachable: OnUnreachable,
     pub metrics: Arc<SinkMetrics>,
     pub is_connected: bool,
+    /// The mapper has what it needs.
+    pub is_ready: bool,
     pub backoff: Backoff,
     pub next_try: Option<Instant>,
     /// When the sink wants to look after its connection.
@@ -96,6 +98,7 @@ impl SinkSlot {
             on_unreachable,
             metrics,
             is_connected: false,
+            is_ready: false,
             backoff: Backoff::default(),
             next_try: None,
             next_look: Some(Instant::now()),
@@ -209,7 +212,9 @@ impl SinkThread {
     /// `pause`: until the next try, should this one fail.
     fn connect(&mut self, slot: usize, pause: Duration) -> bool {
         let slot = &mut self.slots[slot];
-        let Err(error) = slot.sink.connect() else {
+        let ready = slot.outlet.ready();
+        slot.is_ready |= ready.is_ok();
+        let Err(error) = ready.and_then(|()| slot.sink.connect()) else {
             slot.is_connected = true;
             slot.next_try = None;
             return true;
@@ -226,6 +231,9 @@ impl SinkThread {
     }
 
     fn publish(&mut self, slot: usize, batch: &Batch) {
+        if !self.slots[slot].is_ready && !self.has_mapper(slot, batch) {
+            return;
+        }
         let mut messages = std::mem::take(&mut self.messages);
         self.slots[slot].outlet.encode(batch, &mut messages);
         for rejected in messages.take_rejected() {
@@ -240,6 +248,32 @@ impl SinkThread {
             self.give_back(slot);
         }
         self.messages = messages;
+    }
+
+    /// The mapper lacks what it needs from elsewhere, which is as if the destination were not there.
+    /// False: the events have gone to `on.error`.
+    fn has_mapper(&mut self, slot: usize, batch: &Batch) -> bool {
+        if self.slots[slot].next_try.is_none() {
+            self.try_connect(slot);
+        }
+        while !self.slots[slot].is_ready {
+            match self.slots[slot].on_unreachable {
+                OnUnreachable::Wait if !self.health.is_stopping() => self.wait_for(slot),
+                OnUnreachable::Wait if self.has_state => {
+                    self.cut_off();
+                    return false;
+                }
+                _ => {
+                    let rows: Vec<u32> = (0..batch.len as u32).collect();
+                    let mut messages = Messages::default();
+                    messages.push_events(batch.clone(), &rows);
+                    let cause = "what its mapper needs cannot be reached".to_owned();
+                    self.unreachable(slot, batch, &messages.get(0), cause);
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// What the sink took and could not deliver after all goes to `on.error`; was there any? One that

@@ -135,6 +135,17 @@ impl Mailbox {
         self.wait_for(posted, timeout, Until::End)
     }
 
+    /// Waits for a stop alone: what is acknowledged meanwhile is told later.
+    fn stops_within(&self, timeout: Duration) -> bool {
+        let mail = self.lock();
+        let stops = |mail: &Mail| mail.stop_since.is_some() || mail.is_abandoned;
+        let waited = self
+            .changed
+            .wait_timeout_while(mail, timeout, |mail| !stops(mail));
+        let (mail, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stops(&mail)
+    }
+
     /// `posted`: the last post that the source wants to see acknowledged.
     fn wait(&self, posted: Sequence, timeout: Duration) -> Signal {
         self.wait_for(posted, timeout, Until::Signal)
@@ -263,6 +274,7 @@ impl SourceThread {
             rejected: Vec::new(),
             was_busy: false,
             was_connected: false,
+            is_given_up: false,
         };
         let mut backoff = Backoff::default();
         loop {
@@ -271,7 +283,10 @@ impl SourceThread {
             link.was_connected = false;
             link.look_since = since;
             pulse.set(seat, SourceState::Running);
-            let result = source.run(&mut link);
+            let result = match link.inlet.ready(None) {
+                Ok(()) => source.run(&mut link),
+                Err(error) => Err(error),
+            };
             metrics.is_connected.store(false, Ordering::Relaxed);
             if link.was_connected {
                 backoff.succeeded();
@@ -371,9 +386,35 @@ struct Link<'a> {
     /// Rows were posted, or something was acknowledged, in this run.
     was_busy: bool,
     was_connected: bool,
+    /// A message could not be mapped before the stop: nothing more is posted.
+    is_given_up: bool,
 }
 
 impl Link<'_> {
+    /// Waits until the mapper has what it needs for the message. False: the source stops before.
+    fn is_mappable(&mut self, payload: Payload<'_>) -> bool {
+        let mut backoff = Backoff::default();
+        while let Err(error) = self.inlet.ready(Some(payload)) {
+            if !error.is_unavailable() {
+                // The mapper rejects the message in its own words.
+                break;
+            }
+            let pause = backoff.next_pause();
+            self.metrics.retries.add(1);
+            tracing::error!(
+                source = self.name,
+                cause = chain(&error),
+                again_in_seconds = pause.as_secs(),
+                "source waits for what its mapper needs"
+            );
+            if self.mailbox.stops_within(pause) {
+                self.is_given_up = true;
+                return false;
+            }
+        }
+        !self.is_given_up
+    }
+
     fn note_input(&mut self, properties: &Properties) {
         if let Some(path) = properties.get("file.path").as_str()
             && path != self.input
@@ -431,6 +472,9 @@ impl Link<'_> {
 impl SourceLink for Link<'_> {
     fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
         self.note_input(properties);
+        if !self.is_mappable(payload) {
+            return Room::Full;
+        }
         let room = self.inlet.map(payload, properties);
         self.keep_rejected_of(properties);
         room
@@ -452,6 +496,9 @@ impl SourceLink for Link<'_> {
     }
 
     fn post(&mut self, position: &[u8]) -> Result<Sequence, connect::Error> {
+        if self.is_given_up {
+            return Err(connect::Error::Stopped);
+        }
         let batch = self.inlet.take();
         let bytes_total = self.inlet.bytes_total();
         let between = std::mem::take(&mut self.bytes_between);

@@ -21,6 +21,7 @@ mod pushgateway;
 mod rabbitmq;
 mod redis;
 mod running;
+mod schema_registry;
 mod smtp;
 mod tool;
 
@@ -28,6 +29,7 @@ pub use error::Error;
 pub use place::Place;
 pub use running::Running;
 pub use rustix::process::Signal as StopSignal;
+pub use schema_registry::java as avro_tools;
 pub use tool::{answers, run, under, version_line};
 
 use std::path::Path;
@@ -43,6 +45,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &pushgateway::PUSHGATEWAY,
     &rabbitmq::RABBITMQ,
     &redis::REDIS,
+    &schema_registry::SCHEMA_REGISTRY,
     &smtp::SMTP,
 ];
 

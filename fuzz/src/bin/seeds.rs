@@ -66,6 +66,14 @@ const OWN: &[(&str, &[&str])] = &[
              configuration: {jdbcUrl: 'jdbc:sqlite:x', username: u}}\n",
         ],
     ),
+    (
+        "map_avro",
+        &[
+            "\0\u{2}W\u{2}\u{2}\u{1}\0\0\0\0\0\0\0\0",
+            "\u{1}\u{4}\0\u{4}\u{2}x\0\u{2}\u{2}k\0\0",
+            "\u{2}\u{1}\u{4}\u{2}\u{4}\0",
+        ],
+    ),
     ("file_lines", &[".a\nb\n", ".a\r\n\r\nb\rc", ".\n\n", ".one line without an end"]),
     ("file_state", &["\u{1}", ""]),
     (

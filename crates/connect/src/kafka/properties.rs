@@ -28,9 +28,13 @@ const RENAMED: &[(&str, &str)] = &[
     ("ssl.truststore.certificates", "ssl.ca.pem"),
 ];
 
-/// What is about the inside of Java's client, and changes nothing that could be seen here.
+/// What is about the inside of Java's client, and changes nothing that could be seen here; and what the
+/// mapper `avro` reads for itself.
 const OF_JAVA: &[&str] = &[
     "auto.include.jmx.reporter",
+    "auto.register.schemas",
+    "basic.auth.credentials.source",
+    "basic.auth.user.info",
     "default.api.timeout.ms",
     "enable.metrics.push",
     "exclude.internal.topics",
@@ -42,6 +46,8 @@ const OF_JAVA: &[&str] = &[
     "metrics.recording.level",
     "metrics.sample.window.ms",
     "producer.type",
+    "schema.registry.url",
+    "specific.avro.reader",
     "ssl.enabled.protocols",
     "ssl.keymanager.algorithm",
     "ssl.keystore.type",

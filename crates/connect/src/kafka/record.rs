@@ -1,10 +1,11 @@
 //! What an app can know of a record beside its value: the `trp:` properties.
 
 use event::Value;
-use lang::plan::Mapping;
+use lang::plan::{Mapping, Transport};
 use rdkafka::message::{Headers as _, Message};
 
 use crate::component::Payload;
+use crate::net::{reads_text, transport_flag};
 use crate::rows::{PROPERTY_PREFIX, Properties};
 
 /// The properties that a mapping names, all of them text (`KafkaConsumerThread`). A name that is none
@@ -90,6 +91,11 @@ impl Field {
             }
         }
     }
+}
+
+/// Are values bytes? The app says so, or its mapper takes nothing else.
+pub(super) fn is_binary(transport: &Transport) -> bool {
+    transport_flag(transport, "is.binary.message", false) || !reads_text(transport)
 }
 
 /// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is no UTF-8.

@@ -226,6 +226,7 @@ mod tests {
         let setup = SinkMapperSetup {
             mapping: &mapping,
             schema: &schema,
+            around: &[],
         };
         let mut sink = Binary.sink(&setup).expect("it can be made");
         let mut out = Messages::default();
@@ -320,6 +321,7 @@ mod tests {
         let setup = SourceMapperSetup {
             mapping: &mapping,
             schema: &schema,
+            around: &[],
         };
         assert!(Binary.source(&setup).is_err());
     }

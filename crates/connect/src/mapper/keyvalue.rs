@@ -301,6 +301,7 @@ mod tests {
         let setup = crate::component::SinkMapperSetup {
             mapping: &map,
             schema: &schema,
+            around: &[],
         };
         let format = crate::mapper::find("keyvalue").expect("it is registered");
         let mut sink = format.sink(&setup).expect("it can be made");

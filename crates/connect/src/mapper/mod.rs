@@ -4,8 +4,10 @@
 //! Names, paths and templates are resolved when the mapper is made; per message only values move.
 //!
 //! Promises: a message that cannot be read is rejected with its place, cause and remedy, and its
-//! neighbours go on; size, depth and time are bounded for any input. Never: I/O, clocks, threads.
+//! neighbours go on; size, depth and time are bounded for any input. Never: clocks, threads, or I/O, but
+//! for the schema registry that `avro` asks.
 
+pub mod avro;
 pub mod binary;
 pub mod csv;
 pub mod json;
@@ -31,6 +33,7 @@ use crate::template::names;
 
 /// All mappers that run.
 pub const MAPPERS: &[&dyn Mapper] = &[
+    &avro::Avro,
     &binary::Binary,
     &csv::Csv,
     &json::Json,
@@ -109,6 +112,10 @@ impl<'a> Options<'a> {
             mapping,
             component: format!("sink mapper '{}'", mapping.ty),
         }
+    }
+
+    pub fn mapping(&self) -> &'a Mapping {
+        self.mapping
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {

@@ -118,6 +118,7 @@ pub(crate) fn write(map: &Mapping, attributes: &str, batch: &Batch) -> Vec<Strin
     let setup = crate::component::SinkMapperSetup {
         mapping: map,
         schema: &schema,
+        around: &[],
     };
     let mut sink = format.sink(&setup).expect("the mapper can be made");
     let mut out = Messages::default();
@@ -142,6 +143,7 @@ pub(crate) fn refusal(map: &Mapping, attributes: &str) -> String {
     let setup = crate::component::SinkMapperSetup {
         mapping: map,
         schema: &schema,
+        around: &[],
     };
     let format = mapper::find(&map.ty).expect("a mapper");
     match format.sink(&setup) {

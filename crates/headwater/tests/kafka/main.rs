@@ -3,6 +3,7 @@
 //! Most tests share a broker; those that kill theirs have one of their own. Without Java or Maven's
 //! jars the tests say so and are skipped.
 
+mod avro;
 mod centres;
 mod clients;
 mod failures;

@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::super::partitions::Partitions;
 use super::super::properties::{Properties, Side, option};
-use super::super::record::{Wanted, payload_of};
+use super::super::record::{Wanted, is_binary, payload_of};
 use super::super::said;
 use super::super::sequence::{Headed, parted};
 use super::super::source::{DEFAULTS, Member};
@@ -20,7 +20,7 @@ use crate::component::{
     Connection, Finished, Payload, Room, Signal, Source, SourceLink, SourceSetup,
 };
 use crate::error::Error;
-use crate::net::{Settings, transport_flag};
+use crate::net::Settings;
 use crate::rows::Rejected;
 
 /// Longest wait for records, so that errors are looked at.
@@ -102,7 +102,7 @@ impl CentresSource {
             centres: [centre(one)?, centre(two)?],
             topic: topic.to_owned(),
             partition,
-            is_binary: transport_flag(setup.transport, "is.binary.message", false),
+            is_binary: is_binary(setup.transport),
             wanted: Wanted::new(&setup.transport.map),
             order: Order::default(),
             read: Partitions::default(),

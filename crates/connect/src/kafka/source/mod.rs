@@ -18,7 +18,7 @@ use rdkafka::error::KafkaError;
 
 use super::partitions::Partitions;
 use super::properties::{Properties, Side, option};
-use super::record::Wanted;
+use super::record::{Wanted, is_binary};
 use super::said;
 use super::watch::STATISTICS_MILLIS;
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
@@ -136,7 +136,7 @@ impl KafkaSource {
             starts: starts(settings, text("topic.offsets.map").unwrap_or_default())?,
             commits: commits(settings, &properties)?,
             config: properties.config,
-            is_binary: transport_flag(setup.transport, "is.binary.message", false),
+            is_binary: is_binary(setup.transport),
             is_sequenced: transport_flag(setup.transport, "seq.enabled", false),
             wanted: Wanted::new(&setup.transport.map),
             partitions: Partitions::default(),

@@ -11,6 +11,9 @@ mod sink;
 mod source;
 mod tree;
 
+pub(in crate::mapper) use source::Source;
+pub(in crate::mapper) use tree::{DEPTH_MAX, Node, Style, parse};
+
 use lang::catalog::connectors::json::CONNECTORS as SPECS;
 use lang::spec::ConnectorSpec;
 
@@ -392,7 +395,7 @@ mod tests {
             let (short, _) = read(json(options), attributes, &[&text]);
             let schema = schema(attributes);
             let map = json(options);
-            let setup = crate::component::SourceMapperSetup { mapping: &map, schema: &schema };
+            let setup = crate::component::SourceMapperSetup { mapping: &map, schema: &schema, around: &[] };
             let slow = super::source::Source::new(&setup).expect("it can be made");
             let mut rows = crate::rows::Rows::new(&schema, &map, lenient);
             rows.begin_message(0);

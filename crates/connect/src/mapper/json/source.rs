@@ -15,7 +15,7 @@ use crate::rows::{Properties, Rows};
 /// Name of the object that may be put around an event.
 pub(super) const EVENT: &str = "event";
 
-pub(super) struct Source {
+pub(in crate::mapper) struct Source {
     way: Way,
     allows_null: bool,
     is_split: bool,
@@ -101,6 +101,35 @@ impl Source {
         }
     }
 
+    /// Maps a document that was read from another format; `payload` is what is shown of it where it is
+    /// rejected.
+    pub fn map_document(&self, document: &Node<'_>, payload: Payload<'_>, rows: &mut Rows) {
+        match (&self.way, document) {
+            (Way::Custom { enclosing, fields }, _) => {
+                self.push_elements(enclosing, fields, document, payload, rows);
+            }
+            (Way::Default { fields, .. }, Node::List(elements)) => {
+                for element in elements {
+                    match push_element(element, fields, self.allows_null, rows) {
+                        Ok(()) => rows.commit_row(),
+                        Err(Dropped::Event((cause, remedy))) => {
+                            rows.reject_row(&text_of(element), cause, remedy);
+                        }
+                        Err(Dropped::Message((cause, remedy))) => {
+                            return rows.reject_message(payload, cause, remedy);
+                        }
+                    }
+                }
+            }
+            (Way::Default { fields, .. }, document) => {
+                match push_single(document, fields, self.allows_null, rows) {
+                    Ok(()) => rows.commit_row(),
+                    Err((cause, remedy)) => rows.reject_message(payload, cause, remedy),
+                }
+            }
+        }
+    }
+
     fn map_single(&self, fields: &[Field], text: &str, rows: &mut Rows) {
         let outcome = tree::parse(text)
             .map_err(|fault| (fault.to_string().into(), NO_JSON))
@@ -140,7 +169,18 @@ impl Source {
                 return rows.reject_message(Payload::Text(text), fault.to_string(), NO_JSON);
             }
         };
-        let elements: Vec<Cow<'_, Node<'_>>> = match enclosing.find(&&document) {
+        self.push_elements(enclosing, fields, &document, Payload::Text(text), rows);
+    }
+
+    fn push_elements(
+        &self,
+        enclosing: &Path,
+        fields: &[(Field, Path)],
+        document: &Node<'_>,
+        payload: Payload<'_>,
+        rows: &mut Rows,
+    ) {
+        let elements: Vec<Cow<'_, Node<'_>>> = match enclosing.find(&document) {
             Ok(Found::One(Item::Node(Node::List(list)))) => {
                 list.iter().map(Cow::Borrowed).collect()
             }
@@ -148,7 +188,7 @@ impl Source {
             Ok(Found::Many(items)) => items.into_iter().map(node_of).collect(),
             Ok(Found::Nothing) | Err(_) => {
                 return rows.reject_message(
-                    Payload::Text(text),
+                    payload,
                     "the document has no enclosing element",
                     "check option 'enclosing.element'",
                 );
@@ -158,16 +198,20 @@ impl Source {
             match push_custom(&element, fields, self.allows_null, rows) {
                 Ok(()) => rows.commit_row(),
                 Err(Dropped::Event((cause, remedy))) => {
-                    let mut part = String::new();
-                    element.write(&mut part);
-                    rows.reject_row(&part, cause, remedy);
+                    rows.reject_row(&text_of(&element), cause, remedy);
                 }
                 Err(Dropped::Message((cause, remedy))) => {
-                    return rows.reject_message(Payload::Text(text), cause, remedy);
+                    return rows.reject_message(payload, cause, remedy);
                 }
             }
         }
     }
+}
+
+fn text_of(node: &Node<'_>) -> String {
+    let mut text = String::new();
+    node.write(&mut text);
+    text
 }
 
 /// A single object, typed by its tokens (Siddhi's streaming path): unknown names are refused, and

@@ -11,13 +11,13 @@ use event::{Object, Value};
 use super::write_string;
 
 /// Nesting of objects and lists.
-pub(super) const DEPTH_MAX: usize = 256;
+pub(in crate::mapper) const DEPTH_MAX: usize = 256;
 
 /// Values in one tree.
 const NODES_MAX: usize = 4 << 20;
 
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Node<'a> {
+pub(in crate::mapper) enum Node<'a> {
     Null,
     Bool(bool),
     /// As written.
@@ -29,7 +29,7 @@ pub(super) enum Node<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
+pub(in crate::mapper) struct Fault {
     pub byte: usize,
     pub what: &'static str,
 }
@@ -177,7 +177,7 @@ impl json_path::Node for &Node<'_> {
 
 /// How values are written as JSON text again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Style {
+pub(in crate::mapper) enum Style {
     /// Numbers keep the text they had.
     Written,
     /// Numbers in Java's form.
@@ -245,7 +245,7 @@ fn number_value(text: &str) -> Value {
 }
 
 /// Reads a whole document.
-pub(super) fn parse(text: &str) -> Result<Node<'_>, Fault> {
+pub(in crate::mapper) fn parse(text: &str) -> Result<Node<'_>, Fault> {
     let mut parser = Parser::new(text);
     parser.skip_blanks();
     let node = parser.value(0)?;

@@ -527,6 +527,7 @@ mod tests {
         let setup = SourceMapperSetup {
             mapping: &map,
             schema: &schema,
+            around: &[],
         };
         let mut source = Source::new(&setup).expect("it can be made");
         let mut rows = Rows::new(&schema, &map, false);
