@@ -336,6 +336,9 @@ pub enum OptionStatus {
     Refused,
 }
 
+/// The test that asks of every ignored option whether the author of an app is told.
+const WITHOUT_EFFECT: &str = "lang::examples::options_without_effect_are_named_in_a_warning";
+
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     /// `*` at the end stands for any rest (`regex.*`).
@@ -402,6 +405,9 @@ impl OptionSpec {
 
     pub const fn status(mut self, status: OptionStatus) -> OptionSpec {
         self.status = status;
+        if matches!(status, OptionStatus::Ignored) && self.test.is_empty() {
+            self.test = WITHOUT_EFFECT;
+        }
         self
     }
 

@@ -4,7 +4,7 @@ use headwater_lang::catalog::{Catalog, connectors};
 use headwater_lang::check::{CheckConfig, check};
 use headwater_lang::diagnostic::Severity;
 use headwater_lang::parse;
-use headwater_lang::spec::{ConnectorKind, ConnectorSpec, Status};
+use headwater_lang::spec::{ConnectorKind, ConnectorSpec, OptionStatus, Status};
 
 /// The streams that the examples of stream functions and functions read.
 const INPUTS: &str = "define stream Done (path string);
@@ -55,4 +55,40 @@ fn what_runs_has_an_example() {
         .map(|c| c.name)
         .collect();
     assert!(without.is_empty(), "no example: {}", without.join(", "));
+}
+
+/// The first annotation of the example that uses the component, with one option more.
+fn with_option(spec: &ConnectorSpec, name: &str, value: &str) -> String {
+    let text = app(spec);
+    let ty = format!("type='{}'", spec.name);
+    let more = format!("{ty}, {name}='{value}'");
+    assert!(text.contains(&ty), "the example of {} uses it", spec.name);
+    text.replacen(&ty, &more, 1)
+}
+
+#[test]
+fn options_without_effect_are_named_in_a_warning() {
+    let catalog = Catalog::new([]);
+    let mut count = 0;
+    for spec in connectors::all().filter(|spec| spec.status == Status::Runs) {
+        let ignored = |status| status == OptionStatus::Ignored;
+        for option in spec.all_options().filter(|option| ignored(option.status)) {
+            count += 1;
+            let value = match option.default {
+                "" => "1",
+                default => default,
+            };
+            let text = with_option(spec, option.name, value);
+            let parsed = parse(&text);
+            let checked = check(&parsed.app, &catalog, &CheckConfig::default());
+            let start = format!("option '{}' of ", option.name);
+            let is_named = checked.diagnostics.iter().any(|found| {
+                found.severity == Severity::Warning
+                    && found.message.starts_with(&start)
+                    && found.message.ends_with(" has no effect")
+            });
+            assert!(is_named, "{text}: {:?}", checked.diagnostics);
+        }
+    }
+    assert!(count > 0, "there are such options");
 }

@@ -134,13 +134,25 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::http::the_published_pair_gets_every_response_back"]),
             No("responses come in the order in which they are given"),
             No("a response belongs to a request of this process"),
-            Missing("a server that goes away before its response"),
-            Missing("a server that answers slowly"),
-            Missing("a response that cannot be read"),
-            Missing("a reload between request and response"),
-            Missing("a call over TLS"),
-            Missing("a call with a login"),
-            Missing("a call whose server is away"),
+            Tests(&[
+                "headwater::http_pairs::a_server_that_goes_away_before_its_response_is_named_and_asked_again_where_it_is_waited_for",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_server_that_answers_slowly_is_asked_so_much_at_once_and_no_more",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_response_that_cannot_be_read_is_kept_and_its_neighbours_are_taken",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_reload_between_request_and_response_waits_for_the_response",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::calls_and_services_speak_tls_and_let_in_who_has_the_password",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::calls_and_services_speak_tls_and_let_in_who_has_the_password",
+            ]),
+            Tests(&["headwater::http_pairs::a_call_whose_server_is_away_goes_where_on_error_says"]),
         ],
     },
     Row {
@@ -434,12 +446,24 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::http::a_service_answers_each_request_with_its_own_response"]),
             No("each response belongs to its request"),
             No("a request does not outlive its connection"),
-            Missing("a client that goes away before its response"),
-            Missing("a response that comes too late"),
-            Missing("a request that cannot be read"),
-            Missing("a reload between request and response"),
-            Missing("a service over TLS"),
-            Missing("a service with a login"),
+            Tests(&[
+                "headwater::http_pairs::a_client_that_goes_away_before_its_response_hurts_nobody",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_response_that_comes_too_late_is_counted_and_the_client_has_been_told",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_request_that_cannot_be_read_is_kept_and_its_neighbours_are_answered",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::a_reload_between_request_and_response_tells_the_client_and_serves_the_next",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::calls_and_services_speak_tls_and_let_in_who_has_the_password",
+            ]),
+            Tests(&[
+                "headwater::http_pairs::calls_and_services_speak_tls_and_let_in_who_has_the_password",
+            ]),
             No("a response whose request has gone has no destination"),
         ],
     },

@@ -1,7 +1,7 @@
 //! The `http` source, and the `http-service` source whose requests wait for an answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use lang::plan::Transport;
@@ -15,6 +15,10 @@ use crate::error::Error;
 use crate::net::ServerTls;
 use crate::net::{Network, Receiver, Settings, SocketOptions, number};
 use crate::rows::PROPERTY_PREFIX;
+
+/// An app that stops is given so long to answer the requests that it has; shorter than a listener waits
+/// for its connections to end.
+const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct HttpSource {
     network: Arc<Network>,
@@ -274,9 +278,18 @@ impl Source for HttpSource {
         self.receiver.intake.open();
         let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
-        let result = self.receiver.run_until(link, || stay.is_drained());
-        if let Some(registered) = &self.service {
-            registered.service.give_up();
+        let mut stopped = None;
+        let service = self.service.as_ref().map(|registered| &registered.service);
+        let result = self.receiver.run_until(link, || {
+            // What the app has not answered by now will have no answer, and its client is to hear that.
+            let stopped = *stopped.get_or_insert_with(Instant::now);
+            if let Some(service) = service.filter(|_| stopped.elapsed() >= ANSWER_GRACE) {
+                service.give_up();
+            }
+            stay.is_drained()
+        });
+        if let Some(service) = service {
+            service.give_up();
         }
         self.lease.close(stay);
         result

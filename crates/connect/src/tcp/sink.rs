@@ -357,6 +357,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sockets_are_as_the_options_say() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for (no_delay, keep_alive) in [(true, false), (false, true)] {
+            let connecting = connect("127.0.0.1", port, no_delay, keep_alive);
+            let stream = runtime.block_on(connecting).unwrap();
+            assert_eq!(stream.nodelay().unwrap(), no_delay);
+            let socket = socket2::SockRef::from(&stream);
+            assert_eq!(socket.keepalive().unwrap(), keep_alive);
+        }
+    }
+
+    #[test]
     fn urls_name_host_port_and_context() {
         let found = |url| parse(url).map(|(h, p, c)| format!("{h} {p} {c}"));
         assert_eq!(found("tcp://h:1/a/b").as_deref(), Some("h 1 a/b"));

@@ -2,6 +2,9 @@
 //! do exactly what a test tells them.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+mod gate;
+mod throttle;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,6 +16,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
+
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
+pub use {gate::Gate, throttle::Throttle};
 
 /// Longest wait for anything: a broker that has just begun may take its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -333,6 +339,11 @@ impl Stub {
             streams,
             thread: Some(thread),
         }
+    }
+
+    /// Connections that clients have opened so far.
+    pub fn connections(&self) -> usize {
+        self.streams.lock().expect("no panic").len()
     }
 
     pub fn got(&self) -> Vec<Got> {

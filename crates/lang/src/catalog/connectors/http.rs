@@ -34,7 +34,8 @@ const BASIC_PASSWORD: OptionSpec =
 const CLIENT_BOOTSTRAP: OptionSpec = list(
     "client.bootstrap.configurations",
     "Socket settings, as `'client.bootstrap.connect.timeout:ms',…`.",
-);
+)
+.test("headwater::http_options::a_server_that_is_silent_is_given_up_after_its_time");
 
 /// Options of everything that listens for requests.
 pub(super) const LISTENER: &[OptionSpec] = &[
@@ -54,12 +55,18 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "socket.idle.timeout",
         "120000",
         "Closes a connection idle for so many ms.",
-    ),
+    )
+    .test("headwater::http_options::a_connection_without_requests_is_closed_after_its_time"),
     text(
         "ssl.verify.client",
         "`require` or `optional`: asks for a client certificate.",
+    )
+    .test(
+        "headwater::http_options::a_client_shows_its_certificate_where_the_listener_asks_for_one",
     ),
-    text("ssl.protocol", "TLS protocol.").default("TLS"),
+    text("ssl.protocol", "TLS protocol.")
+        .test("headwater::http_options::both_sides_speak_the_protocol_that_they_are_told")
+        .default("TLS"),
     text(
         "tls.store.type",
         "Type of the key store; the form is known by the first bytes of the file.",
@@ -80,12 +87,15 @@ pub(super) const LISTENER: &[OptionSpec] = &[
     list(
         "header.validation.configurations",
         "Limits for request line and headers.",
-    ),
+    )
+    .test("headwater::http_options::request_lines_and_headers_that_are_too_long_are_refused"),
     list(
         "server.bootstrap.configurations",
         "Socket settings of the listener.",
-    ),
-    bool("trace.log.enabled", "false", "Logs the traffic."),
+    )
+    .test("headwater::http_options::a_connection_without_requests_is_closed_after_its_time"),
+    bool("trace.log.enabled", "false", "Logs the traffic.")
+        .test("headwater::http_options::traffic_is_logged_where_it_is_asked_for"),
 ];
 
 /// Options of everything that sends requests, but for the target.
@@ -102,9 +112,12 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     text(
         "https.keystore.file",
         "Key store with the client certificate.",
-    ),
-    text("https.keystore.password", "Password of the key store.").default("wso2carbon"),
-    text("https.keystore.key.password", "Password of the key.").default("wso2carbon"),
+    )
+    .test("headwater::http_options::a_client_shows_its_certificate_where_the_listener_asks_for_one"),
+    text("https.keystore.password", "Password of the key store.")
+    .test("headwater::http_options::a_client_shows_its_certificate_where_the_listener_asks_for_one").default("wso2carbon"),
+    text("https.keystore.key.password", "Password of the key.")
+    .test("headwater::http_options::a_client_shows_its_certificate_where_the_listener_asks_for_one").default("wso2carbon"),
     text("oauth.username", "User for the OAuth password grant.")
         .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text("oauth.password", "Password for the OAuth password grant.")
@@ -135,14 +148,16 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "socket.idle.timeout",
         "6000",
         "Gives a connection up after so many ms without traffic.",
-    ),
+    )
+    .test("headwater::http_options::a_server_that_is_silent_is_given_up_after_its_time"),
     bool(
         "chunk.disabled",
         "false",
         "Sends `Content-Length` instead of chunks.",
     )
     .test("headwater::http::method_headers_and_url_follow_from_the_event"),
-    text("ssl.protocol", "TLS protocol.").default("TLS"),
+    text("ssl.protocol", "TLS protocol.")
+    .test("headwater::http_options::both_sides_speak_the_protocol_that_they_are_told").default("TLS"),
     text(
         "tls.store.type",
         "Type of the key store; the form is known by the first bytes of the file.",
@@ -165,7 +180,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "hostname.verification.enabled",
         "true",
         "Compares the certificate with the host name.",
-    ),
+    )
+    .test("headwater::http_options::the_name_in_a_certificate_is_compared_unless_it_is_not_to_be"),
     text("proxy.host", "Host of a proxy.")
         .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
     text("proxy.port", "Port of the proxy.")
@@ -191,7 +207,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "max.pool.idle.connections",
         "100",
         "Idle connections kept at most.",
-    ),
+    )
+    .test("headwater::http_options::a_pool_keeps_idle_connections_as_it_is_told"),
     int(
         "executor.service.threads",
         "20",
@@ -202,7 +219,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "min.evictable.idle.time",
         "300000",
         "Idle time after which a connection may go.",
-    ),
+    )
+    .test("headwater::http_options::a_pool_keeps_idle_connections_as_it_is_told"),
     millis(
         "time.between.eviction.runs",
         "30000",
@@ -213,7 +231,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "max.wait.time",
         "60000",
         "Longest wait for a connection of the pool.",
-    ),
+    )
+    .test("headwater::http_options::a_pool_that_is_full_fails_waits_or_grows"),
     bool(
         "test.on.borrow",
         "true",
@@ -230,7 +249,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "exhausted.action",
         "1",
         "When the pool is empty: 0 fail, 1 block, 2 grow.",
-    ),
+    )
+    .test("headwater::http_options::a_pool_that_is_full_fails_waits_or_grows"),
 ];
 
 pub(super) const TEXT_BYTES_OR_MAP: &[Payload] = &[Payload::Text, Payload::Bytes, Payload::Map];
@@ -281,13 +301,16 @@ define stream Prices (symbol string, price double);",
                 "downloading.enabled",
                 "false",
                 "Writes the body of the response to a file."
-            ),
-            text("download.path", "The file to write.").dynamic(),
+            )
+    .test("headwater::http_options::a_response_goes_to_a_file_where_it_is_told_to"),
+            text("download.path", "The file to write.")
+    .test("headwater::http_options::a_response_goes_to_a_file_where_it_is_told_to").dynamic(),
             bool(
                 "blocking.io",
                 "false",
                 "Waits up to 30 s for the response before going on."
-            ),
+            )
+    .test("headwater::http_options::a_call_that_blocks_waits_for_its_response"),
         ],
         CLIENT,
     ),
@@ -341,7 +364,8 @@ define stream Prices (symbol string, price double);",
             "allow.streaming.responses",
             "false",
             "Every chunk of a response is a message.",
-        ),
+        )
+    .test("headwater::http_options::every_piece_of_a_response_is_a_message_where_it_is_streamed"),
     ],
     properties: &["*"],
     ..ConnectorSpec::new(

@@ -36,8 +36,10 @@ define stream Trades (symbol string, price double);",
             .test("headwater::tcp::every_row_arrives_once_and_in_order")
             .default("false")
             .dynamic(),
-        bool("tcp.no.delay", "true", "Sends small frames at once."),
-        bool("keep.alive", "true", "Keeps idle connections."),
+        bool("tcp.no.delay", "true", "Sends small frames at once.")
+            .test("connect::tcp::sink::tests::sockets_are_as_the_options_say"),
+        bool("keep.alive", "true", "Keeps idle connections.")
+            .test("connect::tcp::sink::tests::sockets_are_as_the_options_say"),
         int(
             "worker.threads",
             "10",

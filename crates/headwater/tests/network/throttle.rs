@@ -1,0 +1,111 @@
+//! A slow peer: what clients write reaches the server at a limited rate, what it answers at once.
+
+use std::io::{Read, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Bytes that are taken at once.
+const PIECE: usize = 64 << 10;
+
+/// Gone when dropped, with its connections.
+pub struct Throttle {
+    pub port: u16,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    to: u16,
+    bytes_per_second: u64,
+    passed: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+impl Throttle {
+    /// In front of the port `to`, on `port` (0: any).
+    pub fn start(port: u16, to: u16, bytes_per_second: u64) -> Throttle {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let shared = Arc::new(Shared {
+            to,
+            bytes_per_second,
+            passed: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+        });
+        let accepting = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                for client in listener.incoming() {
+                    if shared.is_stopped.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let Ok(client) = client else { return };
+                    // A client of a server that is away finds nobody.
+                    if let Ok(server) = TcpStream::connect(("127.0.0.1", shared.to)) {
+                        shared.join(client, server);
+                    }
+                }
+            }
+        });
+        Throttle {
+            port,
+            shared,
+            accepting: Some(accepting),
+        }
+    }
+
+    /// Bytes that have come through to the server.
+    pub fn passed(&self) -> u64 {
+        self.shared.passed.load(Ordering::SeqCst)
+    }
+}
+
+impl Shared {
+    fn join(self: &Arc<Shared>, client: TcpStream, server: TcpStream) {
+        let (from, to) = (
+            server.try_clone().expect("another handle"),
+            client.try_clone().expect("another handle"),
+        );
+        std::thread::spawn(move || copy(from, to, |_| true));
+        let shared = Arc::clone(self);
+        let begun = Instant::now();
+        std::thread::spawn(move || {
+            let mut own = 0;
+            copy(client, server, |bytes| {
+                shared.passed.fetch_add(bytes, Ordering::SeqCst);
+                own += bytes;
+                let due =
+                    begun + Duration::from_secs_f64(own as f64 / shared.bytes_per_second as f64);
+                while Instant::now() < due {
+                    std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
+                }
+                !shared.is_stopped.load(Ordering::SeqCst)
+            });
+        });
+    }
+}
+
+/// Until one side ends or `goes_on` says no.
+fn copy(mut from: TcpStream, mut to: TcpStream, mut goes_on: impl FnMut(u64) -> bool) {
+    let mut piece = vec![0; PIECE];
+    while let Ok(len @ 1..) = from.read(&mut piece) {
+        if to.write_all(&piece[..len]).is_err() || !goes_on(len as u64) {
+            break;
+        }
+    }
+    from.shutdown(Shutdown::Both).ok();
+    to.shutdown(Shutdown::Both).ok();
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        self.shared.is_stopped.store(true, Ordering::SeqCst);
+        TcpStream::connect(("127.0.0.1", self.port)).ok();
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().ok();
+        }
+    }
+}
