@@ -10,7 +10,9 @@ use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
 use lang::plan::CompareOp;
 use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
 
-use super::resp::{Command, Connection, Reply, command};
+use redis::Cmd;
+
+use super::connection::{Connection, Reply, command, refusal, text};
 use crate::component::{Answer, Store, StoreSetup, Written};
 use crate::error::Error;
 use crate::http::{Ids, split_port};
@@ -246,8 +248,8 @@ impl Layout {
         let of = |name: &str| {
             let found = parts
                 .chunks_exact(2)
-                .find(|pair| pair[0].text() == Some(name));
-            found.and_then(|pair| pair[1].text())
+                .find(|pair| text(&pair[0]) == Some(name));
+            found.and_then(|pair| text(&pair[1]))
         };
         let attributes = self.schema.attributes.iter();
         Some(
@@ -291,7 +293,7 @@ impl Layout {
         }
     }
 
-    fn commands(&self, key: &str, change: &Change, commands: &mut Vec<Command>) {
+    fn commands(&self, key: &str, change: &Change, commands: &mut Vec<Cmd>) {
         let sets = |row: &Option<Row>| -> Vec<String> {
             let row = row.iter();
             let of = |row: &Row| -> Vec<String> {
@@ -310,8 +312,7 @@ impl Layout {
         };
         let mut hash = command(&["HSET", key]);
         for (attribute, value) in self.schema.attributes.iter().zip(row) {
-            hash.push(attribute.name.clone().into_bytes());
-            hash.push(self.text(value).into_bytes());
+            hash.arg(&attribute.name).arg(self.text(value));
         }
         commands.push(hash);
         for set in &new {
@@ -337,12 +338,12 @@ impl Server {
     }
 
     /// Asks, on a new connection where there is none. A connection that failed is not used again.
-    fn ask(&mut self, commands: &[Command]) -> Result<Vec<Reply>, Error> {
+    fn ask(&mut self, commands: Vec<Cmd>) -> Result<Vec<Reply>, Error> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
         let peer = self.peer();
-        let unavailable = |error: std::io::Error| Error::unavailable(peer.clone(), error);
+        let unavailable = |error: redis::RedisError| Error::unavailable(peer.clone(), error);
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => Connection::open(&self.host, self.port, self.password.as_deref())
@@ -350,17 +351,10 @@ impl Server {
         };
         let replies = connection.ask(commands).map_err(unavailable)?;
         self.connection = Some(connection);
-        match replies
-            .iter()
-            .find(|reply| matches!(reply, Reply::Error(_)))
-        {
-            Some(Reply::Error(cause)) if cause.starts_with("LOADING") => {
-                Err(Error::unavailable(peer, cause.clone()))
-            }
-            Some(Reply::Error(cause)) => {
-                Err(Error::failed(format!("asking {peer}"), cause.clone()))
-            }
-            _ => Ok(replies),
+        match replies.iter().find_map(refusal) {
+            Some(cause) if cause.starts_with("LOADING") => Err(Error::unavailable(peer, cause)),
+            Some(cause) => Err(Error::failed(format!("asking {peer}"), cause)),
+            None => Ok(replies),
         }
     }
 
@@ -368,7 +362,7 @@ impl Server {
     fn fetch(&mut self, layout: &Layout, keys: &[String]) -> Result<Vec<(String, Row)>, Error> {
         let mut found = Vec::new();
         for keys in keys.chunks(KEYS) {
-            let mut commands: Vec<Command> =
+            let mut commands: Vec<Cmd> =
                 keys.iter().map(|key| command(&["HGETALL", key])).collect();
             if layout.renews_on_read
                 && let Some(ttl) = layout.ttl
@@ -377,7 +371,7 @@ impl Server {
                 let renew = |key: &String| command(&["EXPIRE", key, &seconds]);
                 commands.extend(keys.iter().map(renew));
             }
-            let replies = self.ask(&commands)?;
+            let replies = self.ask(commands)?;
             for (key, reply) in keys.iter().zip(&replies) {
                 if let Some(row) = layout.row(reply) {
                     found.push((key.clone(), row));
@@ -416,15 +410,15 @@ impl Server {
             let scan = [
                 "SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000", "TYPE", "hash",
             ];
-            let mut replies = self.ask(&[command(&scan)])?;
+            let mut replies = self.ask(vec![command(&scan)])?;
             let Some(Reply::Array(parts)) = replies.pop() else {
                 return Err(layout.failed("the server answers SCAN with something else"));
             };
             let [next, Reply::Array(found)] = &parts[..] else {
                 return Err(layout.failed("the server answers SCAN with something else"));
             };
-            keys.extend(found.iter().filter_map(|key| key.text().map(str::to_owned)));
-            next.text().unwrap_or("0").clone_into(&mut cursor);
+            keys.extend(found.iter().filter_map(|key| text(key).map(str::to_owned)));
+            text(next).unwrap_or("0").clone_into(&mut cursor);
             if cursor == "0" {
                 // A key may come twice.
                 keys.sort();
@@ -435,11 +429,11 @@ impl Server {
     }
 
     fn members(&mut self, set: &str) -> Result<Vec<String>, Error> {
-        let reply = self.ask(&[command(&["SMEMBERS", set])])?.pop();
+        let reply = self.ask(vec![command(&["SMEMBERS", set])])?.pop();
         let Some(Reply::Array(found)) = reply else {
             return Ok(Vec::new());
         };
-        let keys = found.iter().filter_map(|key| key.text());
+        let keys = found.iter().filter_map(text);
         Ok(keys.map(str::to_owned).collect())
     }
 
@@ -616,7 +610,7 @@ impl Server {
     }
 
     /// Makes changes, all or none, and what follows with them.
-    fn apply(&mut self, changes: &Changes, more: Vec<Command>) -> Result<(), Error> {
+    fn apply(&mut self, changes: &Changes, more: Vec<Cmd>) -> Result<(), Error> {
         let mut commands = Vec::new();
         for (key, change) in changes {
             change.layout.commands(key, change, &mut commands);
@@ -627,12 +621,9 @@ impl Server {
         }
         commands.insert(0, command(&["MULTI"]));
         commands.push(command(&["EXEC"]));
-        match self.ask(&commands)?.pop() {
+        match self.ask(commands)?.pop() {
             Some(Reply::Array(replies)) => {
-                let refused = replies.into_iter().find_map(|reply| match reply {
-                    Reply::Error(cause) => Some(cause),
-                    _ => None,
-                });
+                let refused = replies.iter().find_map(refusal);
                 refused.map_or(Ok(()), |cause| Err(self.failed(cause)))
             }
             _ => Err(self.failed("the server did not do the writes")),
@@ -642,13 +633,13 @@ impl Server {
     /// The last epoch of an app, and the state that it belongs to.
     fn noted(&mut self, app: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let ask = command(&["HMGET", &epoch_key(app), "epoch", "state"]);
-        let reply = self.ask(&[ask])?.pop();
+        let reply = self.ask(vec![ask])?.pop();
         let Some(Reply::Array(parts)) = reply else {
             return Ok(None);
         };
         Ok(match &parts[..] {
-            [epoch, Reply::Bulk(state)] => {
-                let epoch = epoch.text().and_then(|text| text.parse().ok());
+            [epoch, Reply::BulkString(state)] => {
+                let epoch = text(epoch).and_then(|text| text.parse().ok());
                 epoch.map(|epoch| (epoch, state.clone()))
             }
             _ => None,
@@ -733,7 +724,7 @@ impl RedisTable {
 
 impl Store for RedisTable {
     fn connect(&mut self) -> Result<(), Error> {
-        self.lock().ask(&[command(&["PING"])]).map(|_| ())
+        self.lock().ask(vec![command(&["PING"])]).map(|_| ())
     }
 
     fn prepare(&mut self, id: OperationId, operation: &Operation) -> Result<(), Error> {
@@ -842,8 +833,7 @@ impl Store for RedisTable {
             if epoch > 0 {
                 for app in &server.apps {
                     let mut note = command(&["HSET", &epoch_key(app), "epoch"]);
-                    note.extend(command(&[&epoch.to_string(), "state"]));
-                    note.push(positions.to_vec());
+                    note.arg(epoch).arg("state").arg(positions);
                     notes.push(note);
                 }
             }
