@@ -1,7 +1,7 @@
 //! E-mail: `@sink(type='email')`, by SMTP.
 //!
-//! Mails are made by lettre; the dialogue is ours, because the TLS of an app may lie in Java key
-//! stores, and because what a server says decides where an event goes. Promises: a mail counts as sent
+//! Mails and the dialogue are lettre's, the line is ours, because the TLS of an app may lie in Java key
+//! stores; what a server says decides where an event goes. Promises: a mail counts as sent
 //! when the server has taken it; one that the server wants later, or that met a server that is away,
 //! goes to `on.error`; one that it never wants is kept with the server's words. Never: a mail to some
 //! of its recipients only, a password over a connection that should have been TLS.

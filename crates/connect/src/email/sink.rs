@@ -9,7 +9,7 @@ use lettre::Message as Mail;
 use lettre::message::header::ContentType;
 use lettre::message::{Attachment, Mailbox, Mailboxes, MultiPart, SinglePart};
 
-use super::smtp::{Fault, Server, Session, Upgrade};
+use super::smtp::{Fault, Secured, Server, Session};
 use crate::component::{Environment, Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::Dynamic;
@@ -53,26 +53,22 @@ impl EmailSink {
         let login = settings
             .flag("auth", true)
             .then(|| (of("username", ""), of("password", "")));
-        let server = Server {
-            host: host.clone(),
-            port,
-            is_tls_first: settings.flag("ssl.enable", true),
-            login,
-            ..deployed(settings, setup.environment)?
+        let (mut server, upgrade) = deployed(settings, setup.environment)?;
+        let tls = || {
+            let trust = ClientTrust {
+                store: ClientTrust::deployed(setup.environment, "sink", "email"),
+                ..ClientTrust::default()
+            };
+            ClientTls::trusting(settings, "TLS", trust)
         };
-        let server = Server {
-            tls: match server.is_tls_first || server.upgrade != Upgrade::Never {
-                false => None,
-                true => {
-                    let trust = ClientTrust {
-                        store: ClientTrust::deployed(setup.environment, "sink", "email"),
-                        ..ClientTrust::default()
-                    };
-                    Some(ClientTls::trusting(settings, "TLS", trust)?)
-                }
-            },
-            ..server
+        server.secured = match (settings.flag("ssl.enable", true), upgrade) {
+            (true, _) => Secured::First(tls()?),
+            (false, Upgrade::Required) => Secured::Required(tls()?),
+            (false, Upgrade::Offered) => Secured::Offered(tls()?),
+            (false, Upgrade::Never) => Secured::Never,
         };
+        host.clone_into(&mut server.host);
+        (server.port, server.login) = (port, login);
         let sink = EmailSink {
             network: Arc::clone(&setup.environment.network),
             server: Arc::new(server),
@@ -148,15 +144,22 @@ impl EmailSink {
     }
 }
 
+/// When a connection in the clear becomes one of TLS.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Upgrade {
+    Never,
+    Offered,
+    Required,
+}
+
 /// What the properties `mail.smtp.*` of the deployment file say; those without a meaning here are
 /// named.
-fn deployed(settings: Settings<'_>, environment: &Environment) -> Result<Server, Error> {
+fn deployed(settings: Settings<'_>, environment: &Environment) -> Result<(Server, Upgrade), Error> {
+    let mut upgrade = Upgrade::Never;
     let mut server = Server {
         host: String::new(),
         port: 0,
-        tls: None,
-        is_tls_first: true,
-        upgrade: Upgrade::Never,
+        secured: Secured::Never,
         login: None,
         name: "localhost".to_owned(),
         connect_timeout: CONNECT_TIMEOUT,
@@ -176,9 +179,9 @@ fn deployed(settings: Settings<'_>, environment: &Environment) -> Result<Server,
             })
         };
         match key {
-            "mail.smtp.starttls.required" if is_true => server.upgrade = Upgrade::Required,
-            "mail.smtp.starttls.enable" if is_true && server.upgrade == Upgrade::Never => {
-                server.upgrade = Upgrade::Offered;
+            "mail.smtp.starttls.required" if is_true => upgrade = Upgrade::Required,
+            "mail.smtp.starttls.enable" if is_true && upgrade == Upgrade::Never => {
+                upgrade = Upgrade::Offered;
             }
             "mail.smtp.starttls.required" | "mail.smtp.starttls.enable" => {}
             "mail.smtp.localhost" => value.clone_into(&mut server.name),
@@ -187,7 +190,7 @@ fn deployed(settings: Settings<'_>, environment: &Environment) -> Result<Server,
             _ => tracing::warn!(key, "this property of extension 'email' has no effect"),
         }
     }
-    Ok(server)
+    Ok((server, upgrade))
 }
 
 /// The addresses of a list.
@@ -267,12 +270,7 @@ impl Sink for EmailSink {
         };
         let workers = self.network.workers().map_err(|e| self.unavailable(e))?;
         let sent = workers.wait_for(async move {
-            let envelope = mail.envelope();
-            let from = envelope
-                .from()
-                .map_or_else(String::new, ToString::to_string);
-            let to: Vec<String> = envelope.to().iter().map(ToString::to_string).collect();
-            let sent = session.send(&from, &to, &mail.formatted()).await;
+            let sent = session.send(mail.envelope(), &mail.formatted()).await;
             (session, sent)
         });
         let (session, sent) = sent.map_err(|e| self.unavailable(e))?;

@@ -1,35 +1,49 @@
-//! The dialogue with a mail server (RFC 5321, with STARTTLS and AUTH).
+//! The dialogue with a mail server: lettre's, over a line of ours, each answer within its time.
 
+use std::error::Error as _;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bytes::BytesMut;
-use memchr::memchr;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use lettre::address::Envelope;
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset, Starttls};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
+use lettre::transport::smtp::response::Severity;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::net::{ClientTls, Line, dial};
 
-/// The longest answer that is read.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// What lettre wants of each connection, and a server says once.
+const GREETING: &[u8] = b"220 \r\n";
 
-/// When a connection in the clear becomes one of TLS.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Upgrade {
+/// The code of a server that takes leave.
+const LEAVES: &str = "421";
+
+/// When a connection is one of TLS.
+#[derive(Clone)]
+pub(super) enum Secured {
     Never,
-    /// Where the server can.
-    Offered,
-    Required,
+    /// From the first byte.
+    First(ClientTls),
+    /// After an upgrade, where the server can.
+    Offered(ClientTls),
+    /// After an upgrade, or there is none.
+    Required(ClientTls),
 }
 
 #[derive(Clone)]
 pub(super) struct Server {
     pub host: String,
     pub port: u16,
-    /// From the first byte, or after an upgrade.
-    pub tls: Option<ClientTls>,
-    pub is_tls_first: bool,
-    pub upgrade: Upgrade,
+    pub secured: Secured,
     pub login: Option<(String, String)>,
     /// What we call ourselves.
     pub name: String,
@@ -49,30 +63,33 @@ pub(super) enum Fault {
     Never(String),
 }
 
-pub(super) struct Session {
-    line: Box<dyn Line>,
-    buffer: BytesMut,
-    timeout: Duration,
-    /// What the server can, as it says it.
-    extensions: Vec<String>,
-}
-
-struct Answer {
-    code: u16,
-    text: String,
-}
-
-impl Answer {
-    /// `Ok` with a code of this hundred.
-    fn expect(self, hundred: u16) -> Result<Answer, Fault> {
-        let said = format!("the server says {} {}", self.code, self.text);
-        match self.code / 100 {
-            found if found == hundred => Ok(self),
-            4 if self.code == 421 => Err(Fault::Lost(said)),
-            4 => Err(Fault::Later(said)),
-            _ => Err(Fault::Never(said)),
+impl Fault {
+    /// What the code of an answer decides, or the end of a connection.
+    fn of(error: SmtpError) -> Fault {
+        let Some(code) = error.status() else {
+            return Fault::Lost(error.to_string());
+        };
+        let text = error.source().map(ToString::to_string).unwrap_or_default();
+        let said = format!("the server says {code} {text}");
+        match code.severity {
+            _ if code.to_string() == LEAVES => Fault::Lost(said),
+            Severity::TransientNegativeCompletion => Fault::Later(said),
+            _ => Fault::Never(said),
         }
     }
+
+    fn map(self, said: impl FnOnce(String) -> String) -> Fault {
+        match self {
+            Fault::Later(cause) => Fault::Later(said(cause)),
+            Fault::Never(cause) => Fault::Never(said(cause)),
+            lost => lost,
+        }
+    }
+}
+
+pub(super) struct Session {
+    connection: AsyncSmtpConnection,
+    timeout: Duration,
 }
 
 impl Session {
@@ -91,233 +108,182 @@ impl Session {
     }
 
     async fn open_slowly(server: &Server) -> Result<Session, Fault> {
-        let said = |error: std::io::Error| Fault::Lost(error.to_string());
-        let tls = server.tls.as_ref();
-        let address = (server.host.as_str(), server.port);
-        let first = tls.filter(|_| server.is_tls_first);
-        let line = dial(address, server.connect_timeout, first).await;
-        let mut session = Session {
-            line: line.map_err(said)?,
-            buffer: BytesMut::new(),
-            timeout: server.timeout,
-            extensions: Vec::new(),
+        let said = |error: io::Error| Fault::Lost(error.to_string());
+        let first = match &server.secured {
+            Secured::First(tls) => Some(tls),
+            _ => None,
         };
-        session.answer().await?.expect(2)?;
-        session.greet(&server.name).await?;
-        if !server.is_tls_first && server.upgrade != Upgrade::Never {
-            if session.can("STARTTLS").is_some()
-                && let Some(tls) = tls
-            {
-                session.ask("STARTTLS").await?.expect(2)?;
-                let line = tls.connect(&server.host, session.line).await;
-                session = Session {
-                    line: Box::new(line.map_err(said)?),
-                    // What came before the handshake was not protected.
-                    buffer: BytesMut::new(),
-                    ..session
-                };
-                session.greet(&server.name).await?;
-            } else if server.upgrade == Upgrade::Required {
+        let address = (server.host.as_str(), server.port);
+        let line = dial(address, server.connect_timeout, first).await;
+        let wire = Wire::new(line.map_err(said)?, b"");
+        let mut session = Session::greet(server, wire.clone()).await?;
+        if let Secured::Offered(tls) | Secured::Required(tls) = &server.secured {
+            if session.connection.can_starttls() {
+                session.ask(Starttls).await?;
+                // What the server said before the handshake was not protected: lettre, which may have
+                // read of it already, begins anew.
+                drop(session);
+                let line = wire.take().map_err(said)?;
+                let line = tls.connect(&server.host, line).await.map_err(said)?;
+                session = Session::greet(server, Wire::new(Box::new(line), GREETING)).await?;
+            } else if matches!(server.secured, Secured::Required(_)) {
                 return Err(Fault::Never("the server offers no STARTTLS".to_owned()));
             }
         }
         if let Some((user, password)) = &server.login {
-            session.log_in(user, password).await?;
+            let login = Credentials::new(user.clone(), password.clone());
+            let ways = [Mechanism::Plain, Mechanism::Login];
+            let asking = session.connection.auth(&ways, &login);
+            within(session.timeout, asking).await?;
         }
         Ok(session)
     }
 
-    async fn greet(&mut self, name: &str) -> Result<(), Fault> {
-        let answer = self.ask(&format!("EHLO {name}")).await?;
-        let answer = match answer.code / 100 {
-            5 => self.ask(&format!("HELO {name}")).await?,
-            _ => answer,
-        };
-        let answer = answer.expect(2)?;
-        self.extensions = answer
-            .text
-            .lines()
-            .skip(1)
-            .map(|line| line.trim().to_ascii_uppercase())
-            .collect();
-        Ok(())
-    }
-
-    /// What stands behind the name of an extension, where the server has it.
-    fn can(&self, name: &str) -> Option<&str> {
-        self.extensions.iter().find_map(|extension| {
-            let rest = extension.strip_prefix(name)?;
-            (rest.is_empty() || rest.starts_with([' ', '='])).then_some(rest)
+    async fn greet(server: &Server, wire: Wire) -> Result<Session, Fault> {
+        let name = ClientId::Domain(server.name.clone());
+        let greeting = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &name);
+        Ok(Session {
+            connection: within(server.timeout, greeting).await?,
+            timeout: server.timeout,
         })
     }
 
-    async fn log_in(&mut self, user: &str, password: &str) -> Result<(), Fault> {
-        let ways = self.can("AUTH").unwrap_or_default();
-        let has = |way: &str| ways.split([' ', '=']).any(|w| w == way);
-        if has("PLAIN") || !has("LOGIN") {
-            let secret = STANDARD.encode(format!("\0{user}\0{password}"));
-            self.ask(&format!("AUTH PLAIN {secret}")).await?.expect(2)?;
-            return Ok(());
-        }
-        self.ask("AUTH LOGIN").await?.expect(3)?;
-        self.ask(&STANDARD.encode(user)).await?.expect(3)?;
-        self.ask(&STANDARD.encode(password)).await?.expect(2)?;
-        Ok(())
-    }
-
     /// Sends a mail to all its recipients, or to none.
-    pub async fn send(&mut self, from: &str, to: &[String], mail: &[u8]) -> Result<(), Fault> {
-        let result = self.try_send(from, to, mail).await;
+    pub async fn send(&mut self, envelope: &Envelope, mail: &[u8]) -> Result<(), Fault> {
+        let result = self.try_send(envelope, mail).await;
         if matches!(result, Err(Fault::Later(_) | Fault::Never(_))) {
             // The next mail begins anew.
-            self.ask("RSET").await?;
+            self.ask(Rset).await?;
         }
         result
     }
 
-    async fn try_send(&mut self, from: &str, to: &[String], mail: &[u8]) -> Result<(), Fault> {
-        let is_plain = from.is_ascii() && to.iter().all(|to| to.is_ascii());
-        let extension = match is_plain {
-            true => "",
-            false if self.can("SMTPUTF8").is_some() => " SMTPUTF8",
-            false => {
+    async fn try_send(&mut self, envelope: &Envelope, mail: &[u8]) -> Result<(), Fault> {
+        let mut parameters = Vec::new();
+        let mut addresses = envelope.from().into_iter().chain(envelope.to());
+        if !addresses.all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
+            let known = self.connection.server_info();
+            if !known.supports_feature(Extension::SmtpUtfEight) {
                 let cause = "an address has letters that the server does not know";
                 return Err(Fault::Never(cause.to_owned()));
             }
-        };
-        let command = format!("MAIL FROM:<{from}>{extension}");
-        self.ask(&command).await?.expect(2)?;
-        for to in to {
-            let answer = self.ask(&format!("RCPT TO:<{to}>")).await?;
-            answer.expect(2).map_err(|fault| match fault {
-                Fault::Later(cause) => Fault::Later(format!("recipient '{to}': {cause}")),
-                Fault::Never(cause) => Fault::Never(format!("recipient '{to}': {cause}")),
-                lost => lost,
-            })?;
+            parameters.push(MailParameter::SmtpUtfEight);
         }
-        self.ask("DATA").await?.expect(3)?;
-        self.write(&stuffed(mail)).await?;
-        self.answer().await?.expect(2)?;
+        let from = Mail::new(envelope.from().cloned(), parameters);
+        self.ask(from).await?;
+        for to in envelope.to() {
+            let asked = self.ask(Rcpt::new(to.clone(), Vec::new())).await;
+            asked.map_err(|fault| fault.map(|cause| format!("recipient '{to}': {cause}")))?;
+        }
+        self.ask(Data).await?;
+        within(self.timeout, self.connection.message(mail)).await?;
         Ok(())
     }
 
     /// Takes leave.
     pub async fn quit(mut self) {
-        self.ask("QUIT").await.ok();
-        self.line.shutdown().await.ok();
+        // A server that has gone is left as well.
+        within(self.timeout, self.connection.quit()).await.ok();
     }
 
-    async fn ask(&mut self, command: &str) -> Result<Answer, Fault> {
-        self.write(format!("{command}\r\n").as_bytes()).await?;
-        self.answer().await
+    async fn ask(&mut self, command: impl fmt::Display) -> Result<(), Fault> {
+        within(self.timeout, self.connection.command(command)).await?;
+        Ok(())
     }
+}
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        let written = async {
-            self.line.write_all(bytes).await?;
-            self.line.flush().await
-        };
-        match tokio::time::timeout(self.timeout, written).await {
-            Ok(written) => written.map_err(|error| Fault::Lost(error.to_string())),
-            Err(_) => Err(self.silent()),
+/// What the server answers, in time.
+async fn within<T>(
+    timeout: Duration,
+    asking: impl Future<Output = Result<T, SmtpError>>,
+) -> Result<T, Fault> {
+    match tokio::time::timeout(timeout, asking).await {
+        Ok(answered) => answered.map_err(Fault::of),
+        Err(_) => Err(Fault::Lost(format!(
+            "no answer within {} ms",
+            timeout.as_millis()
+        ))),
+    }
+}
+
+/// A line that lettre speaks over until it is taken back.
+#[derive(Clone)]
+struct Wire {
+    /// Read before what comes by the line.
+    ahead: &'static [u8],
+    line: Arc<Mutex<Option<Box<dyn Line>>>>,
+}
+
+impl Wire {
+    fn new(line: Box<dyn Line>, ahead: &'static [u8]) -> Wire {
+        Wire {
+            ahead,
+            line: Arc::new(Mutex::new(Some(line))),
         }
     }
 
-    async fn answer(&mut self) -> Result<Answer, Fault> {
-        let timeout = self.timeout;
-        match tokio::time::timeout(timeout, self.read_answer()).await {
-            Ok(answer) => answer.map_err(Fault::Lost),
-            Err(_) => Err(self.silent()),
-        }
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Line>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn silent(&self) -> Fault {
-        Fault::Lost(format!("no answer within {} ms", self.timeout.as_millis()))
+    fn take(&self) -> io::Result<Box<dyn Line>> {
+        self.lock().take().ok_or(io::ErrorKind::NotConnected.into())
     }
 
-    async fn read_answer(&mut self) -> Result<Answer, String> {
-        loop {
-            if let Some((code, text, end)) = parse(&self.buffer)? {
-                bytes::Buf::advance(&mut self.buffer, end);
-                return Ok(Answer { code, text });
-            }
-            if self.buffer.len() > ANSWER_BYTES_MAX {
-                return Err("an answer of the server has no end".to_owned());
-            }
-            match self.line.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err("the server has closed the connection".to_owned()),
-                Ok(_) => {}
-                Err(error) => return Err(error.to_string()),
-            }
+    fn with<T>(
+        &self,
+        work: impl FnOnce(Pin<&mut dyn Line>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match self.lock().as_deref_mut() {
+            Some(line) => work(Pin::new(line)),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 }
 
-/// Code, text and length of an answer; `None` where it is not whole yet. `250-a`, `250-b`, `250 c` are
-/// one.
-fn parse(buffer: &[u8]) -> Result<Option<(u16, String, usize)>, String> {
-    let (mut at, mut text) = (0, String::new());
-    while let Some(end) = memchr(b'\n', &buffer[at..]) {
-        let line = String::from_utf8_lossy(&buffer[at..at + end]);
-        let line = line.trim_end();
-        let wrong = || format!("the other side does not speak SMTP: {line}");
-        let code: u16 = line
-            .get(..3)
-            .and_then(|c| c.parse().ok())
-            .ok_or_else(wrong)?;
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(line.get(4..).unwrap_or_default());
-        at += end + 1;
-        if line.as_bytes().get(3) != Some(&b'-') {
-            return Ok(Some((code, text, at)));
-        }
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
     }
-    Ok(None)
 }
 
-/// A mail with a dot before each line that begins with one, and with its end.
-fn stuffed(mail: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(mail.len() + 8);
-    let mut is_start = true;
-    for &byte in mail {
-        if is_start && byte == b'.' {
-            out.push(b'.');
-        }
-        out.push(byte);
-        is_start = byte == b'\n';
+impl AsyncTokioStream for Wire {
+    /// Nobody asks.
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Err(io::ErrorKind::Unsupported.into())
     }
-    if !out.ends_with(b"\r\n") {
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b".\r\n");
-    out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let (now, later) = self.ahead.split_at(self.ahead.len().min(into.remaining()));
+            into.put_slice(now);
+            self.ahead = later;
+            return Poll::Ready(Ok(()));
+        }
+        self.with(|line| line.poll_read(context, into))
+    }
+}
 
-    #[test]
-    fn answers_of_one_and_more_lines() {
-        let found = |text: &str| parse(text.as_bytes());
-        assert_eq!(found("250 OK\r\n22"), Ok(Some((250, "OK".into(), 8))));
-        assert_eq!(
-            found("250-a\r\n250-B c\n250 d\r\n"),
-            Ok(Some((250, "a\nB c\nd".into(), 22)))
-        );
-        assert_eq!(found("354\r\n"), Ok(Some((354, String::new(), 5))));
-        assert_eq!(found("250-a\r\n250"), Ok(None));
-        assert!(found("HTTP/1.1 400\r\n").is_err());
-        assert!(found("\r\n").is_err());
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|line| line.poll_write(context, bytes))
     }
 
-    #[test]
-    fn dots_at_the_start_of_lines_are_doubled() {
-        let found = |mail: &str| String::from_utf8(stuffed(mail.as_bytes())).unwrap();
-        assert_eq!(found(".a\r\nb.\r\n..\r\n"), "..a\r\nb.\r\n...\r\n.\r\n");
-        assert_eq!(found("a"), "a\r\n.\r\n");
-        assert_eq!(found(""), "\r\n.\r\n");
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|line| line.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|line| line.poll_shutdown(context))
     }
 }

@@ -21,9 +21,9 @@ const PROBE: Duration = Duration::from_secs(1);
 const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// An open line, in the clear or not.
-pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Line for T {}
 
 /// Connects within `limit`, the TLS handshake included.
 pub(crate) async fn dial(
