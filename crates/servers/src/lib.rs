@@ -14,6 +14,7 @@ mod error;
 mod kafka;
 mod mariadb;
 mod mosquitto;
+mod mysql;
 mod nats;
 mod place;
 mod postgres;
@@ -40,6 +41,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &kafka::KAFKA,
     &mariadb::MARIADB,
     &mosquitto::MOSQUITTO,
+    &mysql::MYSQL,
     &nats::NATS,
     &postgres::POSTGRES,
     &pushgateway::PUSHGATEWAY,
