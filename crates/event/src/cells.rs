@@ -1,6 +1,6 @@
 //! Cells: the rows of a column where they lie, finished or still being built.
 
-use crate::column::{Column, ColumnBuilder, View};
+use crate::column::{Column, ColumnBuilder, Single, View};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -42,6 +42,22 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The value of a row, where it lies; `None` for an OBJECT.
+    pub fn single(&self, row: usize) -> Option<Single<'a>> {
+        if self.is_null(row) {
+            return Some(Single::Null);
+        }
+        Some(match self.view {
+            View::Bool(v) => Single::Bool(v[row]),
+            View::Int(v) => Single::Int(v[row]),
+            View::Long(v) => Single::Long(v[row]),
+            View::Float(v) => Single::Float(v[row]),
+            View::Double(v) => Single::Double(v[row]),
+            View::Str(v) => Single::Text(v.get(row)),
+            View::Any(v) => return Single::of_value(&v[row]),
+        })
+    }
+
     /// Is none of them null, and all of one type?
     pub fn is_plain(&self) -> bool {
         self.nulls.is_none() && !matches!(self.view, View::Any(_))
@@ -61,6 +77,14 @@ impl<'a> Cells<'a> {
 }
 
 impl ColumnBuilder {
+    /// Appends cells picked by index; long texts are copied.
+    pub fn push_cells(&mut self, cells: &Cells<'_>, rows: &[u32]) {
+        if !(cells.is_plain() && self.extend_picked(&cells.view, rows)) {
+            rows.iter()
+                .for_each(|&row| self.push_cell(cells, row as usize));
+        }
+    }
+
     /// Appends one cell; long texts are copied.
     #[inline]
     pub fn push_cell(&mut self, cells: &Cells<'_>, row: usize) {
@@ -107,6 +131,18 @@ mod tests {
                 copy.push_cell(&cells, 0);
                 let copy = copy.finish();
                 assert_eq!((copy.value(0), copy.value(1)), (Value::Null, value.clone()));
+            }
+            let mut full = ColumnBuilder::new(ty);
+            full.push(&value);
+            full.push(&value);
+            for open in [&open, &full] {
+                let cells = Cells::from(open);
+                let mut copy = ColumnBuilder::new(ty);
+                copy.push_cells(&cells, &[1, 0, 0]);
+                let copy = copy.finish();
+                let values: Vec<Value> = (0..3).map(|row| copy.value(row)).collect();
+                assert_eq!(values, [cells.value(1), cells.value(0), cells.value(0)]);
+                assert_eq!(cells.single(0).map(Single::value), Some(value.clone()));
             }
         }
     }

@@ -17,7 +17,7 @@ pub mod times;
 pub mod types;
 pub mod value;
 
-pub use batch::{Batch, BatchParts, Chunks, Clock, Reset, picked, picked_into};
+pub use batch::{Batch, BatchParts, Chunks, Clock, Reset, picked, picked_bits, picked_into};
 pub use cells::Cells;
 pub use column::{Column, ColumnBuilder, Single, Values};
 pub use strings::{ShortText, StrBuilder, Strings};

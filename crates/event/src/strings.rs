@@ -416,6 +416,19 @@ impl StrBuilder {
         }
     }
 
+    /// Appends rows of a column picked by index; their long texts are copied.
+    pub(crate) fn extend_picked(&mut self, from: &StrView<'_>, rows: &[u32]) {
+        self.views.reserve(rows.len());
+        for &row in rows {
+            let view = from.views[row as usize];
+            if view.is_inline() {
+                self.views.push(view);
+            } else {
+                self.push_outside(from.bytes(row as usize));
+            }
+        }
+    }
+
     /// Appends rows of two columns in turn, where all their texts are short; else nothing is done.
     pub(crate) fn extend_alternating(
         &mut self,

@@ -153,9 +153,25 @@ impl TimesBuilder {
     }
 
     pub fn extend(&mut self, times: &Times, rows: Range<usize>) {
+        if let Times::PerRow(times, offset) = times {
+            return self.extend_from_slice(&times[offset + rows.start..offset + rows.end]);
+        }
         for (count, time) in times.runs(rows) {
             self.push(count, time);
         }
+    }
+
+    fn extend_from_slice(&mut self, times: &[i64]) {
+        let mut end = self.len() as u32;
+        let mut last = self.runs.pop();
+        for &time in times {
+            end += 1;
+            match &mut last {
+                Some(run) if run.1 == time => run.0 = end,
+                _ => self.runs.extend(last.replace((end, time))),
+            }
+        }
+        self.runs.extend(last);
     }
 
     /// How many rows from the first on satisfy `test`, up to the first that does not.

@@ -7,32 +7,34 @@ use event::{Batch, Chunks, Schema, Value};
 use super::{BATCH_ROWS, Feed, Scenario};
 use crate::data::Varied;
 
-/// One event: stream, timestamp, values.
-type Event = (&'static str, i64, Vec<Value>);
-
 pub(super) struct Events {
-    all: Vec<Event>,
+    /// Of each event its stream.
+    streams: Vec<&'static str>,
+    /// Timestamp and values, as batches are made of them: making one leaves nothing else behind in
+    /// the cache.
+    rows: Vec<(i64, Vec<Value>)>,
 }
 
 impl Events {
     pub fn generate(scenario: &Scenario, count: Option<u64>) -> Events {
         let mut varied = Varied::new(7);
         let count = count.unwrap_or(scenario.events);
-        Events {
-            all: (0..count)
-                .map(|number| (scenario.generate)(number, &mut varied))
-                .collect(),
-        }
+        let all = (0..count).map(|number| {
+            let (stream, time, values) = (scenario.generate)(number, &mut varied);
+            (stream, (time, values))
+        });
+        let (streams, rows) = all.unzip();
+        Events { streams, rows }
     }
 
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.rows.len()
     }
 
     /// A line for each: stream, timestamp, values, with tabs between.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for (stream, time, values) in &self.all {
+        for (stream, (time, values)) in self.streams.iter().zip(&self.rows) {
             // Writing into a text cannot fail.
             write!(text, "{stream}\t{time}").ok();
             for value in values {
@@ -62,20 +64,18 @@ impl Events {
             Feed::Single => Chunks::EachRow,
             Feed::Arrays | Feed::OneByOne => Chunks::One,
         };
-        let all = &self.all[from..self.all.len().min(from + count)];
-        let mut batches = Vec::new();
-        for run in all.chunk_by(|a, b| a.0 == b.0) {
-            for part in run.chunks(rows_max) {
-                let name = part[0].0;
-                let stream = schemas
-                    .iter()
-                    .position(|s| s.name == name)
-                    .expect("the app defines the streams of its scenario");
-                let rows: Vec<(i64, Vec<Value>)> =
-                    part.iter().map(|(_, t, v)| (*t, v.clone())).collect();
-                let batch = Batch::from_rows(schemas[stream], &rows, chunks.clone(), rows[0].0);
+        let until = self.len().min(from + count);
+        let (mut batches, mut start) = (Vec::new(), from);
+        for run in self.streams[from..until].chunk_by(|a, b| a == b) {
+            let stream = schemas
+                .iter()
+                .position(|s| s.name == run[0])
+                .expect("the app defines the streams of its scenario");
+            for rows in self.rows[start..start + run.len()].chunks(rows_max) {
+                let batch = Batch::from_rows(schemas[stream], rows, chunks.clone(), rows[0].0);
                 batches.push((stream, batch));
             }
+            start += run.len();
         }
         batches
     }

@@ -9,7 +9,7 @@ use lang::spec::FunctionSpec;
 
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{
-    Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan, SlideScan,
+    Aggregate, Aggregator, Argument, EvalContext, Group, Groups, Refused, Scan, SlideScan,
 };
 use crate::spec::runs;
 
@@ -60,6 +60,16 @@ impl<A: Slots<i64> + ?Sized> Follow for Followed<'_, A> {
 
 impl Aggregate for Counts {
     fn scan(&mut self, scan: &Scan<'_>, _context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+        if let Groups::One(group) = scan.groups {
+            let state = self.states.at(group);
+            let mut count = *state;
+            each_row(scan, |_, _, is_expired| {
+                count += if is_expired { -1 } else { 1 };
+                out.push_long(count);
+            });
+            *state = count;
+            return;
+        }
         each_row(scan, |group, _, is_expired| {
             let count = self.states.at(group);
             *count += if is_expired { -1 } else { 1 };

@@ -37,14 +37,15 @@ impl<S: Default> States<S> {
         }
     }
 
-    /// The states of a scan's groups side by side by their numbers, where they are so few that they
-    /// share a page.
+    /// The states of the groups of many rows side by side by their numbers, where they are so few that
+    /// they share a page.
     pub fn side_by_side(&mut self, scan: &SlideScan<'_>) -> Option<&mut [S]> {
-        let greatest = |groups: Groups<'_>| match groups {
-            Groups::One(group) => group,
-            Groups::PerRow(groups) => groups.iter().fold(0, |all, &g| all | g),
+        let (Groups::PerRow(leaving), Groups::PerRow(arriving)) =
+            (scan.leaving.groups, scan.arriving.groups)
+        else {
+            return None;
         };
-        let all = greatest(scan.leaving.groups) | greatest(scan.arriving.groups);
+        let all = leaving.iter().chain(arriving).fold(0, |all, &g| all | g);
         if all as usize >= PAGE {
             return None;
         }

@@ -215,6 +215,15 @@ pub(crate) struct Expression {
     bounds: Option<Bounds>,
     /// It reads results of aggregators or probes.
     reads_computed: bool,
+    is_fallible: bool,
+}
+
+/// What is filled while rows are picked, kept for the room it has taken.
+#[derive(Default)]
+pub(crate) struct RowRoom {
+    bits: Vec<u8>,
+    marks: Vec<bool>,
+    rows: Vec<u32>,
 }
 
 impl Expression {
@@ -225,6 +234,7 @@ impl Expression {
             is_simple: single::is_simple(&root),
             bounds: Bounds::of(&root),
             reads_computed: uses.iter().any(|s| s.part == COMPUTED),
+            is_fallible: root.is_fallible(),
             root,
             ty,
             uses,
@@ -293,26 +303,27 @@ impl Expression {
         }
     }
 
-    /// The numbers of the rows on which it holds, ascending; `marks` is for use in between.
-    pub fn rows_into(
+    /// The numbers of the rows on which it holds, ascending.
+    pub fn rows<'r>(
         &mut self,
         inputs: &Inputs<'_>,
         context: &mut EvalContext<'_>,
-        marks: &mut Vec<bool>,
-        rows: &mut Vec<u32>,
-    ) {
+        room: &'r mut RowRoom,
+    ) -> &'r [u32] {
+        let RowRoom { bits, marks, rows } = room;
         if let Some(bounds) = &self.bounds
-            && bounds.rows_into(inputs, rows)
+            && bounds.bits_into(inputs, bits)
         {
-            return;
+            return event::picked_bits(bits, inputs.rows, rows);
         }
         self.mask_into(inputs, context, marks);
         event::picked_into(marks, rows);
+        rows
     }
 
     /// May a row fail even where every column has its declared type?
     pub fn is_fallible(&self) -> bool {
-        self.root.is_fallible()
+        self.is_fallible
     }
 
     /// Does it read results of aggregators or probes?

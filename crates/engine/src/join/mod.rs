@@ -9,7 +9,7 @@ mod search;
 
 use std::ops::Range;
 
-use event::{Batch, BatchParts, Chunks, Clock, Column, Reset, Times, Type};
+use event::{Batch, Chunks, Clock, Column, Reset, Times, Type};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
 use lang::plan::{self, From, QueryId};
 
@@ -38,15 +38,22 @@ pub(crate) struct Join {
     expired_wanted: bool,
     /// What EXPIRED rows find is never seen.
     ignores_expired: bool,
+    /// Of each side's window no more is looked at than the rows that arrive.
+    sees_arrivals: [bool; 2],
+    /// Nothing but rows of streams goes in, and none of declared types can fail.
+    is_sure: bool,
     /// A column has held values of another type than declared: EXPIRED rows may fail.
     pub has_seen_mixed: bool,
     /// Used again from batch to batch.
     pairs: Pairs,
+    room: Vec<Column>,
     always: Column,
 }
 
 struct Probe {
     on: Condition,
+    /// The condition is evaluated here, and may fail.
+    is_fallible: bool,
     /// What an index of the searched window answers.
     equations: Option<Equations>,
     /// Columns of the searched side that go into the joined row, for a table.
@@ -151,6 +158,7 @@ impl Join {
                 JoinKind::FullOuter => true,
             };
             probes[side] = Some(Probe {
+                is_fallible: matches!(&on, Condition::Memory(on) if on.is_fallible()),
                 on,
                 equations,
                 columns: kept[1 - side].clone(),
@@ -159,13 +167,21 @@ impl Join {
                 matches: Matches::default(),
             });
         }
+        let is_sure = join.on.as_ref().is_none_or(crate::pattern::is_sure)
+            && join.within.is_none()
+            && singles.iter().all(|s| matches!(s.from, From::Stream(_)))
+            && left.is_sure()
+            && right.is_sure();
         let join = Join {
             sides: [left, right],
             probes,
             expired_wanted: plan.queries[query].events != EventType::Current,
             ignores_expired: false,
+            sees_arrivals: [false; 2],
+            is_sure,
             has_seen_mixed: false,
             pairs: Pairs::default(),
+            room: Vec::new(),
             always: Column::new(event::Values::Bool(Vec::new()), None),
         };
         Ok((join, layout))
@@ -176,6 +192,22 @@ impl Join {
     pub fn fit_to(&mut self, selector: &Selector) {
         self.ignores_expired =
             !self.expired_wanted && !selector.has_aggregator() && !selector.is_fallible();
+        self.sees_arrivals = [0, 1].map(|side: usize| {
+            let looks_into_rows = |probe: &Probe| {
+                let is_sure = matches!(&probe.on, Condition::Memory(_)) && !probe.is_fallible;
+                let searched = self.sides[1 - side].from;
+                is_sure && matches!(searched, From::Stream(_) | From::Window(_))
+            };
+            self.ignores_expired
+                && self.sides[side].slides()
+                && self.probes[side].as_ref().is_some_and(looks_into_rows)
+        });
+    }
+
+    /// Can neither a row of declared types make it fail nor the host, nor what others have written?
+    /// A self-join, whose rows are given to both sides in turn, is left out.
+    pub fn is_sure(&self) -> bool {
+        self.is_sure && !self.is_late_fallible() && !self.is_self_join()
     }
 
     pub fn is_self_join(&self) -> bool {
@@ -195,7 +227,7 @@ impl Join {
         self.sides.iter().any(Chain::is_late_fallible)
             || probes.into_iter().any(|p| match &p.on {
                 _ if p.range.is_some() => true,
-                Condition::Memory(on) => on.is_fallible(),
+                Condition::Memory(_) => p.is_fallible,
                 Condition::External { .. } => self.sides.iter().any(Chain::has_window),
             })
     }
@@ -207,8 +239,13 @@ impl Join {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let rows = self.sides[usize::from(side)].process(batch, key, step)?;
-        self.join(rows, usize::from(side), key, step)
+        let side = usize::from(side);
+        let chain = &mut self.sides[side];
+        let rows = match self.sees_arrivals[side] && !self.has_seen_mixed {
+            true => chain.arrive(batch, key, step)?,
+            false => chain.process(batch, key, step)?,
+        };
+        self.join(rows, side, key, step)
     }
 
     pub fn alarm(
@@ -242,7 +279,7 @@ impl Join {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let is_mixed = self.has_seen_mixed;
-        let (Some(batch), Some(probe)) = (rows, &mut self.probes[side]) else {
+        let (Some(mut batch), Some(probe)) = (rows, &mut self.probes[side]) else {
             return Ok(None);
         };
         let rows = Triggering {
@@ -263,30 +300,41 @@ impl Join {
         if pairs.ends.is_empty() {
             return Ok(None);
         }
-        let own: Vec<Column> = batch.columns.iter().map(|c| c.gather(&pairs.own)).collect();
-        let theirs: Vec<Column> = match (&found, other.from, &held) {
-            (Some(found), _, _) => probe
-                .columns
-                .iter()
-                .map(|&c| padded(found.columns.get(c), &pairs.other))
-                .collect(),
+        for column in &mut batch.columns {
+            *column = column.gather(&pairs.own);
+        }
+        // The columns of the left side come first.
+        let columns = &mut self.room;
+        if side == 0 {
+            std::mem::swap(columns, &mut batch.columns);
+        }
+        match (&found, other.from, &held) {
+            (Some(found), _, _) => {
+                let read = probe.columns.iter();
+                columns.extend(read.map(|&c| padded(found.columns.get(c), &pairs.other)));
+            }
             (None, From::Table(table), _) => {
                 let table = step.tables.memory(table);
-                let columns = probe.columns.iter();
-                columns
-                    .map(|&c| table.gather_column(c, &pairs.other))
-                    .collect()
+                let read = probe.columns.iter();
+                columns.extend(read.map(|&c| table.gather_column(c, &pairs.other)));
             }
-            (None, _, Some(held)) => (0..probe.columns.len())
-                .map(|column| held.gather(column, &pairs.other))
-                .collect(),
+            (None, _, Some(held)) => {
+                let read = 0..probe.columns.len();
+                columns.extend(read.map(|column| held.gather(column, &pairs.other)));
+            }
             (None, _, None) => {
-                let columns = probe.columns.iter();
-                columns.map(|_| padded(None, &pairs.other)).collect()
+                let read = probe.columns.iter();
+                columns.extend(read.map(|_| padded(None, &pairs.other)));
             }
-        };
-        let always = &mut self.always;
-        Ok(Some(pairs.to_batch(&batch, side, own, theirs, always)))
+        }
+        if side == 1 {
+            columns.append(&mut batch.columns);
+        }
+        columns.extend(pairs.presence(side, &mut self.always));
+        std::mem::swap(columns, &mut batch.columns);
+        columns.clear();
+        pairs.lay_out(&mut batch);
+        Ok(Some(batch))
     }
 }
 
@@ -389,7 +437,7 @@ impl Probe {
                     }
                 }
                 (_, Some(held)) => {
-                    skips_expired = rows.ignores_expired && !on.is_fallible();
+                    skips_expired = rows.ignores_expired && !self.is_fallible;
                     let probing = Probing {
                         batch,
                         skips_expired,
@@ -441,6 +489,9 @@ impl Probe {
     fn pair(&self, rows: &Triggering<'_>, skips_expired: bool, pairs: &mut Pairs) {
         let (batch, matches) = (rows.batch, &self.matches);
         pairs.clear();
+        if rows.has_window && batch.resets.is_none() && batch.expired.is_none() {
+            return self.pair_arrivals(batch, pairs);
+        }
         let resets = batch.resets.as_deref().unwrap_or(&[]);
         let mut next_reset = 0;
         for chunk in 0..batch.chunk_count() {
@@ -481,6 +532,37 @@ impl Probe {
         }
     }
 
+    /// The same of rows that arrive in a window, and nothing else.
+    fn pair_arrivals(&self, batch: &Batch, pairs: &mut Pairs) {
+        for chunk in 0..batch.chunk_count() {
+            let before = pairs.own.len();
+            for row in batch.chunk(chunk) {
+                let found = self.matches.of(row);
+                match found.len() {
+                    0 if self.keeps_lonely => {
+                        pairs.other.push(Column::NO_ROW);
+                        pairs.own.push(row as u32);
+                    }
+                    0 => continue,
+                    1 => {
+                        pairs.other.push(self.matches.rows[found.start]);
+                        pairs.own.push(row as u32);
+                    }
+                    count => {
+                        pairs.other.extend_from_slice(&self.matches.rows[found]);
+                        pairs.own.extend(std::iter::repeat_n(row as u32, count));
+                    }
+                }
+                pairs.inner.push(pairs.own.len() as u32);
+            }
+            if pairs.own.len() > before {
+                pairs.ends.push(pairs.own.len() as u32);
+                pairs.clocks.push(batch.clock_at(chunk));
+            }
+        }
+        pairs.expired.resize(pairs.own.len(), false);
+    }
+
     fn push(&self, pairs: &mut Pairs, row: usize, matches: &[u32], expired: bool) {
         let start = pairs.own.len();
         pairs.other.extend_from_slice(matches);
@@ -504,14 +586,8 @@ impl Pairs {
         });
     }
 
-    fn to_batch(
-        &self,
-        from: &Batch,
-        side: usize,
-        own: Vec<Column>,
-        theirs: Vec<Column>,
-        always: &mut Column,
-    ) -> Batch {
+    /// Whether each row has a left and a right one.
+    fn presence(&self, side: usize, always: &mut Column) -> [Column; 2] {
         let len = self.own.len();
         if always.len() < len {
             let flags = event::Values::Bool(vec![true; len.next_power_of_two()]);
@@ -525,15 +601,16 @@ impl Pairs {
                 Column::new(event::Values::Bool(flags), None)
             }
         };
-        let (mut columns, second, presence) = if side == 0 {
-            (own, theirs, [here, there])
-        } else {
-            (theirs, own, [there, here])
-        };
-        columns.reserve(second.len() + presence.len());
-        columns.extend(second);
-        columns.extend(presence);
-        let mut times = match &from.times {
+        match side {
+            0 => [here, there],
+            _ => [there, here],
+        }
+    }
+
+    /// Turns what the triggering rows were into what the joined ones are, but for the columns.
+    fn lay_out(&self, batch: &mut Batch) {
+        let len = self.own.len();
+        let mut times = match &batch.times {
             Times::Same(t) => Times::Same(*t),
             times if len > 0 => times.gather(&self.own),
             _ => Times::Same(self.clocks[0]),
@@ -545,16 +622,23 @@ impl Pairs {
             }
             times = Times::PerRow(each.into(), 0);
         }
-        Batch::from(BatchParts {
-            columns,
-            len,
-            times,
-            expired: (self.expired.contains(&true)).then(|| self.expired.as_slice().into()),
-            resets: (!self.resets.is_empty()).then(|| self.resets.as_slice().into()),
-            chunks: Chunks::Ends(self.ends.as_slice().into()),
-            inner: Some(self.inner.as_slice().into()),
-            clock: Clock::PerChunk(self.clocks.as_slice().into()),
-        })
+        batch.len = len;
+        batch.times = times;
+        batch.expired = (self.expired.contains(&true)).then(|| self.expired.as_slice().into());
+        batch.resets = (!self.resets.is_empty()).then(|| self.resets.as_slice().into());
+        // Where each chunk is of one triggering row there is no other level in it.
+        let is_plain = self.resets.is_empty() && self.ends == self.inner;
+        batch.inner = (!is_plain).then(|| self.inner.as_slice().into());
+        batch.chunks = match self.ends.len() {
+            1 => Chunks::One,
+            chunks if chunks == len && is_plain => Chunks::EachRow,
+            _ => Chunks::Ends(self.ends.as_slice().into()),
+        };
+        let first = self.clocks[0];
+        batch.clock = match self.clocks.iter().all(|&clock| clock == first) {
+            true => Clock::Same(first),
+            false => Clock::PerChunk(self.clocks.as_slice().into()),
+        };
     }
 
     /// Empty again, its memory kept unless it is much.

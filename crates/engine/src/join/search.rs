@@ -14,7 +14,7 @@ use crate::component::EvalContext;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout, OTHER, ROW, Slot, attributes_of, comparison_type};
 use crate::table::{ConditionContext, MemoryCondition};
-use crate::window::{Held, KeyColumn, equal, hash};
+use crate::window::{Attribute, Held, KeyColumn, equal, hash};
 
 /// The equations of a condition, and what is looked at beside them.
 pub(super) struct Equations {
@@ -26,6 +26,8 @@ pub(super) struct Equations {
     /// Attributes in the condition, of the window and of the triggering row, whose values must
     /// have their declared types.
     watched: [Vec<usize>; 2],
+    /// What the rows of a batch look for, kept for its room.
+    sought: Vec<Column>,
 }
 
 /// The attributes of a side that reach the join: for each column its attribute.
@@ -72,6 +74,7 @@ impl Equations {
             values: Vec::new(),
             is_exact: true,
             watched: [window.watched(on), own.watched(on)],
+            sought: Vec::new(),
         };
         for conjunct in conjuncts(on) {
             let Some((column, value)) = equation(conjunct, window) else {
@@ -112,24 +115,47 @@ impl Equations {
         {
             return false;
         }
-        let inputs = probe.inputs();
-        let keys = &self.keys;
-        let row_hash = |row: usize| {
-            let is_sure = theirs.iter().all(|&c| !is_mixed(held.cell(c, row).0));
-            is_sure.then(|| hash(keys, |key| held.cell(keys[key].column, row)))
+        let keys = self.keys.as_slice();
+        let (one, many): (Attribute<'_>, Vec<Attribute<'_>>);
+        let kept = match keys {
+            [key] => {
+                one = held.attribute(key.column);
+                std::slice::from_ref(&one)
+            }
+            keys => {
+                many = keys.iter().map(|k| held.attribute(k.column)).collect();
+                &many
+            }
         };
+        let is_typed = theirs.iter().all(|&c| held.is_of_one_type(c));
+        let row_hash = |row: usize| {
+            let is_sure = is_typed || theirs.iter().all(|&c| !is_mixed(held.cell(c, row).0));
+            is_sure.then(|| hash(keys, |key| kept[key].cell(row)))
+        };
+        let (sought, values) = (&mut self.sought, &mut self.values);
+        let is_exact = self.is_exact;
         held.with_index(keys, probe.batch.len, row_hash, |index| {
-            let values = self.values.iter_mut();
-            let values: Vec<Column> = values.map(|v| v.column(&inputs, context)).collect();
-            let cells: Vec<Cells<'_>> = values.iter().map(Cells::from).collect();
-            let prepared = (!self.is_exact).then(|| on.prepare(&inputs, context));
+            let inputs = probe.inputs();
+            sought.clear();
+            sought.extend(values.iter_mut().map(|v| v.column(&inputs, context)));
+            let (one, many): (Cells<'_>, Vec<Cells<'_>>);
+            let cells = match sought.as_slice() {
+                [value] => {
+                    one = Cells::from(value);
+                    std::slice::from_ref(&one)
+                }
+                values => {
+                    many = values.iter().map(Cells::from).collect();
+                    &many
+                }
+            };
+            let prepared = (!is_exact).then(|| on.prepare(&inputs, context));
             for row in 0..probe.batch.len {
                 if !probe.is_passed_over(row) {
                     let start = found.rows.len();
-                    let sought = hash(keys, |key| (cells[key], row));
-                    index.candidates(sought, |candidate| {
+                    index.candidates(hash(keys, |key| (cells[key], row)), |candidate| {
                         let is_equal = |(at, key): (usize, &KeyColumn)| {
-                            equal(key.ty, held.cell(key.column, candidate), (cells[at], row))
+                            equal(key.ty, kept[at].cell(candidate), (cells[at], row))
                         };
                         if keys.iter().enumerate().all(is_equal) {
                             found.rows.push(candidate as u32);

@@ -124,11 +124,7 @@ impl Machine<'_> {
     ) -> Option<u32> {
         scratch.candidates.clear();
         let sought = equation.of_event(&arrival.batch.columns, arrival.row)?;
-        let values = Values {
-            equation,
-            partials: &self.store.partials,
-            captures: &self.store.captures,
-        };
+        let values = Values::new(equation, &self.store.partials, &self.store.captures);
         let StateLists { pending, index, .. } = &self.lists.states[id];
         index.find(
             &sought,

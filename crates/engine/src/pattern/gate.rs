@@ -367,7 +367,7 @@ fn reads_time(expr: &Expr) -> bool {
 
 /// Can no value make it fail? An OBJECT holds anything, and so does the result of a function that
 /// does not convert.
-pub(super) fn is_sure(expr: &Expr) -> bool {
+pub(crate) fn is_sure(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Constant(_) | ExprKind::IsNoEvent { .. } => true,
         ExprKind::Attribute { .. } => expr.ty != event::Type::Object,

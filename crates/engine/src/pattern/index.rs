@@ -101,20 +101,40 @@ impl Equation {
 
     /// The value of an arriving event; `None` for null, which equals nothing.
     pub fn of_event<'a>(&self, columns: &'a [Column], row: usize) -> Option<Sought<'a>> {
-        sought(&columns[self.own], row)
+        self.of_events(columns).at(row)
     }
 
-    /// The value of the event that a partial match has taken.
-    fn of_partial<'a>(
-        &self,
-        partial: PartialId,
-        partials: &Partials,
-        captures: &'a [Captures],
-    ) -> Option<Sought<'a>> {
-        let event = partials.slot(partial, self.state);
-        let captures = &captures[self.state];
-        match captures.column_of(self.attribute) {
-            Some(at) if event < CURRENT => sought(captures.column(at), event as usize),
+    /// The values of arriving events.
+    pub fn of_events<'a>(&self, columns: &'a [Column]) -> Keys<'a> {
+        Keys::of(&columns[self.own])
+    }
+}
+
+/// What the events of a column are looked for by.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    view: View<'a>,
+    nulls: Option<&'a [bool]>,
+}
+
+impl<'a> Keys<'a> {
+    fn of(column: &'a Column) -> Keys<'a> {
+        Keys {
+            view: column.view(),
+            nulls: column.nulls(),
+        }
+    }
+
+    /// The value of a row; `None` for null, which equals nothing.
+    #[inline(always)]
+    pub fn at(&self, row: usize) -> Option<Sought<'a>> {
+        if self.nulls.is_some_and(|nulls| nulls[row]) {
+            return None;
+        }
+        match self.view {
+            View::Int(v) => Some(Sought::Integer(i64::from(v[row]))),
+            View::Long(v) => Some(Sought::Integer(v[row])),
+            View::Str(v) => Some(Sought::Text(v, row)),
             _ => None,
         }
     }
@@ -160,18 +180,6 @@ impl Sought<'_> {
             (Sought::Text(a, row), Sought::Text(b, other)) => a.rows_equal(*row, b, *other),
             _ => false,
         }
-    }
-}
-
-fn sought(column: &Column, row: usize) -> Option<Sought<'_>> {
-    if column.is_null(row) {
-        return None;
-    }
-    match column.view() {
-        View::Int(v) => Some(Sought::Integer(i64::from(v[row]))),
-        View::Long(v) => Some(Sought::Integer(v[row])),
-        View::Str(v) => Some(Sought::Text(v, row)),
-        _ => None,
     }
 }
 
@@ -244,41 +252,64 @@ pub(super) struct Index {
 /// Idle values that are always kept.
 const IDLE_FEW: usize = 8;
 
-/// What finding and comparing values needs.
+/// The values by which the partial matches of a state are known: those of the events they have taken.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
-    pub equation: Equation,
-    pub partials: &'a Partials,
-    pub captures: &'a [Captures],
+    state: StateId,
+    partials: &'a Partials,
+    kept: Option<Keys<'a>>,
+}
+
+impl<'a> Values<'a> {
+    pub fn new(equation: Equation, partials: &'a Partials, captures: &'a [Captures]) -> Values<'a> {
+        let state = equation.state;
+        let captures = &captures[state];
+        let column = captures.column_of(equation.attribute);
+        Values {
+            state,
+            partials,
+            kept: column.map(|at| Keys::of(captures.column(at))),
+        }
+    }
+
+    #[inline(always)]
+    fn of(&self, partial: PartialId) -> Option<Sought<'a>> {
+        let event = self.partials.slot(partial, self.state);
+        match self.kept {
+            Some(kept) if event < CURRENT => kept.at(event as usize),
+            _ => None,
+        }
+    }
+}
+
+/// Long texts are told apart by their hash and by the text of a partial match.
+#[cold]
+fn is_text(bucket: &Bucket, sought: &Sought<'_>, values: &Values<'_>) -> bool {
+    values.of(bucket.head).is_some_and(|head| head.is(sought))
 }
 
 impl Index {
     #[inline(always)]
-    fn bucket_of(&self, sought: &Sought<'_>, words: Words, values: &Values<'_>) -> Option<u32> {
+    fn bucket_of<'v>(
+        &self,
+        sought: &Sought<'_>,
+        words: Words,
+        values: impl Fn() -> Values<'v>,
+    ) -> Option<u32> {
         let is_it = |&bucket: &u32| {
             let bucket = &self.buckets[bucket as usize];
-            bucket.words == words && (!words.is_long() || self.is_text(bucket, sought, values))
+            bucket.words == words && (!words.is_long() || is_text(bucket, sought, &values()))
         };
         self.table.find(words.hash(), is_it).copied()
     }
 
-    /// Long texts are told apart by their hash and by the text of a partial match.
-    #[cold]
-    fn is_text(&self, bucket: &Bucket, sought: &Sought<'_>, values: &Values<'_>) -> bool {
-        let head = values
-            .equation
-            .of_partial(bucket.head, values.partials, values.captures);
-        head.is_some_and(|head| head.is(sought))
-    }
-
     /// A partial match comes to the end of the pending list. One without a value is in no chain.
     pub fn push(&mut self, partial: PartialId, place: u64, values: &Values<'_>, links: &mut Links) {
-        let (partials, captures) = (values.partials, values.captures);
-        let Some(sought) = values.equation.of_partial(partial, partials, captures) else {
+        let Some(sought) = values.of(partial) else {
             return links.set(partial, NOTHING, place);
         };
         let words = sought.words();
-        if let Some(found) = self.bucket_of(&sought, words, values) {
+        if let Some(found) = self.bucket_of(&sought, words, || *values) {
             links.set(partial, found, place);
             let bucket = &mut self.buckets[found as usize];
             match bucket.head {
@@ -318,9 +349,13 @@ impl Index {
         self.busy_most = self.busy_most.max(self.table.len() - self.idle);
     }
 
-    /// The chain of a value, and its oldest partial match.
+    /// The chain of a value, and its oldest partial match. Only of a long text `values` are asked for.
     #[inline(always)]
-    pub fn chain(&self, sought: &Sought<'_>, values: &Values<'_>) -> Option<(u32, PartialId)> {
+    pub fn chain<'v>(
+        &self,
+        sought: &Sought<'_>,
+        values: impl Fn() -> Values<'v>,
+    ) -> Option<(u32, PartialId)> {
         let bucket = self.bucket_of(sought, sought.words(), values)?;
         let head = self.buckets[bucket as usize].head;
         (head != NOTHING).then_some((bucket, head))
@@ -335,7 +370,7 @@ impl Index {
         first_place: u64,
         to: &mut Vec<(u32, PartialId)>,
     ) -> Option<u32> {
-        let (bucket, head) = self.chain(sought, values)?;
+        let (bucket, head) = self.chain(sought, || *values)?;
         let mut at = Some(head);
         while let Some(partial) = at {
             to.push((links.place_of(partial, first_place), partial));

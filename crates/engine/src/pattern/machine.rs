@@ -234,11 +234,7 @@ impl<'a> Machine<'a> {
         let Some(equation) = self.store.equations[id] else {
             return;
         };
-        let values = Values {
-            equation,
-            partials: &self.store.partials,
-            captures: &self.store.captures,
-        };
+        let values = Values::new(equation, &self.store.partials, &self.store.captures);
         for (partial, place) in pending.iter().zip(pending.first_place()..) {
             index.push(partial, place, &values, &mut self.store.links);
         }
@@ -652,11 +648,7 @@ impl<'a> Machine<'a> {
             new.sort_by_key(key);
         }
         let equation = self.store.equations[id];
-        let values = equation.map(|equation| Values {
-            equation,
-            partials,
-            captures: &self.store.captures,
-        });
+        let values = equation.map(|e| Values::new(e, partials, &self.store.captures));
         for partial in new.drain() {
             if let Some(values) = &values {
                 let place = pending.first_place() + pending.places() as u64;

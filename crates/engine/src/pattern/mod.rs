@@ -33,6 +33,7 @@ use crate::query::{Broken, Step};
 use crate::table::ConditionContext;
 use arrive::{Offer, Scratch};
 use chart::{Chart, StateId};
+pub(crate) use gate::is_sure;
 use gate::{Gate, Part};
 use index::Links;
 use machine::{Lists, Machine, Matches, Store};
@@ -528,8 +529,10 @@ fn broken(reference: &str, failure: Failure) -> Broken {
 
 /// Gives up matches from one on.
 fn forget(matches: &mut Matches, from: usize, captures: &mut [Captures], width: usize) {
-    for (at, &event) in matches.slots.iter().enumerate().skip(from * width) {
-        captures[at % width].release(event);
+    for slots in matches.slots[from * width..].chunks_exact(width) {
+        for (captures, &event) in captures.iter_mut().zip(slots) {
+            captures.release(event);
+        }
     }
     matches.slots.truncate(from * width);
     matches.rows.truncate(from);

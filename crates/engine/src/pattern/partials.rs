@@ -350,8 +350,7 @@ impl Partials {
         self.owners[id as usize] = 0;
         let start = id as usize * self.width;
         let slots = &mut self.slots[start..start + self.width];
-        events.extend_from_slice(slots);
-        slots.fill(NONE);
+        events.extend(slots.iter_mut().map(|slot| std::mem::replace(slot, NONE)));
         self.free.push(id);
         true
     }

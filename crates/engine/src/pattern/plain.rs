@@ -11,7 +11,7 @@ use event::{Batch, Times};
 use super::Mask;
 use super::chart::{Kind, StateId};
 use super::gate::{Gate, Part};
-use super::index::{Sought, Values};
+use super::index::{Equation, Sought, Values};
 use super::machine::Machine;
 use super::partials::{Arrival, CURRENT, EventId, PartialId};
 
@@ -142,16 +142,15 @@ impl Machine<'_> {
         if !expires {
             self.update(id);
         }
+        let keys = equation.of_events(&batch.columns);
         for chunk in 0..batch.chunk_count() {
             let clock = batch.clock_at(chunk);
             for row in batch.chunk(chunk) {
                 if expires {
                     self.stabilise(input, batch.times.at(row));
                 }
-                if let (true, Some(sought)) =
-                    (mask.lets_pass(row), equation.of_event(&batch.columns, row))
-                {
-                    self.complete_chain(id, &sought, batch, row);
+                if let (true, Some(sought)) = (mask.lets_pass(row), keys.at(row)) {
+                    self.complete_chain((id, equation), &sought, batch, row);
                 }
             }
             self.matches.end_each(clock);
@@ -161,17 +160,16 @@ impl Machine<'_> {
     }
 
     /// The event completes all partial matches of its value, oldest first.
-    fn complete_chain(&mut self, id: StateId, sought: &Sought<'_>, batch: &Batch, row: usize) {
-        let Some(equation) = self.store.equations[id] else {
-            return;
-        };
-        let values = Values {
-            equation,
-            partials: &self.store.partials,
-            captures: &self.store.captures,
-        };
+    fn complete_chain(
+        &mut self,
+        (id, equation): (StateId, Equation),
+        sought: &Sought<'_>,
+        batch: &Batch,
+        row: usize,
+    ) {
+        let values = || Values::new(equation, &self.store.partials, &self.store.captures);
         let index = &self.lists.states[id].index;
-        let Some((chain, head)) = index.chain(sought, &values) else {
+        let Some((chain, head)) = index.chain(sought, values) else {
             return;
         };
         let arrival = Arrival {

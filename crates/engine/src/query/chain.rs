@@ -76,6 +76,27 @@ pub(crate) struct SlidMany<'a> {
     pub spare: Batch,
 }
 
+impl SlidMany<'_> {
+    /// The rows that have arrived. Where the window has done more than let rows come and go it is all
+    /// of what it emits.
+    fn into_arriving(self) -> Option<Batch> {
+        let SlidMany {
+            emission,
+            types,
+            spare,
+            ..
+        } = self;
+        match emission.slide_steps(&mut Vec::new()) {
+            None => emission.finish_into(types, spare),
+            Some(arrivals) => {
+                let rows = arrivals.map(|arrivals| emission.arriving(&arrivals, spare));
+                emission.clear();
+                rows
+            }
+        }
+    }
+}
+
 /// The place of a chain in an app.
 pub(crate) struct Place<'a> {
     /// Who is called when a deadline of the chain's window is due.
@@ -415,21 +436,58 @@ impl Chain {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        let rows = self.in_front(batch, key, step)?;
+        self.enter(rows, key, step)
+    }
+
+    /// As [`Chain::process`], of a chain that ends in a sliding window: the rows that arrive there,
+    /// without those that leave for them.
+    pub fn arrive(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
+        let Some(batch) = self.in_front(batch, key, step)? else {
+            return Ok(None);
+        };
+        let batch = self.widened(batch);
+        Ok(match self.slide_in(batch, true, key, step)? {
+            None => None,
+            Some(Slid::One(one)) => Some(one.batch),
+            Some(Slid::Many(many)) => many.into_arriving(),
+        })
+    }
+
+    /// Through the stages in front of the window. Where that fails and the batch comes again, nothing
+    /// has happened.
+    #[inline(always)]
+    fn in_front(
+        &mut self,
+        batch: Batch,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Batch>, Broken> {
         if self.before.is_empty() {
-            return self.enter(Some(batch), key, step);
+            return Ok(Some(batch));
         }
         let outputs = step.out.items.len();
         let seed = *step.seed;
         let is_retried = batch.chunk_count() > 1;
-        match self.through(Some(batch), 0, key, step) {
-            Ok(rows) => self.enter(rows, key, step),
-            Err(broken) => {
-                if is_retried {
-                    step.out.items.truncate(outputs);
-                    *step.seed = seed;
-                }
-                Err(broken)
+        self.through(Some(batch), 0, key, step).inspect_err(|_| {
+            if is_retried {
+                step.out.items.truncate(outputs);
+                *step.seed = seed;
             }
+        })
+    }
+
+    /// With a null in each column that is added.
+    #[inline(always)]
+    fn widened(&self, batch: Batch) -> Batch {
+        match self.adds {
+            0 => batch,
+            adds => widened(batch, adds),
         }
     }
 
@@ -459,12 +517,10 @@ impl Chain {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let Some(mut batch) = rows else {
+        let Some(batch) = rows else {
             return Ok(None);
         };
-        if self.adds > 0 {
-            batch = widened(batch, self.adds);
-        }
+        let batch = self.widened(batch);
         match &mut self.window {
             None => Ok(Some(batch)),
             Some(window) => {
@@ -523,9 +579,20 @@ impl Chain {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Slid<'_>>, Broken> {
-        let Some(mut batch) = self.through(Some(batch), 0, key, step)? else {
+        let Some(batch) = self.through(Some(batch), 0, key, step)? else {
             return Ok(None);
         };
+        self.slide_in(batch, by_one, key, step)
+    }
+
+    /// Into the sliding window.
+    fn slide_in(
+        &mut self,
+        mut batch: Batch,
+        by_one: bool,
+        key: Key,
+        step: &mut Step<'_>,
+    ) -> Result<Option<Slid<'_>>, Broken> {
         let Some(window) = &mut self.window else {
             return Ok(None);
         };

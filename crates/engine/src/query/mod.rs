@@ -369,7 +369,7 @@ impl Query {
             && match &self.input {
                 Input::Single(chain) => chain.is_sure(),
                 Input::Pattern(pattern) => pattern.is_sure(),
-                Input::Join(_) => false,
+                Input::Join(join) => join.is_sure(),
             };
         Faults {
             any,

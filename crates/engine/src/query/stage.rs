@@ -11,7 +11,7 @@ use crate::component::{
     WindowContext,
 };
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, Site, argument};
+use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, RowRoom, Site, argument};
 use crate::output::{LogLevel, Output};
 use crate::table::ConditionContext;
 
@@ -22,7 +22,7 @@ pub(crate) enum Stage {
     Filter {
         sites: Vec<Site>,
         condition: Expression,
-        room: PickRoom,
+        room: RowRoom,
     },
     Log {
         /// Priority, message, and whether the event is printed.
@@ -42,13 +42,6 @@ pub(crate) enum Stage {
         sites: Vec<Site>,
         stage: Box<Stage>,
     },
-}
-
-/// What passes of a batch, kept for the room it has taken.
-#[derive(Default)]
-pub(crate) struct PickRoom {
-    marks: Vec<bool>,
-    rows: Vec<u32>,
 }
 
 /// A stream processor at its place.
@@ -267,7 +260,7 @@ impl Stage {
                 return Ok(Stage::Filter {
                     sites,
                     condition,
-                    room: PickRoom::default(),
+                    room: RowRoom::default(),
                 });
             }
             Handler::Function(call) => Self::function(call, &mut compiler)?,
@@ -447,11 +440,11 @@ impl Stage {
             Stage::Filter {
                 sites,
                 condition,
-                room: PickRoom { marks, rows },
+                room,
             } if sites.is_empty() => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
                 let mut context = step.evaluation(&batch, &mut failures);
-                condition.rows_into(&inputs, &mut context, marks, rows);
+                let rows = condition.rows(&inputs, &mut context, room);
                 batch.retain_rows(rows)
             }
             Stage::Filter {

@@ -129,29 +129,34 @@ impl Table {
     fn find_all(&self, sought: &[Cells<'_>], hashes: &[u64], rows: &mut Vec<u32>) {
         let index = &self.indexes[0];
         let first = rows.len();
-        if let ([column], [key]) = (index.columns.as_slice(), sought)
+        // With few pages where each key lies is found out once.
+        let has_few_pages = self.rows.pages.len() <= PAGES_FEW.min(hashes.len() - first);
+        if let ([column], [key], true) = (index.columns.as_slice(), sought, has_few_pages)
             && let (Some(pages), View::Str(sought)) = (self.texts(*column), key.view())
         {
-            for (event, &hash) in hashes.iter().enumerate().skip(first) {
-                let found = match sought.short_words(event) {
-                    Some(words) => index.find_by(hash, |row| {
-                        pages[row / PAGE_ROWS].short_words(row % PAGE_ROWS) == Some(words)
-                    }),
-                    None => index.find_by(hash, |row| {
-                        pages[row / PAGE_ROWS].rows_equal(row % PAGE_ROWS, &sought, event)
-                    }),
+            // First what has such a hash, then whether that is it: the memory that one event waits
+            // for is asked for while others wait.
+            let of_hash = hashes[first..].iter();
+            rows.extend(of_hash.map_while(|&hash| index.find_by(hash, |_| true)));
+            for (event, row) in rows.iter_mut().enumerate().skip(first) {
+                let is_it = |row: usize| {
+                    let (page, at) = (&pages[row / PAGE_ROWS], row % PAGE_ROWS);
+                    match sought.short_words(event) {
+                        Some(words) => page.short_words(at) == Some(words),
+                        None => page.rows_equal(at, &sought, event),
+                    }
                 };
-                match found {
-                    Some(row) => rows.push(row),
-                    None => return,
+                if is_it(*row as usize) {
+                    continue;
+                }
+                match index.find_by(hashes[event], is_it) {
+                    Some(found) => *row = found,
+                    None => return rows.truncate(event),
                 }
             }
             return;
         }
-        // With few pages where each key lies is found out once.
-        if let ([column], [key]) = (index.columns.as_slice(), sought)
-            && self.rows.pages.len() <= PAGES_FEW.min(hashes.len() - first)
-        {
+        if let ([column], [key], true) = (index.columns.as_slice(), sought, has_few_pages) {
             let mut pages = [None; PAGES_FEW];
             for (cells, page) in pages.iter_mut().zip(&self.rows.pages) {
                 *cells = Some(Cells::from(&page.columns[*column]));
@@ -179,8 +184,8 @@ impl Table {
 }
 
 impl Table {
-    /// A column of texts, page by page, where there are few pages and no nulls; behind the last page
-    /// stands the first.
+    /// A column of texts without nulls, page by page, of which there are few; behind the last stands
+    /// the first.
     fn texts(&self, column: usize) -> Option<[StrView<'_>; PAGES_FEW]> {
         fn texts(page: &Page, column: usize) -> Option<StrView<'_>> {
             match page.columns[column].view() {
@@ -190,9 +195,6 @@ impl Table {
         }
         let pages = &self.rows.pages;
         let mut all = [texts(pages.first()?, column)?; PAGES_FEW];
-        if pages.len() > all.len() {
-            return None;
-        }
         for (of_page, page) in all.iter_mut().zip(pages) {
             *of_page = texts(page, column)?;
         }

@@ -3,7 +3,7 @@
 use event::{Batch, Cells, Column, ColumnBuilder, Type, Value};
 
 use super::index::{Index, Indexes, KeyColumn};
-use super::store::Queue;
+use super::store::{self, Queue};
 
 /// The rows that joins and on-demand queries find in a window, in storage order.
 pub struct Held<'a>(Rows<'a>);
@@ -75,6 +75,22 @@ impl<'a> Held<'a> {
         }
     }
 
+    /// Where the values of one attribute lie, to be asked for many rows.
+    pub fn attribute(&self, column: usize) -> Attribute<'_> {
+        Attribute(match &self.0 {
+            Rows::Queue(queue) => Values::Queue(queue.attribute(column)),
+            Rows::Batch { rows, .. } => Values::Batch(Cells::from(&rows.columns[column])),
+        })
+    }
+
+    /// Are all values of an attribute of one type?
+    pub fn is_of_one_type(&self, column: usize) -> bool {
+        match &self.0 {
+            Rows::Queue(queue) => queue.is_of_one_type(column),
+            Rows::Batch { rows, .. } => !rows.columns[column].is_any(),
+        }
+    }
+
     /// One attribute of some rows; [`Column::NO_ROW`] gives null, as does every row of an attribute
     /// that the window does not have.
     pub fn gather(&self, column: usize, rows: &[u32]) -> Column {
@@ -136,6 +152,24 @@ impl<'a> Held<'a> {
             indexes.give_back(index);
         }
         is_there
+    }
+}
+
+/// The values of one attribute.
+pub struct Attribute<'a>(Values<'a>);
+
+enum Values<'a> {
+    Queue(store::Attribute<'a>),
+    Batch(Cells<'a>),
+}
+
+impl<'a> Attribute<'a> {
+    #[inline(always)]
+    pub fn cell(&self, row: usize) -> (Cells<'a>, usize) {
+        match &self.0 {
+            Values::Queue(attribute) => attribute.cell(row),
+            Values::Batch(cells) => (*cells, row),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ mod time_length;
 mod timed;
 mod unique;
 
-pub use held::Held;
+pub use held::{Attribute, Held};
 pub(crate) use index::{KeyColumn, equal, hash};
 pub(crate) use pool::{Pool, Slot, Visit};
 pub(crate) use store::RowTypes;

@@ -5,6 +5,7 @@
 //! before), the width of a number, and next to nothing for its timestamp, which is stored once per
 //! run of equal ones. What leaves is named by range and shared, not copied.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -180,6 +181,29 @@ pub struct Queue {
     indexes: Indexes,
 }
 
+/// The values of one attribute of a queue; of which part the last one was is remembered.
+pub struct Attribute<'a> {
+    queue: &'a Queue,
+    column: usize,
+    last: Cell<Option<(usize, Cells<'a>)>>,
+}
+
+impl<'a> Attribute<'a> {
+    /// Where a value lies; rows are counted from the oldest.
+    #[inline(always)]
+    pub fn cell(&self, row: usize) -> (Cells<'a>, usize) {
+        let (part, at) = self.queue.place(row);
+        if let Some((last, cells)) = self.last.get()
+            && last == part
+        {
+            return (cells, at);
+        }
+        let cells = self.queue.part_cells(part, self.column);
+        self.last.set(Some((part, cells)));
+        (cells, at)
+    }
+}
+
 impl Queue {
     pub fn new(types: &RowTypes) -> Queue {
         Queue {
@@ -334,32 +358,71 @@ impl Queue {
     /// Where a value lies; rows are counted from the oldest.
     #[inline]
     pub fn cell(&self, column: usize, row: usize) -> (Cells<'_>, usize) {
-        let (segment, at) = self.place(row);
-        let cells = match self.segments.get(segment) {
-            Some(segment) => Cells::from(&segment.columns[column]),
-            None => Cells::from(&self.open.columns[column]),
-        };
-        (cells, at)
+        let (part, at) = self.place(row);
+        (self.part_cells(part, column), at)
+    }
+
+    /// Where the values of one attribute lie.
+    pub fn attribute(&self, column: usize) -> Attribute<'_> {
+        Attribute {
+            queue: self,
+            column,
+            last: Cell::new(None),
+        }
+    }
+
+    /// Are all values of an attribute of one type?
+    pub fn is_of_one_type(&self, column: usize) -> bool {
+        let closed = self.segments.iter().map(|s| &s.columns[column]);
+        let open = self.open.columns.get(column).map(Cells::from);
+        let of_closed = closed.map(Cells::from);
+        of_closed
+            .chain(open)
+            .all(|cells| cells.ty() != Type::Object)
     }
 
     /// One attribute of some rows; [`Column::NO_ROW`] gives null.
     pub fn gather(&self, column: usize, rows: &[u32]) -> Column {
-        let mut builder = ColumnBuilder::with_capacity(self.open.types[column], rows.len());
-        let mut last = (usize::MAX, None);
+        let ty = self.open.types[column];
+        if let [row] = rows
+            && *row != Column::NO_ROW
+        {
+            let (cells, at) = self.cell(column, *row as usize);
+            if let Some(one) = cells.single(at).and_then(|one| one.column(ty)) {
+                return one;
+            }
+        }
+        let mut builder = ColumnBuilder::with_capacity(ty, rows.len());
+        // Rows of one part are taken together.
+        let (mut part, mut places) = (usize::MAX, Vec::with_capacity(rows.len()));
+        let take = |part: usize, places: &mut Vec<u32>, builder: &mut ColumnBuilder| {
+            if !places.is_empty() {
+                builder.push_cells(&self.part_cells(part, column), places);
+                places.clear();
+            }
+        };
         for &row in rows {
             if row == Column::NO_ROW {
+                take(part, &mut places, &mut builder);
                 builder.push_null();
                 continue;
             }
-            let (segment, at) = self.place(row as usize);
-            if last.0 != segment {
-                last = (segment, Some(self.cell(column, row as usize).0));
+            let (next, at) = self.place(row as usize);
+            if next != part {
+                take(part, &mut places, &mut builder);
+                part = next;
             }
-            if let Some(cells) = &last.1 {
-                builder.push_cell(cells, at);
-            }
+            places.push(at as u32);
         }
+        take(part, &mut places, &mut builder);
         builder.finish()
+    }
+
+    fn part_cells(&self, part: usize, column: usize) -> Cells<'_> {
+        match self.segments.get(part) {
+            Some(segment) => Cells::from(&segment.columns[column]),
+            None => Cells::from(&self.open.columns[column]),
+        }
     }
 
     /// Rows of each part, oldest first: the closed segments and the open one.

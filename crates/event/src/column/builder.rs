@@ -247,6 +247,30 @@ impl ColumnBuilder {
         }
     }
 
+    /// Appends rows picked by index of a column without nulls; false, and nothing is appended, where
+    /// the builder has nulls or is of another type.
+    pub(crate) fn extend_picked(&mut self, from: &View<'_>, rows: &[u32]) -> bool {
+        if self.nulls.is_some() {
+            return false;
+        }
+        macro_rules! copy {
+            ($($kind:ident)*) => {
+                match (&mut self.rows, from) {
+                    $((Rows::$kind(to), View::$kind(v)) => {
+                        to.extend(rows.iter().map(|&row| v[row as usize]));
+                        true
+                    })*
+                    (Rows::Str(to), View::Str(texts)) => {
+                        to.extend_picked(texts, rows);
+                        true
+                    }
+                    _ => false,
+                }
+            };
+        }
+        copy!(Bool Int Long Float Double)
+    }
+
     /// Appends `count` pairs: a row of `a`, then a row of `b`. It is what a sliding window emits, an
     /// EXPIRED row in front of each CURRENT one.
     pub fn extend_alternating(
