@@ -164,6 +164,12 @@ impl Alarms {
         deadlines.is_some_and(|d| !d.queue.is_empty())
     }
 
+    /// What the operator waits for, the next first.
+    pub fn deadlines(&self, operator: OperatorId, key: Key) -> impl Iterator<Item = i64> {
+        let deadlines = self.operators[operator].keys.get(&key);
+        deadlines.into_iter().flat_map(|d| d.queue.iter().copied())
+    }
+
     pub fn notify(&mut self, operator: OperatorId, key: Key, deadline: i64, now: i64) {
         let earliest = &mut self.operators[operator].earliest;
         *earliest = deadline.min(*earliest);

@@ -25,6 +25,10 @@ use crate::trigger::Triggers;
 use crate::window::first_after;
 use crate::work::WorkLog;
 
+/// Series of looks at idle keys that a partition keeps at most; with more they would come so close
+/// that no key is left to find.
+const PURGE_SERIES_MAX: usize = 16;
+
 /// Event timestamp of a row that has none: it takes the application clock at which its step begins
 /// (Siddhi's `Event` uses the same mark).
 pub const UNSTAMPED: i64 = -1;
@@ -363,7 +367,6 @@ impl App {
                 windows: (0..self.core.windows.iter().count()).collect(),
                 aggregations: (0..self.core.aggregations.len()).collect(),
                 queries: (0..self.queries.len()).collect(),
-                partitions: (0..self.partitions.len()).collect(),
             };
         }
         // What fell due while nobody looked is served late, not in the past (Siddhi's schedulers
@@ -379,15 +382,6 @@ impl App {
         for id in unbegun.queries {
             for key in self.keys_of(&self.queries[id]) {
                 self.queries[id].start(key, &mut self.core.step(outside));
-            }
-        }
-        for operator in 0..self.core.alarms.operators() {
-            if let Owner::Purge { partition } = self.core.alarms.owner(operator)
-                && unbegun.partitions.contains(&partition)
-                && let Some((_, interval)) = self.partitions[partition].purge
-            {
-                let wall = self.core.wall();
-                self.core.alarms.notify(operator, 0, wall + interval, wall);
             }
         }
         self.start_triggers(is_first, outside);
@@ -518,6 +512,28 @@ impl App {
         }
         self.drain(outside);
         self.drain_deferred(outside);
+    }
+
+    /// A key has been used. Siddhi begins a series of looks at the keys with each event; one series
+    /// for each place in the interval does the same, as far as anybody can tell.
+    pub(crate) fn arm_purge(&mut self, partition: usize) {
+        let wall = self.core.wall();
+        let Some(interval) = self.partitions[partition].purge_used_at(wall) else {
+            return;
+        };
+        let alarms = &mut self.core.alarms;
+        let Some(operator) = alarms.find(Owner::Purge { partition }) else {
+            return;
+        };
+        let first = wall.saturating_add(interval);
+        let mut series = 0;
+        let is_known = alarms.deadlines(operator, 0).any(|deadline| {
+            series += 1;
+            (first - deadline) % interval == 0
+        });
+        if !is_known && series < PURGE_SERIES_MAX {
+            alarms.notify(operator, 0, first, wall);
+        }
     }
 
     /// Keys that have been idle go. Times that were missed while the app was down are not made up for.

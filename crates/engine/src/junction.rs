@@ -625,6 +625,7 @@ impl App {
                 self.queries[query].start(key, &mut self.core.step(outside));
             }
         }
+        self.arm_purge(partition);
         let entrance = &self.partitions[partition].entrances[entrance];
         for &receiver in entrance.receivers.iter().rev() {
             if let Receiver::Query { query, side } = receiver {

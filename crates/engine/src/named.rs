@@ -11,7 +11,7 @@
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer as StateWriter};
 use event::text::java_hash;
-use lang::ast::EventType;
+use lang::ast::{EventType, JoinTrigger};
 use lang::plan::{self, From, Handler, Plan, StreamId, WindowId};
 
 use crate::alarm::{Alarms, Owner};
@@ -102,7 +102,11 @@ impl NamedWindow {
         let place = Place {
             owner: Owner::Named { window: id },
             expired_wanted: window.output != EventType::Current,
-            is_searched: is_joined(plan, id),
+            // A window that refuses to be searched may stand where it alone triggers.
+            is_searched: match window.window.name.as_str() {
+                "cron" => is_probed(plan, id),
+                _ => is_joined(plan, id),
+            },
             source_expires: false,
             is_joined: false,
             is_partitioned: false,
@@ -195,6 +199,20 @@ fn is_joined(plan: &Plan, window: WindowId) -> bool {
     plan.queries.iter().any(|query| match &query.input {
         plan::Input::Join(join) => {
             [join.left.from, join.right.from].contains(&From::Window(window))
+        }
+        plan::Input::Single(_) | plan::Input::Pattern(_) => false,
+    })
+}
+
+/// Does the other side of a join look into the window?
+fn is_probed(plan: &Plan, window: WindowId) -> bool {
+    let is_stream = |from: From| matches!(from, From::Stream(_) | From::Window(_));
+    plan.queries.iter().any(|query| match &query.input {
+        plan::Input::Join(join) => {
+            let (left, right) = (join.left.from, join.right.from);
+            let this = From::Window(window);
+            left == this && join.trigger != JoinTrigger::Left && is_stream(right)
+                || right == this && join.trigger != JoinTrigger::Right && is_stream(left)
         }
         plan::Input::Single(_) | plan::Input::Pattern(_) => false,
     })

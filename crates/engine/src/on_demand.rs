@@ -72,7 +72,7 @@ impl std::convert::From<Error> for AskError {
 
 impl App {
     /// Answers a query that was checked against `plan`, the plan of this app. `wall` is the wall
-    /// clock in milliseconds since 1970; the application clock stays where it is.
+    /// clock in milliseconds since 1970. It is the application clock as well, but in playback.
     pub fn ask(
         &mut self,
         plan: &Plan,
@@ -86,6 +86,9 @@ impl App {
             return Err(AskError::new(message, Span::default()));
         }
         self.core.wall = self.core.wall.max(wall);
+        if self.core.playback.is_none() {
+            self.core.clock = self.core.clock.max(wall);
+        }
         match query {
             OnDemand::Find(find) => self.find(plan, find, host, out),
             OnDemand::Write(write) => {

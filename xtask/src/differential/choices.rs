@@ -9,6 +9,7 @@
 pub struct Choices {
     made: Vec<u32>,
     replay: Option<Vec<u32>>,
+    is_tenth: bool,
     state: u64,
     spans: Vec<(usize, usize)>,
 }
@@ -26,6 +27,7 @@ impl Choices {
         Choices {
             made: Vec::new(),
             replay: None,
+            is_tenth: seed % 10 == 9,
             state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             spans: Vec::new(),
         }
@@ -35,6 +37,7 @@ impl Choices {
         Choices {
             made: Vec::new(),
             replay: Some(choices),
+            is_tenth: false,
             state: 0,
             spans: Vec::new(),
         }
@@ -69,6 +72,16 @@ impl Choices {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// True in each tenth case. It is a choice like the others, but takes no chance away from them.
+    pub fn tenth(&mut self) -> bool {
+        let choice = match &self.replay {
+            Some(replay) => replay.get(self.made.len()).copied().unwrap_or(0).min(1),
+            None => u32::from(self.is_tenth),
+        };
+        self.made.push(choice);
+        choice == 1
     }
 
     /// True in so many of a hundred cases; false is the simpler.

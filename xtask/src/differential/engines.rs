@@ -35,6 +35,9 @@ const PARSER_FAILED: &str = "io.siddhi.query.compiler.exception.SiddhiParserExce
 /// Said by the maker of what [`PARSER_FAILED`] may be the answer to.
 pub const SENSIBLE: &str = "68: sensible, but not in the grammar of Siddhi";
 
+/// Status of a case on which the JVM breaks.
+const ENDED: &str = "the JVM ended";
+
 const STRICT: Strictness = Strictness {
     ts: true,
     chunks: true,
@@ -120,7 +123,7 @@ impl Judge {
     }
 
     /// What our engine makes of it; in words, how it broke.
-    fn ours(
+    pub(super) fn ours(
         &self,
         case: &Json,
         modes: &[Mode],
@@ -142,6 +145,12 @@ impl Judge {
     /// so, none can lean on it, and what it leaves half done shows in all that follows. An error
     /// that a function gives with a reason is none of these.
     fn broke_down(&self, made: &Made) -> anyhow::Result<Option<(i64, String)>> {
+        let first = self.first_failure(made)?;
+        Ok(first.and_then(|(at, text)| Some((at, breakdown(&text)?))))
+    }
+
+    /// When an event first fails in Siddhi, and the text of the error.
+    pub(super) fn first_failure(&self, made: &Made) -> anyhow::Result<Option<(i64, String)>> {
         let [all, defined] = &made.with_faults;
         let mut faults = self.siddhi(all)?;
         // What a stream is made of is not known for sure where no definition says it.
@@ -172,7 +181,7 @@ impl Judge {
             );
             see(error["at"].as_i64(), Some(&text));
         }
-        Ok(first.and_then(|(at, text)| Some((at, breakdown(&text)?))))
+        Ok(first)
     }
 
     /// Is it the played clock alone that makes the difference, in an app with a partition? In
@@ -190,10 +199,19 @@ impl Judge {
         Ok(live.is_ok_and(|live| differs(made, &siddhi, &live.first).is_none()))
     }
 
-    fn siddhi(&self, case: &Json) -> anyhow::Result<Json> {
+    pub(super) fn siddhi(&self, case: &Json) -> anyhow::Result<Json> {
         if let Some(kept) = self.answers.get(case) {
             return Ok(kept);
         }
+        let answer = self.ask_anew(case)?;
+        if answer["status"] != ENDED {
+            self.answers.keep(case, &answer)?;
+        }
+        Ok(answer)
+    }
+
+    /// What Siddhi says now, whatever it said before.
+    pub(super) fn ask_anew(&self, case: &Json) -> anyhow::Result<Json> {
         // A JVM may have had enough of the cases before this one: only a fresh one breaks on it.
         for _ in 0..2 {
             let free = locked(&self.idle).pop();
@@ -205,11 +223,10 @@ impl Judge {
                 if talk.is_fresh(&answer) {
                     locked(&self.idle).push(talk);
                 }
-                self.answers.keep(case, &answer)?;
                 return Ok(answer);
             }
         }
-        Ok(json!({ "status": "the JVM ended" }))
+        Ok(json!({ "status": ENDED }))
     }
 
     fn verdict(&self, made: &Made, ours: &Ours, siddhi: &Json) -> anyhow::Result<Verdict> {
@@ -291,6 +308,9 @@ impl Judge {
                 "25: timers of several keys at one played time".to_owned(),
             ));
         }
+        if let Some(ruling) = self.proven(made, siddhi, &first)? {
+            return Ok(Verdict::Ruling(ruling.to_owned()));
+        }
         let mut excuses = made.excuses.iter().filter(|excuse| **excuse != SENSIBLE);
         Ok(match excuses.next() {
             Some(ruling) => Verdict::Ruling((*ruling).to_owned()),
@@ -328,7 +348,7 @@ fn breakdown(text: &str) -> Option<String> {
 }
 
 /// What comes out before a time.
-fn before(made: &Made, result: &Json, at: i64) -> Json {
+pub(super) fn before(made: &Made, result: &Json, at: i64) -> Json {
     let mut result = result.clone();
     for field in ["streams", "queries", "topics"] {
         for (_, all) in result[field].as_object_mut().into_iter().flatten() {
@@ -446,7 +466,7 @@ fn without_answers(result: &Json, steps: &[Json]) -> Json {
 }
 
 /// What differs; the order of rows within a chunk counts where something promises it.
-fn differs(made: &Made, want: &Json, got: &Json) -> Option<String> {
+pub(super) fn differs(made: &Made, want: &Json, got: &Json) -> Option<String> {
     if made.any_order.is_empty() {
         return difference(None, want, got, STRICT);
     }

@@ -56,6 +56,9 @@ impl Maker<'_> {
             // Objects are only handed on.
             (Type::Object, _) => &[1],
             (_, false) => &[60, 30],
+            (Type::Bool, true) if self.shows_rare => &[10, 4, 70, 70],
+            (Type::String, true) if self.shows_rare => &[60, 15, 0, 120],
+            (_, true) if self.shows_rare => &[50, 12, 25, 90],
             (Type::Bool, true) => &[10, 4, 70, 12],
             (Type::String, true) => &[60, 15, 0, 25],
             _ => &[50, 12, 25, 20],
@@ -228,7 +231,11 @@ impl Maker<'_> {
         let text = self.fill(row.name, scope, Some(ty), depth + 1)?;
         self.count(row);
         self.mixes_groups |= mixes_groups(row);
-        Some(text)
+        // An extension's function may fail; those of the language do not.
+        Some(match self.is_steady && row.name.contains(':') {
+            true => steady(ty).to_owned(),
+            false => text,
+        })
     }
 
     /// A template with its places filled; `None` where an attribute of the type is lacking.
@@ -299,5 +306,17 @@ impl Maker<'_> {
                 None => self.expression(scope, Type::from_name(place)?, depth),
             },
         })
+    }
+}
+
+/// A constant of a type.
+fn steady(ty: Type) -> &'static str {
+    match ty {
+        Type::Int => "1",
+        Type::Long => "1L",
+        Type::Float => "1.5f",
+        Type::Double => "1.5",
+        Type::Bool => "true",
+        Type::String | Type::Object => "'A'",
     }
 }

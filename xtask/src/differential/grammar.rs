@@ -16,6 +16,8 @@ pub struct Row {
     pub name: &'static str,
     /// Result type of a function or aggregator, flags of a window.
     pub note: &'static str,
+    /// Each tenth case is made to show such rows.
+    pub is_rare: bool,
     /// Siddhi has it not where it can be asked.
     pub is_alone: bool,
 }
@@ -265,6 +267,8 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
         words.next().context("no kind")?,
         words.next().context("no weight")?,
     );
+    let is_rare = weight.starts_with('r');
+    let weight = weight.trim_start_matches('r');
     let is_alone = weight.starts_with('a');
     let rest = words.next().context("no name")?;
     let (note, name) = match kind {
@@ -278,6 +282,7 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
         weight: weight.trim_start_matches('a').parse()?,
         name,
         note,
+        is_rare,
         is_alone,
     })
 }

@@ -17,6 +17,9 @@ use super::grammar::{Grammar, Row};
 /// How much more often a row occurs in the cases that are made to show it.
 const FAVOUR: u32 = 40;
 
+/// The same where the rows are rare.
+const FAVOUR_RARE: u32 = 400;
+
 /// A function of the app's own.
 pub const SCRIPT: &str =
     "define function twice[javascript] return int { var n = data[0]; return n + n; };\n";
@@ -57,6 +60,8 @@ pub struct Made {
     /// The same with a fault stream for every stream, or for those alone that the app defines, all
     /// of which are watched: it shows where a query of Siddhi failed, and on what.
     pub with_faults: [Json; 2],
+    /// The same with constants in place of the functions and aggregators of extensions.
+    pub steady: Json,
     pub recording: Recording,
     /// How often each row of the grammar was used.
     pub used: BTreeMap<String, usize>,
@@ -82,6 +87,10 @@ pub struct Maker<'g> {
     pub choices: Choices,
     /// Rows that this case is made to show.
     favoured: Vec<&'g Row>,
+    /// The case is made to show rare rows.
+    pub shows_rare: bool,
+    /// Constants stand in place of the functions and aggregators of extensions.
+    pub is_steady: bool,
     /// Extensions that Siddhi cannot be asked about may be used.
     is_alone: bool,
     pub sources: Vec<Source>,
@@ -120,10 +129,19 @@ pub struct Maker<'g> {
 
 /// The case of a recording or a seed.
 pub fn make(grammar: &Grammar, choices: Choices) -> Made {
-    let maker = Maker {
+    let mut made = maker(grammar, choices, false).case();
+    let again = Choices::replaying(made.recording.choices.clone());
+    made.steady = maker(grammar, again, true).case().case;
+    made
+}
+
+fn maker(grammar: &Grammar, choices: Choices, is_steady: bool) -> Maker<'_> {
+    Maker {
         grammar,
         choices,
         favoured: Vec::new(),
+        shows_rare: false,
+        is_steady,
         is_alone: false,
         sources: Vec::new(),
         used: BTreeMap::new(),
@@ -145,16 +163,15 @@ pub fn make(grammar: &Grammar, choices: Choices) -> Made {
         one_by_one: false,
         touched: Vec::new(),
         stateful: Vec::new(),
-    };
-    maker.case()
+    }
 }
 
 impl<'g> Maker<'g> {
     fn case(mut self) -> Made {
-        self.favour();
+        let shows_alone = self.favour();
         // A window is to be seen a hundred times, even if only our modes agree on it.
         let window = |row: &&Row| row.is_alone && row.kind == "window";
-        self.is_alone = self.option("alone") || self.favoured.iter().any(window);
+        self.is_alone = self.option("alone") || shows_alone || self.favoured.iter().any(window);
         self.playback = self.option("playback");
         let name = self.option("name");
         self.several((1, 3), 30, Maker::input_stream);
@@ -193,6 +210,7 @@ impl<'g> Maker<'g> {
         let mut made = Made {
             case,
             with_faults,
+            steady: Json::Null,
             shares: self.shares(),
             any_order: self.any_order(),
             excuses: self.excuses,
@@ -228,16 +246,25 @@ impl<'g> Maker<'g> {
         case
     }
 
-    /// Chooses rows, each as likely as the other, that are to occur in this case.
-    fn favour(&mut self) {
+    /// Chooses rows, each as likely as the other, that are to occur in this case; in each tenth case
+    /// among the rare ones.
+    /// Whether a rare one that Siddhi has not is the first of them.
+    fn favour(&mut self) -> bool {
         let grammar = self.grammar;
+        self.shows_rare = self.choices.tenth();
+        let shows_rare = self.shows_rare;
+        let among = |row: &&'g Row| row.is_rare || !shows_rare;
+        let rows: Vec<&'g Row> = grammar.rows.iter().filter(among).collect();
         let start = self.choices.open();
-        for _ in 0..3 {
-            let row = self.choices.pick(&grammar.rows);
+        let mut shows_alone = false;
+        for at in 0..if shows_rare { 5 } else { 3 } {
+            let row = *self.choices.pick(&rows);
+            shows_alone |= at == 0 && shows_rare && row.is_alone;
             self.favoured.extend(grammar.needs(row));
             self.favoured.push(row);
         }
         self.choices.close(start);
+        shows_alone
     }
 
     /// Whether a row with such a place is to occur in this case.
@@ -315,7 +342,12 @@ impl<'g> Maker<'g> {
             .iter()
             .map(|row| {
                 let favoured = self.favoured.iter().any(|f| std::ptr::eq(*f, *row));
-                row.weight * if favoured { FAVOUR } else { 1 }
+                row.weight
+                    * match (favoured, self.shows_rare) {
+                        (false, _) => 1,
+                        (true, false) => FAVOUR,
+                        (true, true) => FAVOUR_RARE,
+                    }
             })
             .collect();
         (!rows.is_empty()).then(|| rows[self.choices.weighted(&weights)])

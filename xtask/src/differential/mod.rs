@@ -14,6 +14,7 @@ mod input;
 mod maker;
 mod partition;
 mod pattern;
+mod proofs;
 mod query;
 mod shrink;
 mod steps;

@@ -14,6 +14,9 @@ const GROUPS_MAX: usize = 2;
 /// multiply with each other.
 const GROUPED_MAX: usize = 3;
 
+/// Times of quiet that repeat: each multiplies what the others have let through.
+const QUIETS_MAX: usize = 1;
+
 /// What is gathered while a pattern is made.
 #[derive(Default)]
 struct Chain {
@@ -21,6 +24,8 @@ struct Chain {
     references: Vec<String>,
     level: usize,
     names: usize,
+    /// Elements `every not … for`.
+    quiets: usize,
     /// Inside of `every (...)`, where the grammar of Siddhi has no further `every`.
     repeats: bool,
     /// The stream that the element being made has to read.
@@ -94,7 +99,10 @@ impl Maker<'_> {
         match self.name_of("pattern") {
             "count" => self.counted(chain),
             "not for" => self.absent_for(chain),
-            "every not for" if !chain.repeats => format!("every {}", self.absent_for(chain)),
+            "every not for" if !chain.repeats && chain.quiets < QUIETS_MAX => {
+                chain.quiets += 1;
+                format!("every {}", self.absent_for(chain))
+            }
             "not for and not for" => match self.choices.chance(50) {
                 true => format!("({})", self.logical("not for or not for", chain)),
                 false => format!("({})", self.logical("not for and not for", chain)),

@@ -20,7 +20,8 @@ enum Target {
     New(Kind),
     Existing(Source),
     Insert(Source),
-    Update(Source),
+    /// With `set` or without.
+    Update(Source, bool),
     UpdateOrInsert(Source),
     Delete(Source),
     /// Nothing but the query's callback.
@@ -45,9 +46,10 @@ impl Maker<'_> {
             false => self.target(input.level),
         };
         let want = match &target {
-            Target::Existing(s) | Target::Insert(s) | Target::UpdateOrInsert(s) => {
-                Some(s.columns.clone())
-            }
+            Target::Existing(s)
+            | Target::Insert(s)
+            | Target::UpdateOrInsert(s)
+            | Target::Update(s, false) => Some(s.columns.clone()),
             _ => None,
         };
         let can_star = input.is_single && matches!(target, Target::New(_));
@@ -301,7 +303,7 @@ impl Maker<'_> {
         self.writes(&source.name);
         match row {
             "insert-table" => Target::Insert(source),
-            "update" => Target::Update(source),
+            "update" => Target::Update(source, !self.choices.chance(30)),
             "update-or-insert" => Target::UpdateOrInsert(source),
             "delete" => Target::Delete(source),
             _ => Target::Existing(source),
@@ -340,12 +342,12 @@ impl Maker<'_> {
                 format!(" delete {}{of} on {}", table.name, self.on(&table, columns))
             }
             Target::Return => format!(" return{events}"),
-            Target::Update(table) => {
-                let set = match self.choices.chance(30) {
-                    true => String::new(),
-                    false => self.set(&table, columns),
+            Target::Update(table, has_set) => {
+                let set = match has_set {
+                    true => self.set(&table, columns),
+                    false => String::new(),
                 };
-                self.used("set", if set.is_empty() { "without" } else { "with" });
+                self.used("set", if has_set { "with" } else { "without" });
                 format!(
                     " update {}{of}{set} on {}",
                     table.name,

@@ -21,15 +21,15 @@ pub(super) fn start_of(time: i64, duration: Duration, zone: &TimeZone) -> i64 {
     match duration {
         Duration::Seconds => time - time % SECOND,
         Duration::Minutes => time - time % MINUTE,
-        _ => in_zone(time, duration, zone).unwrap_or(time),
+        _ => in_zone(time, duration, zone),
     }
 }
 
-fn in_zone(time: i64, duration: Duration, zone: &TimeZone) -> Result<i64, String> {
-    let local = to_local(time, zone)?;
+fn in_zone(time: i64, duration: Duration, zone: &TimeZone) -> i64 {
+    let local = to_local(time, zone);
     if duration == Duration::Hours {
         // The offset of the time itself: an hour that is repeated keeps its two buckets.
-        return Ok(local - local.rem_euclid(HOUR) - (local - time));
+        return local - local.rem_euclid(HOUR) - (local - time);
     }
     let mut fields = Fields::of(local - local.rem_euclid(DAY));
     match duration {
@@ -51,7 +51,7 @@ pub(super) fn end_of(time: i64, duration: Duration, zone: &TimeZone) -> i64 {
         Duration::Months => "MONTH",
         Duration::Years => "YEAR",
     };
-    add(start, unit, 1, zone).unwrap_or(i64::MAX)
+    add(start, unit, 1, zone)
 }
 
 /// `per`: the name of a duration in any of its forms (Siddhi's `normalizeDuration`).

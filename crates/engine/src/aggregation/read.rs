@@ -236,12 +236,21 @@ impl Aggregation {
             && (range.start..range.end).contains(&0)
     }
 
-    /// A row of nulls at the time 0.
+    /// Whether a column of the tables holds sets.
+    fn is_set(&self, column: usize) -> bool {
+        let mut reads = self.reads.iter();
+        reads.any(|read| matches!(read, AggregationRead::SizeOfSet(at) if *at == column))
+    }
+
+    /// A row of nulls, and of empty sets, at the time 0.
     fn empty_row(&self) -> Vec<Column> {
         let types = self.shape.types().into_iter().enumerate();
         types
             .map(|(column, ty)| match column {
                 TIME => Column::longs_from(vec![0]),
+                _ if self.is_set(column) => built(ty, 1, |_| {
+                    Value::Object(Object::Set(event::value::Shared::default()))
+                }),
                 _ => built(ty, 1, |_| Value::Null),
             })
             .collect()

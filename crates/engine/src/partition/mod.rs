@@ -30,6 +30,8 @@ pub(crate) struct Partition {
     last_used: Pages<LastUsed>,
     /// Idle period and interval, milliseconds.
     pub purge: Option<(i64, i64)>,
+    /// Wall clock of the last use that [`Partition::purge_used_at`] was told of.
+    told_at: i64,
 }
 
 /// A time, or [`LastUsed::NEVER`] where the state of the key has not begun.
@@ -99,6 +101,7 @@ impl Partition {
             live: Vec::new(),
             last_used: Pages::default(),
             purge: partition.purge,
+            told_at: i64::MIN,
         })
     }
 
@@ -174,7 +177,14 @@ impl Partition {
         true
     }
 
-    /// Keys that have been idle for the idle period, and whole pages of key numbers that are free
+    /// A key is used at this time of the wall clock: the interval of looks at idle keys, where there
+    /// is one and this time is a new one.
+    pub fn purge_used_at(&mut self, wall: i64) -> Option<i64> {
+        let (_, interval) = self.purge?;
+        (std::mem::replace(&mut self.told_at, wall) != wall).then_some(interval.max(1))
+    }
+
+    /// Keys that have been idle for longer than the idle period, and whole pages of key numbers that are free
     /// then; they are forgotten here.
     pub fn take_idle(&mut self, now: i64) -> (Vec<Key>, Vec<Range<Key>>) {
         let Some((idle, _)) = self.purge else {
@@ -184,7 +194,7 @@ impl Partition {
         let is_idle = |key: &Key| {
             // What has not begun is idle: its mark is the earliest time.
             let used = last_used.get(*key).copied().unwrap_or_default();
-            used.0.saturating_add(idle) <= now
+            used.0.saturating_add(idle) < now
         };
         let (gone, live): (Vec<Key>, Vec<Key>) = self.live.iter().partition(|key| is_idle(key));
         self.live = live;
@@ -203,6 +213,7 @@ impl Partition {
         self.keys.clear();
         self.live.clear();
         self.last_used.clear();
+        self.told_at = i64::MIN;
     }
 
     pub fn last_used(&self, key: Key) -> i64 {

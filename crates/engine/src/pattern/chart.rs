@@ -216,6 +216,7 @@ impl Chart {
                 (state.kind, state.every, state.next)
                 && every == id
                 && !self.is_sequence
+                && self.states[next].every.is_none()
             {
                 self.states[next].rearms = Some(id);
                 if let Some(partner) = self.states[next].kind.partner() {

@@ -373,6 +373,11 @@ impl<'a> Machine<'a> {
     /// A round of an `every` is over, or has expired: a copy without the events from its first
     /// state on begins there (`addEveryState`).
     pub fn add_every(&mut self, id: StateId, from: PartialId) {
+        self.add_every_at(id, from, self.store.partials.time(from));
+    }
+
+    /// The same for a copy that begins at a time of its own.
+    pub fn add_every_at(&mut self, id: StateId, from: PartialId, time: i64) {
         let kind = self.state(id).kind;
         let keeps_behind = matches!(kind, Kind::AbsentSide { .. });
         let partner = kind.partner();
@@ -381,6 +386,7 @@ impl<'a> Machine<'a> {
         let store = &mut *self.store;
         let copy = store.partials.copy(from, &mut store.captures, keeps);
         self.store.partials.own(copy);
+        self.store.partials.set_time(copy, time);
         match kind {
             Kind::Stream | Kind::Count { .. } => self.push_new(id, copy),
             Kind::Side { partner, .. } => {
@@ -389,7 +395,7 @@ impl<'a> Machine<'a> {
             }
             Kind::Absent { wait } => {
                 self.push_new(id, copy);
-                self.wait_from(id, self.store.partials.time(from), wait);
+                self.wait_from(id, time, wait);
             }
             Kind::AbsentSide { partner, .. } => {
                 let own = self.slot(from, id);

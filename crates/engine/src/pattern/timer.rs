@@ -110,7 +110,12 @@ impl Machine<'_> {
             self.restart(count);
         }
         if let (Some(count), false) = (self.state(id).rearms, self.is_compat) {
-            self.add_every(count, partial);
+            // Quiet before anything happened is counted from the beginning of all time: what
+            // begins anew does not make up for the years since.
+            let wait = self.state(id).kind.wait().unwrap_or_default();
+            let time = self.store.partials.time(partial);
+            let is_late = now > time.saturating_add(wait);
+            self.add_every_at(count, partial, if is_late { now } else { time });
         }
     }
 

@@ -88,7 +88,7 @@ impl Pairs {
         found.and_then(|(_, saved)| *saved)
     }
 
-    /// Named windows, queries and partitions without a saved state.
+    /// Named windows, aggregations and queries without a saved state.
     pub fn unbegun(&self) -> Unbegun {
         let mut unbegun = Unbegun::default();
         for (piece, _) in self.pieces.iter().filter(|(_, saved)| saved.is_none()) {
@@ -96,8 +96,7 @@ impl Pairs {
                 Piece::Window(id) => unbegun.windows.push(*id),
                 Piece::Aggregation(id) => unbegun.aggregations.push(*id),
                 Piece::Query(id) => unbegun.queries.push(*id),
-                Piece::Partition(id) => unbegun.partitions.push(*id),
-                Piece::Clock | Piece::Alarms | Piece::Table(_) => {}
+                Piece::Clock | Piece::Alarms | Piece::Table(_) | Piece::Partition(_) => {}
             }
         }
         unbegun
@@ -110,12 +109,11 @@ pub(crate) struct Unbegun {
     pub windows: Vec<usize>,
     pub aggregations: Vec<usize>,
     pub queries: Vec<usize>,
-    pub partitions: Vec<usize>,
 }
 
 impl Unbegun {
     pub fn is_empty(&self) -> bool {
-        self.queries.is_empty() && self.partitions.is_empty()
+        self.queries.is_empty()
     }
 }
 

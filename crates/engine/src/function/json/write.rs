@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 256;
 pub enum Style {
     /// `< > & = '` are escaped; numbers in Java's form.
     Gson,
-    /// `org.json`: `</` is escaped, numbers without zeros at the end.
+    /// `org.json`: `</` is escaped, numbers without zeros at the end, no entry for a null.
     Plain,
     /// json-smart: every `/` is escaped.
     Smart,
@@ -55,7 +55,10 @@ fn write_json(out: &mut String, value: &Value, style: Style, depth: usize) -> Re
         }
         Value::Object(Object::Array(values)) => write_array(out, values, style, depth)?,
         Value::Object(Object::Map(map)) => {
-            let entries = map.copied();
+            let mut entries = map.copied();
+            if style == Style::Plain {
+                entries.retain(|(_, value)| !value.is_null());
+            }
             out.push('{');
             for (i, (key, value)) in entries.iter().enumerate() {
                 if i > 0 {

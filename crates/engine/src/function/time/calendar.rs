@@ -37,6 +37,14 @@ impl Fields {
         (first + self.day - 1) * DAY_MS + self.of_day
     }
 
+    /// The year before 1 AD is 1 BC.
+    pub fn year_of_era(&self) -> i64 {
+        match self.year > 0 {
+            true => self.year,
+            false => 1 - self.year,
+        }
+    }
+
     pub fn hour(&self) -> i64 {
         self.of_day / 3_600_000
     }
@@ -74,21 +82,37 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
     days_of(months.div_euclid(12), months.rem_euclid(12) + 1, 1) - days_of(year, month, 1)
 }
 
-/// Days since 1970-01-01 (proleptic Gregorian).
+/// The first day of the Gregorian calendar, 15 October 1582, in days since 1970; Java's calendar
+/// counts the days before it as Julius Caesar did.
+const GREGORIAN_FROM: i64 = -141_427;
+
+/// Days since 1970-01-01.
 pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    // The year begins in March, so that the leap day is its last.
     let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let of_era = y.rem_euclid(400);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
+    let gregorian = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    match gregorian >= GREGORIAN_FROM {
+        true => gregorian,
+        false => y * 365 + y.div_euclid(4) + of_year - 719_470,
+    }
 }
 
 fn date_of(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let of_era = z.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let (year, of_year) = match days >= GREGORIAN_FROM {
+        true => {
+            let (era, of_era) = cycle(days + 719_468, 146_097);
+            let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+            let of_year = of_era - (365 * year + year / 4 - year / 100);
+            (year + era * 400, of_year)
+        }
+        false => {
+            let (era, of_era) = cycle(days + 719_470, 1461);
+            let year = (of_era - of_era / 1460) / 365;
+            (year + era * 4, of_era - 365 * year)
+        }
+    };
     let shifted = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted + 2) / 5 + 1;
     let month = if shifted < 10 {
@@ -96,7 +120,12 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     } else {
         shifted - 9
     };
-    (year + era * 400 + i64::from(month <= 2), month, day)
+    (year + i64::from(month <= 2), month, day)
+}
+
+/// How many cycles of so many days have passed, and the day in the one that runs.
+fn cycle(days: i64, length: i64) -> (i64, i64) {
+    (days.div_euclid(length), days.rem_euclid(length))
 }
 
 /// How a locale counts weeks.
@@ -177,29 +206,34 @@ impl Weeks {
 }
 
 /// A local time of a zone as a timestamp. A time that a change of the clock skips moves forward.
-pub fn to_timestamp(local: i64, zone: &TimeZone) -> Result<i64, String> {
-    let out_of_range = |_| "the time is out of range".to_owned();
-    let wall = Timestamp::from_millisecond(local).map_err(out_of_range)?;
-    let civil = TimeZone::UTC.to_datetime(wall);
-    let timestamp = zone.to_timestamp(civil).map_err(out_of_range)?;
-    Ok(timestamp.as_millisecond())
+pub fn to_timestamp(local: i64, zone: &TimeZone) -> i64 {
+    let civil = Timestamp::from_millisecond(local).map(|wall| TimeZone::UTC.to_datetime(wall));
+    match civil.and_then(|civil| zone.to_timestamp(civil)) {
+        Ok(timestamp) => timestamp.as_millisecond(),
+        // Thousands of years from here.
+        Err(_) => local.saturating_sub(offset_ms(local, zone)),
+    }
 }
 
 /// The local time of a timestamp.
-pub fn to_local(timestamp: i64, zone: &TimeZone) -> Result<i64, String> {
-    Ok(timestamp + offset_ms(timestamp, zone)?)
+pub fn to_local(timestamp: i64, zone: &TimeZone) -> i64 {
+    timestamp.saturating_add(offset_ms(timestamp, zone))
 }
 
-/// How far the zone is ahead of UTC.
-pub fn offset_ms(timestamp: i64, zone: &TimeZone) -> Result<i64, String> {
-    let instant = Timestamp::from_millisecond(timestamp)
-        .map_err(|_| "the time is out of range".to_owned())?;
-    Ok(i64::from(zone.to_offset(instant).seconds()) * 1000)
+/// How far the zone is ahead of UTC; before and behind the years -9999 to 9999 as far as at their
+/// ends.
+pub fn offset_ms(timestamp: i64, zone: &TimeZone) -> i64 {
+    let end = match timestamp < 0 {
+        true => Timestamp::MIN,
+        false => Timestamp::MAX,
+    };
+    let instant = Timestamp::from_millisecond(timestamp).unwrap_or(end);
+    i64::from(zone.to_offset(instant).seconds()) * 1000
 }
 
 /// `Calendar.add`: a month's day is cut to the length of the month it comes to. A unit that is not
 /// known changes nothing.
-pub fn add(timestamp: i64, unit: &str, count: i64, zone: &TimeZone) -> Result<i64, String> {
+pub fn add(timestamp: i64, unit: &str, count: i64, zone: &TimeZone) -> i64 {
     let fixed = match unit {
         "SECOND" => 1000,
         "MINUTE" => 60_000,
@@ -207,9 +241,9 @@ pub fn add(timestamp: i64, unit: &str, count: i64, zone: &TimeZone) -> Result<i6
         _ => 0,
     };
     if fixed > 0 {
-        return Ok(timestamp + count * fixed);
+        return timestamp + count * fixed;
     }
-    let mut fields = Fields::of(to_local(timestamp, zone)?);
+    let mut fields = Fields::of(to_local(timestamp, zone));
     let months = match unit {
         "YEAR" => count * 12,
         "QUARTER" => count * 3,
@@ -222,7 +256,7 @@ pub fn add(timestamp: i64, unit: &str, count: i64, zone: &TimeZone) -> Result<i6
             fields.day += count;
             0
         }
-        _ => return Ok(timestamp),
+        _ => return timestamp,
     };
     if months != 0 {
         let all = fields.year * 12 + fields.month - 1 + months;
@@ -346,7 +380,7 @@ mod tests {
 
     #[test]
     fn zones_by_all_their_names() {
-        let offset = |name: &str| zone(name).map(|z| offset_ms(0, &z).unwrap_or(-1) / 60_000);
+        let offset = |name: &str| zone(name).map(|z| offset_ms(0, &z) / 60_000);
         assert_eq!(offset("IST"), Some(330));
         assert_eq!(offset("EST"), Some(-300));
         assert_eq!(offset("GMT+5:30"), Some(330));

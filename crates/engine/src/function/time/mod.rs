@@ -198,7 +198,7 @@ fn shifted(
         } else {
             unit.to_owned()
         };
-        let time = calendar::add(time, &unit, count, &zone)?;
+        let time = calendar::add(time, &unit, count, &zone);
         return Ok(Value::str(&time.to_string()));
     }
     let format = if args.len() > 3 {
@@ -207,7 +207,7 @@ fn shifted(
         DEFAULT
     };
     let time = read(text(args, 0)?, format, row)?;
-    let time = calendar::add(time, &unit.to_uppercase(), count, &zone)?;
+    let time = calendar::add(time, &unit.to_uppercase(), count, &zone);
     written(time, format, &zone, row)
 }
 
@@ -288,9 +288,9 @@ fn extract(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
     let weeks = locale
         .and_then(Value::as_str)
         .map_or(Weeks::DEFAULT, Weeks::of_locale);
-    let fields = Fields::of(calendar::to_local(time, &own_zone(row)?)?);
+    let fields = Fields::of(calendar::to_local(time, &own_zone(row)?));
     let value = match unit.to_uppercase().as_str() {
-        "YEAR" => fields.year,
+        "YEAR" => fields.year_of_era(),
         "MONTH" => fields.month,
         "WEEK" => weeks.week_of_year(&fields),
         "DAY" => fields.day,
@@ -330,7 +330,7 @@ fn timezone_convert(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, Stri
     };
     let target = zone(text(args, 2)?)?;
     let pattern = row.memo.strict_date_pattern(text(args, 1)?)?;
-    let time = calendar::to_timestamp(pattern.parse_local(text(args, 0)?)?, &source)?;
+    let time = calendar::to_timestamp(pattern.parse_local(text(args, 0)?)?, &source);
     Ok(Value::str(&pattern.format(time, &target)?))
 }
 

@@ -114,8 +114,8 @@ impl DatePattern {
     // ---- writing ----
 
     pub fn format(&self, timestamp: i64, zone: &TimeZone) -> Result<String, String> {
-        let fields = Fields::of(to_local(timestamp, zone)?);
-        let offset = offset_ms(timestamp, zone)? / 60_000;
+        let fields = Fields::of(to_local(timestamp, zone));
+        let offset = offset_ms(timestamp, zone) / 60_000;
         let mut out = String::new();
         for item in &self.items {
             match item {
@@ -136,8 +136,8 @@ impl DatePattern {
         let read = self.read(text)?;
         let local = read.local();
         match &read.zone {
-            Some(own) => to_timestamp(local, own),
-            None => to_timestamp(local, zone),
+            Some(own) => Ok(to_timestamp(local, own)),
+            None => Ok(to_timestamp(local, zone)),
         }
     }
 
@@ -220,7 +220,7 @@ fn write_field(out: &mut String, letter: char, width: usize, fields: &Fields) {
     };
     let year = match letter {
         'Y' => Weeks::DEFAULT.week_year(fields),
-        _ => fields.year,
+        _ => fields.year_of_era(),
     };
     match letter {
         'G' => out.push_str(if fields.year > 0 { "AD" } else { "BC" }),

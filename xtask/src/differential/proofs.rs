@@ -1,0 +1,197 @@
+//! Second runs that show whence a difference comes: another case that differs from the first in one
+//! thing alone, on both engines.
+
+use serde_json::{Value as Json, json};
+use testkit::mode::Mode;
+
+use super::engines::{Judge, before, differs};
+use super::maker::Made;
+use super::worker::with_rows;
+
+/// How often Siddhi is asked the same again.
+const ASKED_AGAIN: usize = 6;
+
+/// Words of apps in which something is done by a timer.
+const TIMED: &[&str] = &[
+    "define trigger", "ime(", "imeBatch(", "timeLength(", "session(", "cron(", "delay(",
+    "timeLengthBatch(", " for ", " output ", "slack(",
+];
+
+impl Judge {
+    /// The ruling that a second run proves to be behind a difference from `ours`, which was run
+    /// with compat.
+    pub(super) fn proven(
+        &self,
+        made: &Made,
+        siddhi: &Json,
+        ours: &Json,
+    ) -> anyhow::Result<Option<&'static str>> {
+        if self.fails_unseen(made, siddhi, ours)? {
+            return Ok(Some(
+                "17: a function fails in Siddhi where no row shows; with constants instead both agree",
+            ));
+        }
+        if serves_keys_in_other_order(made, siddhi, ours) {
+            return Ok(Some(
+                "the keys of a `cron` window are served in the order of a hash map",
+            ));
+        }
+        if self.finds_in_other_order(made, siddhi, ours)? {
+            return Ok(Some(
+                "an on-demand query depends on the order of a hash map; of the rows alone both find the same",
+            ));
+        }
+        if self.varies(made, ours)? {
+            return Ok(Some(
+                "Siddhi's answer changes from run to run; ours is one of them",
+            ));
+        }
+        Ok(None)
+    }
+
+    /// Siddhi evaluates what is selected also for rows that say an aggregate begins anew, and for
+    /// those that expire unseen; a function that fails there takes the chunk with it. Then rows are
+    /// missing in Siddhi at first, and the case with constants in place of the functions is the same.
+    fn fails_unseen(&self, made: &Made, siddhi: &Json, ours: &Json) -> anyhow::Result<bool> {
+        if made.steady["app"] == made.case["app"] {
+            return Ok(false);
+        }
+        let Some(at) = lacks_rows_at(made, siddhi, ours) else {
+            return Ok(false);
+        };
+        // What fails in a timer's call, or below a trigger, shows nowhere.
+        let app = made.case["app"].as_str().unwrap_or_default();
+        let may_hide = TIMED.iter().any(|word| app.contains(word));
+        let failed = self.first_failure(made)?;
+        if !may_hide && !failed.is_some_and(|(failed, _)| failed <= at) {
+            return Ok(false);
+        }
+        self.agree(made, &made.steady)
+    }
+
+    /// Only answers differ, from what has the order of a hash map; all rows that are found there,
+    /// without selecting, are the same.
+    fn finds_in_other_order(
+        &self,
+        made: &Made,
+        siddhi: &Json,
+        ours: &Json,
+    ) -> anyhow::Result<bool> {
+        let without = |result: &Json| {
+            let mut result = result.clone();
+            result["answers"] = json!([]);
+            result
+        };
+        let is_elsewhere = differs(made, &without(siddhi), &without(ours)).is_some();
+        if is_elsewhere || !made.any_order.contains("answers") {
+            return Ok(false);
+        }
+        let mut case = made.case.clone();
+        for step in case["steps"].as_array_mut().into_iter().flatten() {
+            let query = step["query"].as_str().unwrap_or_default();
+            if query.starts_with("from ")
+                && let Some((found, _)) = query.split_once(" select ")
+            {
+                step["query"] = json!(format!("{found} select *"));
+            }
+        }
+        Ok(case != made.case && self.agree(made, &case)?)
+    }
+
+    /// What hangs on random names, as the order of jobs that Quartz runs at one time.
+    fn varies(&self, made: &Made, ours: &Json) -> anyhow::Result<bool> {
+        for _ in 0..ASKED_AGAIN {
+            let again = with_rows(self.ask_anew(&made.case)?);
+            if again["status"] == "ok" && differs(made, &again, ours).is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether both give the same for a variant of a case, with compat or without.
+    fn agree(&self, made: &Made, case: &Json) -> anyhow::Result<bool> {
+        let siddhi = with_rows(self.siddhi(case)?);
+        if siddhi["status"] != "ok" {
+            return Ok(false);
+        }
+        for compat in [true, false] {
+            let ours = self.ours(case, &[Mode::One], compat)?;
+            if ours.is_ok_and(|ours| differs(made, &siddhi, &ours.first).is_none()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// When they first differ, if Siddhi then has fewer rows than we, and more nowhere.
+fn lacks_rows_at(made: &Made, siddhi: &Json, ours: &Json) -> Option<i64> {
+    let mut times: Vec<i64> = [siddhi, ours].into_iter().flat_map(times).collect();
+    times.sort_unstable();
+    times.dedup();
+    let at = times.into_iter().find(|&at| {
+        let (theirs, own) = (before(made, siddhi, at + 1), before(made, ours, at + 1));
+        differs(made, &theirs, &own).is_some()
+    })?;
+    let (theirs, own) = (rows_at(siddhi, at), rows_at(ours, at));
+    let pairs = || theirs.iter().zip(&own);
+    let lacks = pairs().all(|(theirs, own)| theirs <= own) && pairs().any(|(t, o)| t < o);
+    lacks.then_some(at)
+}
+
+/// A `cron` window in a partition has one job for all keys, which goes through them in the order of
+/// a hash map: at each time the same chunks come out.
+fn serves_keys_in_other_order(made: &Made, siddhi: &Json, ours: &Json) -> bool {
+    let app = made.case["app"].as_str().unwrap_or_default();
+    let mut parts = app.split("partition with").skip(1);
+    let is_inside = parts.any(|part| {
+        part.split("end;")
+            .next()
+            .is_some_and(|p| p.contains("cron("))
+    });
+    is_inside && differs(made, &by_time(siddhi), &by_time(ours)).is_none()
+}
+
+/// The chunks of each stream and query in the order of time and then of their text.
+fn by_time(result: &Json) -> Json {
+    let mut result = result.clone();
+    for field in ["streams", "queries"] {
+        for (_, chunks) in result[field].as_object_mut().into_iter().flatten() {
+            if let Some(chunks) = chunks.as_array_mut() {
+                chunks.sort_by_cached_key(|chunk| (chunk["at"].as_i64(), chunk.to_string()));
+            }
+        }
+    }
+    result
+}
+
+/// The chunks of all streams and queries, by name.
+fn chunks(result: &Json) -> impl Iterator<Item = &Vec<Json>> {
+    ["streams", "queries"]
+        .into_iter()
+        .flat_map(|field| result[field].as_object().into_iter().flatten())
+        .filter_map(|(_, chunks)| chunks.as_array())
+}
+
+fn times(result: &Json) -> Vec<i64> {
+    let all = chunks(result).flatten();
+    all.filter_map(|chunk| chunk["at"].as_i64()).collect()
+}
+
+/// Rows of each stream and query at a time.
+fn rows_at(result: &Json, at: i64) -> Vec<usize> {
+    let rows = |chunk: &Json| -> usize {
+        let parts = ["events", "in", "out"].iter();
+        parts
+            .filter_map(|part| chunk[part].as_array())
+            .map(Vec::len)
+            .sum()
+    };
+    chunks(result)
+        .map(|all| {
+            let then = all.iter().filter(|chunk| chunk["at"] == at);
+            then.map(rows).sum()
+        })
+        .collect()
+}
