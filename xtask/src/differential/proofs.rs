@@ -13,8 +13,17 @@ const ASKED_AGAIN: usize = 6;
 
 /// Words of apps in which something is done by a timer.
 const TIMED: &[&str] = &[
-    "define trigger", "ime(", "imeBatch(", "timeLength(", "session(", "cron(", "delay(",
-    "timeLengthBatch(", " for ", " output ", "slack(",
+    "define trigger",
+    "ime(",
+    "imeBatch(",
+    "timeLength(",
+    "session(",
+    "cron(",
+    "delay(",
+    "timeLengthBatch(",
+    " for ",
+    " output ",
+    "slack(",
 ];
 
 impl Judge {
