@@ -35,6 +35,7 @@ pub mod tcp;
 pub mod technology;
 pub mod template;
 pub mod terms;
+pub mod websocket;
 
 pub use component::Connector;
 pub use error::Error;
@@ -56,6 +57,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &rdbms::RDBMS,
     &redis::REDIS,
     &tcp::TCP,
+    &websocket::WEBSOCKET,
 ];
 
 /// The technology that makes a component that runs, as in `@source(type='…')`.

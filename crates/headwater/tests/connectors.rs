@@ -68,6 +68,13 @@ const ALL: &[Technology] = &[
         sink: "type='tcp', url='tcp://127.0.0.1:{port}/{topic}'",
         impatient: "",
     },
+    Technology {
+        name: "websocket",
+        server: None,
+        source: "type='websocket-server', host='127.0.0.1', port='{port}'",
+        sink: "type='websocket', url='ws://127.0.0.1:{port}/{topic}'",
+        impatient: "",
+    },
 ];
 
 const SENDER: &str = "@app:name('Sender') -- {note}

@@ -31,6 +31,7 @@ const ADDRESSES: &[(&str, &str, u16)] = &[
     ("nats", "destination", 4222),
     ("rabbitmq", "uri", 5672),
     ("tcp", "url", 9892),
+    ("websocket", "url", 80),
 ];
 
 /// Something that cannot be reached, or is other than the app needs it.

@@ -346,6 +346,49 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink websocket"],
+        server: "Python's websockets, and our websocket-server source",
+        cells: [
+            Tests(&[
+                "headwater::websocket::a_server_gets_and_gives_every_row_in_order",
+                "headwater::websocket::frames_are_text_or_binary_as_the_mapper_makes_them",
+                "headwater::websocket::an_idle_connection_is_closed_and_opened_where_it_is_needed",
+            ]),
+            Tests(&["headwater::websocket::a_server_gets_and_gives_every_row_in_order"]),
+            Tests(&["headwater::websocket::a_server_that_restarts_gets_all_and_is_read_again"]),
+            Tests(&["headwater::websocket::a_silent_peer_is_lost_within_five_seconds"]),
+            Tests(&[
+                FULL,
+                "headwater::websocket::a_peer_that_reads_slowly_gets_everything_once",
+            ]),
+            NO_PAYLOAD,
+            Tests(&[RELOAD]),
+            Tests(&["headwater::websocket::tls_both_ways_with_java_key_stores"]),
+            Tests(&["headwater::websocket::only_who_proves_who_he_is_is_let_in"]),
+            Tests(&[AWAY]),
+        ],
+    },
+    Row {
+        connectors: &["sink websocket-server"],
+        server: "Python's websockets",
+        cells: [
+            Tests(&["headwater::websocket::a_server_sink_sends_to_all_who_are_connected"]),
+            Tests(&["headwater::websocket::a_server_sink_sends_to_all_who_are_connected"]),
+            No("it sends to those who are there: nothing is kept for who comes later"),
+            Tests(&["headwater::websocket::a_silent_peer_is_lost_within_five_seconds"]),
+            Tests(&[
+                "headwater::websocket::a_client_that_reads_slowly_holds_the_sink_up_and_gets_everything_once",
+            ]),
+            NO_PAYLOAD,
+            Tests(&["headwater::websocket::a_reload_takes_what_was_sent_and_connects_again"]),
+            Tests(&["headwater::websocket::tls_both_ways_with_java_key_stores"]),
+            No("its options know no login"),
+            Tests(&[
+                "headwater::websocket::a_port_that_is_taken_is_waited_for_or_goes_by_on_error",
+            ]),
+        ],
+    },
+    Row {
         connectors: &["source cdc"],
         server: "mariadb",
         cells: [
@@ -583,6 +626,50 @@ pub const ROWS: &[Row] = &[
             Tests(&[RELOAD]),
             No("Siddhi's frames have no TLS"),
             No("Siddhi's frames have no login"),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source websocket"],
+        server: "Python's websockets",
+        cells: [
+            Tests(&[
+                "headwater::websocket::a_server_gets_and_gives_every_row_in_order",
+                "headwater::websocket::an_idle_connection_is_closed_and_opened_where_it_is_needed",
+            ]),
+            Tests(&["headwater::websocket::a_server_gets_and_gives_every_row_in_order"]),
+            No("the protocol keeps nothing for who is away"),
+            Tests(&[
+                "headwater::websocket::a_silent_peer_is_lost_within_five_seconds",
+                "headwater::websocket::a_server_that_restarts_gets_all_and_is_read_again",
+            ]),
+            Tests(&["headwater::websocket::a_full_app_is_felt_by_its_server_and_nothing_is_lost"]),
+            Tests(&["headwater::websocket::a_payload_of_a_server_that_cannot_be_read_is_kept"]),
+            Tests(&["headwater::websocket::a_reload_takes_what_was_sent_and_connects_again"]),
+            Tests(&["headwater::websocket::tls_both_ways_with_java_key_stores"]),
+            Tests(&["headwater::websocket::only_who_proves_who_he_is_is_let_in"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source websocket-server"],
+        server: "Python's websockets, and our websocket sink",
+        cells: [
+            Tests(&[
+                "headwater::websocket::clients_on_any_path_are_read_and_a_bad_payload_hurts_no_neighbour",
+                "headwater::websocket::a_port_that_is_taken_is_waited_for_or_goes_by_on_error",
+            ]),
+            Tests(&[RELOAD]),
+            No("the protocol keeps nothing for who is away"),
+            Tests(&["headwater::websocket::a_silent_peer_is_lost_within_five_seconds"]),
+            Tests(&[FULL]),
+            Tests(&[
+                BAD,
+                "headwater::websocket::clients_on_any_path_are_read_and_a_bad_payload_hurts_no_neighbour",
+            ]),
+            Tests(&[RELOAD]),
+            Tests(&["headwater::websocket::tls_both_ways_with_java_key_stores"]),
+            No("its options know no login"),
             NO_ON_ERROR,
         ],
     },

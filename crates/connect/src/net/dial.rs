@@ -27,13 +27,32 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Line for T {}
 
 /// Connects within `limit`, the TLS handshake included.
 pub(crate) async fn dial(
-    (host, port): (&str, u16),
+    place: (&str, u16),
     limit: Duration,
     tls: Option<&ClientTls>,
 ) -> io::Result<Box<dyn Line>> {
+    dial_to(place, limit, tls, Some(UNANSWERED)).await
+}
+
+/// As [`dial`], to a server that may leave data unread as long as it likes: the caller asks it for signs
+/// of life of the protocol's own.
+pub(crate) async fn dial_patient(
+    place: (&str, u16),
+    limit: Duration,
+    tls: Option<&ClientTls>,
+) -> io::Result<Box<dyn Line>> {
+    dial_to(place, limit, tls, None).await
+}
+
+async fn dial_to(
+    (host, port): (&str, u16),
+    limit: Duration,
+    tls: Option<&ClientTls>,
+    unanswered: Option<Duration>,
+) -> io::Result<Box<dyn Line>> {
     let connecting = async {
         let stream = TcpStream::connect((host, port)).await?;
-        prepare(&stream)?;
+        prepare(&stream, unanswered)?;
         Ok(match tls {
             None => Box::new(stream) as Box<dyn Line>,
             Some(tls) => Box::new(tls.connect(host, stream).await?),
@@ -47,7 +66,7 @@ pub(crate) async fn dial(
 }
 
 /// Has the system watch the other side.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+fn prepare(stream: &TcpStream, unanswered: Option<Duration>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let signs = TcpKeepalive::new()
@@ -55,5 +74,5 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
         .with_interval(PROBE)
         .with_retries(3);
     socket.set_tcp_keepalive(&signs)?;
-    socket.set_tcp_user_timeout(Some(UNANSWERED))
+    socket.set_tcp_user_timeout(unanswered)
 }

@@ -27,11 +27,11 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-pub(crate) use dial::{Line, dial};
+pub(crate) use dial::{Line, dial, dial_patient};
 pub(crate) use intake::{Delivery, Intake, Receiver, place_of, reads_text};
 pub(crate) use keystore::KeyStore;
 pub(crate) use listen::{Listening, SocketOptions};
-pub(crate) use outflow::{Outflow, WAITING_MAX};
+pub(crate) use outflow::{Number, Outflow, WAITING_MAX};
 pub(crate) use settings::{Settings, list, number, transport_flag};
 pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
 pub(crate) use signs::{QUIET, Signs};

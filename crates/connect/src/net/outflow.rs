@@ -44,6 +44,8 @@ struct State {
     bytes: usize,
     is_connected: bool,
     is_closing: bool,
+    /// The last connection ended in order.
+    is_resting: bool,
     /// Why the last connection ended.
     cause: String,
 }
@@ -119,6 +121,12 @@ impl Outflow {
 
     pub fn is_connected(&self) -> bool {
         self.lock().is_connected
+    }
+
+    /// Was the connection closed in order, so that the next message opens another?
+    pub fn is_at_rest(&self) -> bool {
+        let state = self.lock();
+        !state.is_connected && state.is_resting
     }
 
     /// A connection is there: all that waits is taken from the front.
@@ -273,6 +281,7 @@ impl Outflow {
     pub fn ended(&self, result: Result<(), String>) {
         let mut state = self.lock();
         state.is_connected = false;
+        state.is_resting = result.is_ok();
         match result {
             Ok(()) => "the connection was closed".clone_into(&mut state.cause),
             Err(cause) => {

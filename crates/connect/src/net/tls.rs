@@ -117,6 +117,40 @@ impl ServerTls {
         })
     }
 
+    /// Proves itself by the store that options name, as path and password. With `trust`, clients must
+    /// show a certificate that it trusts.
+    pub fn of_store(
+        settings: Settings<'_>,
+        (path, password): (&str, Option<&str>),
+        trust: Option<(&str, Option<&str>)>,
+    ) -> Result<ServerTls, Error> {
+        let refused = |message: String| settings.refused(message);
+        let password = password.unwrap_or(PASSWORD);
+        let store = KeyStore::read(path, password, password).map_err(refused)?;
+        let identity = identity(store, path).map_err(refused)?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS12, &TLS13])
+            .map_err(|e| refused(e.to_string()))?;
+        let builder = match trust {
+            None => builder.with_no_client_auth(),
+            Some((path, password)) => {
+                let roots = roots(path, password.unwrap_or(PASSWORD)).map_err(refused)?;
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                    .build()
+                    .map_err(|e| refused(e.to_string()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder
+            .with_single_cert(identity.chain, identity.key)
+            .map_err(|e| refused(format!("key store '{path}' cannot be used: {e}")))?;
+        Ok(ServerTls {
+            settings: format!("{path} {trust:?}"),
+            config: Arc::new(config),
+        })
+    }
+
     pub async fn accept(
         &self,
         stream: TcpStream,

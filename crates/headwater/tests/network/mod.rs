@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 mod gate;
+pub mod script;
 mod throttle;
 
 use std::fs;
