@@ -15,6 +15,7 @@ pub mod distribution;
 pub mod email;
 pub mod error;
 pub mod file;
+pub mod grpc;
 pub mod http;
 pub mod inlet;
 pub mod kafka;
@@ -47,6 +48,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &cdc::CDC,
     &email::EMAIL,
     &file::FILE,
+    &grpc::GRPC,
     &http::HTTP,
     &kafka::KAFKA,
     &log::LOG,

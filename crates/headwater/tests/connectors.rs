@@ -27,6 +27,13 @@ struct Technology {
 /// `{port}` is that of the server or listener, `{topic}` is each test's own.
 const ALL: &[Technology] = &[
     Technology {
+        name: "grpc",
+        server: None,
+        source: "type='grpc', receiver.url='grpc://127.0.0.1:{port}/org.wso2.grpc.EventService/consume'",
+        sink: "type='grpc', publisher.url='grpc://127.0.0.1:{port}/org.wso2.grpc.EventService/consume', headers=\"'stream.id:In'\"",
+        impatient: "",
+    },
+    Technology {
         name: "http",
         server: None,
         source: "type='http', receiver.url='http://127.0.0.1:{port}/in'",

@@ -22,6 +22,8 @@ const DIAL_MAX: Duration = Duration::from_secs(3);
 
 /// Options that name where a source or sink connects to, and the port where none is written.
 const ADDRESSES: &[(&str, &str, u16)] = &[
+    ("grpc", "publisher.url", 80),
+    ("grpc-call", "publisher.url", 80),
     ("http", "publisher.url", 80),
     ("http-call", "publisher.url", 80),
     ("http-request", "publisher.url", 80),
@@ -30,6 +32,7 @@ const ADDRESSES: &[(&str, &str, u16)] = &[
     ("nats", "bootstrap.servers", 4222),
     ("nats", "destination", 4222),
     ("rabbitmq", "uri", 5672),
+    ("sse", "receiver.url", 80),
     ("tcp", "url", 9892),
     ("websocket", "url", 80),
 ];

@@ -16,7 +16,7 @@ use hyper::HeaderMap;
 use super::source::property_names;
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
-use crate::net::{Delivery, Intake, Receiver, Settings};
+use crate::net::{Body, Delivery, Intake, Receiver, Settings};
 
 /// A source that stops waits until so long no request of its sink was on its way, so that what the
 /// app has asked is answered; not longer than the second.
@@ -45,7 +45,7 @@ pub(crate) struct Waiting {
 /// A response, or a piece of one.
 pub(crate) struct Received<'a> {
     pub headers: &'a HeaderMap,
-    pub body: String,
+    pub body: Body,
     /// The event that asked.
     pub event: Option<(&'a Batch, &'a [String], usize)>,
 }
@@ -96,7 +96,7 @@ impl Waiting {
     /// Hands the response over; false where the source takes nothing.
     pub fn deliver(&self, received: &Received<'_>) -> bool {
         let properties = self.names.iter().map(|name| received.property(name));
-        let delivery = Delivery::text(received.body.clone(), properties.collect());
+        let delivery = Delivery::of(received.body.clone(), properties.collect());
         self.intake.push_past(delivery).is_ok()
     }
 }
@@ -117,7 +117,7 @@ impl Received<'_> {
 }
 
 /// `@source(type='http-call-response')`.
-pub(super) struct ResponseSource {
+pub(crate) struct ResponseSource {
     calls: Arc<Calls>,
     waiting: Arc<Waiting>,
     receiver: Receiver,
@@ -125,16 +125,25 @@ pub(super) struct ResponseSource {
 
 impl ResponseSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<ResponseSource, Error> {
+        let status = setup.transport.option("http.status.code").unwrap_or("200");
+        ResponseSource::of(setup, &setup.environment.network.calls, status)
+    }
+
+    /// Of calls that are answered in another way than `http-call`'s.
+    pub fn of(
+        setup: &SourceSetup<'_>,
+        calls: &Arc<Calls>,
+        status_text: &str,
+    ) -> Result<ResponseSource, Error> {
         let settings = Settings::of_source(setup.transport);
         let sink_id = settings
             .text("sink.id")
             .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
-        let status_text = settings.text("http.status.code").unwrap_or("200");
         let status = Regex::whole(status_text).map_err(|error| {
             settings.refused(format!("option 'http.status.code' is no pattern: {error}"))
         })?;
         let receiver = Receiver::new(property_names(setup.transport));
-        let calls = Arc::clone(&setup.environment.network.calls);
+        let calls = Arc::clone(calls);
         let waiting = calls
             .register(Waiting {
                 sink_id: sink_id.to_owned(),

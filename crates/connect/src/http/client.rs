@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::url::Url;
-use crate::net::ClientTls;
+use crate::net::{ClientTls, signs_of_life};
 
 /// Longest answer of a proxy to `CONNECT`, and of a token server.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -239,7 +239,9 @@ impl Client {
         let stream = TcpStream::connect(self.first_hop(url)).await?;
         stream.set_nodelay(self.options.no_delay)?;
         let socket = socket2::SockRef::from(&stream);
-        socket.set_keepalive(self.options.keep_alive)?;
+        if self.options.keep_alive {
+            socket.set_tcp_keepalive(&signs_of_life())?;
+        }
         if let Some(bytes) = self.options.send_buffer {
             socket.set_send_buffer_size(bytes)?;
         }

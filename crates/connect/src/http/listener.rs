@@ -10,7 +10,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -20,6 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::request::{self, Peer, Route};
+use super::sse::{Audience, Events};
 use super::url::Url;
 use crate::error::Error;
 use crate::net::{Listening, STOP_GRACE, ServerTls, SharedListener, SocketOptions, Stay, Workers};
@@ -39,9 +41,21 @@ struct Port {
     number: u16,
     options: PortOptions,
     tls: Option<ServerTls>,
-    routes: RwLock<HashMap<String, Arc<Route>>>,
+    routes: RwLock<HashMap<String, Target>>,
     listener: SharedListener,
 }
+
+/// Who has a path.
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// A source: it takes requests.
+    Source(Arc<Route>),
+    /// A sink that those who ask hear.
+    Events(Arc<Audience>),
+}
+
+/// The body of an answer.
+type AnswerBody = Either<Full<Bytes>, Events>;
 
 /// Settings of a port (`server.bootstrap.configurations`, `socket.idle.timeout`).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +77,7 @@ impl Listeners {
     pub fn reserve(
         self: &Arc<Listeners>,
         url: &Url,
-        route: Route,
+        target: Target,
         options: PortOptions,
         tls: Option<ServerTls>,
     ) -> Result<Lease, String> {
@@ -89,11 +103,11 @@ impl Listeners {
         let mut routes = port.routes.write().unwrap_or_else(PoisonError::into_inner);
         if routes.contains_key(&url.path) {
             return Err(format!(
-                "another source listens on port {} at path '{}'; give each its own path",
+                "another listens on port {} at path '{}'; give each its own path",
                 url.port, url.path
             ));
         }
-        routes.insert(url.path.clone(), Arc::new(route));
+        routes.insert(url.path.clone(), target);
         drop(routes);
         Ok(Lease {
             listeners: Arc::clone(self),
@@ -110,6 +124,20 @@ impl Lease {
         let listening = port.listener.enter(workers, || port.listen(workers));
         let address = || format!("address {}:{}", port.host, port.number);
         listening.map_err(|e| Error::unavailable(address(), e))
+    }
+
+    /// As [`Lease::open`] for who has no thread that waits, until [`Lease::release`].
+    pub fn hold(&self, workers: &Workers) -> Result<(), Error> {
+        let port = &self.port;
+        let held = port.listener.hold(|| port.listen(workers));
+        held.map_err(|e| Error::unavailable(format!("address {}:{}", port.host, port.number), e))
+    }
+
+    /// The port is free when it returns, where nobody else listens on it.
+    pub fn release(&self, workers: &Workers) {
+        if !self.port.listener.release(workers, STOP_GRACE) {
+            tracing::warn!(port = self.port.number, "connections were left");
+        }
     }
 
     /// The source has stopped. The port is free when it returns, where it was the last.
@@ -140,7 +168,7 @@ impl Drop for Lease {
 }
 
 impl Port {
-    fn route(&self, path: &str) -> Option<Arc<Route>> {
+    fn route(&self, path: &str) -> Option<Target> {
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         routes.get(path).cloned()
     }
@@ -200,13 +228,11 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    port: &Port,
-    peer: &Peer,
-) -> Response<http_body_util::Full<hyper::body::Bytes>> {
-    match port.route(request.uri().path()) {
-        Some(route) => request::answer(request, &route, peer).await,
-        None => request::plain(StatusCode::NOT_FOUND, "no source listens at this path\n"),
-    }
+async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Response<AnswerBody> {
+    let answer = match port.route(request.uri().path()) {
+        Some(Target::Events(audience)) => return audience.answer(&request, peer),
+        Some(Target::Source(route)) => request::answer(request, &route, peer).await,
+        None => request::plain(StatusCode::NOT_FOUND, "nobody listens at this path\n"),
+    };
+    answer.map(Either::Left)
 }

@@ -15,6 +15,7 @@ mod request;
 mod service;
 mod sink;
 mod source;
+mod sse;
 mod url;
 
 use lang::catalog::connectors::{http, http_service};
@@ -23,12 +24,12 @@ use lang::spec::ConnectorSpec;
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
-pub(crate) use call::Calls;
+pub(crate) use call::{Calls, Received, ResponseSource};
 pub(crate) use fetch::Fetch;
 pub(crate) use headers::{add as add_headers, basic, encode};
 pub(crate) use listener::Listeners;
 pub(crate) use request::decode;
-pub(crate) use service::{Dynamic, Ids, Services};
+pub(crate) use service::{Dynamic, Ids, Service, Services};
 pub(crate) use source::property_names;
 pub(crate) use url::{Url, split_port};
 
@@ -48,6 +49,8 @@ const SPECS: &[ConnectorSpec] = &[
     http::REQUEST_SINK,
     http::CALL_RESPONSE,
     http::RESPONSE_SOURCE,
+    http::SSE_SOURCE,
+    http::SSE_SERVER,
 ];
 
 impl Connector for HttpConnector {
@@ -65,7 +68,8 @@ impl Connector for HttpConnector {
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         Ok(match setup.transport.ty.as_str() {
-            "http-call-response" | "http-response" => Box::new(call::ResponseSource::new(setup)?),
+            "http-call-response" | "http-response" => Box::new(ResponseSource::new(setup)?),
+            "sse" => Box::new(sse::SseSource::new(setup)?),
             _ => Box::new(source::HttpSource::new(setup)?),
         })
     }
@@ -75,6 +79,7 @@ impl Connector for HttpConnector {
             "http-service-response" | "http-response" => {
                 Box::new(service::ResponseSink::new(setup)?)
             }
+            "sse-server" => Box::new(sse::SseServer::new(setup)?),
             _ => Box::new(sink::HttpSink::new(setup)?),
         })
     }

@@ -22,39 +22,46 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::net::Settings;
 
-/// Services of a server by `source.id`.
-#[derive(Default)]
-pub(crate) struct Services {
-    by_id: Mutex<HashMap<String, Arc<Service>>>,
+/// Services of a server by `source.id`, with what they answer.
+pub(crate) struct Services<A = Answer> {
+    by_id: Mutex<HashMap<String, Arc<Service<A>>>>,
+}
+
+impl<A> Default for Services<A> {
+    fn default() -> Services<A> {
+        Services {
+            by_id: Mutex::default(),
+        }
+    }
 }
 
 /// The pending requests of one service.
-pub(crate) struct Service {
+pub(crate) struct Service<A = Answer> {
     pub timeout: Option<Duration>,
-    pending: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
+    pending: Mutex<HashMap<String, oneshot::Sender<A>>>,
     ids: Ids,
 }
 
 /// A request that waits; it is forgotten when dropped.
-pub(crate) struct Pending<'a> {
-    service: &'a Service,
+pub(crate) struct Pending<'a, A = Answer> {
+    service: &'a Service<A>,
     id: &'a str,
-    pub answer: oneshot::Receiver<Answer>,
+    pub answer: oneshot::Receiver<A>,
 }
 
-impl Drop for Pending<'_> {
+impl<A> Drop for Pending<'_, A> {
     fn drop(&mut self) {
         self.service.lock().remove(self.id);
     }
 }
 
-impl Services {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Service>>> {
+impl<A> Services<A> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Service<A>>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `None` where another source has the id.
-    pub fn register(&self, id: &str, timeout: Option<Duration>) -> Option<Arc<Service>> {
+    pub fn register(&self, id: &str, timeout: Option<Duration>) -> Option<Arc<Service<A>>> {
         let mut by_id = self.lock();
         if by_id.contains_key(id) {
             return None;
@@ -72,13 +79,13 @@ impl Services {
         self.lock().remove(id);
     }
 
-    fn get(&self, id: &str) -> Option<Arc<Service>> {
+    pub fn get(&self, id: &str) -> Option<Arc<Service<A>>> {
         self.lock().get(id).cloned()
     }
 }
 
-impl Service {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+impl<A> Service<A> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<A>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,7 +93,7 @@ impl Service {
         self.ids.next()
     }
 
-    pub fn wait_for<'a>(&'a self, id: &'a str) -> Pending<'a> {
+    pub fn wait_for<'a>(&'a self, id: &'a str) -> Pending<'a, A> {
         let (answer, receiver) = oneshot::channel();
         self.lock().insert(id.to_owned(), answer);
         Pending {
@@ -102,7 +109,7 @@ impl Service {
     }
 
     /// False where nobody waits for it (any more).
-    fn answer(&self, id: &str, answer: Answer) -> bool {
+    pub fn answer(&self, id: &str, answer: A) -> bool {
         let waiting = self.lock().remove(id);
         waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
     }
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_once_and_forgotten() {
-        let services = Services::default();
+        let services: Services = Services::default();
         let service = services.register("s", None).unwrap();
         assert!(services.register("s", None).is_none());
         let mut pending = service.wait_for("1");

@@ -28,8 +28,7 @@ use super::url::Url;
 use crate::component::{Sink, SinkSetup};
 use crate::error::Error;
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::ClientTls;
-use crate::net::{Network, Settings, is_again_too_soon, number};
+use crate::net::{Body, ClientTls, Network, Settings, is_again_too_soon, number};
 
 /// Requests on their way where the number of connections is not limited.
 const IN_FLIGHT_MAX: usize = 128;
@@ -505,7 +504,7 @@ impl Shared {
         let event = job.sent.events.as_ref();
         let received = Received {
             headers,
-            body,
+            body: Body::Text(body),
             event: event.map(|batch| (batch, call.names.as_slice(), row)),
         };
         for source in sources {
@@ -616,7 +615,7 @@ fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, E
     }))
 }
 
-fn common_headers(
+pub(super) fn common_headers(
     settings: Settings<'_>,
     options: &ClientOptions,
     mapper: &str,
@@ -645,7 +644,7 @@ fn common_headers(
     Ok(headers)
 }
 
-fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
+pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
     const OPTION: &str = "client.bootstrap.configurations";
     let mut options = ClientOptions {
         idle_timeout: settings.millis("socket.idle.timeout", 6000)?,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 use lang::plan::Transport;
 
-use super::listener::{Lease, PortOptions};
+use super::listener::{Lease, PortOptions, Target};
 use super::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use super::service::{Service, Services};
 use super::url::Url;
@@ -68,7 +68,12 @@ impl HttpSource {
         let lease = environment
             .network
             .listeners
-            .reserve(&url, route, port_options(settings)?, tls)
+            .reserve(
+                &url,
+                Target::Source(Arc::new(route)),
+                port_options(settings)?,
+                tls,
+            )
             .map_err(|message| settings.refused(message))?;
         Ok(HttpSource {
             network: Arc::clone(&environment.network),
@@ -231,7 +236,7 @@ fn set_refusal(refusal: &mut Refusal, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn port_options(settings: Settings<'_>) -> Result<PortOptions, Error> {
+pub(super) fn port_options(settings: Settings<'_>) -> Result<PortOptions, Error> {
     const OPTION: &str = "server.bootstrap.configurations";
     let mut options = PortOptions {
         socket: SocketOptions::default(),

@@ -13,6 +13,7 @@ pub mod csv;
 pub mod json;
 pub mod keyvalue;
 pub mod pass_through;
+pub mod protobuf;
 pub mod scalar;
 pub(crate) mod scan;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub const MAPPERS: &[&dyn Mapper] = &[
     &json::Json,
     &keyvalue::KeyValue,
     &pass_through::PassThrough,
+    &protobuf::Protobuf,
     &text::Text,
     &xml::Xml,
 ];

@@ -69,10 +69,14 @@ async fn dial_to(
 fn prepare(stream: &TcpStream, unanswered: Option<Duration>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let signs = TcpKeepalive::new()
+    socket.set_tcp_keepalive(&signs_of_life())?;
+    socket.set_tcp_user_timeout(unanswered)
+}
+
+/// What the system asks for while nothing is sent.
+pub(crate) fn signs_of_life() -> TcpKeepalive {
+    TcpKeepalive::new()
         .with_time(QUIET)
         .with_interval(PROBE)
-        .with_retries(3);
-    socket.set_tcp_keepalive(&signs)?;
-    socket.set_tcp_user_timeout(unanswered)
+        .with_retries(3)
 }

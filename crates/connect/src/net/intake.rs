@@ -41,10 +41,28 @@ pub(crate) struct Delivery {
     pub properties: Vec<Value>,
     /// Told when what the message brought is safe; dropped unused when it never will be.
     pub receipt: Option<oneshot::Sender<()>>,
-    /// Its number where the server can give what follows it once more: the source goes on behind it.
-    pub place: Option<u64>,
+    /// Where the server can give what follows it once more: the source goes on behind it.
+    pub place: Option<Place>,
 }
 
+/// What the server calls a message.
+pub(crate) enum Place {
+    Number(u64),
+    Name(Arc<str>),
+}
+
+impl Place {
+    /// As a position of the source.
+    fn with_bytes<T>(&self, work: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Place::Number(number) => work(&number.to_le_bytes()),
+            Place::Name(name) => work(name.as_bytes()),
+        }
+    }
+}
+
+/// What a message carries.
+#[derive(Clone)]
 pub(crate) enum Body {
     Text(String),
     Bytes(bytes::Bytes),
@@ -73,22 +91,21 @@ impl Body {
 }
 
 impl Delivery {
-    pub fn text(text: String, properties: Vec<Value>) -> Delivery {
+    pub fn of(body: Body, properties: Vec<Value>) -> Delivery {
         Delivery {
-            body: Body::Text(text),
+            body,
             properties,
             receipt: None,
             place: None,
         }
     }
 
+    pub fn text(text: String, properties: Vec<Value>) -> Delivery {
+        Delivery::of(Body::Text(text), properties)
+    }
+
     pub fn bytes(bytes: bytes::Bytes, properties: Vec<Value>) -> Delivery {
-        Delivery {
-            body: Body::Bytes(bytes),
-            properties,
-            receipt: None,
-            place: None,
-        }
+        Delivery::of(Body::Bytes(bytes), properties)
     }
 
     /// A payload of which only the mapper knows what it is. A short one does not hold the whole block
@@ -98,20 +115,22 @@ impl Delivery {
             true => bytes::Bytes::copy_from_slice(&bytes),
             false => bytes,
         };
-        Delivery {
-            body: match is_text {
-                true => Body::Utf8(bytes),
-                false => Body::Bytes(bytes),
-            },
-            properties,
-            receipt: None,
-            place: None,
-        }
+        let body = match is_text {
+            true => Body::Utf8(bytes),
+            false => Body::Bytes(bytes),
+        };
+        Delivery::of(body, properties)
     }
 
     /// The number of the message at a server that can give those behind it again.
     pub fn at(mut self, place: u64) -> Delivery {
-        self.place = Some(place);
+        self.place = Some(Place::Number(place));
+        self
+    }
+
+    /// As [`Delivery::at`], where the server has names for messages.
+    pub fn behind(mut self, name: Option<Arc<str>>) -> Delivery {
+        self.place = name.map(Place::Name);
         self
     }
 
@@ -419,7 +438,7 @@ fn hand_over(
         place = delivery.place;
         is_posted = room == Room::Full;
         if is_posted {
-            post(link, place, &mut receipts, waiting)?;
+            post(link, place.take(), &mut receipts, waiting)?;
         }
     }
     if is_posted {
@@ -430,13 +449,13 @@ fn hand_over(
 
 fn post(
     link: &mut dyn SourceLink,
-    place: Option<u64>,
+    place: Option<Place>,
     receipts: &mut Vec<oneshot::Sender<()>>,
     waiting: &mut Waiting,
 ) -> Result<(), Error> {
     // Most servers give nothing twice: there is no position to go on from.
     let sequence = match place {
-        Some(place) => link.post(&place.to_le_bytes())?,
+        Some(place) => place.with_bytes(|position| link.post(position))?,
         None => link.post(&[])?,
     };
     if !receipts.is_empty() {

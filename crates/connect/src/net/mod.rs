@@ -27,8 +27,8 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-pub(crate) use dial::{Line, dial, dial_patient};
-pub(crate) use intake::{Delivery, Intake, Receiver, place_of, reads_text};
+pub(crate) use dial::{Line, dial, dial_patient, signs_of_life};
+pub(crate) use intake::{Body, Delivery, Intake, Receiver, place_of, reads_text};
 pub(crate) use keystore::KeyStore;
 pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use outflow::{Number, Outflow, WAITING_MAX};
@@ -37,6 +37,7 @@ pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
 pub(crate) use signs::{QUIET, Signs};
 pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
 
+use crate::grpc::{Ports, Reply};
 use crate::http::{Calls, Listeners, Services};
 use crate::prometheus::Places;
 use crate::tcp::TcpListeners;
@@ -49,6 +50,9 @@ pub struct Network {
     pub(crate) services: Arc<Services>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) tcp: Arc<TcpListeners>,
+    pub(crate) grpc: Arc<Ports>,
+    pub(crate) grpc_services: Arc<Services<Reply>>,
+    pub(crate) grpc_calls: Arc<Calls>,
     /// Where metrics are gathered.
     pub(crate) metrics: Arc<Places>,
     /// Redis servers that tables are kept in.

@@ -38,16 +38,37 @@ impl SharedListener {
         workers: &'a Workers,
         listen: impl FnOnce() -> io::Result<Listening>,
     ) -> io::Result<Stay<'a>> {
-        let mut sources = self.sources();
-        if sources.listening.is_none() {
-            sources.listening = Some(listen()?);
-        }
-        sources.running += 1;
+        self.hold(listen)?;
         Ok(Stay {
             listener: self,
             workers,
             leaving_since: None,
         })
+    }
+
+    /// Somebody needs the listener until [`SharedListener::release`], whose connections he ends himself.
+    pub fn hold(&self, listen: impl FnOnce() -> io::Result<Listening>) -> io::Result<()> {
+        let mut sources = self.sources();
+        if sources.listening.is_none() {
+            sources.listening = Some(listen()?);
+        }
+        sources.running += 1;
+        Ok(())
+    }
+
+    /// Waits until the port is free, where nobody else needs it. False where connections had to be left
+    /// that have not ended.
+    pub fn release(&self, workers: &Workers, grace: Duration) -> bool {
+        let mut sources = self.sources();
+        sources.running -= 1;
+        if sources.running > 0 {
+            return true;
+        }
+        let Some(listening) = sources.listening.take() else {
+            return true;
+        };
+        drop(sources);
+        matches!(workers.wait_for(listening.ended(grace)), Ok(true))
     }
 }
 
@@ -93,16 +114,7 @@ impl Stay<'_> {
     /// to be left that have not ended.
     pub fn end(mut self, grace: Duration) -> bool {
         self.leave();
-        let mut sources = self.listener.sources();
-        sources.running -= 1;
-        sources.leaving -= 1;
-        if sources.running > 0 {
-            return true;
-        }
-        let Some(listening) = sources.listening.take() else {
-            return true;
-        };
-        drop(sources);
-        matches!(self.workers.wait_for(listening.ended(grace)), Ok(true))
+        self.listener.sources().leaving -= 1;
+        self.listener.release(self.workers, grace)
     }
 }

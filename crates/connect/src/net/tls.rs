@@ -151,6 +151,12 @@ impl ServerTls {
         })
     }
 
+    /// Names the protocol that is spoken inside.
+    pub fn speaking(mut self, protocol: &[u8]) -> ServerTls {
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];
+        self
+    }
+
     pub async fn accept(
         &self,
         stream: TcpStream,
@@ -213,6 +219,12 @@ impl ClientTls {
             versions: versions(settings, &[protocol.to_owned()])?,
         };
         ClientTls::of(settings, &choice, trust)
+    }
+
+    /// Names the protocol that is spoken inside.
+    pub fn speaking(mut self, protocol: &[u8]) -> ClientTls {
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];
+        self
     }
 
     fn of(

@@ -3,7 +3,8 @@
 
 use super::{bool, int, list, millis, text};
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule, Status,
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule,
+    Status, TEXT_OR_BYTES,
 };
 
 // ---- options shared with the listeners ----
@@ -386,19 +387,33 @@ define stream Prices (symbol string, price double);",
     ..CALL_RESPONSE
 };
 
+const SSE_READ: &str = "headwater::sse::events_are_read_as_they_are_and_asked_for_behind_the_last";
+const SSE_HEARD: &str = "headwater::sse::all_who_hold_the_url_open_hear_every_payload";
+const SSE_TLS: &str = "headwater::sse::tls_and_login_of_both_sides";
+
 pub const SSE_SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@source(type='sse', receiver.url='http://localhost:8010/trades', @map(type='json'))
+define stream Trades (symbol string, price double);",
+    payloads: &[Payload::Text],
     options: &[
-        text("receiver.url", "The stream of events to read.").required(),
-        BASIC_USER,
-        BASIC_PASSWORD,
-        WORKERS,
+        text(
+            "receiver.url",
+            "The stream of events to read; the data of each is a message.",
+        )
+        .test(SSE_READ)
+        .required(),
+        BASIC_USER.test(SSE_TLS),
+        BASIC_PASSWORD.test(SSE_TLS),
+        WORKERS.status(OptionStatus::Ignored),
         list(
             "headers",
             "Headers of the request, as `'name:value','name:value'`.",
-        ),
-        TRUSTSTORE,
-        TRUSTSTORE_PASSWORD,
-        CLIENT_BOOTSTRAP,
+        )
+        .test(SSE_READ),
+        TRUSTSTORE.test(SSE_TLS),
+        TRUSTSTORE_PASSWORD.test(SSE_TLS),
+        CLIENT_BOOTSTRAP.test("connect::http::sse::source::tests::what_cannot_be_is_refused"),
     ],
     rules: &[BASIC_AUTH],
     properties: &["*"],
@@ -406,18 +421,32 @@ pub const SSE_SOURCE: ConnectorSpec = ConnectorSpec {
         ConnectorKind::Source,
         "sse",
         "io-http",
-        "Reads a stream of server-sent events.",
+        "Reads a stream of server-sent events; `trp:id` and `trp:event` are those of the event, other \
+         names headers of the answer.",
     )
 };
 
 pub const SSE_SERVER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@sink(type='sse-server', server.url='http://0.0.0.0:8010/trades', @map(type='json'))
+define stream Trades (symbol string, price double);",
+    payloads: TEXT_OR_BYTES,
     options: &[
-        text("server.url", "URL on which clients connect.").required(),
-        WORKERS,
-        HEADERS,
-        TRUSTSTORE,
-        TRUSTSTORE_PASSWORD,
-        CLIENT_BOOTSTRAP,
+        text(
+            "server.url",
+            "URL on which clients connect; `https` turns TLS on.",
+        )
+        .test(SSE_HEARD)
+        .required(),
+        WORKERS.status(OptionStatus::Ignored),
+        list(
+            "headers",
+            "Headers of the answer, as `'name:value','name:value'`.",
+        )
+        .test(SSE_HEARD),
+        TRUSTSTORE.status(OptionStatus::Ignored),
+        TRUSTSTORE_PASSWORD.status(OptionStatus::Ignored),
+        CLIENT_BOOTSTRAP.status(OptionStatus::Ignored),
     ],
     exposes_service: true,
     ..ConnectorSpec::new(

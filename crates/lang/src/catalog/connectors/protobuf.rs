@@ -1,15 +1,30 @@
 //! Protocol Buffers, in both directions.
 
 use super::text;
-use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec};
+use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, Payload, Status};
 
-const CLASS: OptionSpec = text(
-    "class",
-    "Message class; with gRPC it follows from service and method.",
-);
+const OPTIONS: &[OptionSpec] = &[
+    text(
+        "class",
+        "The message: its full name, or that of the Java class, of which the last parts count. With \
+         gRPC it follows from service and method.",
+    )
+    .test("connect::mapper::protobuf::tests::the_class_may_be_that_of_java"),
+    text(
+        "descriptor.file",
+        "Description of the message: a descriptor set, as `protoc --include_imports \
+         --descriptor_set_out` makes it; with gRPC that of the source or sink by default (an extension \
+         of ours: Siddhi has a Java class on its class path).",
+    )
+    .test("connect::mapper::protobuf::tests::values_go_and_come_back"),
+];
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
-    options: &[CLASS],
+    status: Status::Runs,
+    example: "@source(type='tcp', context='trades', @map(type='protobuf', descriptor.file='trades.pb', class='sample.Trade'))
+define stream Trades (symbol string, price double);",
+    payloads: &[Payload::Bytes],
+    options: OPTIONS,
     mapping: Mapping::Paths,
     ..ConnectorSpec::new(
         ConnectorKind::SourceMapper,
@@ -20,13 +35,17 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
-    options: &[CLASS],
+    status: Status::Runs,
+    example: "@sink(type='tcp', url='tcp://localhost:9892/trades', @map(type='protobuf', descriptor.file='trades.pb', class='sample.Trade'))
+define stream Trades (symbol string, price double);",
+    payloads: &[Payload::Bytes],
+    options: OPTIONS,
     mapping: Mapping::Entries,
     ..ConnectorSpec::new(
         ConnectorKind::SinkMapper,
         "protobuf",
         "map-protobuf",
-        "Writes events as messages.",
+        "Writes each event as a message.",
     )
 };
 

@@ -1,0 +1,430 @@
+//! Listening for calls: one listener for each host and port of a server, and a route for each source.
+
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use event::Value;
+use futures_util::stream::{self, Stream};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prost::Message as _;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tonic::metadata::MetadataMap;
+use tonic::server::{Grpc, StreamingService};
+use tonic::{Status, Streaming};
+
+use super::service::Reply;
+use super::target::EVENT_SERVICE_PATH;
+use super::wire::{Event, Raw};
+use crate::error::Error;
+use crate::http::Service;
+use crate::net::{
+    Delivery, Intake, Line, Listening, QUIET, STOP_GRACE, ServerTls, SharedListener, SocketOptions,
+    Stay, Workers,
+};
+
+/// Connections of one port that are served at once; more wait to be accepted.
+const CONNECTIONS_MAX: u32 = 4096;
+
+/// The header that names the stream of an event.
+const STREAM_ID: &str = "stream.id";
+
+/// The property by which a request is answered.
+pub(super) const MESSAGE_ID: &str = "message.id";
+
+/// How long a client may take to answer a question for a sign of life.
+const UNANSWERED: Duration = Duration::from_millis(2500);
+
+/// Listeners of a server by host and port.
+#[derive(Default)]
+pub(crate) struct Ports {
+    ports: Mutex<HashMap<(String, u16), Arc<Port>>>,
+}
+
+struct Port {
+    host: String,
+    number: u16,
+    limits: Limits,
+    tls: Option<ServerTls>,
+    routes: RwLock<HashMap<Key, Arc<Route>>>,
+    listener: SharedListener,
+}
+
+/// Limits of a port; those of its first source hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limits {
+    pub message_bytes: usize,
+    pub metadata_bytes: u32,
+    /// Calls of one connection at once.
+    pub calls: u32,
+}
+
+/// What a source takes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    /// Events of Siddhi's own service, by method and stream.
+    Events { is_answered: bool, stream: String },
+    /// `/service/method` of another.
+    Own(String),
+}
+
+/// Where the messages of a source go.
+pub(super) struct Route {
+    /// `app/stream`, for messages.
+    pub name: String,
+    pub intake: Arc<Intake>,
+    /// Transport properties that the mapping asks for.
+    pub names: Vec<String>,
+    /// Answer when what a message brought is saved.
+    pub is_durable: bool,
+    /// Requests are held for a response sink.
+    pub service: Option<Arc<Service<Reply>>>,
+}
+
+/// A route that is held by a source until dropped.
+pub(super) struct Lease {
+    ports: Arc<Ports>,
+    port: Arc<Port>,
+    key: Key,
+}
+
+impl Ports {
+    /// Takes a route. The message of the error is for the person who wrote the app.
+    pub(super) fn reserve(
+        self: &Arc<Ports>,
+        (host, number): (&str, u16),
+        (key, route): (Key, Route),
+        limits: Limits,
+        tls: Option<ServerTls>,
+    ) -> Result<Lease, String> {
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = ports.entry((host.to_owned(), number));
+        let port = Arc::clone(entry.or_insert_with(|| {
+            Arc::new(Port {
+                host: host.to_owned(),
+                number,
+                limits,
+                tls: tls.clone(),
+                routes: RwLock::default(),
+                listener: SharedListener::default(),
+            })
+        }));
+        if port.tls != tls {
+            return Err(format!(
+                "port {number} is used by another source with other TLS settings; use one key store \
+                 for both, or another port"
+            ));
+        }
+        let mut routes = port.routes.write().unwrap_or_else(PoisonError::into_inner);
+        if routes.contains_key(&key) {
+            let taken = match &key {
+                Key::Events { stream, .. } => format!("events of stream '{stream}'"),
+                Key::Own(path) => format!("calls of '{path}'"),
+            };
+            return Err(format!("another source of port {number} takes {taken}"));
+        }
+        routes.insert(key.clone(), Arc::new(route));
+        drop(routes);
+        Ok(Lease {
+            ports: Arc::clone(self),
+            port,
+            key,
+        })
+    }
+}
+
+impl Lease {
+    /// Listens, unless another source of the port does already.
+    pub fn open<'a>(&'a self, workers: &'a Workers) -> Result<Stay<'a>, Error> {
+        let port = &self.port;
+        let listening = port.listener.enter(workers, || port.listen(workers));
+        listening
+            .map_err(|e| Error::unavailable(format!("address {}:{}", port.host, port.number), e))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut ports = self
+            .ports
+            .ports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut routes = self
+            .port
+            .routes
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        routes.remove(&self.key);
+        if routes.is_empty() {
+            ports.remove(&(self.port.host.clone(), self.port.number));
+        }
+    }
+}
+
+type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+impl Port {
+    fn route(&self, key: &Key) -> Option<Arc<Route>> {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        routes.get(key).cloned()
+    }
+
+    fn listen(self: &Arc<Port>, workers: &Workers) -> std::io::Result<Listening> {
+        let port = Arc::clone(self);
+        let place = (self.host.as_str(), self.number);
+        let serve = move |stream, stopped| {
+            let port = Arc::clone(&port);
+            async move {
+                if let Err(error) = port.serve(stream, stopped).await {
+                    tracing::debug!(cause = %error, "a connection broke off");
+                }
+            }
+        };
+        let socket = SocketOptions::default();
+        Listening::start(workers, place, &socket, CONNECTIONS_MAX, serve)
+    }
+
+    async fn serve(
+        self: Arc<Port>,
+        stream: TcpStream,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Served {
+        let line: Box<dyn Line> = match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => Box::new(tls.accept(stream).await?),
+        };
+        let mut server = http2::Builder::new(TokioExecutor::new());
+        server
+            .timer(TokioTimer::new())
+            .keep_alive_interval(QUIET)
+            .keep_alive_timeout(UNANSWERED)
+            .max_concurrent_streams(self.limits.calls)
+            .max_header_list_size(self.limits.metadata_bytes);
+        let answer = service_fn(move |request: Request<Incoming>| {
+            let port = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(port.answer(request).await) }
+        });
+        let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(line), answer));
+        tokio::select! {
+            served = connection.as_mut() => return Ok(served?),
+            _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+    }
+
+    async fn answer(self: Arc<Port>, request: Request<Incoming>) -> Response<tonic::body::Body> {
+        let path = request.uri().path();
+        let way = match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
+            Some((EVENT_SERVICE_PATH, "consume")) => Way::Events { is_answered: false },
+            Some((EVENT_SERVICE_PATH, "process")) => Way::Events { is_answered: true },
+            _ => match self.route(&Key::Own(path.to_owned())) {
+                Some(route) => Way::Own(route),
+                None => {
+                    let said = format!("no source takes calls of '{path}'");
+                    return Status::unimplemented(said).into_http();
+                }
+            },
+        };
+        let mut grpc = Grpc::new(Raw).max_decoding_message_size(self.limits.message_bytes);
+        grpc.streaming(Exchange { port: self, way }, request).await
+    }
+}
+
+enum Way {
+    Events { is_answered: bool },
+    Own(Arc<Route>),
+}
+
+/// One call: as many messages as its method has.
+struct Exchange {
+    port: Arc<Port>,
+    way: Way,
+}
+
+impl Clone for Exchange {
+    fn clone(&self) -> Exchange {
+        Exchange {
+            port: Arc::clone(&self.port),
+            way: match &self.way {
+                Way::Events { is_answered } => Way::Events {
+                    is_answered: *is_answered,
+                },
+                Way::Own(route) => Way::Own(Arc::clone(route)),
+            },
+        }
+    }
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+
+impl StreamingService<Bytes> for Exchange {
+    type Response = Bytes;
+    type ResponseStream = Answers;
+    type Future = Ready<Result<tonic::Response<Answers>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
+        let (metadata, _, messages) = request.into_parts();
+        let exchange = self.clone();
+        let answers: Answers = match exchange.is_answered() {
+            true => Box::pin(stream::try_unfold(
+                (exchange, metadata, messages),
+                |(exchange, metadata, mut messages)| async move {
+                    let Some(message) = messages.message().await? else {
+                        return Ok(None);
+                    };
+                    let answer = exchange.ask(message, &metadata).await?;
+                    Ok(Some((answer, (exchange, metadata, messages))))
+                },
+            )),
+            // Answered once, behind the last message, by a message without a field.
+            false => Box::pin(stream::once(async move {
+                let mut messages = messages;
+                while let Some(message) = messages.message().await? {
+                    exchange.take(message, &metadata).await?;
+                }
+                Ok(Bytes::new())
+            })),
+        };
+        ready(Ok(tonic::Response::new(answers)))
+    }
+}
+
+impl Exchange {
+    fn is_answered(&self) -> bool {
+        match &self.way {
+            Way::Events { is_answered } => *is_answered,
+            Way::Own(route) => route.service.is_some(),
+        }
+    }
+
+    /// The source of a message, and what it gets.
+    fn delivery(
+        &self,
+        message: Bytes,
+        metadata: &MetadataMap,
+        id: impl FnOnce(&Route) -> Option<String>,
+    ) -> Result<(Arc<Route>, Delivery, Option<String>), Status> {
+        let (route, headers, text) = match &self.way {
+            Way::Own(route) => (Arc::clone(route), BTreeMap::new(), None),
+            Way::Events { is_answered } => {
+                let event = Event::decode(message.clone());
+                let event = event.map_err(|e| lost(&format!("the message is no event: {e}")))?;
+                let stream = event.headers.get(STREAM_ID);
+                let stream = stream.ok_or_else(|| lost("the event has no header 'stream.id'"))?;
+                let key = Key::Events {
+                    is_answered: *is_answered,
+                    stream: stream.clone(),
+                };
+                let route = self.port.route(&key);
+                let route = route.ok_or_else(|| {
+                    lost(&format!(
+                        "no source of this port takes events of stream '{stream}'"
+                    ))
+                })?;
+                (route, event.headers, Some(event.payload))
+            }
+        };
+        let id = id(&route);
+        let property = |name: &String| match (name.as_str(), &id) {
+            (MESSAGE_ID, Some(id)) => Value::str(id),
+            // The metadata of the call wins.
+            (name, _) => match metadata.get(name).map(|value| value.to_str()) {
+                Some(Ok(value)) => Value::str(value),
+                _ => headers
+                    .get(name)
+                    .map_or(Value::Null, |value| Value::str(value)),
+            },
+        };
+        let properties = route.names.iter().map(property).collect();
+        let delivery = match text {
+            Some(text) => Delivery::text(text, properties),
+            None => Delivery::payload(message, false, properties),
+        };
+        Ok((route, delivery, id))
+    }
+
+    /// Hands a message over.
+    async fn take(&self, message: Bytes, metadata: &MetadataMap) -> Result<(), Status> {
+        let (route, delivery, _) = self.delivery(message, metadata, |_| None)?;
+        if !route.is_durable {
+            return route
+                .intake
+                .push(delivery)
+                .await
+                .map_err(|_| stopped(&route));
+        }
+        let (delivery, told) = delivery.with_receipt();
+        let is_taken = route.intake.push(delivery).await.is_ok();
+        match is_taken && told.await.is_ok() {
+            true => Ok(()),
+            false => Err(stopped(&route)),
+        }
+    }
+
+    /// Hands a message over and waits for the response sink.
+    async fn ask(&self, message: Bytes, metadata: &MetadataMap) -> Result<Bytes, Status> {
+        let new_id = |route: &Route| route.service.as_ref().map(|service| service.new_id());
+        let (route, delivery, id) = self.delivery(message, metadata, new_id)?;
+        let (Some(service), Some(id)) = (&route.service, id) else {
+            return Err(lost("the source of the stream answers nothing"));
+        };
+        let mut pending = service.wait_for(&id);
+        if route.intake.push(delivery).await.is_err() {
+            return Err(stopped(&route));
+        }
+        let timeout = service.timeout.unwrap_or(Duration::MAX);
+        match tokio::time::timeout(timeout, &mut pending.answer).await {
+            Ok(Ok(reply)) => self.encoded(reply),
+            Ok(Err(_)) => Err(stopped(&route)),
+            Err(_) => {
+                let said = format!(
+                    "no answer within {} ms (service.timeout)",
+                    timeout.as_millis()
+                );
+                Err(Status::deadline_exceeded(said))
+            }
+        }
+    }
+
+    fn encoded(&self, reply: Reply) -> Result<Bytes, Status> {
+        let payload = match (&self.way, reply) {
+            (Way::Own(_), Reply::Bytes(bytes)) => return Ok(bytes),
+            (Way::Own(_), Reply::Text(_)) => {
+                let said = "the answer is a text: its sink needs the mapper 'protobuf'";
+                tracing::error!("{said}");
+                return Err(Status::internal(said));
+            }
+            (Way::Events { .. }, Reply::Text(text)) => text,
+            (Way::Events { .. }, Reply::Bytes(bytes)) => {
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        };
+        let event = Event {
+            payload,
+            headers: BTreeMap::new(),
+        };
+        Ok(event.encode_to_vec().into())
+    }
+}
+
+/// What Siddhi answers for a message that it cannot give to a source; and an error in the log.
+fn lost(cause: &str) -> Status {
+    tracing::error!(cause, "a message of gRPC is dropped");
+    Status::data_loss(cause)
+}
+
+/// The source takes nothing: it has stopped, or has not begun. A client may try again.
+fn stopped(route: &Route) -> Status {
+    Status::unavailable(format!("the source '{}' is not running", route.name))
+}

@@ -1,0 +1,15 @@
+//! Server-sent events (WHATWG HTML, 9.2): the `sse` source reads somebody's stream, the `sse-server`
+//! sink is a stream that clients hold open.
+//!
+//! Promises: a source asks for what follows the last event it has (`Last-Event-ID`), also after a
+//! restart with state; a stream that ends is said and asked for again; a full app is felt as a full
+//! socket. A sink sends to those who are connected, and waits for one that reads slowly, but not for
+//! one that reads nothing. Siddhi hands over the chunks as they come off the wire; here an event is
+//! its `data`.
+
+mod events;
+mod server;
+mod source;
+
+pub(super) use server::{Audience, Events, SseServer};
+pub(super) use source::SseSource;
