@@ -405,15 +405,13 @@ fn a_service_of_its_own_speaks_the_messages_of_its_description() {
     let Some(peer) = server(apps.port(), "", "") else {
         return;
     };
-    let run = Running::start(&[
-        &apps.write("own", OWN_SENDER, &description()),
-        "--until-done",
-    ]);
-    let (code, summary) = run.end();
-    assert_eq!(code, Some(0), "{summary}");
+    let run = Running::start(&[&apps.write("own", OWN_SENDER, &description())]);
     for n in 0..3 {
         peer.has(&format!("take:row {n} é {n}\n"), 2);
+        run.out_has(&format!("data=[{}, got row {n} é]", n + 1), 1);
     }
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{summary}");
     let other = Apps::new(free_port(), 0);
     let service = other.write("service", OWN_SERVICE, &description());
     let run = Running::connected(&[&service], 1);
@@ -538,10 +536,7 @@ fn a_status_decides_where_an_event_goes() {
 fn a_reload_between_calls_loses_nothing() {
     let apps = Apps::new(free_port(), 500);
     let service = Running::connected(&[&apps.write("service", SERVICE, "")], 1);
-    let caller = Running::start(&[
-        &apps.write("caller", CALLER, "on.error='WAIT'"),
-        "--until-done",
-    ]);
+    let caller = Running::start(&[&apps.write("caller", CALLER, "on.error='WAIT'")]);
     eventually("some responses", || !apps.received().is_empty());
     apps.write(
         "service",

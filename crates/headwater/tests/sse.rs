@@ -171,6 +171,7 @@ fn events_are_read_as_they_are_and_asked_for_behind_the_last() {
     let args = [reading.as_str(), "--state", &state];
     let run = Running::connected(&args, 1);
     peer.has("asked /events text/event-stream seven None", 1);
+    peer.has("open", 1);
     peer.say(r#"text ": hello\ndata: 1,a\n\nid: x7\nevent: add\ndata: 2,""#);
     peer.say(r#"text "\u00e9\n\ndata: no number,b\r\n\r\ndata: 3,c\n\n""#);
     run.out_has("data=[1, a, , message, yes]", 1);
@@ -185,11 +186,11 @@ fn events_are_read_as_they_are_and_asked_for_behind_the_last() {
     run.err_has("source has lost its connection", 2);
     let mut peer = server(apps.port(), "").expect("Python is there");
     peer.has("seven x7", 1);
+    peer.has("open", 1);
     run.err_has("source is connected", 3);
     peer.say(r#"text "id: x8\ndata: 4,d\n\n""#);
     run.out_has("data=[4, d, x8, message, yes]", 1);
     let (code, summary) = run.stop();
-    peer.has("closed", 1);
     assert_eq!(code, Some(4), "one event was rejected: {summary}");
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
     assert!(errors(&state).contains("no number"));
@@ -399,6 +400,7 @@ fn tls_and_login_of_both_sides() {
     assert!(!said.contains("geheim"), "{said}");
     wrong.stop();
     let right = Running::connected(&[&receiver(&other, &login("geheim-17"))], 1);
+    peer.has("open", 1);
     peer.say(r#"text "data: 1,a\n\n""#);
     eventually("the row", || other.received() == "1,a\n");
     right.stop();

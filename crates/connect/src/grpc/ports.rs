@@ -1,6 +1,6 @@
 //! Listening for calls: one listener for each host and port of a server, and a route for each source.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message as _;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tonic::metadata::MetadataMap;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
@@ -40,6 +40,9 @@ const STREAM_ID: &str = "stream.id";
 
 /// The property by which a request is answered.
 pub(super) const MESSAGE_ID: &str = "message.id";
+
+/// Messages of one call that may wait to be saved.
+const UNSAVED_MAX: usize = 1024;
 
 /// How long a client may take to answer a question for a sign of life.
 const UNANSWERED: Duration = Duration::from_millis(2500);
@@ -290,8 +293,15 @@ impl StreamingService<Bytes> for Exchange {
             // Answered once, behind the last message, by a message without a field.
             false => Box::pin(stream::once(async move {
                 let mut messages = messages;
+                let mut unsaved = VecDeque::new();
                 while let Some(message) = messages.message().await? {
-                    exchange.take(message, &metadata).await?;
+                    unsaved.extend(exchange.take(message, &metadata).await?);
+                    if unsaved.len() > UNSAVED_MAX {
+                        saved(unsaved.pop_front()).await?;
+                    }
+                }
+                while !unsaved.is_empty() {
+                    saved(unsaved.pop_front()).await?;
                 }
                 Ok(Bytes::new())
             })),
@@ -354,21 +364,23 @@ impl Exchange {
         Ok((route, delivery, id))
     }
 
-    /// Hands a message over.
-    async fn take(&self, message: Bytes, metadata: &MetadataMap) -> Result<(), Status> {
+    /// Hands a message over. With state, what is told when what it brought is saved.
+    async fn take(
+        &self,
+        message: Bytes,
+        metadata: &MetadataMap,
+    ) -> Result<Option<Unsaved>, Status> {
         let (route, delivery, _) = self.delivery(message, metadata, |_| None)?;
-        if !route.is_durable {
-            return route
-                .intake
-                .push(delivery)
-                .await
-                .map_err(|_| stopped(&route));
-        }
-        let (delivery, told) = delivery.with_receipt();
-        let is_taken = route.intake.push(delivery).await.is_ok();
-        match is_taken && told.await.is_ok() {
-            true => Ok(()),
-            false => Err(stopped(&route)),
+        let (delivery, told) = match route.is_durable {
+            true => {
+                let (delivery, told) = delivery.with_receipt();
+                (delivery, Some(told))
+            }
+            false => (delivery, None),
+        };
+        match route.intake.push(delivery).await {
+            Ok(()) => Ok(told.map(|told| Unsaved { route, told })),
+            Err(_) => Err(stopped(&route)),
         }
     }
 
@@ -415,6 +427,19 @@ impl Exchange {
             headers: BTreeMap::new(),
         };
         Ok(event.encode_to_vec().into())
+    }
+}
+
+/// A message that its source has taken and that is not saved yet.
+struct Unsaved {
+    route: Arc<Route>,
+    told: oneshot::Receiver<()>,
+}
+
+async fn saved(unsaved: Option<Unsaved>) -> Result<(), Status> {
+    match unsaved {
+        None => Ok(()),
+        Some(Unsaved { route, told }) => told.await.map_err(|_| stopped(&route)),
     }
 }
 

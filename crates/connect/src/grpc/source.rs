@@ -1,7 +1,7 @@
 //! The `grpc` source, and the `grpc-service` source whose requests wait for an answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ports::{Key, Lease, Limits, Route};
 use super::service::Reply;
@@ -10,6 +10,10 @@ use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::http::{Service, Services, property_names};
 use crate::net::{Network, Receiver, ServerTls, Settings};
+
+/// An app that stops is given so long to answer the requests that it has; shorter than a listener waits
+/// for its connections to end.
+const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct GrpcSource {
     network: Arc<Network>,
@@ -150,9 +154,18 @@ impl Source for GrpcSource {
         self.receiver.intake.open();
         let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
-        let result = self.receiver.run_until(link, || stay.is_drained());
-        if let Some(registered) = &self.service {
-            registered.service.give_up();
+        let mut stopped = None;
+        let service = self.service.as_ref().map(|registered| &registered.service);
+        let result = self.receiver.run_until(link, || {
+            // What the app has not answered by now will have no answer, and its client is to hear that.
+            let stopped = *stopped.get_or_insert_with(Instant::now);
+            if let Some(service) = service.filter(|_| stopped.elapsed() >= ANSWER_GRACE) {
+                service.give_up();
+            }
+            stay.is_drained()
+        });
+        if let Some(service) = service {
+            service.give_up();
         }
         if !stay.end(self.grace) {
             tracing::warn!("calls were left without answer");

@@ -173,6 +173,14 @@ impl Port {
         routes.get(path).cloned()
     }
 
+    /// Is there a path whose answer has no end?
+    fn has_audience(&self) -> bool {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        routes
+            .values()
+            .any(|target| matches!(target, Target::Events(_)))
+    }
+
     fn listen(self: &Arc<Port>, workers: &Workers) -> std::io::Result<Listening> {
         let port = Arc::clone(self);
         let place = (self.host.as_str(), self.number);
@@ -214,7 +222,8 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server.timer(TokioTimer::new());
     // Also the longest wait for the next request of a connection.
     server.header_read_timeout(port.options.idle);
-    server.pipeline_flush(true);
+    // It also lifts the bound of what waits to be written, which an endless answer needs.
+    server.pipeline_flush(!port.has_audience());
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
         async move { Ok::<_, Infallible>(respond(request, &port, &peer).await) }

@@ -414,8 +414,8 @@ mod tests {
         inlet.map(Payload::Bytes(&bytes), &Properties::none());
         let found = inlet.take().expect("a row");
         assert_eq!(found.columns[4].value(0), row[4]);
-        for column in 0..3 {
-            assert_eq!(found.columns[column].value(0), row[column], "{column}");
+        for (column, value) in row.iter().enumerate().take(3) {
+            assert_eq!(found.columns[column].value(0), *value, "{column}");
         }
         let Value::Object(Object::Bytes(bytes)) = found.columns[3].value(0) else {
             panic!("no bytes");

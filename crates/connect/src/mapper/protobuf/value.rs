@@ -113,7 +113,7 @@ fn value(field: &Field, kind: &Kind) -> Value {
             };
             let mut entries: Vec<(&MapKey, &Field)> = map.iter().collect();
             // The wire has no order, and what comes out must always be the same.
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.sort_by_key(|(key, _)| *key);
             let entries = entries.into_iter().map(|(k, v)| (key(k), value(v, &kind)));
             Value::Object(Object::Map(Shared::new(entries.collect())))
         }
