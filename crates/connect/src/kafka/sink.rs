@@ -1,5 +1,10 @@
 //! The `kafka` sink: one record for each payload, repeated by librdkafka until the broker has
-//! confirmed it or its time (`delivery.timeout.ms`) is over.
+//! confirmed it or its time (`delivery.timeout.ms`) is over; that of a sink that waits for its
+//! destination (`on.error='WAIT'`) never is.
+//!
+//! Promises: the records of a partition lie in it in the order in which they were published, whatever
+//! becomes of the broker, unless the app allows several requests on their way
+//! (`max.in.flight.requests.per.connection`) or gives records a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -27,9 +32,16 @@ use crate::net::{Settings, is_again_too_soon, number, transport_flag};
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka. Ours is
 /// idempotence: what is repeated is neither doubled nor out of order (Siddhi sets `retries` to 0, and
 /// loses what a broker that restarts has not confirmed).
+///
+/// Idempotence alone keeps no order at the beginning of a partition: a broker that knows nothing of a
+/// producer takes any number of it for the first (`ProducerAppendInfo.checkSequence`), so that the second
+/// request on its way is taken where the first met a partition that was not ready yet, and the first
+/// comes behind it. Hence one request at a time; what gathers meanwhile is the next one, which is why a
+/// batch may be larger than Siddhi's 16 KB.
 const DEFAULTS: &[(&str, &str)] = &[
     ("acks", "all"),
-    ("batch.size", "16384"),
+    ("batch.size", "1000000"),
+    ("max.in.flight.requests.per.connection", "1"),
     ("linger.ms", "1"),
     ("queue.buffering.max.kbytes", "32768"),
     ("delivery.timeout.ms", "120000"),
@@ -42,12 +54,14 @@ const DEFAULTS: &[(&str, &str)] = &[
 ];
 
 /// Properties that idempotence cannot be had with, at some value.
-const INSTEAD_OF_IDEMPOTENCE: &[&str] = &[
-    "acks",
-    "enable.idempotence",
-    "max.in.flight.requests.per.connection",
-    "retries",
-];
+const INSTEAD_OF_IDEMPOTENCE: &[&str] = &["acks", "enable.idempotence", "retries"];
+
+/// Most requests on their way that idempotence can be had with.
+const IN_FLIGHT: &str = "max.in.flight.requests.per.connection";
+const IDEMPOTENT_IN_FLIGHT_MAX: u32 = 5;
+
+/// For as long as librdkafka can count, in milliseconds: some 24 days.
+const ENDLESS_MILLIS: &str = "2147483647";
 
 /// Wait for room, and between two looks at what was confirmed.
 const LOOK: Duration = Duration::from_millis(1);
@@ -55,17 +69,27 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How long a transaction may last where the app does not say, in milliseconds.
 const TRANSACTION_MILLIS: u32 = 60_000;
 
-/// Time for the broker to answer about a transaction.
+/// Time for the broker to answer about a transaction; asked again, the client goes on where it was.
 const TRANSACTION: Duration = Duration::from_secs(30);
+const TRANSACTION_LOOK: Duration = Duration::from_millis(500);
 
-/// A sink that closes waits for the broker no longer than this.
+/// A sink that closes waits for the broker no longer than this, and for a transaction not that long.
 const CLOSE: Duration = Duration::from_secs(10);
+const CLOSE_TRANSACTION: Duration = Duration::from_secs(3);
+
+/// For so long a full queue of a broker that is away is waited for before the server is asked whether
+/// it is to stop, and what is on its way before records that failed are sent again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the client has to say comes one by one: confirmations of many records, errors, statistics.
 const EVENTS_PER_LOOK: u32 = 16;
 
-/// Between two looks at the connection while nothing is sent.
+/// Between two looks at the connection while nothing is sent, and the wait for the answer of a broker
+/// that is asked only whether it answers.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
+
+/// No topic can have this name: a broker that is asked about it answers, and makes none.
+const NO_TOPIC: &str = "?";
 
 /// Records between two looks at what was confirmed.
 const POLL_EVERY: u32 = 256;
@@ -81,13 +105,18 @@ pub(super) struct KafkaSink {
     is_synchronous: bool,
     is_transactional: bool,
     is_one_of_several: bool,
+    /// Its destination is waited for (`on.error='WAIT'`), record by record.
+    waits: bool,
+    /// Nothing was sent yet: librdkafka has no topic to ask the broker about.
+    has_sent: bool,
     producer: Option<BaseProducer<Context>>,
     connected: Option<Instant>,
     /// Records of the open transaction.
     transaction: Vec<Sent>,
     is_begun: bool,
-    /// What did not arrive, in order.
-    /// In the order in which they were published, by their numbers.
+    /// The broker knows the transactional id.
+    is_introduced: bool,
+    /// What did not arrive, in the order in which it was published, by its numbers.
     failed: Vec<(u64, Undelivered)>,
     /// Of the next record.
     next_number: u64,
@@ -193,6 +222,11 @@ fn is_permanent(error: &KafkaError) -> bool {
     )
 }
 
+/// Is the client still at it?
+fn is_retriable(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Transaction(error) if error.is_retriable())
+}
+
 impl KafkaSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<KafkaSink, Error> {
         let settings = Settings::of_sink(setup.transport);
@@ -206,6 +240,7 @@ impl KafkaSink {
     pub fn of_centre(setup: &SinkSetup<'_>, brokers: &str) -> Result<KafkaSink, Error> {
         let mut sink = KafkaSink::at(setup, brokers)?;
         sink.is_one_of_several = true;
+        sink.waits = false;
         // The header is that of all, and each record has its partition.
         sink.sequence = None;
         if matches!(&sink.partition, Dynamic::Constant(text) if text.is_empty()) {
@@ -220,9 +255,23 @@ impl KafkaSink {
         let optional = text("optional.configuration").unwrap_or_default();
         let mut properties = Properties::new(settings, Side::Producer, DEFAULTS, &[], optional)?;
         properties.config.set("bootstrap.servers", brokers);
-        let mut names = super::items(optional).filter_map(|entry| entry.split_once(':'));
-        if !names.any(|(name, _)| INSTEAD_OF_IDEMPOTENCE.contains(&name.trim())) {
+        let chosen: Vec<&str> = super::items(optional)
+            .filter_map(|entry| entry.split_once(':'))
+            .map(|(name, _)| name.trim())
+            .collect();
+        let in_flight: Option<u32> = properties.config.get(IN_FLIGHT).and_then(number);
+        if in_flight.is_some_and(|max| max <= IDEMPOTENT_IN_FLIGHT_MAX)
+            && !chosen
+                .iter()
+                .any(|name| INSTEAD_OF_IDEMPOTENCE.contains(name))
+        {
             properties.config.set("enable.idempotence", "true");
+        }
+        let is_synchronous = transport_flag(setup.transport, "is.synchronous", false);
+        let on_error = settings.text("on.error").unwrap_or_default().trim();
+        let waits = on_error.eq_ignore_ascii_case("WAIT") && !is_synchronous;
+        if waits && !chosen.contains(&"delivery.timeout.ms") {
+            properties.config.set("delivery.timeout.ms", ENDLESS_MILLIS);
         }
         let is_transactional = properties.config.get("transactional.id").is_some();
         if is_transactional {
@@ -235,14 +284,17 @@ impl KafkaSink {
             key: dynamic(setup, settings, "key"),
             sequence: text("sequence.id").map(Sequence::new),
             is_binary: transport_flag(setup.transport, "is.binary.message", false),
-            is_synchronous: transport_flag(setup.transport, "is.synchronous", false),
+            is_synchronous,
             is_transactional,
             is_one_of_several: false,
+            waits,
+            has_sent: false,
             config: properties.config,
             producer: None,
             connected: None,
             transaction: Vec::new(),
             is_begun: false,
+            is_introduced: false,
             failed: Vec::new(),
             next_number: 0,
             unpolled: 0,
@@ -308,14 +360,12 @@ impl Sink for KafkaSink {
                 .config
                 .create_with_context(context)
                 .map_err(|error| Error::failed("making a Kafka client", said(&error)))?;
-            if self.is_transactional {
-                producer.init_transactions(TRANSACTION).map_err(|error| {
-                    let cause = producer.context().watch.cause();
-                    self.unavailable(cause.unwrap_or_else(|| said(&error)))
-                })?;
-            }
             self.producer = Some(producer);
+            self.has_sent = false;
+            self.is_introduced = false;
         }
+        self.introduce()?;
+        self.call_back()?;
         self.send_again()
     }
 
@@ -351,25 +401,37 @@ impl Sink for KafkaSink {
             return self.commit();
         }
         self.settle(None);
-        self.failure().map_or(Ok(()), Err)
+        self.undelivered().map_or(Ok(()), Err)
     }
 
     fn look(&mut self) -> Option<Duration> {
+        if let Some(producer) = &self.producer
+            && !self.has_sent
+        {
+            // What comes of it is in the statistics, as is what comes of nothing.
+            producer
+                .client()
+                .fetch_metadata(Some(NO_TOPIC), IDLE_LOOK)
+                .ok();
+        }
         self.collect();
         Some(IDLE_LOOK)
     }
 
     fn flush_within(&mut self, patience: Duration) -> Result<bool, Error> {
         if self.is_transactional {
-            return self.commit().map(|()| true);
+            return self.commit_within(patience);
         }
         let is_settled = self.settle(Some(patience));
-        self.failure().map_or(Ok(is_settled), Err)
+        self.undelivered().map_or(Ok(is_settled), Err)
     }
 
     fn close(&mut self) -> Result<(), Error> {
         if self.is_transactional {
-            let committed = self.commit();
+            let committed = match self.commit_within(CLOSE_TRANSACTION) {
+                Ok(false) => self.abandon("the transaction was not committed in time"),
+                other => other.map(|_| ()),
+            };
             self.producer = None;
             return committed;
         }
@@ -472,6 +534,41 @@ impl KafkaSink {
         take_in(&mut self.failed, producer.context());
     }
 
+    /// Tells the broker the transactional id; asked again, the client goes on where it was.
+    fn introduce(&mut self) -> Result<(), Error> {
+        let Some(producer) = self.producer.as_ref().filter(|_| self.is_transactional) else {
+            return Ok(());
+        };
+        if self.is_introduced {
+            return Ok(());
+        }
+        let Err(error) = producer.init_transactions(CLOSE_TRANSACTION) else {
+            self.is_introduced = true;
+            return Ok(());
+        };
+        let cause = producer.context().watch.cause();
+        let cause = cause.unwrap_or_else(|| said(&error));
+        if !is_retriable(&error) {
+            self.producer = None;
+        }
+        Err(self.unavailable(cause))
+    }
+
+    /// What is still to be sent behind records that did not arrive must not overtake them: it is taken
+    /// back, to be sent again behind them.
+    fn call_back(&mut self) -> Result<(), Error> {
+        let Some(producer) = self.producer.as_ref().filter(|_| !self.failed.is_empty()) else {
+            return Ok(());
+        };
+        if producer.in_flight_count() > 0 && !self.is_transactional {
+            producer.purge(PurgeConfig::default().queue());
+            if !self.settle(Some(PATIENCE)) {
+                return Err(self.unavailable("records are still on their way"));
+            }
+        }
+        Ok(())
+    }
+
     /// What did not arrive, in the order in which it was published.
     fn send_again(&mut self) -> Result<(), Error> {
         let mut failed = std::mem::take(&mut self.failed).into_iter();
@@ -544,13 +641,16 @@ impl KafkaSink {
         let mut record = BaseRecord::with_opaque_to(topic, Box::new(kept)).payload(payload);
         record.partition = partition;
         record.key = key.map(str::as_bytes);
+        let since = Instant::now();
         loop {
             match producer.send(record) {
                 Ok(()) => break,
                 // The queue is full: what the broker confirms makes room, and the app waits.
                 Err((error, back))
                     if error.rdkafka_error_code() == Some(Code::QueueFull)
-                        && !(self.is_one_of_several && self.is_lost) =>
+                        && !(self.is_one_of_several && self.is_lost)
+                        && !((self.waits || self.is_transactional)
+                            && since.elapsed() > PATIENCE) =>
                 {
                     producer.poll(LOOK);
                     record = back;
@@ -561,6 +661,7 @@ impl KafkaSink {
                 Err((error, _)) => return Err(self.unavailable(said(&error))),
             }
         }
+        self.has_sent = true;
         if self.is_transactional {
             let mut sent = Sent::new(message);
             sent.payload = Bytes::copy_from_slice(payload);
@@ -601,28 +702,51 @@ impl KafkaSink {
     /// Commits the open transaction; when that cannot be, none of its records has arrived for readers
     /// of committed ones, and all of them are given back.
     fn commit(&mut self) -> Result<(), Error> {
-        self.collect();
-        if !std::mem::take(&mut self.is_begun) {
-            return self.failure().map_or(Ok(()), Err);
+        match self.commit_within(TRANSACTION)? {
+            true => Ok(()),
+            false => self.abandon("the transaction was not committed in time"),
         }
-        let Some(producer) = &self.producer else {
-            return self.abandon("the Kafka client has failed");
-        };
-        let Err(error) = producer.commit_transaction(TRANSACTION) else {
-            self.transaction.clear();
-            return Ok(());
-        };
-        let cause = producer.context().watch.cause();
-        let cause = cause.unwrap_or_else(|| error.to_string());
-        // A producer that cannot abort is made anew: its successor with the same id fences it off.
-        let is_lost = producer.context().watch.lost().is_some();
-        if is_lost || producer.abort_transaction(TRANSACTION).is_err() {
-            self.producer = None;
-        }
-        self.abandon(&cause)
     }
 
+    /// False: the broker has not answered yet, and is to be asked again.
+    fn commit_within(&mut self, patience: Duration) -> Result<bool, Error> {
+        let since = Instant::now();
+        loop {
+            self.collect();
+            if !self.is_begun {
+                return self.undelivered().map_or(Ok(true), Err);
+            }
+            let Some(producer) = &self.producer else {
+                return self.abandon("the Kafka client has failed").map(|()| true);
+            };
+            let Err(error) = producer.commit_transaction(TRANSACTION_LOOK.min(patience)) else {
+                self.is_begun = false;
+                self.transaction.clear();
+                return Ok(true);
+            };
+            let watch = &producer.context().watch;
+            // A broker that is away is not waited for: who reads it has seen nothing.
+            if is_retriable(&error) && watch.lost().is_none() {
+                if since.elapsed() >= patience {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let cause = watch.cause().unwrap_or_else(|| error.to_string());
+            return self.abandon(&cause).map(|()| true);
+        }
+    }
+
+    /// Gives the records of the open transaction back. A producer that cannot abort is made anew: its
+    /// successor with the same id fences it off.
     fn abandon(&mut self, cause: &str) -> Result<(), Error> {
+        self.is_begun = false;
+        if let Some(producer) = &self.producer {
+            let is_lost = producer.context().watch.lost().is_some();
+            if is_lost || producer.abort_transaction(CLOSE_TRANSACTION).is_err() {
+                self.producer = None;
+            }
+        }
         let name = self.name.clone();
         let numbers = self.next_number..;
         let given_back = self.transaction.drain(..).map(|message| Undelivered {

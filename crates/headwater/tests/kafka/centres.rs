@@ -3,7 +3,7 @@
 use servers::Running as Server;
 
 use super::{Case, consume, kcat, produce, received, start};
-use crate::network::{Running, eventually};
+use crate::network::{Running, eventually, free_port, number};
 
 const WRITER: &str = "@app:name('Writer')
 @source(type='kafka', bootstrap.servers='{one}', topic.list='centres-in', group.id='writer', threading.option='single.thread', @map(type='json'))
@@ -93,4 +93,72 @@ fn a_centre_that_dies_takes_nothing_with_it() {
     let mut numbers = reader.numbers("out.csv");
     numbers.retain(|number| seen.insert(*number));
     assert_eq!(numbers, (0..1500).collect::<Vec<u32>>());
+}
+
+#[test]
+fn records_that_cannot_be_read_are_kept_and_a_reload_goes_on_where_each_centre_was() {
+    let (Some(one), Some(two)) = (start(), start()) else {
+        return;
+    };
+    produce(&one, "centres-in", 0, super::events(0..100));
+    case(&one, &two, WRITER).run();
+    let reader = case(&one, &two, READER);
+    let edit = |note: u32| {
+        let text = READER
+            .replace("{one}", &one.endpoint())
+            .replace("{two}", &two.endpoint())
+            .replace("{dir}", &reader.dir.path().display().to_string());
+        std::fs::write(&reader.app, format!("-- edit {note}\n{text}")).expect("there is room");
+    };
+    let run = Running::connected(&[&reader.app], 1);
+    eventually("the first", || reader.lines("out.csv").len() >= 100);
+    for note in 1..=3 {
+        edit(note);
+        run.reload();
+        run.err_has("the apps were read again change", note as usize);
+        // A header that is right, and behind it nothing that could be read.
+        let bad = format!("bad:{note}~no JSON");
+        produce(&one, "centres", 1, [bad.clone()]);
+        produce(&two, "centres", 1, [bad]);
+        let good = format!("good:{note}~{{\"event\":{{\"n\":{}}}}}", 1000 + note);
+        produce(&one, "centres", 1, [good.clone()]);
+        produce(&two, "centres", 1, [good]);
+        let wanted = 100 + note as usize;
+        eventually("the good one", || reader.lines("out.csv").len() >= wanted);
+    }
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    let expect: Vec<u32> = (0..100).chain(1001..=1003).collect();
+    assert_eq!(reader.numbers("out.csv"), expect);
+    assert_eq!(number(&summary, "sources", "S", "rejected"), 3, "{summary}");
+}
+
+#[test]
+fn records_for_centres_that_are_both_away_go_where_on_error_says() {
+    for (policy, failed, faults) in [("LOG", 3, 0), ("STREAM", 0, 3), ("STORE", 3, 0)] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let text = "@app:name('Away')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream S (n int);
+@OnError(action='STREAM')
+@sink(type='kafkaMultiDC', bootstrap.servers='127.0.0.1:{one},127.0.0.1:{two}', topic='away', on.error='{policy}', optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000', @map(type='json'))
+define stream Out (n int);
+@sink(type='log', prefix='fault')
+define stream Faults (n int);
+from S select * insert into Out;
+from !Out select n insert into Faults;
+"
+        .replace("{dir}", &dir.path().display().to_string())
+        .replace("{one}", &free_port().to_string())
+        .replace("{two}", &free_port().to_string())
+        .replace("{policy}", policy);
+        let app = dir.path().join("app.siddhi");
+        std::fs::write(&app, text).expect("the folder can be written");
+        std::fs::write(dir.path().join("in.csv"), "1\n2\n3\n").expect("there is room");
+        let app = app.display().to_string();
+        let (_, summary) = Running::start(&[&app, "--until-done"]).end();
+        let of = |stream, what| number(&summary, "sinks", stream, what);
+        assert_eq!(of("Out", "failed"), failed, "{policy}: {summary}");
+        assert_eq!(of("Faults", "events"), faults, "{policy}: {summary}");
+    }
 }

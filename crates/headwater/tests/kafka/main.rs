@@ -61,6 +61,10 @@ fn kcat(broker: &Server, args: &[&str], input: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// What makes kcat keep the order of lines: of several requests on their way to a topic that has just
+/// come into being, the first may be refused and repeated behind the others.
+const IN_ORDER: [&str; 4] = ["-X", "enable.idempotence=true", "-X", "max.in.flight=1"];
+
 /// Writes lines as records of a partition.
 #[track_caller]
 fn produce(broker: &Server, topic: &str, partition: u32, lines: impl IntoIterator<Item = String>) {
@@ -69,11 +73,9 @@ fn produce(broker: &Server, topic: &str, partition: u32, lines: impl IntoIterato
         text.push_str(&line);
         text.push('\n');
     }
-    kcat(
-        broker,
-        &["-P", "-t", topic, "-p", &partition.to_string()],
-        &text,
-    );
+    let partition = partition.to_string();
+    let args = [&["-P", "-t", topic, "-p", &partition], &IN_ORDER[..]].concat();
+    kcat(broker, &args, &text);
 }
 
 /// All records of a topic from the beginning, each as `format`.
