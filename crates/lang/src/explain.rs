@@ -14,6 +14,7 @@ use crate::plan::{
     OnError, Output, PartitionBy, Pattern, PatternElement, Plan, Query, QueryId, RateEvery,
     Selector, Single, Store, Stream, StreamId, StreamKind, Transport, TriggerAt,
 };
+use crate::secret;
 
 macro_rules! put {
     ($out:expr, $($arg:tt)*) => { $out.push_str(&format!($($arg)*)) };
@@ -259,12 +260,10 @@ fn transport(transport: &Transport) -> String {
 fn options(options: &[(String, String)]) -> String {
     let shown: Vec<String> = options
         .iter()
-        .map(
-            |(key, value)| match key.to_lowercase().contains("password") {
-                true => format!("{key}=…"),
-                false => format!("{key}='{}'", shortened(value)),
-            },
-        )
+        .map(|(key, value)| match secret::is_secret(key) {
+            true => format!("{key}=…"),
+            false => format!("{key}='{}'", shortened(&secret::hidden(value))),
+        })
         .collect();
     match shown.as_slice() {
         [] => String::new(),

@@ -19,6 +19,7 @@ pub mod overrides;
 pub mod parser;
 pub mod plan;
 pub mod render;
+mod secret;
 pub mod source;
 pub mod span;
 mod spans;

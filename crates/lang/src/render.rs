@@ -1,11 +1,12 @@
 //! Diagnostics as text for a terminal, in the manner of rustc.
 //!
 //! Promises: marks stand under what they mean, tabs and wide characters included; control
-//! characters of the text never reach the terminal; lines of any length stay readable.
+//! characters of the text never reach the terminal, nor do passwords; lines of any length stay readable.
 //!
 //! Never: decides whether there is a terminal or where the text goes.
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::secret;
 use crate::source::LineIndex;
 use crate::span::Span;
 
@@ -180,8 +181,13 @@ impl Renderer<'_> {
         if part.start > whole.start {
             shown.push('…');
         }
-        for c in part.text(self.text).chars() {
+        let hidden = secret::ranges(whole.text(self.text));
+        let from = (part.start - whole.start) as usize;
+        for (at, c) in part.text(self.text).char_indices() {
             match c {
+                _ if hidden.iter().any(|range| range.contains(&(from + at))) => {
+                    shown.extend(std::iter::repeat_n('*', width(c)));
+                }
                 '\t' => shown.extend(std::iter::repeat_n(' ', TAB_COLUMNS)),
                 c if is_hidden(c) => shown.push('\u{fffd}'),
                 c => shown.push(c),

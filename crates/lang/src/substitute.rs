@@ -1,4 +1,4 @@
-//! `${NAME}`: values put into the text of an app before it is parsed.
+//! `${NAME}`, `${env:NAME}` and `${file:PATH}`: values put into the text of an app before it is parsed.
 //!
 //! Promises: a value is inserted as it stands (Siddhi interprets `$1` and `\` in it), everywhere
 //! in the text, strings and comments included; places in the result can be traced back.
@@ -10,6 +10,10 @@ use std::borrow::Cow;
 use crate::diagnostic::Diagnostic;
 use crate::parser::fault;
 use crate::span::Span;
+
+/// What stands before the name of a variable of the environment, and before the path of a file.
+const ENV: &str = "env:";
+const FILE: &str = "file:";
 
 /// A text with its values put in.
 #[derive(Clone, Debug)]
@@ -52,8 +56,21 @@ impl Substituted<'_> {
     }
 }
 
-/// Replaces every `${NAME}` (letters, digits and `_`) by what `lookup` gives. Names without a value
-/// are reported, all of them, at their places in `text`, and replaced by nothing.
+/// How long the name of a variable is that begins a text: letters, digits and `_`, which `env:` may
+/// stand before; or `file:` with a path.
+fn name_len(text: &str) -> usize {
+    if text.starts_with(FILE) {
+        let ends = |c: char| matches!(c, '}' | '\'' | '"' | '\n');
+        return text.find(ends).unwrap_or(text.len());
+    }
+    let prefix = if text.starts_with(ENV) { ENV.len() } else { 0 };
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    prefix + text[prefix..].bytes().take_while(is_part).count()
+}
+
+/// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}` and `${file:PATH}` by what
+/// `lookup` gives for what stands between the braces. Names without a value are reported, all of
+/// them, at their places in `text`, and replaced by nothing.
 pub fn substitute<'t>(
     text: &'t str,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -65,12 +82,8 @@ pub fn substitute<'t>(
     let mut at = 0;
     while let Some(found) = text[at..].find("${") {
         let start = at + found;
-        let name_len = text[start + 2..]
-            .bytes()
-            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
-            .count();
-        let name = &text[start + 2..start + 2 + name_len];
-        at = start + 2 + name_len;
+        let name = &text[start + 2..start + 2 + name_len(&text[start + 2..])];
+        at = start + 2 + name.len();
         if name.is_empty() || !text[at..].starts_with('}') {
             continue;
         }
@@ -108,6 +121,17 @@ pub fn substitute<'t>(
 }
 
 fn no_value(span: Span, name: &str) -> Diagnostic {
+    if let Some(path) = name.strip_prefix(FILE) {
+        let message = format!("the file '{path}' of a variable cannot be read");
+        return fault::error(
+            "E0144",
+            span,
+            message,
+            "no such file, or no right to read it",
+        )
+        .help("name a file that holds the value; a line end behind it is left out");
+    }
+    let name = name.strip_prefix(ENV).unwrap_or(name);
     let message = format!("the variable '{name}' has no value");
     fault::error(
         "E0144",
@@ -128,6 +152,8 @@ mod tests {
         match name {
             "DIR" => Some("/data".into()),
             "ODD" => Some("$1\\n${DIR}".into()),
+            "env:DIR" => Some("/of/env".into()),
+            "file:/a-b/c.d" => Some("content".into()),
             "EMPTY" => Some(String::new()),
             _ => None,
         }
@@ -147,6 +173,10 @@ mod tests {
         check("'x${DIR}/y' -- ${DIR}", "'x/data/y' -- /data");
         check("${ODD}", "$1\\n${DIR}");
         check("${EMPTY}", "");
+        check(
+            "'${env:DIR}' ${file:/a-b/c.d}${env:}",
+            "'/of/env' content${env:}",
+        );
         check("$DIR ${} ${a b} ${DIR", "$DIR ${} ${a b} ${DIR");
         check("${${DIR}}", "${/data}");
     }

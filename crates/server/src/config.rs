@@ -8,6 +8,7 @@
 use serde_yaml_ng::{Mapping, Value};
 
 use crate::error::Error;
+use crate::variable::bare;
 
 /// What a `deployment.yaml` says to Headwater.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -59,8 +60,8 @@ pub struct Persistence {
 }
 
 impl Config {
-    /// Reads the text of the file at `path` (named in errors). `variable` answers `${NAME}`,
-    /// `${env:NAME}` and `${sys:NAME}`.
+    /// Reads the text of the file at `path` (named in errors). `variable` answers `${NAME}`, which is
+    /// also what `${env:NAME}` and `${sys:NAME}` ask for, and `${file:PATH}` under `file:PATH`.
     pub fn parse(
         path: &str,
         text: &str,
@@ -312,8 +313,8 @@ impl ConfigReader<'_> {
     }
 }
 
-/// `${env:NAME}`, `${sys:NAME}` and `${NAME}` by their values. What has no value is a fault: the
-/// text with the placeholder in it would be taken for a path or a password.
+/// `${env:NAME}`, `${sys:NAME}`, `${NAME}` and `${file:PATH}` by their values. What has no value is a
+/// fault: the text with the placeholder in it would be taken for a path or a password.
 fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -322,12 +323,10 @@ fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<S
             break;
         };
         let name = &rest[start + 2..start + length];
-        let bare = name
-            .strip_prefix("env:")
-            .or_else(|| name.strip_prefix("sys:"))
-            .unwrap_or(name);
-        let value = variable(bare).ok_or_else(|| {
-            format!("'${{{name}}}' has no value: set the environment variable '{bare}'")
+        let bare = bare(name);
+        let value = variable(bare).ok_or_else(|| match name.strip_prefix("file:") {
+            Some(path) => format!("'${{{name}}}' has no value: the file '{path}' cannot be read"),
+            None => format!("'${{{name}}}' has no value: set the environment variable '{bare}'"),
         })?;
         out.push_str(&rest[..start]);
         out.push_str(&value);

@@ -15,6 +15,7 @@ use lang::{Parsed, overrides, parse, substitute};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::variable;
 
 /// The text of one app.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,7 +138,7 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         let property = properties.clone().find(|(key, _)| key == name);
         property
             .map(|(_, value)| value.clone())
-            .or_else(|| std::env::var(name).ok())
+            .or_else(|| variable::value(name))
     };
     let mut parsed: Vec<(lang::substitute::Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
         .iter()

@@ -40,6 +40,7 @@ pub mod state;
 pub mod statistics;
 mod store;
 pub mod summary;
+pub mod variable;
 
 pub use error::Error;
 pub use reload::{Change, Reload};

@@ -277,7 +277,8 @@ impl Metrics {
             .map(|app| {
                 let at_sources: u64 = app.sources.all().iter().map(|s| s.rejected.get()).sum();
                 let at_sinks: u64 = app.sinks.all().iter().map(|s| s.failed.get()).sum();
-                at_sources + at_sinks + app.rejected.get()
+                let at_tables: u64 = app.tables.all().iter().map(|t| t.failed.get()).sum();
+                at_sources + at_sinks + at_tables + app.rejected.get()
             })
             .sum()
     }

@@ -18,6 +18,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use server::config::Config;
 use server::deployment::LoadOptions;
+use server::variable;
 
 use crate::cli::ChangeArgs;
 
@@ -25,8 +26,7 @@ use crate::cli::ChangeArgs;
 fn read_config(path: &Path) -> anyhow::Result<Config> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read configuration file '{}'", path.display()))?;
-    let variable = |name: &str| std::env::var(name).ok();
-    let config = Config::parse(&path.display().to_string(), &text, &variable)?;
+    let config = Config::parse(&path.display().to_string(), &text, &variable::value)?;
     if !config.ignored.is_empty() {
         tracing::warn!(
             file = %path.display(),
