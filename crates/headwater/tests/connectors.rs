@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::{Apps, errors};
-use network::{Running, eventually, free_port, number};
+use network::{Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 struct Technology {
@@ -371,4 +371,73 @@ fn a_silent_server_is_lost_within_five_seconds() {
         sender.stop();
         receiver.stop();
     }
+}
+
+/// Bytes of each row, and how fast the peer takes them.
+const ROW_BYTES: usize = 200_000;
+const ROWS: u64 = 600;
+const BYTES_PER_SECOND: u64 = 25 << 20;
+
+/// What a run may take at most: all rows are more than that, and what may wait is far less.
+const MEMORY_MAX: u64 = 115_000_000;
+
+#[test]
+fn a_peer_that_takes_rows_slowly_holds_the_sender_and_gets_all() {
+    let text = "x".repeat(ROW_BYTES);
+    let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
+    assert!(rows.len() as u64 > MEMORY_MAX);
+    with_each("slow", |between| {
+        let name = between.name();
+        let apps = Apps::new(between.port, 0);
+        fs::write(apps.path("in.csv"), &rows).expect("the folder can be written");
+        // Brokers of Kafka say themselves where they are.
+        let own;
+        let (throttle, far) = match name {
+            "kafka" => {
+                let port = free_port();
+                let order = Order::new().with(
+                    "advertised.listeners",
+                    &format!("PLAINTEXT://127.0.0.1:{port}"),
+                );
+                let Some(broker) = order.start_or_skip("kafka") else {
+                    return;
+                };
+                own = broker;
+                let throttle = Throttle::start(port, own.port(), BYTES_PER_SECOND);
+                (throttle, port)
+            }
+            _ => (
+                Throttle::start(0, between.port, BYTES_PER_SECOND),
+                between.port,
+            ),
+        };
+        let port = |text: &str, port: u16| text.replace("{port}", &port.to_string());
+        let source = port(between.technology.source, far);
+        let sink = port(between.technology.sink, throttle.port);
+        let csv = ("format", "csv");
+        let receiving = between.receiver(&apps, &[("source", &source), csv]);
+        let config = deployment(&apps, between.port);
+        let receiver = Running::connected(&[&receiving, "--config", &config], 1);
+        let sending = between.sender(&apps, &[("sink", &sink), csv]);
+        let begun = Instant::now();
+        let sender = Running::start(&[&sending, "--until-done"]);
+        let (code, summary) = sender.end();
+        let took = begun.elapsed();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        assert_eq!(number(&summary, "sinks", "Out", "events"), ROWS, "{name}");
+        let least = Duration::from_secs(rows.len() as u64 / BYTES_PER_SECOND);
+        assert!(
+            throttle.passed() >= rows.len() as u64 && took >= least,
+            "{name}: {took:?}"
+        );
+        let memory = summary["peak_rss_bytes"].as_u64().unwrap_or(u64::MAX);
+        eprintln!("{name}: {memory} bytes, {took:?}");
+        assert!(memory < MEMORY_MAX, "{name}: {memory} bytes");
+        eventually("all rows", || apps.received().len() >= rows.len());
+        receiver.stop();
+        assert!(
+            apps.received() == rows,
+            "{name}: what came is not what was sent"
+        );
+    });
 }

@@ -4,10 +4,12 @@ mod broker;
 mod network;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use broker::Apps;
-use network::{Running, number};
+use network::{Running, Throttle, eventually, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender')
@@ -182,4 +184,64 @@ fn tls_from_the_start_and_by_an_upgrade() {
         assert_eq!(run.end().0, Some(4));
         assert_eq!(mails(&server).len(), 2);
     }
+}
+
+#[test]
+fn a_server_that_takes_mails_slowly_holds_the_app_and_gets_all_in_order() {
+    const MAILS: u64 = 300;
+    const BYTES_PER_SECOND: u64 = 60_000;
+    let Some(server) = Order::new().start_or_skip("smtp") else {
+        return;
+    };
+    let throttle = Throttle::start(0, server.port(), BYTES_PER_SECOND);
+    let apps = Apps::new(throttle.port, MAILS);
+    let sending = write(&apps, "WAIT", "'a@example.org'", PLAIN);
+    let begun = Instant::now();
+    let (code, summary) = Running::start(&[&sending, "--until-done"]).end();
+    let took = begun.elapsed();
+    assert_eq!(code, Some(0), "{summary}");
+    let least = Duration::from_secs(throttle.passed() / BYTES_PER_SECOND);
+    assert!(took >= least && least.as_secs() > 0, "{took:?}");
+    let mails = mails(&server);
+    assert_eq!(mails.len() as u64, MAILS);
+    for (n, mail) in mails.iter().enumerate() {
+        assert!(mail.contains(&format!("row {n} ")), "{n}: {mail}");
+    }
+}
+
+#[test]
+fn reloads_while_mails_are_sent_send_each() {
+    let Some(server) = Order::new().start_or_skip("smtp") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 0);
+    let write = |note: u64| {
+        let app = SENDER
+            .replace("tailing='false'", "tailing='true'")
+            .replace("{policy}", "WAIT")
+            .replace("{recipient}", "'a@example.org'");
+        apps.write("sender", &format!("-- edit {note}\n{app}"), PLAIN)
+    };
+    let sender = Running::connected(&[&write(0)], 1);
+    for block in 1..=3 {
+        let mut input = fs::File::options()
+            .append(true)
+            .open(apps.path("in.csv"))
+            .expect("it is there");
+        for n in (block - 1) * 20..block * 20 {
+            writeln!(input, "{n},row {n} é").expect("there is room");
+        }
+        write(block);
+        sender.reload();
+        sender.err_has("the apps were read again change", block as usize);
+    }
+    let has =
+        |mails: &[String], n: u64| mails.iter().any(|mail| mail.contains(&format!("row {n} ")));
+    eventually("all mails", || {
+        let mails = mails(&server);
+        (0..60).all(|n| has(&mails, n))
+    });
+    assert_eq!(sender.stop().0, Some(0));
+    let sent = mails(&server);
+    assert_eq!(sent.len(), 60, "each once");
 }

@@ -3,8 +3,11 @@
 mod broker;
 mod network;
 
+use std::fs;
+use std::io::Write as _;
+
 use broker::Apps;
-use network::{Running, Stub, curl, eventually, free_port, number, ok};
+use network::{Gate, Running, Stub, curl, eventually, free_port, number, ok};
 use servers::Order;
 
 const SCRAPED: &str = "@app:name('Scraped')
@@ -209,4 +212,81 @@ from In select n insert into Out;";
     run.err_has("certificate", 1);
     run.stop();
     listener.stop();
+}
+
+#[test]
+fn a_gateway_that_answers_slowly_gets_what_was_counted() {
+    let gate = Gate::default();
+    let at_stub = gate.clone();
+    let stub = Stub::start(0, move |_| {
+        at_stub.pass();
+        ok("")
+    });
+    let apps = Apps::new(stub.port, 2_000);
+    let pushing = apps.write("pushed", PUSHED, "job='j'");
+    let run = Running::start(&[&pushing, "--until-done"]);
+    eventually("it is asked", || gate.waiting() == 1);
+    gate.open();
+    let (code, summary) = run.end();
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!(number(&summary, "sinks", "Out", "events"), 2_000);
+    // One push at a time, and the last one has all.
+    assert_eq!(gate.most(), 1);
+    let got = stub.got();
+    let last = got.last().expect("it was asked");
+    assert!(last.body.contains(" 1999000"), "{}", last.body);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_said_and_the_next_one_is_taken() {
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let stub = Stub::start(0, move |_| {
+        match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => ok("# TYPE m gauge\nm{ 1 no page\n\u{1}"),
+            _ => ok("# TYPE m gauge\nm 7\n"),
+        }
+    });
+    let apps = Apps::new(stub.port, 1);
+    let state = apps.path("state");
+    let app = apps.write(
+        "pages",
+        &SAMPLES.replace("{type}", "gauge"),
+        "metric.name='m'",
+    );
+    let run = Running::connected(&[&app, "--state", &state], 1);
+    run.out_has("data=[m, gauge, , null, null, null, 7]", 1);
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(
+        number(&summary, "sources", "In", "rejected"),
+        1,
+        "{summary}"
+    );
+    let errors = broker::errors(&state);
+    assert!(errors.contains("m{ 1 no page"), "{errors}");
+}
+
+#[test]
+fn a_reload_leaves_the_port_to_the_metrics_that_go_on() {
+    let port = free_port();
+    let apps = Apps::new(port, 4);
+    let write = |note: u32| apps.write("scraped", &format!("-- edit {note}\n{SCRAPED}"), "");
+    let run = Running::connected(&[&write(0)], 1);
+    let url = format!("http://127.0.0.1:{port}/metrics");
+    let has = |text: &str| curl(&[&url]).1.contains(text);
+    eventually("the counter", || has("total{parity=\"odd\"} 4.0"));
+    for edit in 1..=3 {
+        write(edit);
+        run.reload();
+        run.err_has("the apps were read again change", edit as usize);
+        // What the file brings from now on is counted, on the same port.
+        let mut input = fs::File::options()
+            .append(true)
+            .open(apps.path("in.csv"))
+            .expect("it is there");
+        writeln!(input, "{},more", 10 + edit * 2).expect("there is room");
+        eventually("more is counted", || has("total{parity=\"even\"}"));
+    }
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{summary}");
 }

@@ -298,3 +298,67 @@ fn a_hundred_reloads_lose_nothing_and_leave_nothing_behind() {
     assert_eq!(number(&summary, "sources", "Lines", "events"), lines);
     assert_eq!(number(&summary, "sinks", "Out", "events"), lines);
 }
+
+/// Two apps on one topic.
+const TOPIC_WRITER: &str = "@app:name('TopicWriter')
+@source(type='file', mode='line', file.uri='file:{dir}/in.txt', tailing='true', @map(type='text', fail.on.missing.attribute='false', regex.A='(.+)', @attributes(line='A')))
+define stream Lines (line string);
+@sink(type='inMemory', topic='{topic}', @map(type='text', @payload('{{line}}')))
+define stream Out (line string);
+from Lines select line insert into Out;
+";
+const TOPIC_READER: &str = "@app:name('TopicReader') -- {note}
+@source(type='inMemory', topic='{topic}', @map(type='json'))
+define stream In (n long);
+@sink(type='log', prefix='topic') define stream Seen (n long);
+from In select n insert into Seen;
+";
+
+fn event(n: u32) -> String {
+    format!("{{\"event\":{{\"n\":{n}}}}}\n")
+}
+
+#[test]
+fn a_topic_goes_on_when_one_of_its_apps_is_edited() {
+    let place = Place::new();
+    let write = |note: u32| {
+        let topic = |text: &str| text.replace("{topic}", "edited");
+        place.write("writer.siddhi", &topic(TOPIC_WRITER));
+        let reader = topic(TOPIC_READER).replace("{note}", &format!("edit {note}"));
+        place.write("reader.siddhi", &reader);
+    };
+    write(0);
+    let run = Running::connected(&[&place.apps().display().to_string()], 1);
+    for n in 0..5 {
+        place.append(&event(n));
+        write(n + 1);
+        run.reload();
+        run.err_has("the apps were read again change", n as usize + 1);
+    }
+    for n in 0..5 {
+        run.out_has(&format!("data=[{n}]"), 1);
+    }
+    let said = run.out();
+    assert_eq!(said.matches("topic : Event").count(), 5, "{said}");
+    assert_eq!(run.stop().0, Some(0));
+}
+
+#[test]
+fn what_a_reader_of_a_topic_cannot_read_is_rejected_and_its_neighbours_are_taken() {
+    let place = Place::new();
+    let topic = |text: &str| text.replace("{topic}", "bad");
+    place.write("writer.siddhi", &topic(TOPIC_WRITER));
+    place.write("reader.siddhi", &topic(TOPIC_READER));
+    place.append(&format!("{}no JSON\n{}", event(1), event(2)));
+    let run = Running::connected(&[&place.apps().display().to_string()], 1);
+    for n in [1, 2] {
+        run.out_has(&format!("data=[{n}]"), 1);
+    }
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(
+        number(&summary, "sources", "In", "rejected"),
+        1,
+        "{summary}"
+    );
+}

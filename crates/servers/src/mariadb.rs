@@ -1,6 +1,7 @@
 //! MariaDB with a database, user and password that are all `headwater`, and a binary log by rows.
 //!
-//! Settings of an order are options of the server without their dashes.
+//! Settings of an order are options of the server without their dashes; `tls` is a PEM file with its
+//! certificate and key.
 
 use std::path::Path;
 use std::process::Command;
@@ -96,7 +97,12 @@ impl Recipe for MariaDb {
                 "--server-id=1",
                 "--innodb-buffer-pool-size=256M",
             ]);
-        for (key, value) in place.settings() {
+        if let Some(pem) = place.setting("tls") {
+            let own = place.copy("server.pem", pem, self.account())?;
+            command.arg(format!("--ssl-cert={}", own.display()));
+            command.arg(format!("--ssl-key={}", own.display()));
+        }
+        for (key, value) in place.settings().iter().filter(|(key, _)| key != "tls") {
             command.arg(format!("--{key}={value}"));
         }
         Ok(command)

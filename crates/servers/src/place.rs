@@ -89,6 +89,21 @@ impl Place {
         fs::write(&path, text).map_err(|e| Error::failed(format!("cannot write '{name}'"), e))?;
         Ok(path)
     }
+
+    /// Copies a file that nobody but the server may read, as a private key must be; gives its path.
+    ///
+    /// # Errors
+    /// It is not there, or the folder cannot be written.
+    pub fn copy(&self, name: &str, from: &str, account: Option<&str>) -> Result<PathBuf, Error> {
+        let path = self.folder.join(name);
+        let mut install = Command::new("install");
+        install.args(["-m", "600"]);
+        if let Some(account) = account.filter(|_| geteuid().is_root()) {
+            install.args(["-o", account]);
+        }
+        run(install.arg(from).arg(&path))?;
+        Ok(path)
+    }
 }
 
 /// One installation at a time in this process; other processes are kept off by the rename.

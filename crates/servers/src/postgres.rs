@@ -1,7 +1,8 @@
 //! PostgreSQL with a database, user and password that are all `headwater`, ready for logical
 //! replication. It asks for the password by SCRAM.
 //!
-//! Settings of an order are lines of `postgresql.conf`.
+//! Settings of an order are lines of `postgresql.conf`; `tls` is a PEM file with its certificate and
+//! key.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,7 +74,15 @@ impl Recipe for Postgres {
             ("max_replication_slots", "8"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()));
-        for (key, value) in own.iter().chain(place.settings()) {
+        if let Some(pem) = place.setting("tls") {
+            let own = place.copy("server.pem", pem, self.account())?;
+            for key in ["ssl_cert_file", "ssl_key_file"] {
+                command.arg("-c").arg(format!("{key}={}", own.display()));
+            }
+            command.args(["-c", "ssl=on"]);
+        }
+        let settings = place.settings().iter().filter(|(key, _)| key != "tls");
+        for (key, value) in own.iter().chain(settings) {
             command.arg("-c").arg(format!("{key}={value}"));
         }
         Ok(command)

@@ -1,0 +1,234 @@
+//! Changes of tables in real databases, as a run of the binary reads them: servers that go away, an app
+//! that takes nothing, reloads.
+
+mod broker;
+mod network;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use broker::Apps;
+use network::{Running, eventually, free_port, number};
+use servers::{Order, Running as Server};
+
+struct Database {
+    name: &'static str,
+    /// Rows from one number to another, in one statement.
+    fill: fn(u64, u64) -> String,
+}
+
+const ALL: &[Database] = &[
+    Database {
+        name: "mariadb",
+        fill: |from, to| {
+            format!(
+                "INSERT INTO t SELECT seq, 'row' FROM seq_{from}_to_{}",
+                to - 1
+            )
+        },
+    },
+    Database {
+        name: "postgres",
+        fill: |from, to| {
+            format!(
+                "INSERT INTO t SELECT n, 'row' FROM generate_series({from}, {}) n",
+                to - 1
+            )
+        },
+    },
+];
+
+#[track_caller]
+fn ask(name: &str, port: u16, sql: &str) {
+    let port = port.to_string();
+    let mut client = match name {
+        "mariadb" => {
+            let mut client = Command::new("mariadb");
+            client.args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"]);
+            client.args(["-P", &port, "-e", sql, "headwater"]);
+            client
+        }
+        _ => {
+            let mut client = Command::new("psql");
+            client.env("PGPASSWORD", "headwater");
+            client.args([
+                "-X",
+                "-q",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port,
+                "-U",
+                "headwater",
+            ]);
+            client.args(["-c", sql, "headwater"]);
+            client
+        }
+    };
+    let output = client.output().expect("the client starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {sql}: {said}");
+}
+
+/// A database with a table, and the app that reads its changes.
+struct Case<'a> {
+    database: &'a Database,
+    server: Server,
+    apps: Apps,
+}
+
+const APP: &str = "@app:name('Changes') -- {note}
+@source(type='cdc', url='{url}', username='headwater', password='headwater', table.name='t', operation='insert', @map(type='keyvalue'))
+define stream In (id long, text string);
+{sink}
+define stream Out (id long, text string);
+from In select * insert into Out;
+";
+
+const FILE: &str = "@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))";
+
+impl Case<'_> {
+    fn write(&self, note: &str, sink: &str) -> String {
+        let app = APP
+            .replace("{note}", note)
+            .replace("{url}", &self.server.endpoint())
+            .replace("{sink}", sink);
+        self.apps.write("changes", &app, "")
+    }
+
+    fn ask(&self, sql: &str) {
+        ask(self.database.name, self.server.port(), sql);
+    }
+
+    fn fill(&self, from: u64, to: u64) {
+        self.ask(&(self.database.fill)(from, to));
+    }
+
+    fn received(&self) -> Vec<u64> {
+        let text = self.apps.received();
+        let number = |line: &str| line.split(',').next().and_then(|n| n.parse().ok());
+        text.lines().filter_map(number).collect()
+    }
+}
+
+fn with_each(work: impl Fn(Case<'_>)) {
+    for database in ALL {
+        eprintln!("{}", database.name);
+        let Some(server) = Order::new().start_or_skip(database.name) else {
+            continue;
+        };
+        let apps = Apps::new(server.port(), 0);
+        let case = Case {
+            database,
+            server,
+            apps,
+        };
+        case.ask("CREATE TABLE t (id BIGINT PRIMARY KEY, text VARCHAR(20))");
+        work(case);
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_while_it_is_read_is_named_and_gone_on_with() {
+    with_each(|mut case| {
+        let name = case.database.name;
+        let state = case.apps.path("state");
+        let app = case.write("first", FILE);
+        let args = [app.as_str(), "--state", &state, "--state-interval", "100ms"];
+        let run = Running::connected(&args, 1);
+        case.fill(0, 1_000);
+        eventually("the first rows", || case.received().len() >= 1_000);
+        let faults = || run.err().matches("ERROR source").count();
+        let before = faults();
+        case.server.kill();
+        let since = Instant::now();
+        eventually("it is said", || faults() > before);
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(6), "{name}: {took:?}");
+        case.server.restart().expect("the server starts again");
+        case.fill(1_000, 2_000);
+        run.err_has("source is connected", 2);
+        eventually("all rows", || case.received().len() >= 2_000);
+        // One that takes connections and says nothing.
+        let before = faults();
+        case.server.freeze();
+        let since = Instant::now();
+        eventually("it is said", || faults() > before);
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(7), "{name}: {took:?}");
+        case.server.thaw();
+        run.err_has("source is connected", 3);
+        case.fill(2_000, 3_000);
+        eventually("all rows", || case.received().len() >= 3_000);
+        let (code, summary) = run.stop();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        assert_eq!(case.received(), (0..3_000).collect::<Vec<_>>(), "{name}");
+    });
+}
+
+/// More than the queues of an app hold.
+const MANY: u64 = 400_000;
+
+/// What a run may take at most while the app takes nothing.
+const MEMORY_MAX: u64 = 200_000_000;
+
+#[test]
+fn an_app_that_takes_nothing_leaves_the_changes_where_they_are() {
+    with_each(|case| {
+        let name = case.database.name;
+        let far = free_port();
+        let sink = format!(
+            "@sink(type='tcp', url='tcp://127.0.0.1:{far}/far', on.error='WAIT', @map(type='binary'))"
+        );
+        let run = Running::connected(&[&case.write("first", &sink)], 1);
+        run.err_has("sink cannot be reached", 1);
+        case.fill(0, MANY);
+        let receiver = "@app:name('Far')
+@source(type='tcp', context='far', @map(type='binary'))
+define stream In (id long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (id long, text string);
+from In select * insert into Out;
+";
+        let port = far.to_string();
+        let config = case.apps.deployment(&[(
+            "source",
+            "tcp",
+            vec![("host", "127.0.0.1"), ("port", &port)],
+        )]);
+        let receiver = case.apps.write("far", receiver, "");
+        let receiver = Running::connected(&[&receiver, "--config", &config], 1);
+        eventually("all rows", || {
+            case.apps.received().lines().count() as u64 >= MANY
+        });
+        let (code, summary) = run.stop();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        assert_eq!(number(&summary, "sources", "In", "events"), MANY, "{name}");
+        let memory = summary["peak_rss_bytes"].as_u64().unwrap_or(u64::MAX);
+        eprintln!("{name}: {memory} bytes");
+        assert!(memory < MEMORY_MAX, "{name}: {memory} bytes");
+        receiver.stop();
+        assert_eq!(case.received(), (0..MANY).collect::<Vec<_>>(), "{name}");
+    });
+}
+
+#[test]
+fn reloads_while_changes_come_lose_nothing_and_keep_the_order() {
+    with_each(|case| {
+        let name = case.database.name;
+        let run = Running::connected(&[&case.write("first", FILE)], 1);
+        for block in 0..5 {
+            case.fill(block * 100, (block + 1) * 100);
+            case.write(&format!("edit {block}"), FILE);
+            run.reload();
+            run.err_has("the apps were read again change", block as usize + 1);
+        }
+        eventually("all rows", || case.received().last() == Some(&499));
+        let (code, summary) = run.stop();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        let mut seen = std::collections::HashSet::new();
+        let mut received = case.received();
+        received.retain(|n| seen.insert(*n));
+        assert_eq!(received, (0..500).collect::<Vec<_>>(), "{name}");
+    });
+}
