@@ -534,7 +534,8 @@ impl KafkaSink {
         take_in(&mut self.failed, producer.context());
     }
 
-    /// Tells the broker the transactional id; asked again, the client goes on where it was.
+    /// Tells the broker the transactional id. A broker that is there may take its time, one that is not
+    /// is not waited for; asked again, the client goes on where it was.
     fn introduce(&mut self) -> Result<(), Error> {
         let Some(producer) = self.producer.as_ref().filter(|_| self.is_transactional) else {
             return Ok(());
@@ -542,16 +543,24 @@ impl KafkaSink {
         if self.is_introduced {
             return Ok(());
         }
-        let Err(error) = producer.init_transactions(CLOSE_TRANSACTION) else {
-            self.is_introduced = true;
-            return Ok(());
-        };
-        let cause = producer.context().watch.cause();
-        let cause = cause.unwrap_or_else(|| said(&error));
-        if !is_retriable(&error) {
-            self.producer = None;
+        let since = Instant::now();
+        loop {
+            let Err(error) = producer.init_transactions(TRANSACTION_LOOK) else {
+                self.is_introduced = true;
+                return Ok(());
+            };
+            producer.poll(Duration::ZERO);
+            let watch = &producer.context().watch;
+            let goes_on = is_retriable(&error);
+            if goes_on && watch.lost().is_none() && since.elapsed() < TRANSACTION {
+                continue;
+            }
+            let cause = watch.cause().unwrap_or_else(|| said(&error));
+            if !goes_on {
+                self.producer = None;
+            }
+            return Err(self.unavailable(cause));
         }
-        Err(self.unavailable(cause))
     }
 
     /// What is still to be sent behind records that did not arrive must not overtake them: it is taken
