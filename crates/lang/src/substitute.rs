@@ -59,13 +59,17 @@ impl Substituted<'_> {
 /// How long the name of a variable is that begins a text: letters, digits and `_`, which `env:` may
 /// stand before; or `file:` with a path.
 fn name_len(text: &str) -> usize {
-    if text.starts_with(FILE) {
-        let ends = |c: char| matches!(c, '}' | '\'' | '"' | '\n');
-        return text.find(ends).unwrap_or(text.len());
+    let prefix = [FILE, ENV].into_iter().find(|word| text.starts_with(word));
+    let prefix = prefix.unwrap_or_default();
+    let ends = |c: char| match prefix {
+        FILE => matches!(c, '}' | '\'' | '"' | '\n'),
+        _ => !c.is_ascii_alphanumeric() && c != '_',
+    };
+    let rest = &text[prefix.len()..];
+    match rest.find(ends).unwrap_or(rest.len()) {
+        0 => 0,
+        len => prefix.len() + len,
     }
-    let prefix = if text.starts_with(ENV) { ENV.len() } else { 0 };
-    let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    prefix + text[prefix..].bytes().take_while(is_part).count()
 }
 
 /// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}` and `${file:PATH}` by what
