@@ -227,11 +227,9 @@ impl Maker<'_> {
         };
         let every = self.name_of("every");
         let kept = match self.name_of("kept") {
-            "off" => "@purge(enable='false') ",
-            "a while" => {
-                "@purge(enable='true', interval='10 sec', @retentionPeriod(sec='120 sec', min='24 hours', hours='30 days', days='1 year', months='all', years='all')) "
-            }
-            _ => "",
+            "off" => "@purge(enable='false') ".to_owned(),
+            "a while" => kept_a_while(every),
+            _ => String::new(),
         };
         let filter = if self.option("filtered-aggregation") {
             self.filter(&scope, 100)
@@ -272,6 +270,23 @@ impl Maker<'_> {
         let name = format!("a_{}_{}", kind, of.name);
         (format!("{call} as {name}"), name, ty)
     }
+}
+
+/// A purge that says for each duration that `every` keeps how long; Siddhi refuses any other.
+fn kept_a_while(every: &str) -> String {
+    const RETENTION: [(&str, &str); 6] = [
+        ("seconds", "sec='120 sec'"),
+        ("minutes", "min='24 hours'"),
+        ("hours", "hours='30 days'"),
+        ("days", "days='1 year'"),
+        ("months", "months='all'"),
+        ("years", "years='all'"),
+    ];
+    let kept = durations(every);
+    let said = RETENTION.iter().filter(|(name, _)| kept.contains(name));
+    let said: Vec<&str> = said.map(|(_, text)| *text).collect();
+    let periods = said.join(", ");
+    format!("@purge(enable='true', interval='10 sec', @retentionPeriod({periods})) ")
 }
 
 /// Windows that in Siddhi have one condition, or one next flush, for all keys of a partition.

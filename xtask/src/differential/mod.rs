@@ -294,11 +294,11 @@ fn print_used<'a>(used: impl Iterator<Item = (&'a String, &'a usize)>) {
 fn report(grammar: &Grammar, tally: &Tally) {
     println!("how often each production occurred:");
     print_used(tally.used.iter());
-    let only_alone = |label: &&String| !tally.used.contains_key(*label);
+    let asked = |label: &String| tally.used.get(label).copied().unwrap_or_default();
     let alone = tally
         .used_alone
         .iter()
-        .filter(|(label, _)| only_alone(label));
+        .filter(|(label, count)| **count > asked(label));
     println!(
         "where Siddhi has not the extension, so that our modes were compared with each other:"
     );
