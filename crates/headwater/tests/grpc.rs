@@ -350,8 +350,12 @@ fn calls_get_their_responses_and_services_answer_each_request() {
         peer.has("answer:{\"n\":21,\"twice\":42}|", 1);
         peer.say("process Questions {\"n\":-1}");
         peer.has("status DEADLINE_EXCEEDED no answer within 1500 ms", 1);
+        // One that cannot be read is rejected, and has no answer either.
+        peer.say("process Questions no JSON");
+        peer.has("status DEADLINE_EXCEEDED no answer within 1500 ms", 2);
+        let (_, summary) = service.stop();
+        assert_eq!(number(&summary, "sources", "Questions", "rejected"), 1);
     }
-    service.stop();
 
     let other = Apps::new(free_port(), 0);
     let Some(peer) = server(other.port(), "", "") else {
@@ -373,6 +377,13 @@ fn calls_get_their_responses_and_services_answer_each_request() {
         errors(&state)
     );
     assert_eq!(peer.lines("process:").len(), 2);
+    // A response that lacks what the mapping asks for is rejected.
+    let apps = Apps::new(other.port(), 2);
+    let run = Running::start(&[&apps.write("caller", CALLER, "")]);
+    peer.has("process:{\"n\":1}", 1);
+    let (_, summary) = run.stop();
+    assert_eq!(number(&summary, "sources", "Back", "rejected"), 2);
+    assert_eq!(number(&summary, "sources", "Back", "events"), 0);
 }
 
 const OWN_SENDER: &str = "@app:name('Own')
