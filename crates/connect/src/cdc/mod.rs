@@ -218,6 +218,9 @@ impl Keys {
     }
 }
 
+const NO_LOG: &str = "only the logs of MySQL, MariaDB and PostgreSQL are listened to: use \
+                      mode='polling' for other databases";
+
 impl Connector for CdcConnector {
     fn specs(&self) -> &'static [ConnectorSpec] {
         CONNECTORS
@@ -237,11 +240,9 @@ impl Connector for CdcConnector {
             Target::Server(server) => match server.kind {
                 ServerKind::MySql => Ok(Box::new(binlog::Binlog::new(options)?)),
                 ServerKind::Postgres => Ok(Box::new(postgres::Replication::new(options)?)),
+                ServerKind::SqlServer => Err(options.refused(NO_LOG)),
             },
-            _ => Err(options.refused(
-                "only the logs of MySQL, MariaDB and PostgreSQL are listened to: use \
-                 mode='polling' for other databases",
-            )),
+            _ => Err(options.refused(NO_LOG)),
         }
     }
 }

@@ -140,8 +140,9 @@ impl Polling {
             }
             None => String::new(),
         };
+        let limit = dialect.limit(ROWS_MAX);
         let sql = format!(
-            "SELECT {}, {column} FROM {}{condition} ORDER BY {column} LIMIT {ROWS_MAX}",
+            "SELECT {}, {column} FROM {}{condition} ORDER BY {column}{limit}",
             columns.join(", "),
             dialect.table(&self.options.table)
         );

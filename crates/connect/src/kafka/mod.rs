@@ -1,5 +1,5 @@
-//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, and the pair `kafkaMultiDC` ([`centres`]),
-//! by librdkafka.
+//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`centres`])
+//! and the pair that replays offsets ([`source`]), by librdkafka.
 //!
 //! Promises: the order of each partition is kept; a source goes on behind the last record that its
 //! app has saved, and commits to its group only what is done; a broker that is lost is named within
@@ -25,7 +25,8 @@ use rdkafka::error::KafkaError;
 
 use self::centres::{CentresSink, CentresSource};
 use self::sink::KafkaSink;
-use self::source::KafkaSource;
+pub(crate) use self::source::Replays;
+use self::source::{KafkaSource, ReplayRequest, ReplayResponse};
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
@@ -36,6 +37,10 @@ pub struct Kafka;
 
 /// The pair over two data centres.
 const MULTI_DC: &str = "kafkaMultiDC";
+
+/// The pair that reads ranges of offsets again.
+const REPLAY_REQUEST: &str = "kafka-replay-request";
+const REPLAY_RESPONSE: &str = "kafka-replay-response";
 
 impl Connector for Kafka {
     fn specs(&self) -> &'static [ConnectorSpec] {
@@ -51,17 +56,19 @@ impl Connector for Kafka {
     }
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
-        match is_multi_dc(&setup.transport.ty) {
-            true => Ok(Box::new(CentresSource::new(setup)?)),
-            false => Ok(Box::new(KafkaSource::new(setup)?)),
-        }
+        Ok(match setup.transport.ty.as_str() {
+            REPLAY_RESPONSE => Box::new(ReplayResponse::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(CentresSource::new(setup)?),
+            _ => Box::new(KafkaSource::new(setup)?),
+        })
     }
 
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
-        match is_multi_dc(&setup.transport.ty) {
-            true => Ok(Box::new(CentresSink::new(setup)?)),
-            false => Ok(Box::new(KafkaSink::new(setup)?)),
-        }
+        Ok(match setup.transport.ty.as_str() {
+            REPLAY_REQUEST => Box::new(ReplayRequest::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(CentresSink::new(setup)?),
+            _ => Box::new(KafkaSink::new(setup)?),
+        })
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Network {
     pub(crate) grpc: Arc<Ports>,
     pub(crate) grpc_services: Arc<Services<Reply>>,
     pub(crate) grpc_calls: Arc<Calls>,
+    /// Ranges of Kafka's records that apps ask for again.
+    pub(crate) replays: Arc<crate::kafka::Replays>,
     /// Where metrics are gathered.
     pub(crate) metrics: Arc<Places>,
     /// Redis servers that tables are kept in.

@@ -136,13 +136,10 @@ impl Database {
         self.check_lost()?;
         self.reach()?;
         let needs_mark = rows > 1 || self.dialect().fails_whole();
+        let marks = self.dialect().marks();
         let (begin, keep, undo) = match (self.in_epoch, needs_mark) {
             (true, false) => (None, None, None),
-            (true, true) => (
-                Some("SAVEPOINT part"),
-                Some("RELEASE SAVEPOINT part"),
-                Some(["ROLLBACK TO SAVEPOINT part", "RELEASE SAVEPOINT part"].as_slice()),
-            ),
+            (true, true) => (Some(marks.set), marks.keep, Some(marks.undo)),
             (false, _) => (
                 Some(self.dialect().begin()),
                 Some("COMMIT"),
@@ -183,16 +180,22 @@ impl Database {
         self.reach()?;
         // A statement that fails would end the epoch's transaction where a mark is missing.
         let needs_mark = self.is_open && self.dialect().fails_whole();
+        let marks = self.dialect().marks();
         if needs_mark {
-            self.run("SAVEPOINT part")?;
+            self.run(marks.set)?;
         }
         let done = work(self.link.as_mut());
         let result = done.map_err(|fault| self.error(action, fault));
         if needs_mark && !self.is_away && !self.is_lost {
-            if result.is_err() {
-                self.run("ROLLBACK TO SAVEPOINT part")?;
+            match (result.is_err(), marks.keep) {
+                (true, _) => {
+                    for sql in marks.undo {
+                        self.run(sql)?;
+                    }
+                }
+                (false, Some(keep)) => self.run(keep)?,
+                (false, None) => {}
             }
-            self.run("RELEASE SAVEPOINT part")?;
         }
         result
     }

@@ -1,5 +1,5 @@
-//! Tables in a relational database, `@store(type='rdbms')`: the embedded SQLite, MySQL, MariaDB and
-//! PostgreSQL.
+//! Tables in a relational database, `@store(type='rdbms')`: the embedded SQLite, MySQL, MariaDB,
+//! PostgreSQL and SQL Server.
 //!
 //! Promises: a chunk is written whole or not at all; with epochs, all writes between two checkpoints
 //! and the note of the second are one commit; a database that is locked or gone is waited for, and said
@@ -21,6 +21,7 @@ pub mod rows;
 pub mod server;
 pub mod sql;
 pub mod sqlite;
+pub mod sqlserver;
 mod statements;
 mod table;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use self::mysql::MySql;
 use self::postgres::Postgres;
 use self::server::{Login, ServerKind};
 use self::sqlite::Sqlite;
+use self::sqlserver::SqlServer;
 use self::url::Target;
 use crate::component::{Connector, Store, StoreSetup};
 use crate::error::Error;
@@ -114,6 +116,7 @@ pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
         Target::Server(server) => match server.kind {
             ServerKind::MySql => MySql::open(server).map(|link| Box::new(link) as _),
             ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
+            ServerKind::SqlServer => SqlServer::open(server).map(|link| Box::new(link) as _),
         },
     };
     opened.map_err(|fault| opening(&name, fault))

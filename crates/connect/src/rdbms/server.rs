@@ -1,5 +1,6 @@
 //! Where a database server is and how it is logged in to, from the JDBC URLs and options that apps
-//! have for Connector/J, MariaDB's connector and pgJDBC.
+//! have for Connector/J, MariaDB's connector and pgJDBC; those of SQL Server are read in
+//! [`super::sqlserver`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 /// How long a connection may take to be made where nothing else is said (HikariCP waits as long for
 /// one of its pool).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Silence of the network after which a server counts as gone.
 pub const SILENCE_MAX: Duration = Duration::from_secs(4);
@@ -17,6 +18,7 @@ pub enum ServerKind {
     /// MariaDB as well.
     MySql,
     Postgres,
+    SqlServer,
 }
 
 /// What an app's options say besides the URL.
@@ -71,6 +73,7 @@ impl fmt::Display for Server {
         let kind = match self.kind {
             ServerKind::MySql => "mysql",
             ServerKind::Postgres => "postgresql",
+            ServerKind::SqlServer => "sqlserver",
         };
         let hosts = self
             .hosts
@@ -85,6 +88,7 @@ impl Server {
     /// `kind` is what stands behind `jdbc:`, `place` what follows it. The error shows no secret.
     pub fn parse(kind: &str, place: &str, login: &Login<'_>) -> Result<Server, String> {
         let server_kind = match kind {
+            "sqlserver" | "jtds" => return Server::parse_sqlserver(kind, place, login),
             "postgresql" => ServerKind::Postgres,
             _ => ServerKind::MySql,
         };
@@ -97,8 +101,8 @@ impl Server {
             found.next_back().map(|(_, value)| value.as_str())
         };
         let default_port = match server_kind {
-            ServerKind::MySql => 3306,
             ServerKind::Postgres => 5432,
+            _ => 3306,
         };
         // `loadbalance:`, `replication:` and the like choose among hosts; here they are tried in order.
         let (hosts, database) = match place.split_once("//") {
@@ -127,15 +131,15 @@ impl Server {
             database => decoded(database)?,
         };
         let tls = match server_kind {
-            ServerKind::MySql => mysql_tls(kind, &property)?,
             ServerKind::Postgres => postgres_tls(&property)?,
+            _ => mysql_tls(kind, &property)?,
         };
         let root_certificates = property(&["serverSslCert", "sslrootcert"])
             .map(|path| PathBuf::from(path.strip_prefix("file:").unwrap_or(path)));
         // Connector/J counts milliseconds, pgJDBC seconds, and so does the pool (milliseconds).
         let unit = match server_kind {
-            ServerKind::MySql => Duration::from_millis(1),
             ServerKind::Postgres => Duration::from_secs(1),
+            _ => Duration::from_millis(1),
         };
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n > 0);
         let connect_timeout = property(&["connectTimeout", "loginTimeout"])
@@ -208,7 +212,7 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 /// `HOST`, `HOST:PORT` or `[IPV6]:PORT`; nothing is this machine.
-fn host(text: &str, default_port: u16) -> Result<(String, u16), String> {
+pub(super) fn host(text: &str, default_port: u16) -> Result<(String, u16), String> {
     let text = text.trim();
     if text.contains(['@', '(']) {
         return Err("write HOST:PORT, and the login in options 'username' and 'password'".into());

@@ -30,6 +30,10 @@ impl Sql {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.places.is_empty()
+    }
+
     pub fn push_str(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -97,8 +101,10 @@ enum Use {
     Value,
     /// Null counts as false where it stands.
     Condition,
-    /// Below a `not`, or as a value: null must become false here.
+    /// Below a `not`: null must become false here.
     Strict,
+    /// A value of BOOL that is stored: null must become false here.
+    Flag,
 }
 
 impl Compiler<'_> {
@@ -110,7 +116,7 @@ impl Compiler<'_> {
     /// A value, to stand in SET.
     pub fn value(&self, term: &Term) -> Result<Sql, String> {
         let wanted = match term.ty {
-            Type::Bool => Use::Strict,
+            Type::Bool => Use::Flag,
             _ => Use::Value,
         };
         self.term(term, wanted, 0)
@@ -120,6 +126,13 @@ impl Compiler<'_> {
         if depth > DEPTH_MAX {
             return Err(format!("a condition nests deeper than {DEPTH_MAX}"));
         }
+        if term.ty == Type::Bool && !self.dialect.has_booleans() {
+            return self.flag(term, wanted, depth);
+        }
+        self.said(term, wanted, depth)
+    }
+
+    fn said(&self, term: &Term, wanted: Use, depth: usize) -> Result<Sql, String> {
         let below = depth + 1;
         match &term.kind {
             TermKind::Column(index) => {
@@ -155,6 +168,61 @@ impl Compiler<'_> {
         }
     }
 
+    /// A term of BOOL where conditions are no values: a condition, or the 1 or 0 that stands for it.
+    fn flag(&self, term: &Term, wanted: Use, depth: usize) -> Result<Sql, String> {
+        let is_plain = matches!(
+            term.kind,
+            TermKind::Column(_) | TermKind::Parameter(_) | TermKind::Constant(_)
+        );
+        let is_condition = matches!(wanted, Use::Condition | Use::Strict);
+        match (is_plain, is_condition) {
+            (true, true) => Ok(around("(", &self.said(term, wanted, depth)?, " = 1)")),
+            (true, false) => self.said(term, wanted, depth),
+            (false, true) => self.predicate(term, wanted == Use::Strict, depth),
+            (false, false) => {
+                let condition = self.predicate(term, false, depth)?;
+                Ok(around("CASE WHEN ", &condition, " THEN 1 ELSE 0 END"))
+            }
+        }
+    }
+
+    /// A condition; a strict one is false where it would be unknown.
+    fn predicate(&self, term: &Term, is_strict: bool, depth: usize) -> Result<Sql, String> {
+        let below = depth + 1;
+        let strictly = |sql: &Sql| around("(CASE WHEN ", sql, " THEN 1 ELSE 0 END = 1)");
+        match &term.kind {
+            // What is null is not equal.
+            TermKind::Compare(CompareOp::NotEqual, left, right) => {
+                let (left, right) = self.both(left, right, Use::Value, below)?;
+                let equal = compared(CompareOp::Equal, &left, &right);
+                Ok(around("(CASE WHEN ", &equal, " THEN 0 ELSE 1 END = 1)"))
+            }
+            TermKind::Compare(op, left, right) => {
+                let (left, right) = self.both(left, right, Use::Value, below)?;
+                let sql = compared(*op, &left, &right);
+                Ok(match is_strict {
+                    true => strictly(&sql),
+                    false => around("(", &sql, ")"),
+                })
+            }
+            TermKind::Call { name, args } => {
+                let sql = self.call(name, args, Use::Condition, below)?;
+                Ok(match is_strict {
+                    true => strictly(&sql),
+                    false => sql,
+                })
+            }
+            // The others pass on what is wanted of them.
+            _ => {
+                let wanted = match is_strict {
+                    true => Use::Strict,
+                    false => Use::Condition,
+                };
+                self.said(term, wanted, depth)
+            }
+        }
+    }
+
     fn both(
         &self,
         left: &Term,
@@ -177,7 +245,7 @@ impl Compiler<'_> {
     /// A column or parameter; as a condition below `not` a null one is false.
     fn plain(&self, term: &Term, wanted: Use, sql: Sql) -> Sql {
         match wanted {
-            Use::Strict if term.ty == Type::Bool => self.or_else(&sql, false),
+            Use::Strict | Use::Flag if term.ty == Type::Bool => self.or_else(&sql, false),
             _ => sql,
         }
     }
@@ -208,17 +276,7 @@ impl Compiler<'_> {
     }
 
     fn compare(&self, op: CompareOp, left: &Sql, right: &Sql, wanted: Use) -> Sql {
-        let sign = match op {
-            CompareOp::Less => " < ",
-            CompareOp::LessEqual => " <= ",
-            CompareOp::Greater => " > ",
-            CompareOp::GreaterEqual => " >= ",
-            CompareOp::Equal => " = ",
-            CompareOp::NotEqual => " <> ",
-        };
-        let mut sql = left.clone();
-        sql.push_str(sign);
-        sql.append(right);
+        let sql = compared(op, left, right);
         if wanted != Use::Condition || op == CompareOp::NotEqual {
             return self.or_else(&sql, op == CompareOp::NotEqual);
         }
@@ -258,6 +316,21 @@ impl Compiler<'_> {
             _ => self.or_else(&found, false),
         })
     }
+}
+
+fn compared(op: CompareOp, left: &Sql, right: &Sql) -> Sql {
+    let sign = match op {
+        CompareOp::Less => " < ",
+        CompareOp::LessEqual => " <= ",
+        CompareOp::Greater => " > ",
+        CompareOp::GreaterEqual => " >= ",
+        CompareOp::Equal => " = ",
+        CompareOp::NotEqual => " <> ",
+    };
+    let mut sql = left.clone();
+    sql.push_str(sign);
+    sql.append(right);
+    sql
 }
 
 fn around(begin: &str, sql: &Sql, end: &str) -> Sql {

@@ -4,7 +4,7 @@ use event::{Schema, Type};
 use lang::plan::CompareOp;
 use lang::store::{Operation, OperationKind, Term, TermKind};
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Merge};
 use super::link::{Append, Statement};
 use super::sql::{Compiler, Sql};
 
@@ -147,7 +147,10 @@ impl Writer<'_> {
                 }
             }
             OperationKind::Contains { on } => Prepared::Contains {
-                statement: self.select("SELECT 1", Some(on), " LIMIT 1")?,
+                statement: {
+                    let (head, tail) = self.dialect.first_row();
+                    self.select(head, Some(on), tail)?
+                },
                 parameters,
             },
             OperationKind::Delete { on } => Prepared::Write {
@@ -161,7 +164,10 @@ impl Writer<'_> {
                 is_delete: false,
             },
             OperationKind::UpdateOrInsert { set, on } => {
-                let is_upsert = keys.has_key && self.is_key_equality(on) && !set.is_empty();
+                let is_upsert = keys.has_key
+                    && self.is_key_equality(on)
+                    && !set.is_empty()
+                    && (self.dialect.has_conflicts() || self.keeps_key(set));
                 if is_upsert && (keys.is_only || self.dialect.inserted("").is_none()) {
                     return Ok(Prepared::Upsert {
                         statement: self.upsert(set)?,
@@ -228,6 +234,9 @@ impl Writer<'_> {
     }
 
     fn upsert(&self, set: &[(usize, Term)]) -> Result<Statement, String> {
+        if let Some(merge) = self.merge(set)? {
+            return Ok(self.statement(merge));
+        }
         let mut sql = self.insert();
         let key = self.columns(&self.definition.primary_key);
         // Plain values that are those of the row to insert are taken from it, so that one statement may
@@ -250,6 +259,30 @@ impl Writer<'_> {
         };
         sql.append(&self.dialect.on_conflict(&key, &set));
         Ok(self.statement(sql))
+    }
+
+    /// Is the key set to what it is?
+    fn keeps_key(&self, set: &[(usize, Term)]) -> bool {
+        set.iter().all(|(index, term)| {
+            let is_same = matches!(term.kind, TermKind::Parameter(p) if p == *index);
+            is_same || !self.definition.primary_key.contains(index)
+        })
+    }
+
+    /// The upsert as MERGE, for databases that have it.
+    fn merge(&self, set: &[(usize, Term)]) -> Result<Option<Sql>, String> {
+        // The key is the same in both rows, and some databases refuse to see it set.
+        let key = &self.definition.primary_key;
+        let of_key = |(index, _): &&(usize, Term)| !key.contains(index);
+        let others: Vec<(usize, Term)> = set.iter().filter(of_key).cloned().collect();
+        let names: Vec<String> = key.iter().map(|index| self.column(*index)).collect();
+        let table = self.table();
+        Ok(self.dialect.merge(&Merge {
+            table: &table,
+            columns: &self.all_columns(),
+            key: &names,
+            set: &self.set(&others, &self.dialect.own_row(&table))?,
+        }))
     }
 
     /// Does the condition say that the key equals the key of the row that would be inserted? Then a

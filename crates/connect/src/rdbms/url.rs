@@ -1,13 +1,13 @@
 //! JDBC URLs: which database an app means, and what stands for it here.
 //!
 //! `jdbc:sqlite:…` and the local forms of `jdbc:h2:…` run on the embedded SQLite; `jdbc:mysql:…`,
-//! `jdbc:mariadb:…` and `jdbc:postgresql:…` on their servers. Every other known database gives an
+//! `jdbc:mariadb:…`, `jdbc:postgresql:…`, `jdbc:sqlserver:…` and `jdbc:jtds:…` on their servers. Every other known database gives an
 //! error that says how to redirect the table; no URL is ever echoed whole, since it may hold a
 //! password.
 
 use std::path::PathBuf;
 
-use super::dialect::{Dialect, MYSQL, POSTGRES, SQLITE};
+use super::dialect::{Dialect, MYSQL, POSTGRES, SQLITE, SQLSERVER};
 use super::server::{Login, Server, ServerKind};
 use crate::file::uri;
 
@@ -28,6 +28,7 @@ impl Target {
             Target::Server(server) => match server.kind {
                 ServerKind::MySql => MYSQL,
                 ServerKind::Postgres => POSTGRES,
+                ServerKind::SqlServer => SQLSERVER,
             },
         }
     }
@@ -53,6 +54,12 @@ pub enum UrlError {
         table: String,
     },
     #[error(
+        "there is no driver for Oracle in Headwater: Oracle's own for Rust is a pre-release, and the \
+         other needs libraries that may not be shipped with it; keep table '{table}' in another \
+         database, --set {table}.store.jdbc.url=jdbc:sqlite:FILE or jdbc:postgresql://HOST/DATABASE"
+    )]
+    NoDriver { table: String },
+    #[error(
         "option 'jdbc.url' of table '{table}' is of an unknown kind '{kind}': write jdbc:sqlite:FILE"
     )]
     Unknown { kind: String, table: String },
@@ -70,14 +77,7 @@ pub enum UrlError {
 }
 
 /// First part of the URL behind `jdbc:`, and the name people know.
-const KNOWN: &[(&str, &str)] = &[
-    ("oracle", "Oracle"),
-    ("sqlserver", "SQL Server"),
-    ("jtds", "SQL Server"),
-    ("db2", "DB2"),
-    ("derby", "Derby"),
-    ("teradata", "Teradata"),
-];
+const KNOWN: &[(&str, &str)] = &[("db2", "DB2"), ("derby", "Derby"), ("teradata", "Teradata")];
 
 /// Suffix of the file that stands for an H2 database, so that it never touches H2's own `.mv.db`.
 const H2_SUFFIX: &str = ".sqlite";
@@ -96,12 +96,17 @@ pub fn parse(url: &str, table: &str, login: &Login<'_>) -> Result<Target, UrlErr
     match kind.to_ascii_lowercase().as_str() {
         "sqlite" => sqlite(place, table),
         "h2" => h2(place, table),
-        kind @ ("mysql" | "mariadb" | "postgresql") => Server::parse(kind, place, login)
-            .map(|server| Target::Server(Box::new(server)))
-            .map_err(|cause| UrlError::Server {
-                table: table.to_owned(),
-                cause,
-            }),
+        kind @ ("mysql" | "mariadb" | "postgresql" | "sqlserver" | "jtds") => {
+            Server::parse(kind, place, login)
+                .map(|server| Target::Server(Box::new(server)))
+                .map_err(|cause| UrlError::Server {
+                    table: table.to_owned(),
+                    cause,
+                })
+        }
+        "oracle" => Err(UrlError::NoDriver {
+            table: table.to_owned(),
+        }),
         other => Err(match KNOWN.iter().find(|(name, _)| *name == other) {
             Some((_, database)) => UrlError::Known {
                 database,
@@ -196,15 +201,16 @@ mod tests {
     fn other_databases_say_how_to_redirect_and_show_no_secret() {
         check(
             "jdbc:oracle:thin:root/secret@localhost:1521:X",
-            "database 'Oracle' does not run yet: use the embedded one, \
+            "there is no driver for Oracle in Headwater: Oracle's own for Rust is a pre-release, and \
+             the other needs libraries that may not be shipped with it; keep table 'T' in another \
+             database, --set T.store.jdbc.url=jdbc:sqlite:FILE or jdbc:postgresql://HOST/DATABASE",
+        );
+        check(
+            "jdbc:db2://h/x",
+            "database 'DB2' does not run yet: use the embedded one, \
              --set T.store.jdbc.url=jdbc:sqlite:FILE",
         );
-        for url in [
-            "jdbc:sqlserver://h",
-            "jdbc:h2:tcp://h/x",
-            "jdbc:nosuch:secret",
-            "sqlite:x",
-        ] {
+        for url in ["jdbc:h2:tcp://h/x", "jdbc:nosuch:secret", "sqlite:x"] {
             let error = parse(url, "T", &Login::default()).unwrap_err().to_string();
             assert!(error.contains("jdbc:sqlite:FILE"), "{error}");
             assert!(!error.contains("secret"), "{error}");

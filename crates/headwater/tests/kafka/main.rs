@@ -10,6 +10,7 @@ mod failures;
 #[path = "../network/mod.rs"]
 mod network;
 mod reading;
+mod replay;
 mod security;
 mod writing;
 

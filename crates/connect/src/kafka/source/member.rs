@@ -177,7 +177,7 @@ impl KafkaSource {
         Ok(members)
     }
 
-    fn member(&self, link: &dyn SourceLink) -> Result<Member, Error> {
+    pub(super) fn member(&self, link: &dyn SourceLink) -> Result<Member, Error> {
         Member::new(&self.config, link)
             .map_err(|error| self.failed("making a Kafka client", &error))
     }

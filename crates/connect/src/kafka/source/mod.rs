@@ -6,8 +6,11 @@
 mod group;
 mod member;
 mod reading;
+mod replay;
 
 pub(super) use member::Member;
+pub(crate) use replay::Replays;
+pub(super) use replay::{ReplayRequest, ReplayResponse};
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,8 +22,8 @@ use rdkafka::error::KafkaError;
 use super::partitions::Partitions;
 use super::properties::{Properties, Side, option};
 use super::record::{Wanted, is_binary};
-use super::said;
 use super::watch::STATISTICS_MILLIS;
+use super::{REPLAY_RESPONSE, said};
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::net::{Settings, number, transport_flag};
@@ -122,15 +125,20 @@ impl KafkaSource {
                 )));
             }
         };
-        if threading == Threading::PartitionWise && listed.is_none() {
+        let is_replay = setup.transport.ty == REPLAY_RESPONSE;
+        if threading == Threading::PartitionWise && listed.is_none() && !is_replay {
             return Err(settings
                 .refused("threading option 'partition.wise' needs option 'partition.no.list'"));
         }
         Ok(KafkaSource {
             brokers: brokers.to_owned(),
-            topics: super::items(needed("topic.list")?)
-                .map(str::to_owned)
-                .collect(),
+            topics: super::items(match is_replay {
+                // What is replayed is named by each request.
+                true => text("topic.list").unwrap_or_default(),
+                false => needed("topic.list")?,
+            })
+            .map(str::to_owned)
+            .collect(),
             listed,
             threading,
             starts: starts(settings, text("topic.offsets.map").unwrap_or_default())?,

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Records that are mapped before signals are looked at again, where they make no rows.
-const TURN: usize = 4096;
+pub(super) const TURN: usize = 4096;
 
 /// A full app is waited for so long before its partitions are paused.
 const FULL: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl KafkaSource {
         Ok(taken)
     }
 
-    fn map(&mut self, record: &BorrowedMessage<'_>, link: &mut dyn SourceLink) -> Room {
+    pub(super) fn map(&mut self, record: &BorrowedMessage<'_>, link: &mut dyn SourceLink) -> Room {
         let (partition, offset) = (record.partition(), record.offset());
         let part = self.partitions.read(record.topic(), partition, offset);
         link.set_input(&part.input, offset);
@@ -135,7 +135,7 @@ impl KafkaSource {
     }
 
     /// An error that came instead of a record.
-    fn judge(&self, error: &KafkaError) -> Result<(), Error> {
+    pub(super) fn judge(&self, error: &KafkaError) -> Result<(), Error> {
         let action = "reading from Kafka";
         if let KafkaError::MessageConsumptionFatal(_) = error {
             return Err(self.unavailable(said(error)));
@@ -244,7 +244,7 @@ impl KafkaSource {
             })
     }
 
-    fn look_at_brokers(
+    pub(super) fn look_at_brokers(
         &mut self,
         members: &[Member],
         link: &mut dyn SourceLink,

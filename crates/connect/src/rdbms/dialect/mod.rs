@@ -3,13 +3,19 @@
 //! A dialect is a constant without state; everything here is text. Names are those that Siddhi would
 //! send, which is unquoted: a name is quoted only where it would not be read as a name without.
 
+#[cfg(test)]
+mod golden;
 mod mysql;
+mod oracle;
 mod postgres;
 mod sqlite;
+mod sqlserver;
 
 pub use mysql::MYSQL;
+pub use oracle::ORACLE;
 pub use postgres::POSTGRES;
 pub use sqlite::{SQLITE, arithmetic_name};
+pub use sqlserver::SQLSERVER;
 
 use event::Type;
 use lang::plan::ArithmeticOp;
@@ -26,6 +32,44 @@ pub struct Limits {
     pub has_infinity: bool,
     /// U+0000 in a text.
     pub has_nul: bool,
+}
+
+/// How a part of a transaction is marked, kept and undone.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    pub set: &'static str,
+    /// Nothing where a mark just stays.
+    pub keep: Option<&'static str>,
+    pub undo: &'static [&'static str],
+}
+
+/// An upsert for databases that have MERGE: all names as statements take them.
+pub struct Merge<'a> {
+    pub table: &'a str,
+    pub columns: &'a [String],
+    pub key: &'a [String],
+    /// Without the columns of the key.
+    pub set: &'a Sql,
+}
+
+impl Merge<'_> {
+    /// What follows the source of the row.
+    fn clauses(&self, sql: &mut Sql, source: &str) {
+        let equal = self.key.iter().map(|k| format!("target.{k} = {source}{k}"));
+        let equal: Vec<String> = equal.collect();
+        sql.push_str(&format!(" ON ({})", equal.join(" AND ")));
+        if !self.set.is_empty() {
+            sql.push_str(" WHEN MATCHED THEN UPDATE SET ");
+            sql.append(self.set);
+        }
+        let values = self.columns.iter().map(|c| format!("{source}{c}"));
+        let values: Vec<String> = values.collect();
+        sql.push_str(&format!(
+            " WHEN NOT MATCHED THEN INSERT ({}) VALUES ({})",
+            self.columns.join(", "),
+            values.join(", ")
+        ));
+    }
 }
 
 pub trait Dialect: Send + Sync {
@@ -64,6 +108,11 @@ pub trait Dialect: Send + Sync {
     /// A text; the error says why the database cannot hold it.
     fn literal(&self, text: &str) -> Result<String, String>;
 
+    /// Is a condition a value, and a value of BOOL a condition?
+    fn has_booleans(&self) -> bool {
+        true
+    }
+
     fn boolean(&self, value: bool) -> &'static str {
         if value { "1" } else { "0" }
     }
@@ -79,6 +128,26 @@ pub trait Dialect: Send + Sync {
     /// What stands behind an INSERT to update `set` where the key is there already; `key` are the
     /// key's columns.
     fn on_conflict(&self, key: &str, set: &Sql) -> Sql;
+
+    /// Has an INSERT a clause for keys that are there? Else the upsert is [`Dialect::merge`].
+    fn has_conflicts(&self) -> bool {
+        true
+    }
+
+    /// The upsert of a database that has no [`Dialect::on_conflict`].
+    fn merge(&self, _merge: &Merge<'_>) -> Option<Sql> {
+        None
+    }
+
+    /// Around a question whether there is a row.
+    fn first_row(&self) -> (&'static str, &'static str) {
+        ("SELECT 1", " LIMIT 1")
+    }
+
+    /// Behind an ORDER BY: no more than so many rows.
+    fn limit(&self, rows: usize) -> String {
+        format!(" LIMIT {rows}")
+    }
 
     /// Can one INSERT hold several rows of the same key and update with the last of them? Then this is
     /// how it refers to the value of `column` in the row that would be inserted.
@@ -119,6 +188,14 @@ pub trait Dialect: Send + Sync {
     /// Begins a transaction.
     fn begin(&self) -> &'static str {
         "BEGIN"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks {
+            set: "SAVEPOINT part",
+            keep: Some("RELEASE SAVEPOINT part"),
+            undo: &["ROLLBACK TO SAVEPOINT part", "RELEASE SAVEPOINT part"],
+        }
     }
 
     /// Does an error end the transaction, so that even a single statement needs a mark to go back to?

@@ -30,10 +30,12 @@ const PROPERTIES: OptionSpec = pairs(
     "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma.",
 )
 .test("connect::kafka::java_names_become_those_of_librdkafka");
+const REPLAY: &str = "headwater::kafka::what_is_asked_for_again_comes_again_and_nothing_else";
 const SINK_ID: OptionSpec = text(
     "sink.id",
     "Joins the replay request sink and the response source.",
 )
+.test(REPLAY)
 .required();
 const KEY: OptionSpec = text("key", "Key of the record.")
     .test("headwater::kafka::topic_partition_and_key_depend_on_the_event")
@@ -225,6 +227,10 @@ define stream Trades (symbol string, price double);",
 };
 
 pub const REPLAY_REQUEST: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@sink(type='kafka-replay-request', sink.id='replay', @map(type='passThrough'))
+define stream Wanted (topic string, partition string, first string, last string);",
+    payloads: &[Payload::Events],
     options: &[SINK_ID],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
@@ -235,6 +241,11 @@ pub const REPLAY_REQUEST: ConnectorSpec = ConnectorSpec {
 };
 
 pub const REPLAY_RESPONSE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example:
+        "@source(type='kafka-replay-response', bootstrap.servers='localhost:9092', group.id='g',
+    threading.option='single.thread', sink.id='replay', @map(type='json'))
+define stream Again (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: super::options!(
         &[
@@ -242,7 +253,7 @@ pub const REPLAY_RESPONSE: ConnectorSpec = ConnectorSpec {
             SINK_ID,
             GROUP,
             THREADING,
-            list("topic.list", "Topics that may be replayed.")
+            list("topic.list", "Topics that may be replayed; without it all.").test(REPLAY)
         ],
         READ_OPTIONS,
     ),
