@@ -10,6 +10,7 @@
 //! two servers, a mock, an installation of Debian packages (that is for the test command to do).
 
 mod debian;
+mod dovecot;
 mod error;
 mod kafka;
 mod mariadb;
@@ -38,6 +39,7 @@ use std::process::Command;
 
 /// All servers, sorted by name.
 pub const SERVERS: &[&dyn Recipe] = &[
+    &dovecot::DOVECOT,
     &kafka::KAFKA,
     &mariadb::MARIADB,
     &mosquitto::MOSQUITTO,

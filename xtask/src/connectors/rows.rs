@@ -246,6 +246,28 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink kafka-replay-request", "source kafka-replay-response"],
+        server: "kafka",
+        cells: [
+            Tests(&[
+                "headwater::kafka::replay::what_is_asked_for_again_comes_again_and_nothing_else",
+            ]),
+            Tests(&[
+                "headwater::kafka::replay::what_is_asked_for_again_comes_again_and_nothing_else",
+            ]),
+            No("requests do not outlive the process"),
+            Missing("a broker that goes away within a range"),
+            No("records are fetched when there is room, as by kafka"),
+            Tests(&[
+                "headwater::kafka::replay::what_is_asked_for_again_comes_again_and_nothing_else",
+            ]),
+            Missing("a reload while a range is read"),
+            No("it connects as kafka does, see there"),
+            No("it connects as kafka does, see there"),
+            Missing("a request without a source"),
+        ],
+    },
+    Row {
         connectors: &["sink kafkaMultiDC", "source kafkaMultiDC"],
         server: "kafka",
         cells: [
@@ -515,6 +537,22 @@ pub const ROWS: &[Row] = &[
             ]),
             Tests(&[STORE_TLS]),
             Tests(&["connect::cdc::a_data_source_stands_for_the_login"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source email"],
+        server: "dovecot",
+        cells: [
+            Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
+            Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
+            Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
+            Tests(&["headwater::email_source::a_server_that_was_away_brings_every_mail"]),
+            No("it asks for one mail after the other"),
+            Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
+            Missing("a reload while mails are read"),
+            Tests(&["headwater::email_source::a_mailbox_behind_tls_wants_its_password"]),
+            Tests(&["headwater::email_source::a_mailbox_behind_tls_wants_its_password"]),
             NO_ON_ERROR,
         ],
     },
@@ -848,6 +886,22 @@ pub const ROWS: &[Row] = &[
                 "server::store::tests::a_store_that_is_away_is_waited_for_or_its_rows_are_kept",
                 "headwater::stores::a_database_in_a_file_is_reloaded_and_waited_for_as_on_error_says",
             ]),
+        ],
+    },
+    Row {
+        connectors: &["store rdbms"],
+        server: "no SQL Server, but a peer of the test",
+        cells: [
+            Missing("no SQL Server was there"),
+            Missing("no SQL Server was there"),
+            Missing("no SQL Server was there"),
+            Tests(&["connect::rdbms::sqlserver::tests::nobody_listens"]),
+            Tests(&["connect::rdbms::sqlserver::tests::a_silent_peer_is_given_up_in_time"]),
+            Tests(&["connect::rdbms::sqlserver::tests::what_is_no_sql_server_is_no_crash"]),
+            Missing("no SQL Server was there"),
+            Missing("no SQL Server was there"),
+            Missing("no SQL Server was there"),
+            Missing("no SQL Server was there"),
         ],
     },
     Row {

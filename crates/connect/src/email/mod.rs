@@ -1,4 +1,4 @@
-//! E-mail: `@sink(type='email')`, by SMTP.
+//! E-mail: `@sink(type='email')`, by SMTP, and `@source(type='email')`, by IMAP ([`source`]).
 //!
 //! Mails and the dialogue are lettre's, the line is ours, because the TLS of an app may lie in Java key
 //! stores; what a server says decides where an event goes. Promises: a mail counts as sent
@@ -8,13 +8,15 @@
 
 mod sink;
 mod smtp;
+mod source;
 
 use lang::catalog::connectors::email::CONNECTORS;
 
 use crate::technology::Technology;
 
-/// `@sink(type='email')`.
+/// `@sink(type='email')` and `@source(type='email')`.
 pub const EMAIL: Technology = Technology {
+    source: Some(|setup| Ok(Box::new(source::EmailSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::EmailSink::new(setup)?))),
     ..Technology::of_payloads(CONNECTORS)
 };

@@ -22,7 +22,7 @@ fn what_is_asked_for_again_comes_again_and_nothing_else() {
     produce(broker, "replayed", 1, events(0..3000));
     produce(broker, "other", 0, events(0..5));
     let case = Case::new(broker, APP);
-    let wanted = "replayed,1,10,12\nreplayed,1,0,1999\nreplayed,1,11,11\nnowhere,0,0,9\n\
+    let wanted = "replayed,1,10,12\nreplayed,1,0,1999\nreplayed,1,11,11\nnowhere,7,0,9\n\
                   other,0,0,1\nreplayed,x,0,1\nreplayed,1,2998,5000\n";
     std::fs::write(case.dir.path().join("wanted.csv"), wanted).expect("written");
     let running = case.start();
@@ -37,9 +37,8 @@ fn what_is_asked_for_again_comes_again_and_nothing_else() {
     });
     let (_, summary) = running.stop();
     assert_eq!(case.lines("out.csv"), expect, "{summary}");
-    assert_eq!(
-        super::network::number(&summary, "sources", "S", "rejected"),
-        2,
-        "{summary}"
-    );
+    let count = |kind, stream, what| super::network::number(&summary, kind, stream, what);
+    assert_eq!(count("sources", "S", "rejected"), 2, "{summary}");
+    assert_eq!(count("sinks", "Wanted", "failed"), 1, "{summary}");
+    assert_eq!(count("sinks", "Wanted", "events"), 6, "{summary}");
 }

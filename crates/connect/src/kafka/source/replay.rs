@@ -21,7 +21,7 @@ use crate::component::{
     SourceSetup,
 };
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Sent, Undelivered};
 use crate::net::Settings;
 use crate::rows::Rejected;
 
@@ -92,6 +92,8 @@ impl Requests {
 pub(in crate::kafka) struct ReplayRequest {
     id: String,
     requests: Arc<Requests>,
+    /// Events that are no requests.
+    wrong: Vec<Undelivered>,
 }
 
 impl ReplayRequest {
@@ -104,6 +106,7 @@ impl ReplayRequest {
         }
         Ok(ReplayRequest {
             requests: setup.environment.network.replays.of(&id),
+            wrong: Vec::new(),
             id,
         })
     }
@@ -144,10 +147,23 @@ impl Sink for ReplayRequest {
         let Payload::Events(batch) = message.payload else {
             return Err(Error::failed(action(), "use the mapper passThrough"));
         };
-        let mut wanted = Vec::with_capacity(batch.len);
+        // One that is wrong takes no other with it.
+        let (mut wanted, mut wrong) = (Vec::with_capacity(batch.len), Vec::new());
         for row in 0..batch.len {
             let texts: Vec<String> = batch.row(row).iter().map(event::text::to_text).collect();
-            wanted.push(request(&texts).map_err(|cause| Error::failed(action(), cause))?);
+            match request(&texts) {
+                Ok(request) => wanted.push(request),
+                Err(cause) => wrong.push(Undelivered {
+                    message: Sent {
+                        payload: texts.join(", ").into(),
+                        is_text: true,
+                        rows: Box::from([row as u32]),
+                        events: None,
+                        options: Box::from([]),
+                    },
+                    error: Error::failed(action(), cause),
+                }),
+            }
         }
         let peer = || format!("source 'kafka-replay-response' of sink.id '{}'", self.id);
         if self.requests.sources.load(Ordering::SeqCst) == 0 {
@@ -162,7 +178,13 @@ impl Sink for ReplayRequest {
         if let Some(bell) = &waiting.bell {
             bell.ring();
         }
+        drop(waiting);
+        self.wrong.append(&mut wrong);
         Ok(())
+    }
+
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        std::mem::take(&mut self.wrong)
     }
 
     fn flush(&mut self) -> Result<(), Error> {

@@ -1,7 +1,9 @@
 //! E-mail: sent, and fetched from a mailbox.
 
 use super::{bool, choice, int, list, text};
-use crate::spec::{ConnectorKind, ConnectorSpec, Fact, OptionStatus, Rule, Status, TEXT_OR_BYTES};
+use crate::spec::{
+    ConnectorKind, ConnectorSpec, Fact, OptionStatus, Payload, Rule, Status, TEXT_OR_BYTES,
+};
 
 const MAILS: &str = "headwater::email::mails_arrive_as_the_event_says";
 const LET_IN: &str = "headwater::email::only_who_has_the_password_may_send";
@@ -52,35 +54,53 @@ define stream Alarms (sensor string, value double);",
     )
 };
 
+const FETCHED: &str = "headwater::email_source::mails_come_once_with_their_headers";
+const AFTER: &str = "headwater::email_source::what_is_done_with_a_mail_is_done_after_it";
+const BOX: &str = "headwater::email_source::a_mailbox_behind_tls_wants_its_password";
+
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@source(type='email', username='orders', password='${MAIL_PASSWORD}', host='imap.example.org', polling.interval='60', search.term='subject:order', @map(type='json', @attributes(symbol='$.symbol', sender='trp:From')))
+define stream Orders (symbol string, sender string);",
+    payloads: &[Payload::Text],
     options: &[
-        text("username", "User of the mailbox.").required(),
-        text("password", "Password of the mailbox.").required(),
+        text("username", "User of the mailbox.").test(BOX).required(),
+        text("password", "Password of the mailbox.").test(BOX).required(),
         choice(
             "store",
             &["imap", "pop3"],
             "imap",
-            "Protocol of the server.",
-        ),
-        text("host", "The mail server.").default("imap.gmail.com"),
-        int("port", "993", "Its port."),
-        text("folder", "Folder to read.").default("INBOX"),
+            "Protocol of the server; `pop3` is refused.",
+        )
+        .test("headwater::email_source::what_cannot_be_is_said"),
+        text("host", "The mail server.").test(FETCHED).default("imap.gmail.com"),
+        int("port", "993", "Its port.").test(FETCHED),
+        text("folder", "Folder to read.").test(AFTER).default("INBOX"),
         text(
             "search.term",
             "Takes only mails that match, `subject:x, from:y`.",
-        ),
-        int("polling.interval", "600", "Seconds between two looks."),
+        )
+        .test(FETCHED),
+        int("polling.interval", "600", "Seconds between two looks.").test(FETCHED),
         choice(
             "action.after.processed",
             &["NONE", "FLAGGED", "SEEN", "ANSWERED", "DELETE", "MOVE"],
             "SEEN",
-            "What happens to a mail that has been read; always DELETE with pop3.",
-        ),
-        text("folder.to.move", "Where it goes, with MOVE."),
-        text("content.type", "Part of the mail that is the payload.").default("text/plain"),
-        bool("ssl.enable", "true", "Uses TLS."),
+            "What happens to a mail that has been read; one that has the mark already is not read.",
+        )
+        .test(AFTER),
+        text("folder.to.move", "Where it goes, with MOVE.").test(AFTER),
+        text("content.type", "Part of the mail that is the payload.")
+            .test(FETCHED)
+            .default("text/plain"),
+        bool("ssl.enable", "true", "Uses TLS.").test(BOX),
     ],
     rules: &[Rule::Never {
+        when: Fact::Is("store", &["pop3"]),
+        at: &["store"],
+        message: "mails are fetched by IMAP alone",
+        help: "servers have it beside POP3: write store='imap', and its port",
+    }, Rule::Never {
         when: Fact::All(&[
             Fact::Is("action.after.processed", &["MOVE"]),
             Fact::Absent("folder.to.move"),
