@@ -106,7 +106,7 @@ fn times_are_texts() {
 fn peer(answer: &'static [u8]) -> (Server, mpsc::Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let (tell, told) = mpsc::channel();
+    let (tell, told) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let Ok((mut stream, _)) = listener.accept() else {
             return;
@@ -117,7 +117,7 @@ fn peer(answer: &'static [u8]) -> (Server, mpsc::Receiver<Vec<u8>>) {
         tell.send(bytes).ok();
         stream.write_all(answer).ok();
         // Until the client goes.
-        stream.read(&mut [0; 1]).ok();
+        stream.read_exact(&mut [0; 1]).ok();
     });
     let mut server =
         parse("sqlserver", &format!("//127.0.0.1:{port};encrypt=false")).expect("a URL");
