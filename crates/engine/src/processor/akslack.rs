@@ -8,9 +8,8 @@ use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, Settings, Turn, discards, long, time_of};
+use super::reorder::{Buffer, Settings, discards, long, time_of};
 use crate::component::*;
-use crate::emission::Emission;
 use crate::spec::runs;
 use crate::window::{RowTypes, Stored};
 
@@ -343,45 +342,28 @@ impl Rule for Adjusted {
         context: &mut WindowContext<'_>,
     ) -> Option<Batch> {
         let State { buffer, tuning } = state;
-        let mut out = Emission::default();
-        let mut turn = Turn::of_batch(buffer, &batch, &mut out);
-        for chunk in 0..batch.chunk_count() {
-            for row in batch.chunk(chunk) {
-                let value = args[1].value(row).to_double();
-                let (Some(time), Some(value)) = (time_of(&args[0], row), value) else {
-                    context.failures.push(Failure {
-                        row: row as u32,
-                        message: "the time or the value of '#reorder:akslack' is null".into(),
-                    });
-                    out.abandon_chunk();
-                    break;
-                };
-                tuning.take(time, value);
-                if self.settings.discards && time < *turn.last_sent {
-                    continue;
-                }
-                turn.add(time, row, batch.is_expired(row));
-                tuning.count += 1;
-                if tuning.count > self.batch_size {
-                    tuning.adjust(self, time, *turn.slack);
-                }
-                if time > *turn.largest {
-                    *turn.largest = time;
-                    let spread = turn.spread();
-                    if spread > *turn.slack {
-                        *turn.slack = if spread < self.settings.slack_max {
-                            round(spread as f64 * tuning.alpha)
-                        } else {
-                            self.settings.slack_max
-                        };
-                    }
-                    turn.release(&mut out);
-                }
+        let settings = &self.settings;
+        settings.each_row(buffer, &batch, context, |turn, row, out| {
+            let value = args[1].value(row).to_double();
+            let (Some(time), Some(value)) = (time_of(&args[0], row), value) else {
+                return Err("the time or the value of '#reorder:akslack' is null");
+            };
+            tuning.take(time, value);
+            if settings.discards && time < *turn.last_sent {
+                return Ok(());
             }
-            out.end_chunk(batch.clock_at(chunk));
-        }
-        turn.visit.finish();
-        out.finish(&self.settings.types)
+            turn.add(time, row, batch.is_expired(row));
+            tuning.count += 1;
+            if tuning.count > self.batch_size {
+                tuning.adjust(self, time, *turn.slack);
+            }
+            let slack = |spread: i64| match spread < settings.slack_max {
+                true => round(spread as f64 * tuning.alpha),
+                false => settings.slack_max,
+            };
+            turn.advance(time, slack, out);
+            Ok(())
+        })
     }
 
     fn alarm(

@@ -6,9 +6,8 @@ use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
-use super::reorder::{Buffer, Settings, Turn, discards, long, time_of};
+use super::reorder::{Buffer, Settings, discards, long, time_of};
 use crate::component::*;
-use crate::emission::Emission;
 use crate::spec::runs;
 use crate::window::{RowTypes, Stored};
 
@@ -89,35 +88,16 @@ impl Rule for Slack {
         args: &[Column],
         context: &mut WindowContext<'_>,
     ) -> Option<Batch> {
-        let mut out = Emission::default();
-        let mut turn = Turn::of_batch(buffer, &batch, &mut out);
-        for chunk in 0..batch.chunk_count() {
-            for row in batch.chunk(chunk) {
-                let Some(time) = time_of(&args[0], row) else {
-                    context.failures.push(Failure {
-                        row: row as u32,
-                        message: "the time of '#reorder:kslack' is null".into(),
-                    });
-                    out.abandon_chunk();
-                    break;
-                };
-                if self.0.discards && time < *turn.last_sent {
-                    continue;
-                }
-                turn.add(time, row, batch.is_expired(row));
-                if time > *turn.largest {
-                    *turn.largest = time;
-                    let spread = turn.spread();
-                    if spread > *turn.slack {
-                        *turn.slack = spread.min(self.0.slack_max);
-                    }
-                    turn.release(&mut out);
-                }
+        let settings = &self.0;
+        settings.each_row(buffer, &batch, context, |turn, row, out| {
+            let time = time_of(&args[0], row).ok_or("the time of '#reorder:kslack' is null")?;
+            if settings.discards && time < *turn.last_sent {
+                return Ok(());
             }
-            out.end_chunk(batch.clock_at(chunk));
-        }
-        turn.visit.finish();
-        out.finish(&self.0.types)
+            turn.add(time, row, batch.is_expired(row));
+            turn.advance(time, |spread| spread.min(settings.slack_max), out);
+            Ok(())
+        })
     }
 
     fn alarm(

@@ -9,7 +9,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column, Type, Value};
 
-use crate::component::{Argument, Refused, WindowContext};
+use crate::component::{Argument, Failure, Refused, WindowContext};
 use crate::emission::Emission;
 use crate::window::{Pool, RowTypes, Slot, Visit};
 
@@ -60,6 +60,34 @@ impl Settings {
         if let Some(timeout) = self.timeout {
             context.notify(context.now.saturating_add(timeout));
         }
+    }
+
+    /// Takes the rows of a batch one by one. A row of which `take` says what is wrong with it takes what
+    /// is left of its chunk with it.
+    pub fn each_row(
+        &self,
+        buffer: &mut Buffer,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+        mut take: impl FnMut(&mut Turn<'_>, usize, &mut Emission) -> Result<(), &'static str>,
+    ) -> Option<Batch> {
+        let mut out = Emission::default();
+        let mut turn = Turn::of_batch(buffer, batch, &mut out);
+        for chunk in 0..batch.chunk_count() {
+            for row in batch.chunk(chunk) {
+                if let Err(message) = take(&mut turn, row, &mut out) {
+                    context.failures.push(Failure {
+                        row: row as u32,
+                        message: message.into(),
+                    });
+                    out.abandon_chunk();
+                    break;
+                }
+            }
+            out.end_chunk(batch.clock_at(chunk));
+        }
+        turn.visit.finish();
+        out.finish(&self.types)
     }
 
     /// A look at what waits: rows that have waited for the timeout leave.
@@ -171,7 +199,7 @@ pub struct Turn<'a> {
     first: &'a mut Tree,
     second: &'a mut Tree,
     pub slack: &'a mut i64,
-    pub largest: &'a mut i64,
+    largest: &'a mut i64,
     pub last_sent: &'a mut i64,
 }
 
@@ -219,14 +247,28 @@ impl<'a> Turn<'a> {
         self.first.entry(time).or_default().push((slot, expired));
     }
 
+    /// A row of this time has come. If it is the largest, the wait becomes what `slack` makes of how far
+    /// times lie apart, where that is more than it was, and rows leave.
+    pub fn advance(&mut self, time: i64, slack: impl FnOnce(i64) -> i64, out: &mut Emission) {
+        if time <= *self.largest {
+            return;
+        }
+        *self.largest = time;
+        let spread = self.spread();
+        if spread > *self.slack {
+            *self.slack = slack(spread);
+        }
+        self.release(out);
+    }
+
     /// How far the smallest time of the first tree lies behind the largest of all.
-    pub fn spread(&self) -> i64 {
+    fn spread(&self) -> i64 {
         let smallest = self.first.keys().next().copied();
         smallest.map_or(0, |s| self.largest.wrapping_sub(s))
     }
 
     /// Pours the first tree into the second; what lies the slack behind leaves.
-    pub fn release(&mut self, out: &mut Emission) {
+    fn release(&mut self, out: &mut Emission) {
         for (time, rows) in std::mem::take(self.first) {
             self.second.entry(time).or_default().extend(rows);
         }
