@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Batch, Schema, Value};
+use event::{Batch, Column, Schema, Value};
 use lang::plan::{Mapping, Table, Transport};
 use lang::spec::ConnectorSpec;
 use lang::store::{Operation, OperationId};
@@ -512,4 +512,31 @@ pub enum Answer {
     /// The rows found, all attributes of the table, and for each row of parameters where its rows
     /// end.
     Rows { batch: Batch, ends: Vec<u32> },
+}
+
+impl Answer {
+    /// The columns of the rows found, and for each row of parameters where its rows end.
+    ///
+    /// # Errors
+    /// Like the others: what the store gave is no answer to the question, in words.
+    pub fn into_rows(self) -> Result<(Vec<Column>, Vec<u32>), &'static str> {
+        match self {
+            Answer::Rows { batch, ends } => Ok((batch.into_parts().columns, ends)),
+            _ => Err("the store gave no rows"),
+        }
+    }
+
+    pub fn into_contains(self) -> Result<Vec<bool>, &'static str> {
+        match self {
+            Answer::Contains(found) => Ok(found),
+            _ => Err("the store did not say what it contains"),
+        }
+    }
+
+    pub fn into_written(self) -> Result<Written, &'static str> {
+        match self {
+            Answer::Written(written) => Ok(written),
+            _ => Err("the store gave no count"),
+        }
+    }
 }

@@ -141,13 +141,9 @@ impl Host for Stores {
         columns: &[Column],
         rows: usize,
     ) -> Result<Found, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Rows { batch, ends } => Ok(Found {
-                columns: batch.into_parts().columns,
-                ends,
-            }),
-            _ => Err(refused("the store answers something else")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        let (columns, ends) = answer.into_rows().map_err(refused)?;
+        Ok(Found { columns, ends })
     }
 
     fn contains(
@@ -156,10 +152,8 @@ impl Host for Stores {
         columns: &[Column],
         rows: usize,
     ) -> Result<Vec<bool>, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Contains(answers) => Ok(answers),
-            _ => Err(refused("the store answers something else")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        answer.into_contains().map_err(refused)
     }
 
     fn write(
@@ -168,14 +162,13 @@ impl Host for Stores {
         columns: &[Column],
         rows: usize,
     ) -> Result<Written, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Written(written) => Ok(Written {
-                inserted: written.inserted,
-                updated: written.updated,
-                deleted: written.deleted,
-            }),
-            _ => Err(refused("the store answers something else")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        let written = answer.into_written().map_err(refused)?;
+        Ok(Written {
+            inserted: written.inserted,
+            updated: written.updated,
+            deleted: written.deleted,
+        })
     }
 
     fn call(&mut self, function: &str, _: &[Column], _: usize) -> Result<Called, HostError> {

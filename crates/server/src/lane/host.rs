@@ -118,13 +118,9 @@ impl Host for LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Found, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Rows { batch, ends } => Ok(Found {
-                columns: batch.into_parts().columns,
-                ends,
-            }),
-            _ => Err(refused("the store gave no rows")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        let (columns, ends) = answer.into_rows().map_err(refused)?;
+        Ok(Found { columns, ends })
     }
 
     fn contains(
@@ -133,10 +129,8 @@ impl Host for LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Vec<bool>, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Contains(found) => Ok(found),
-            _ => Err(refused("the store gave no answer")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        answer.into_contains().map_err(refused)
     }
 
     fn write(
@@ -145,14 +139,13 @@ impl Host for LaneHost<'_> {
         columns: &[Column],
         rows: usize,
     ) -> Result<Written, HostError> {
-        match self.execute(operation, columns, rows)? {
-            Answer::Written(written) => Ok(Written {
-                inserted: written.inserted,
-                updated: written.updated,
-                deleted: written.deleted,
-            }),
-            _ => Err(refused("the store gave no count")),
-        }
+        let answer = self.execute(operation, columns, rows)?;
+        let written = answer.into_written().map_err(refused)?;
+        Ok(Written {
+            inserted: written.inserted,
+            updated: written.updated,
+            deleted: written.deleted,
+        })
     }
 
     fn prepare(&mut self, operation: &Operation) -> Result<OperationId, HostError> {
