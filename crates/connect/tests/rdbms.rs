@@ -20,7 +20,15 @@ use servers::{Order, Running};
 enum Kind {
     Sqlite,
     MariaDb,
+    MySql,
     Postgres,
+}
+
+impl Kind {
+    /// Do they speak the same SQL?
+    fn is_mysql(self) -> bool {
+        matches!(self, Kind::MariaDb | Kind::MySql)
+    }
 }
 
 /// A database, and its own client.
@@ -45,6 +53,7 @@ impl Database {
     fn server(kind: Kind, order: &Order) -> Option<Database> {
         let name = match kind {
             Kind::Postgres => "postgres",
+            Kind::MySql => "mysql",
             _ => "mariadb",
         };
         let server = order.start_or_skip(name)?;
@@ -58,7 +67,7 @@ impl Database {
 
     /// All that this machine has.
     fn all() -> Vec<Database> {
-        let servers = [Kind::MariaDb, Kind::Postgres];
+        let servers = [Kind::MariaDb, Kind::MySql, Kind::Postgres];
         let servers = servers
             .iter()
             .filter_map(|kind| Database::server(*kind, &Order::new()));
@@ -79,7 +88,7 @@ impl Database {
                 command.args(["-separator", "\t", "-nullvalue", "NULL", path, sql]);
                 command
             }
-            Kind::MariaDb => {
+            Kind::MariaDb | Kind::MySql => {
                 let mut command = Command::new("mariadb");
                 command
                     .args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"])
@@ -264,7 +273,7 @@ fn odd_rows(kind: Kind, with_nulls: bool) -> Vec<Vec<Value>> {
         5e-324,
     ];
     odd.extend(doubles.map(|v| (5, Value::Double(v))));
-    if kind != Kind::MariaDb {
+    if !kind.is_mysql() {
         odd.extend([f32::INFINITY, f32::NEG_INFINITY].map(|v| (4, Value::Float(v))));
         odd.extend([f64::INFINITY, f64::NEG_INFINITY].map(|v| (5, Value::Double(v))));
     }
@@ -296,7 +305,7 @@ fn every_query(kind: Kind) -> &'static str {
              printf('%!.17e', d), b, CASE WHEN o IS NULL THEN 'NULL' ELSE hex(o) END, f IS NULL, \
              d IS NULL FROM E ORDER BY id"
         }
-        Kind::MariaDb => {
+        Kind::MariaDb | Kind::MySql => {
             "SELECT id, HEX(s), i, l, CAST(f AS DOUBLE), d, b, HEX(o), f IS NULL, d IS NULL FROM E \
              ORDER BY id"
         }
@@ -453,7 +462,7 @@ fn what_a_database_cannot_hold_is_refused_by_the_columns_name() {
             let long = "x".repeat(300);
             if database.kind != Kind::Sqlite {
                 let part = match database.kind {
-                    Kind::MariaDb => "column 's'",
+                    Kind::MariaDb | Kind::MySql => "column 's'",
                     _ => "character varying(254)",
                 };
                 says(refused(1, Value::str(&long), rows), part);
@@ -461,7 +470,7 @@ fn what_a_database_cannot_hold_is_refused_by_the_columns_name() {
             if database.kind != Kind::Postgres {
                 says(refused(5, Value::Double(f64::NAN), rows), "'d'");
             }
-            if database.kind == Kind::MariaDb {
+            if database.kind.is_mysql() {
                 says(refused(4, Value::Float(f32::INFINITY), rows), "'f'");
                 says(refused(7, bytes(&vec![0; 70_000]), rows), "column 'o'");
             }
@@ -489,7 +498,7 @@ fn what_a_database_cannot_hold_is_refused_by_the_columns_name() {
 
 #[test]
 fn options_of_tables_on_servers() {
-    for kind in [Kind::MariaDb, Kind::Postgres] {
+    for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {
         let Some(database) = Database::server(kind, &Order::new()) else {
             continue;
         };
@@ -508,7 +517,7 @@ fn options_of_tables_on_servers() {
              FROM information_schema.columns WHERE lower(table_name) = 't' ORDER BY ordinal_position",
         );
         let expect = match kind {
-            Kind::MariaDb => ["order\tvarchar\tlatin1_bin", "name\tlongtext\tlatin1_bin"],
+            Kind::MariaDb | Kind::MySql => ["order\tvarchar\tlatin1_bin", "name\tlongtext\tlatin1_bin"],
             _ => ["order\tcharacter varying\t", "name\tcharacter varying\t"],
         };
         assert_eq!(columns, expect, "{kind:?}");
@@ -517,7 +526,7 @@ fn options_of_tables_on_servers() {
 
         // A table that another program made, with types of its own, in a schema of its own.
         let create = match kind {
-            Kind::MariaDb => {
+            Kind::MariaDb | Kind::MySql => {
                 "CREATE DATABASE shop; CREATE TABLE shop.sales (id BIGINT, amount DECIMAL(9,2), \
                  at DATETIME, paid BIT(1), more TEXT)"
             }
@@ -562,7 +571,7 @@ fn options_of_tables_on_servers() {
 
 #[test]
 fn a_login_that_is_refused_is_no_outage() {
-    for kind in [Kind::MariaDb, Kind::Postgres] {
+    for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {
         let Some(database) = Database::server(kind, &Order::new()) else {
             continue;
         };
@@ -814,7 +823,7 @@ fn operations_mean_the_same_in_every_database() {
             );
             let lines = database.ask(&format!("SELECT id, n, price FROM {name} ORDER BY id"));
             let lines: Vec<String> = lines.iter().map(|line| line.replace(".0", "")).collect();
-            let id = if kind == Kind::MariaDb {
+            let id = if kind.is_mysql() {
                 "o'\\\\x"
             } else {
                 "o'\\x"
@@ -838,7 +847,7 @@ fn ids(schema: &Schema, ids: &[i32]) -> Batch {
 
 #[test]
 fn an_epoch_is_one_commit_and_a_lost_server_loses_only_what_was_not_committed() {
-    for kind in [Kind::MariaDb, Kind::Postgres] {
+    for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {
         let Some(mut database) = Database::server(kind, &Order::new()) else {
             continue;
         };

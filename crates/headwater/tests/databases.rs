@@ -13,7 +13,7 @@ use servers::Order;
 fn ask(name: &str, port: u16, sql: &str) -> String {
     let port = port.to_string();
     let mut client = match name {
-        "mariadb" => {
+        "mariadb" | "mysql" => {
             let mut client = Command::new("mariadb");
             client
                 .args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"])
@@ -37,7 +37,7 @@ fn ask(name: &str, port: u16, sql: &str) -> String {
 
 #[test]
 fn a_server_that_is_stopped_is_noticed_and_waited_for() {
-    for name in ["mariadb", "postgres"] {
+    for name in ["mariadb", "mysql", "postgres"] {
         let Some(server) = Order::new().start_or_skip(name) else {
             continue;
         };
@@ -83,7 +83,7 @@ from In select n insert into Kept;
 
 #[test]
 fn reloads_while_rows_are_written_write_each_once() {
-    for name in ["mariadb", "postgres"] {
+    for name in ["mariadb", "mysql", "postgres"] {
         let Some(server) = Order::new().start_or_skip(name) else {
             continue;
         };
@@ -143,7 +143,7 @@ fn check_compares_tables_with_their_definitions_and_dials_what_is_named() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let app = dir.path().join("app.siddhi");
     let closed = free_port();
-    for name in ["mariadb", "postgres"] {
+    for name in ["mariadb", "mysql", "postgres"] {
         let Some(server) = Order::new().start_or_skip(name) else {
             continue;
         };

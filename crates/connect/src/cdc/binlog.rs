@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::Value;
-use mysql::binlog::events::{Event, EventData, RowsEventData, TableMapEvent};
+use mysql::binlog::events::{
+    Event, EventData, RowsEventData, TableMapEvent, TransactionPayloadEvent,
+};
 use mysql::binlog::row::BinlogRow;
 use mysql::binlog::value::BinlogValue;
 use mysql::prelude::Queryable;
 use mysql::{BinlogRequest, BinlogStream, Conn};
 
 use super::columns::Column;
+use super::compressed;
 use super::delivery::{Delivery, heeded};
 use super::{Change, Keys, Options};
 use crate::component::{Connection, Difference, Finished, Room, Source, SourceLink};
@@ -113,7 +116,8 @@ impl Binlog {
                     "the server no longer has the log '{file}' where the last run stopped ({}): \
                      the changes in between are lost; start once without the saved state of this \
                      app to go on from the end of the log, read the table itself for what is \
-                     missing, and let the server keep its logs for longer (expire_logs_days)",
+                     missing, and let the server keep its logs for longer \
+                     (expire_logs_days, or binlog_expire_logs_seconds)",
                     said.message
                 ))
             }
@@ -160,17 +164,21 @@ impl Binlog {
     /// A log without whole rows is of no use.
     fn check_settings(&self, side: &mut Conn) -> Result<(), Error> {
         let rows: Vec<(String, String)> = side
-            .query("SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_format', 'binlog_row_image')")
+            .query(
+                "SHOW GLOBAL VARIABLES WHERE variable_name IN \
+                 ('binlog_format', 'binlog_row_image', 'binlog_row_value_options')",
+            )
             .map_err(|e| self.options.error(fault(e)))?;
         for (name, value) in rows {
-            let wanted = if name == "binlog_format" {
-                "ROW"
-            } else {
-                "FULL"
+            let wanted = match name.as_str() {
+                "binlog_format" => "ROW",
+                "binlog_row_image" => "FULL",
+                // Or only what changed inside of JSON is logged.
+                _ => "",
             };
             if !value.eq_ignore_ascii_case(wanted) {
                 return Err(self.options.failed(format!(
-                    "the server has {name}={value}: changes can be read with {name}={wanted} only"
+                    "the server has {name}='{value}': changes can be read with {name}='{wanted}' only"
                 )));
             }
         }
@@ -247,15 +255,19 @@ impl Binlog {
         Ok(())
     }
 
+    /// `end` is where the event ends in the log.
     fn event(
         &mut self,
         event: &Event,
-        stream: &BinlogStream,
+        end: u64,
+        layouts: &mut Layouts<'_>,
         side: &mut Conn,
         link: &mut dyn SourceLink,
     ) -> Result<(), Error> {
+        let inflated = compressed::inflated(event).transpose();
+        let inflated = inflated.map_err(|e| self.options.failed(e))?;
+        let event = inflated.as_ref().unwrap_or(event);
         let data = event.read_data().map_err(|e| self.options.failed(e))?;
-        let end = u64::from(event.header().log_pos());
         match data {
             Some(EventData::RotateEvent(rotate)) => {
                 let position = self.position.get_or_insert_default();
@@ -268,10 +280,16 @@ impl Binlog {
                     self.delivery.begin();
                 }
             }
-            Some(EventData::TableMapEvent(map)) => self.learn(&map, side)?,
+            Some(EventData::TableMapEvent(map)) => {
+                self.learn(&map, side)?;
+                layouts.keep(map);
+            }
             Some(EventData::RowsEvent(rows)) => {
                 let at = i64::from(event.header().timestamp()) * 1000;
-                self.rows(&rows, stream, at, link)?;
+                self.rows(&rows, layouts.of(rows.table_id()), at, link)?;
+            }
+            Some(EventData::TransactionPayloadEvent(packed)) => {
+                self.packed(&packed, event, end, side, link)?;
             }
             Some(EventData::XidEvent(_)) => self.transaction_ended(end, link)?,
             Some(EventData::QueryEvent(query)) => {
@@ -285,20 +303,44 @@ impl Binlog {
         Ok(())
     }
 
+    /// A transaction that is one compressed event.
+    fn packed(
+        &mut self,
+        packed: &TransactionPayloadEvent<'_>,
+        event: &Event,
+        end: u64,
+        side: &mut Conn,
+        link: &mut dyn SourceLink,
+    ) -> Result<(), Error> {
+        let mut transaction = packed.decompressed().map_err(|e| self.options.failed(e))?;
+        let mut layouts = Layouts::OfTransaction(HashMap::new());
+        loop {
+            let next = compressed::next(&mut transaction, event.fde());
+            let Some(inner) = next.map_err(|e| self.options.failed(e))? else {
+                return Ok(());
+            };
+            if inner.header().event_type_raw() == event.header().event_type_raw() {
+                let cause = "the log has a compressed transaction inside of another";
+                return Err(self.options.failed(cause));
+            }
+            self.event(&inner, end, &mut layouts, side, link)?;
+        }
+    }
+
     fn rows(
         &mut self,
         event: &RowsEventData<'_>,
-        stream: &BinlogStream,
+        layout: Option<&TableMapEvent<'static>>,
         at: i64,
         link: &mut dyn SourceLink,
     ) -> Result<(), Error> {
         let Some(Some(_)) = self.tables.get(&event.table_id()) else {
             return Ok(());
         };
-        let Some(map) = stream.get_tme(event.table_id()) else {
+        let Some(layout) = layout else {
             return Err(self.options.failed("the log has rows without their table"));
         };
-        for row in event.rows(map) {
+        for row in event.rows(layout) {
             let (before, after) = row.map_err(|e| self.options.failed(e))?;
             let change = match (&before, &after) {
                 (None, _) => Change::Insert,
@@ -352,6 +394,29 @@ impl Binlog {
             self.delivery.post(&position.save(), link)?;
         }
         Ok(())
+    }
+}
+
+/// How the rows of tables are laid out in the log.
+enum Layouts<'a> {
+    /// The stream has seen them.
+    OfStream(&'a BinlogStream),
+    /// Those of a compressed transaction, which the stream does not look into.
+    OfTransaction(HashMap<u64, TableMapEvent<'static>>),
+}
+
+impl Layouts<'_> {
+    fn keep(&mut self, layout: TableMapEvent<'_>) {
+        if let Layouts::OfTransaction(all) = self {
+            all.insert(layout.table_id(), layout.into_owned());
+        }
+    }
+
+    fn of(&self, table: u64) -> Option<&TableMapEvent<'static>> {
+        match self {
+            Layouts::OfStream(stream) => stream.get_tme(table),
+            Layouts::OfTransaction(all) => all.get(&table),
+        }
     }
 }
 
@@ -429,7 +494,9 @@ impl Source for Binlog {
                 Ok(mysql::binlog::EventType::HEARTBEAT_EVENT)
             );
             if !is_quiet {
-                self.event(&event, &stream, &mut side, link)?;
+                let end = u64::from(event.header().log_pos());
+                let mut layouts = Layouts::OfStream(&stream);
+                self.event(&event, end, &mut layouts, &mut side, link)?;
             }
             if self.delivery.has_unposted() && is_quiet || self.delivery.is_due(link) {
                 self.post(link)?;

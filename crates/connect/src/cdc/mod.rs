@@ -8,6 +8,7 @@
 
 mod binlog;
 mod columns;
+mod compressed;
 mod delivery;
 mod polling;
 mod postgres;
