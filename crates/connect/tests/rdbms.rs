@@ -517,7 +517,9 @@ fn options_of_tables_on_servers() {
              FROM information_schema.columns WHERE lower(table_name) = 't' ORDER BY ordinal_position",
         );
         let expect = match kind {
-            Kind::MariaDb | Kind::MySql => ["order\tvarchar\tlatin1_bin", "name\tlongtext\tlatin1_bin"],
+            Kind::MariaDb | Kind::MySql => {
+                ["order\tvarchar\tlatin1_bin", "name\tlongtext\tlatin1_bin"]
+            }
             _ => ["order\tcharacter varying\t", "name\tcharacter varying\t"],
         };
         assert_eq!(columns, expect, "{kind:?}");
@@ -823,11 +825,7 @@ fn operations_mean_the_same_in_every_database() {
             );
             let lines = database.ask(&format!("SELECT id, n, price FROM {name} ORDER BY id"));
             let lines: Vec<String> = lines.iter().map(|line| line.replace(".0", "")).collect();
-            let id = if kind.is_mysql() {
-                "o'\\\\x"
-            } else {
-                "o'\\x"
-            };
+            let id = if kind.is_mysql() { "o'\\\\x" } else { "o'\\x" };
             let last = format!("{id}\tNULL\t8");
             assert_eq!(
                 lines,
