@@ -32,6 +32,7 @@ pub mod rabbitmq;
 pub mod rdbms;
 pub mod redis;
 pub mod rows;
+pub mod s3;
 pub mod tcp;
 pub mod technology;
 pub mod template;
@@ -58,6 +59,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &rabbitmq::RABBITMQ,
     &rdbms::RDBMS,
     &redis::REDIS,
+    &s3::S3,
     &tcp::TCP,
     &websocket::WEBSOCKET,
 ];

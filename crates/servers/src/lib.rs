@@ -23,6 +23,7 @@ mod pushgateway;
 mod rabbitmq;
 mod redis;
 mod running;
+mod s3;
 mod schema_registry;
 mod smtp;
 mod tool;
@@ -49,6 +50,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &pushgateway::PUSHGATEWAY,
     &rabbitmq::RABBITMQ,
     &redis::REDIS,
+    &s3::MOTO,
     &schema_registry::SCHEMA_REGISTRY,
     &smtp::SMTP,
 ];

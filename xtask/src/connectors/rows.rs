@@ -402,6 +402,22 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink s3"],
+        server: "s3",
+        cells: [
+            Tests(&["headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart"]),
+            Tests(&["headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart"]),
+            Tests(&["headwater::s3::a_server_that_was_away_gets_every_object"]),
+            Tests(&["headwater::s3::a_server_that_was_away_gets_every_object"]),
+            No("each object is a request with a limit of time of its own"),
+            NO_PAYLOAD,
+            No("a reload ends and begins the sink as a restart does"),
+            Tests(&["headwater::s3::tls_trusts_what_the_deployment_names"]),
+            No("Moto judges nobody"),
+            Tests(&["headwater::s3::objects_for_a_server_that_is_away_go_where_on_error_says"]),
+        ],
+    },
+    Row {
         connectors: &["sink sse-server"],
         server: "curl, and our sse source",
         cells: [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 
 use super::client::{Client, ClientOptions, RequestBody, read_body, within};
 use super::url::Url;
@@ -41,6 +41,18 @@ impl Fetch {
         headers: &HeaderMap,
         body: Bytes,
     ) -> io::Result<(StatusCode, Bytes)> {
+        let answer = self.exchange(method, url, headers, body).await?;
+        Ok((answer.status(), answer.into_body()))
+    }
+
+    /// As [`Fetch::ask`], the headers of the answer as well.
+    pub async fn exchange(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> io::Result<Response<Bytes>> {
         let target: hyper::Uri = url.target().parse().map_err(io::Error::other)?;
         let host = HeaderValue::from_str(&url.host_header()).map_err(io::Error::other)?;
         let make = || {
@@ -53,11 +65,11 @@ impl Fetch {
         };
         let asking = async {
             let (response, used) = self.client.send(url, make).await?;
-            let status = response.status();
+            let (head, body) = response.into_parts();
             let limit = Some(self.timeout);
-            let body = read_body(response.into_body(), limit, self.bytes_max).await?;
+            let body = read_body(body, limit, self.bytes_max).await?;
             self.client.give_back(used);
-            Ok((status, body))
+            Ok(Response::from_parts(head, body))
         };
         within(Some(self.timeout), asking).await?
     }

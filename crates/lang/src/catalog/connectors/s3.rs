@@ -2,37 +2,62 @@
 
 use super::{bool, text};
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, Fact, FunctionKind, FunctionSpec, Overload, Param, Rule, Status,
-    Types,
+    ConnectorKind, ConnectorSpec, Fact, FunctionKind, FunctionSpec, OptionStatus, Overload, Param,
+    Rule, Status, TEXT_OR_BYTES, Types,
 };
 
+const OBJECTS: &str = "headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart";
+const PROVIDER: &str = "headwater::s3::where_credentials_cannot_come_from_is_told";
+
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: TEXT_OR_BYTES,
+    example: "@sink(type='s3', bucket.name='orders', object.path='eu/{{day}}', aws.region='eu-west-1', @map(type='json'))
+define stream Orders (day string, amount double);",
     options: &[
-        text("bucket.name", "The bucket; it is made where missing.").required(),
-        text("object.path", "Path of the objects.")
-            .required()
-            .dynamic(),
-        text("credential.provider.class", "Where credentials come from."),
-        text("aws.access.key", "Access key."),
-        text("aws.secret.key", "Secret key."),
-        text("aws.region", "Region of the bucket."),
+        text("bucket.name", "The bucket; it is made where missing.")
+            .test(OBJECTS)
+            .required(),
+        text(
+            "object.path",
+            "Path of the objects; their names are the stream's, with numbers that go on behind the highest \
+             of the path.",
+        )
+        .test(OBJECTS)
+        .required()
+        .dynamic(),
+        text(
+            "credential.provider.class",
+            "Where credentials come from: a class of the Java client for the default chain, the \
+             environment, containers, instance profiles, or nobody.",
+        )
+        .test(PROVIDER),
+        text("aws.access.key", "Access key.").test(OBJECTS),
+        text("aws.secret.key", "Secret key.").test(OBJECTS),
+        text("aws.region", "Region of the bucket.").test(OBJECTS),
         bool(
             "versioning.enabled",
             "false",
-            "Keeps old versions of objects.",
-        ),
-        text("storage.class", "Storage class of the objects.").default("standard"),
+            "A bucket that has to be made keeps old versions of objects.",
+        )
+        .test(OBJECTS),
+        text("storage.class", "Storage class of the objects.")
+            .test(OBJECTS)
+            .default("standard"),
         text("content.type", "Type of the content.")
+            .test(OBJECTS)
             .default("application/octet-stream")
             .dynamic(),
         text(
             "bucket.acl",
-            "Access rules of a bucket that has to be made.",
-        ),
+            "Access rules of a bucket that has to be made: set them at the bucket.",
+        )
+        .status(OptionStatus::Ignored),
         text(
             "node.id",
             "Part of the names that keeps several nodes apart.",
-        ),
+        )
+        .test(OBJECTS),
     ],
     rules: &[
         Rule::Together(&["aws.access.key", "aws.secret.key"]),
