@@ -1,6 +1,5 @@
 //! The `email` source on Dovecot; Python's own client puts mails in and looks at them.
 
-#[allow(dead_code, reason = "each test binary uses a part of it")]
 mod broker;
 mod network;
 

@@ -157,7 +157,7 @@ define stream Posted (n long);
         for (name, source) in SOURCES.iter().take(all) {
             add(source, "stream", name, false);
         }
-        for (name, store) in table.map(|at| TABLES[at]) {
+        if let Some((name, store)) = table.map(|at| TABLES[at]) {
             add(&format!("{store} @PrimaryKey('n')"), "table", name, true);
         }
         let app = app + &queries;

@@ -77,7 +77,8 @@ impl Judge {
         let app = made.case["app"].as_str().unwrap_or_default();
         let may_hide = TIMED.iter().any(|word| app.contains(word));
         let failed = self.first_failure(made)?;
-        if !may_hide && !failed.is_some_and(|(failed, _)| failed <= at) {
+        let failed_before = failed.is_some_and(|(failed, _)| failed <= at);
+        if !may_hide && !failed_before {
             return Ok(false);
         }
         self.agree(made, &made.steady)
