@@ -37,6 +37,17 @@ pub enum Payload<'a> {
     Object(&'a Value),
 }
 
+impl<'a> Payload<'a> {
+    /// Text, also where a transport knows of bytes alone and they are UTF-8.
+    pub fn text(&self) -> Option<&'a str> {
+        match self {
+            Payload::Text(text) => Some(text),
+            Payload::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+}
+
 /// A class of payload; a transport and a mapper must have one in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PayloadKind {

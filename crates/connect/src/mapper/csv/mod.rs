@@ -61,6 +61,7 @@ fn header(options: &Options<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::testing::*;
+    use crate::component::Payload;
     use event::Value;
     use proptest::prelude::*;
 
@@ -68,6 +69,13 @@ mod tests {
 
     fn csv(options: &[(&str, &str)]) -> lang::plan::Mapping {
         mapping("csv", options)
+    }
+
+    #[test]
+    fn bytes_of_a_transport_are_text_when_they_are_utf8() {
+        assert_eq!(Payload::Bytes("a,é".as_bytes()).text(), Some("a,é"));
+        assert_eq!(Payload::Bytes(b"a,\xff").text(), None);
+        assert_eq!(Payload::Object(&Value::Null).text(), None);
     }
 
     #[test]

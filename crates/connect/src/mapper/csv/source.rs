@@ -201,8 +201,8 @@ fn excerpt(value: &str) -> &str {
 
 impl SourceMapper for Source {
     fn map(&mut self, payload: Payload<'_>, _properties: &Properties, rows: &mut Rows) {
-        let Payload::Text(text) = payload else {
-            return rows.reject_message(payload, "the message is no text", "send text");
+        let Some(text) = payload.text() else {
+            return rows.reject_message(payload, "the message is no text", "send text in UTF-8");
         };
         if !self.is_header() {
             self.map_line(text, rows);
