@@ -109,18 +109,9 @@ impl Recipe for MariaDb {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let port = format!("--port={}", place.port());
-        run(Command::new("mariadb").args([
-            "--no-defaults",
-            "--host=127.0.0.1",
-            &port,
-            "--user=headwater",
-            "--password=headwater",
-            "--execute=SELECT 1",
-            "headwater",
-        ]))
-        .map(drop)
-        .map_err(|error| error.to_string())
+        let mut client = Command::new("mariadb");
+        client.arg("--no-defaults");
+        select_one(client, place.port())
     }
 
     fn endpoint(&self, place: &Place) -> String {
@@ -129,6 +120,16 @@ impl Recipe for MariaDb {
             place.port()
         )
     }
+}
+
+/// Does the server answer this client, which MySQL's is as well?
+pub(crate) fn select_one(mut client: Command, port: u16) -> Result<(), String> {
+    client.args(["--host=127.0.0.1", &format!("--port={port}")]);
+    client.args(["--user=headwater", "--password=headwater"]);
+    client.args(["--execute=SELECT 1", "headwater"]);
+    run(&mut client)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::mariadb::select_one;
 use crate::{Error, Place, Recipe, debian, run};
 
 pub(crate) const MYSQL: MySql = MySql;
@@ -122,17 +123,7 @@ impl Recipe for MySql {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let port = format!("--port={}", place.port());
-        run(program(place.installed(), CLIENT).args([
-            "--host=127.0.0.1",
-            &port,
-            "--user=headwater",
-            "--password=headwater",
-            "--execute=SELECT 1",
-            "headwater",
-        ]))
-        .map(drop)
-        .map_err(|error| error.to_string())
+        select_one(program(place.installed(), CLIENT), place.port())
     }
 
     fn endpoint(&self, place: &Place) -> String {
