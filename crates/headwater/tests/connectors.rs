@@ -426,14 +426,16 @@ fn a_peer_that_takes_rows_slowly_holds_the_sender_and_gets_all() {
         assert_eq!(code, Some(0), "{name}: {summary}");
         assert_eq!(number(&summary, "sinks", "Out", "events"), ROWS, "{name}");
         let least = Duration::from_secs(rows.len() as u64 / BYTES_PER_SECOND);
-        assert!(
-            throttle.passed() >= rows.len() as u64 && took >= least,
-            "{name}: {took:?}"
-        );
+        assert!(took >= least, "{name}: {took:?}");
         let memory = summary["peak_rss_bytes"].as_u64().unwrap_or(u64::MAX);
         eprintln!("{name}: {memory} bytes, {took:?}");
         assert!(memory < MEMORY_MAX, "{name}: {memory} bytes");
         eventually("all rows", || apps.received().len() >= rows.len());
+        // Only now: a peer that does not answer may still have had rows in the kernel's buffers
+        // when the sender was done.
+        eventually("the throttle's count", || {
+            throttle.passed() >= rows.len() as u64
+        });
         receiver.stop();
         assert!(
             apps.received() == rows,
