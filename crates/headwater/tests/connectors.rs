@@ -375,11 +375,11 @@ fn a_silent_server_is_lost_within_five_seconds() {
 
 /// Bytes of each row, and how fast the peer takes them.
 const ROW_BYTES: usize = 200_000;
-const ROWS: u64 = 600;
+const ROWS: u64 = 800;
 const BYTES_PER_SECOND: u64 = 25 << 20;
 
 /// What a run may take at most: all rows are more than that, and what may wait is far less.
-const MEMORY_MAX: u64 = 115_000_000;
+const MEMORY_MAX: u64 = 150_000_000;
 
 #[test]
 fn a_peer_that_takes_rows_slowly_holds_the_sender_and_gets_all() {

@@ -14,7 +14,7 @@ use crate::tool::{last_lines, say};
 use crate::{Error, Order, Recipe, under};
 
 /// Longest wait until a server is ready, and until it has ended in order.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Time between two looks at a server.
 const LOOK: Duration = Duration::from_millis(50);

@@ -22,10 +22,10 @@ use serde_json::Value as Json;
 pub use {gate::Gate, throttle::Throttle};
 
 /// Longest wait for anything: a broker that has just begun may take its time on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Longest time for a run to come to its end.
-const RUN_MAX: Duration = Duration::from_secs(120);
+const RUN_MAX: Duration = Duration::from_secs(300);
 
 /// Between two looks at what cannot be waited for.
 const LOOK: Duration = Duration::from_millis(10);
