@@ -67,11 +67,13 @@ impl Checker<'_> {
             row.is_counted = element.is_counted;
             inputs.push(row);
         }
-        self.distinct_references(&elements);
+        let mut order = Vec::new();
+        state_order(&pattern.root, &mut 0, &mut order, 0);
+        self.distinct_references(&elements, &order);
         let mut is_faulty = froms.contains(&None);
         let mut references = Vec::new();
         for (i, element) in elements.iter().enumerate() {
-            match self.element_handlers(&elements, i, &mut inputs) {
+            match self.element_handlers(&elements, i, &order, &mut inputs) {
                 Some(handlers) => references.push(plan::PatternReference {
                     name: inputs[i].name.clone(),
                     from: froms[i].unwrap_or(From::Stream(0)),
@@ -103,8 +105,6 @@ impl Checker<'_> {
                 within: pattern.within.map(|w| w.millis),
             }))
         });
-        let mut order = Vec::new();
-        state_order(&pattern.root, &mut 0, &mut order, 0);
         let scope = Scope {
             order: Some(order),
             ..Scope::many(inputs, "the select clause")
@@ -112,28 +112,33 @@ impl Checker<'_> {
         CheckedInput { plan, scope }
     }
 
-    fn distinct_references(&mut self, elements: &[Element]) {
+    /// Of elements with one name, the name means the one that comes first in `order`.
+    fn distinct_references(&mut self, elements: &[Element], order: &[usize]) {
         for (i, element) in elements.iter().enumerate() {
             let Some(name) = element.reference else {
                 continue;
             };
-            let first = elements[..i]
-                .iter()
-                .filter_map(|e| e.reference)
-                .find(|n| n.text == name.text);
-            if let Some(first) = first {
-                self.report(
-                    warning(
-                        code::REFERENCE_TAKEN,
-                        Kind::Name,
-                        name.span,
-                        format!("two events of the pattern are named '{}'", name.text),
-                        "this name is taken",
-                    )
-                    .related(first.span, "first used here")
-                    .help("the name means the first of them: give the other one another"),
-                );
+            let is_named_so =
+                |i: &usize| elements[*i].reference.is_some_and(|n| n.text == name.text);
+            let Some(first) = (0..i).find(is_named_so) else {
+                continue;
+            };
+            let meant = match order.iter().find(|i| is_named_so(i)) {
+                Some(meant) if *meant != first => "the right side: give the left",
+                _ => "the first of them: give the other",
+            };
+            let mut warning = warning(
+                code::REFERENCE_TAKEN,
+                Kind::Name,
+                name.span,
+                format!("two events of the pattern are named '{}'", name.text),
+                "this name is taken",
+            )
+            .help(format!("the name means {meant} one another"));
+            if let Some(first) = elements[first].reference {
+                warning = warning.related(first.span, "first used here");
             }
+            self.report(warning);
         }
     }
 
@@ -154,6 +159,7 @@ impl Checker<'_> {
         &mut self,
         elements: &[Element],
         own: usize,
+        order: &[usize],
         inputs: &mut [Input],
     ) -> Option<Vec<plan::Handler>> {
         let mut checked = Vec::new();
@@ -165,6 +171,7 @@ impl Checker<'_> {
                 own: Some(own),
                 is_pattern_filter: true,
                 later: later.iter().map(|i| i.name.clone()).collect(),
+                order: Some(order.to_vec()),
                 ..Scope::many(visible.to_vec(), "the filter")
             };
             match handler {

@@ -52,7 +52,8 @@ impl Input {
 pub(super) struct Scope {
     /// Numbered by position.
     pub inputs: Vec<Input>,
-    /// The inputs in the order in which `*` names them, where that is not the order of the text.
+    /// The inputs in the order in which `*` names them, where that is not the order of the text. It
+    /// may number more than there are: those do not count.
     pub order: Option<Vec<usize>>,
     /// Unqualified names mean this input alone: a pattern element's own event, the row that a
     /// table's condition is matched with.
@@ -147,9 +148,11 @@ impl Scope {
         names
     }
 
-    /// Which input a name before a dot, or alone, means.
+    /// Which input a name before a dot, or alone, means: of several the first that `*` names.
     pub fn input_named(&self, name: &ast::StreamName) -> Option<usize> {
-        self.inputs.iter().position(|i| i.answers_to(name))
+        let mut all = self.all();
+        all.find(|(_, input)| input.answers_to(name))
+            .map(|(i, _)| i)
     }
 
     fn attribute_expr(

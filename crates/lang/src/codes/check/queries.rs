@@ -8,7 +8,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::REFERENCE_TAKEN,
         "two inputs have one name",
         "Two events of a pattern, or both sides of a join, are named alike. The name means the \
-         first of them.",
+         first of them, and of two sides of `and` or `or` the right one.",
         "Give the other one another name.",
         "define stream S (a int);\n\
          from every e=S[a == 1] -> e=S[a == 2] select e.a as a insert into Out;",
