@@ -152,6 +152,12 @@ impl<'a> EvalContext<'a> {
         self.failures.len()
     }
 
+    /// Rows before the first that has failed since there were `from` failures.
+    pub(crate) fn sound_rows(&self, from: usize, rows: usize) -> usize {
+        let failed = self.failures[from..].iter().map(|f| f.row as usize);
+        failed.min().unwrap_or(rows)
+    }
+
     /// Adds to the messages of the failures from number `from` on.
     pub(crate) fn explain_failures(&mut self, from: usize, more: &str) {
         for failure in &mut self.failures[from..] {
@@ -224,6 +230,11 @@ pub trait Aggregate: Send {
         _emptied: &mut Vec<Group>,
     ) {
     }
+
+    /// It stands in a query with groups or in a partition: Siddhi gives the state of a group up with
+    /// the row that leaves nothing of it (`PartitionStateHolder`), while that of a query without
+    /// either stays.
+    fn forget_empty(&mut self) {}
 
     /// Back to empty, on RESET and when a group number is given back.
     fn clear(&mut self, group: Group);
@@ -417,6 +428,12 @@ pub trait WindowOperator: Send {
 
     /// Rows that a due timer would still emit, for `held_in_windows`.
     fn held(&self, key: Key) -> usize;
+
+    /// Is a RESET that it emits a copy of the CURRENT row behind it? Then a filter behind the window
+    /// drops the two together, and aggregates go on over the end of the batch.
+    fn resets_as_next(&self) -> bool {
+        false
+    }
 
     /// Of a window that emits every row once as CURRENT when it arrives, and later once as EXPIRED,
     /// in the order of arrival: the rows between the two. `None` for any other.

@@ -18,6 +18,7 @@ mod proofs;
 mod query;
 mod shrink;
 mod steps;
+mod variants;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,6 +7,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
+use super::folded::NEVER_CAME;
 use super::kept::{Tally, Total};
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
@@ -34,14 +35,18 @@ struct Operator {
 
 impl Aggregate for Operator {
     /// Null is a value like any other. What was never added may leave: nothing happens (Siddhi fails
-    /// there; an `expression` window can expire an event before it came).
-    fn scan(&mut self, scan: &Scan<'_>, _context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+    /// there; an `expression` window can expire an event before it came, and a join can give more
+    /// rows than it gave when it came).
+    fn scan(&mut self, scan: &Scan<'_>, context: &mut EvalContext<'_>, out: &mut ColumnBuilder) {
+        let is_compat = context.environment.compat;
         let column = scan.args[0].slice(scan.start, scan.end - scan.start);
         each_row(scan, |group, row, is_expired| {
             let counts = self.states.at(group);
             let value = column.value(row);
             let before = counts.bytes();
-            if is_expired {
+            if is_expired && is_compat && !counts.contains_key(&value) {
+                context.fail(scan.start + row, NEVER_CAME);
+            } else if is_expired {
                 counts.take(&value, 1);
             } else {
                 counts.add(&value, 1);

@@ -18,6 +18,12 @@ pub trait Folded: Default + Send + 'static {
     fn add(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn remove(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
     fn value(&self, args: &[Value], settings: &Self::Settings) -> Result<Value, String>;
+
+    /// Would an event leave that never came? Nothing happens then; in Siddhi it fails.
+    fn lacks(&self, _args: &[Value]) -> bool {
+        false
+    }
+
     fn is_empty(&self) -> bool;
     /// On the heap.
     fn bytes(&self) -> usize;
@@ -25,6 +31,10 @@ pub trait Folded: Default + Send + 'static {
     fn save(&self, writer: &mut Writer);
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
 }
+
+/// Why a row fails with `@app:compat('siddhi-5.1')`, which leaves without having come: a join gives
+/// rows that it never gave before.
+pub const NEVER_CAME: &str = "an event leaves that never came";
 
 pub struct Values<F: Folded> {
     states: States<F>,
@@ -52,7 +62,9 @@ impl<F: Folded> Aggregate for Values<F> {
             self.args.extend(scan.args.iter().map(|a| a.value(row)));
             let state = self.states.at(group);
             let before = state.bytes();
-            let changed = if is_expired {
+            let changed = if is_expired && context.environment.compat && state.lacks(&self.args) {
+                Err(NEVER_CAME.to_owned())
+            } else if is_expired {
                 state.remove(&self.args, &self.settings)
             } else {
                 state.add(&self.args, &self.settings)
@@ -132,6 +144,10 @@ impl Counted {
                 self.beside -= self.entries.remove(at).0.heap_bytes();
             }
         }
+    }
+
+    pub fn lacks(&self, value: &Value) -> bool {
+        self.entries.iter().all(|(v, _)| v != value)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -101,6 +101,10 @@ impl Folded for Joined {
         Ok(Value::str(&texts.join(&separator)))
     }
 
+    fn lacks(&self, args: &[Value]) -> bool {
+        text_of(args).is_some_and(|text| self.0.lacks(&text))
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -29,6 +29,7 @@ impl Aggregator for UnionSet {
     fn bind(&self, _args: &[Argument], removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Operator {
             removes,
+            forgets: false,
             states: States::default(),
             total: Total::default(),
         }))
@@ -37,12 +38,15 @@ impl Aggregator for UnionSet {
 
 struct Operator {
     removes: bool,
+    /// Nothing stays of a group that is empty, its counters neither.
+    forgets: bool,
     states: States<Union>,
     total: Total,
 }
 
 /// `UnionSetAttributeAggregatorExecutor`, with its quirk: the counter of an element that leaves the
-/// set stays at one, so an element that comes back must leave twice.
+/// set stays at one, so an element that comes back must leave twice; not where a state is given up
+/// with its last element.
 #[derive(Default)]
 struct Union {
     /// The elements, in the order in which they came.
@@ -101,11 +105,18 @@ impl Aggregate for Operator {
                     union.add(element, self.removes);
                 }
             }
+            if self.forgets && union.set.is_empty() {
+                *union = Union::default();
+            }
             self.total.change(before, union.bytes());
             // A copy: what was given out must not change later.
             let copy = Shared::new(union.set.to_vec());
             out.push(&Value::Object(Object::Set(copy)));
         });
+    }
+
+    fn forget_empty(&mut self) {
+        self.forgets = true;
     }
 
     fn clear(&mut self, group: Group) {

@@ -63,11 +63,12 @@ impl Processor for AlphaKSlack {
             error: double(6, 0.03)?,
             critical: normal_quantile((1.0 - confidence) / 2.0).abs(),
             settings: Settings {
-                timeout: long(setup.args, 3, NAME)?.filter(|_| !setup.is_partitioned),
+                timeout: long(setup.args, 3, NAME)?,
                 slack_max: long(setup.args, 4, NAME)?.unwrap_or(i64::MAX),
                 discards: discards(setup.args),
                 types: setup.types.to_vec(),
                 times_out_first: true,
+                is_partitioned: setup.is_partitioned,
             },
         };
         Ok(PerKey::operator(setup, rule))

@@ -38,10 +38,8 @@ impl Processor for KSlack {
 
     fn bind(&self, setup: &ProcessorSetup<'_>) -> Result<Box<dyn ProcessorOperator>, Refused> {
         let longs = setup.args.iter().filter(|a| a.ty == Type::Long).count();
-        // Siddhi starts the timer once, outside of all keys of a partition.
         let timeout = long(setup.args, 1, NAME)
-            .or_else(|refused| if longs < 2 { Ok(None) } else { Err(refused) })?
-            .filter(|_| !setup.is_partitioned);
+            .or_else(|refused| if longs < 2 { Ok(None) } else { Err(refused) })?;
         let slack_max = match longs {
             0..=2 => None,
             _ => long(setup.args, 2, NAME)?,
@@ -52,6 +50,7 @@ impl Processor for KSlack {
             discards: discards(setup.args),
             types: setup.types.to_vec(),
             times_out_first: false,
+            is_partitioned: setup.is_partitioned,
         });
         Ok(PerKey::operator(setup, rule))
     }

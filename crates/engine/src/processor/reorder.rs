@@ -31,6 +31,8 @@ pub struct Buffer {
     pub largest: i64,
     /// Time of the row that left last.
     pub last_sent: i64,
+    /// In a partition: a look at what waits is to come. Not saved: a second one finds nothing.
+    is_watched: bool,
 }
 
 /// When to look again after the look at `due`. With a clock that has jumped far ahead
@@ -53,11 +55,15 @@ pub struct Settings {
     pub types: Vec<Type>,
     /// Rows of the first tree time out too.
     pub times_out_first: bool,
+    /// A key is looked at from its first row on, as long as something waits; without keys from the
+    /// start on. Siddhi has one mark for all keys that asks for a look, so that the others wait for
+    /// ever; the times of the looks are those of a key that it does look at.
+    pub is_partitioned: bool,
 }
 
 impl Settings {
     pub fn start(&self, context: &mut WindowContext<'_>) {
-        if let Some(timeout) = self.timeout {
+        if let Some(timeout) = self.timeout.filter(|_| !self.is_partitioned) {
             context.notify(context.now.saturating_add(timeout));
         }
     }
@@ -71,6 +77,10 @@ impl Settings {
         context: &mut WindowContext<'_>,
         mut take: impl FnMut(&mut Turn<'_>, usize, &mut Emission) -> Result<(), &'static str>,
     ) -> Option<Batch> {
+        if self.timeout.is_some() && self.is_partitioned && !buffer.is_watched {
+            buffer.is_watched = true;
+            context.notify(next_look(-1, context.now, None, 0));
+        }
         let mut out = Emission::default();
         let mut turn = Turn::of_batch(buffer, batch, &mut out);
         for chunk in 0..batch.chunk_count() {
@@ -105,7 +115,10 @@ impl Settings {
         turn.visit.finish();
         out.end_chunk(context.now);
         let oldest = buffer.oldest(self.times_out_first);
-        context.notify(next_look(due, context.now, oldest, timeout));
+        buffer.is_watched = oldest.is_some();
+        if buffer.is_watched || !self.is_partitioned {
+            context.notify(next_look(due, context.now, oldest, timeout));
+        }
         out.finish(&self.types)
     }
 
@@ -124,6 +137,7 @@ impl Buffer {
             slack: 0,
             largest: 0,
             last_sent: -1,
+            is_watched: false,
         }
     }
 
@@ -189,6 +203,7 @@ impl Buffer {
             slack,
             largest,
             last_sent,
+            is_watched: false,
         })
     }
 }
@@ -212,6 +227,7 @@ impl<'a> Turn<'a> {
             slack,
             largest,
             last_sent,
+            ..
         } = buffer;
         Turn {
             visit: Visit::of_batch(pool, batch, out),
@@ -231,6 +247,7 @@ impl<'a> Turn<'a> {
             slack,
             largest,
             last_sent,
+            ..
         } = buffer;
         Turn {
             visit: Visit::of_timer(pool),

@@ -285,7 +285,10 @@ impl Chain {
                 kept.extend(width..width + call.adds.len());
                 width += call.adds.len();
             }
-            if chain.window.is_some() {
+            if let Some(window) = &chain.window {
+                if window.operator.resets_as_next() {
+                    stage.drop_resets();
+                }
                 chain.after.push(stage);
             } else {
                 chain.before.push(stage);

@@ -230,7 +230,12 @@ impl Query {
             _ => false,
         };
         let limiter = Limiter::new(query, selector.types());
-        selector.is_compat = environment.compat;
+        if query.partition.is_some() {
+            selector.keep_by_group();
+        }
+        if environment.compat {
+            selector.be_compat(select);
+        }
         selector.is_unreduced = limiter.as_ref().is_some_and(Limiter::wants_each_row);
         let limiter_operator = limiter
             .as_ref()

@@ -47,7 +47,7 @@ pub(crate) struct Selector {
     /// Every row of a chunk leaves, also of aggregates and groups (Siddhi's `setBatchingEnabled`).
     pub is_unreduced: bool,
     /// `@app:compat('siddhi-5.1')`: what a join finds behind a cut end is lost.
-    pub is_compat: bool,
+    is_compat: bool,
     seen: Seen,
     pub(super) room: Room,
     pub(super) sliding: Sliding,
@@ -140,13 +140,15 @@ impl Selector {
             tables: context,
         }
         .expressions(&selector.group_by)?;
-        let is_late_fallible = items
-            .iter()
-            .any(|item| item.is_fallible() && item.uses.iter().any(|s| s.part == COMPUTED))
+        let is_late = |e: &Expression| e.is_fallible() && e.reads_computed();
+        let is_late_fallible = items.iter().any(is_late)
+            || sites
+                .iter()
+                .any(|site| matches!(site, Site::Aggregate(a) if a.args.iter().any(is_late)))
             || selector
                 .items
                 .iter()
-                .any(|(expr, _)| has_fallible_aggregator(expr));
+                .any(|(expr, _)| has_aggregator_beside(expr, &SURE));
         let is_column = |(at, item): (usize, &Expression)| item.as_column(ROW) == Some(at);
         let is_identity = items.len() == inputs && items.iter().enumerate().all(is_column);
         let mut selector = Selector {
@@ -181,6 +183,9 @@ impl Selector {
             sliding: Sliding::default(),
         };
         selector.is_projection = selector.is_plain() && selector.sites.is_empty();
+        if !selector.group_by.is_empty() {
+            selector.keep_by_group();
+        }
         Ok(selector)
     }
 
@@ -195,6 +200,22 @@ impl Selector {
                 .having
                 .as_ref()
                 .is_some_and(|h| h.condition.is_fallible())
+    }
+
+    /// Aggregates have a state for each group, or for each key of a partition.
+    pub fn keep_by_group(&mut self) {
+        for site in self.all_sites_mut() {
+            if let Site::Aggregate(site) = site {
+                site.aggregate.forget_empty();
+            }
+        }
+    }
+
+    /// `@app:compat('siddhi-5.1')`.
+    pub fn be_compat(&mut self, selector: &plan::Selector) {
+        self.is_compat = true;
+        let mut items = selector.items.iter();
+        self.is_late_fallible |= items.any(|(e, _)| has_aggregator_beside(e, &SURE[..8]));
     }
 
     pub fn has_aggregator(&self) -> bool {
@@ -532,7 +553,10 @@ impl Selector {
             let mut computed: Vec<Column> = Vec::with_capacity(self.sites.len());
             for (at, item) in self.items.iter_mut().enumerate() {
                 let mut failures = Vec::new();
-                while computed.len() < self.sites.len() && self.site_items[computed.len()] == at {
+                while failures.is_empty()
+                    && computed.len() < self.sites.len()
+                    && self.site_items[computed.len()] == at
+                {
                     let site = &mut self.sites[computed.len()];
                     let column = site::compute_one(site, &computed, &one, step, &mut failures);
                     computed.push(column);
@@ -937,27 +961,31 @@ fn only(batch: &Batch, columns: &[Column], row: usize) -> Selected {
     }
 }
 
-/// Aggregators that fail on a null or on a value of another kind.
-fn has_fallible_aggregator(expr: &plan::Expr) -> bool {
-    const SURE: [&str; 9] = [
-        "sum",
-        "count",
-        "avg",
-        "min",
-        "max",
-        "minForever",
-        "maxForever",
-        "stdDev",
-        "distinctCount",
-    ];
+/// Aggregators that fail neither on a null nor on a value of another kind; the last fails with compat
+/// where an event leaves that never came.
+const SURE: [&str; 9] = [
+    "sum",
+    "count",
+    "avg",
+    "min",
+    "max",
+    "minForever",
+    "maxForever",
+    "stdDev",
+    "distinctCount",
+];
+
+fn has_aggregator_beside(expr: &plan::Expr, sure: &[&str]) -> bool {
     match &expr.kind {
-        plan::ExprKind::Aggregate { name, .. } => !SURE.contains(&name.as_str()),
+        plan::ExprKind::Aggregate { name, .. } => !sure.contains(&name.as_str()),
         plan::ExprKind::Arithmetic(_, a, b)
         | plan::ExprKind::Compare(_, a, b)
         | plan::ExprKind::And(a, b)
-        | plan::ExprKind::Or(a, b) => has_fallible_aggregator(a) || has_fallible_aggregator(b),
-        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => has_fallible_aggregator(a),
-        plan::ExprKind::Call { args, .. } => args.iter().any(has_fallible_aggregator),
+        | plan::ExprKind::Or(a, b) => {
+            has_aggregator_beside(a, sure) || has_aggregator_beside(b, sure)
+        }
+        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => has_aggregator_beside(a, sure),
+        plan::ExprKind::Call { args, .. } => args.iter().any(|a| has_aggregator_beside(a, sure)),
         _ => false,
     }
 }

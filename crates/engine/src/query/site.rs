@@ -62,31 +62,36 @@ pub(super) fn compute_one(
     match site {
         Site::Aggregate(site) => {
             site.begin(batch.len);
+            let sound = context.failures();
             let args = site.args.iter_mut();
             let args = args.map(|a| a.column(&inputs, &mut context));
             site.columns.extend(args);
+            // Siddhi computes the arguments first: no aggregator meets the row in which one fails.
+            let len = context.sound_rows(sound, batch.len);
             let resets: &[Reset] = batch.resets.as_deref().unwrap_or(&[]);
             let mut start = 0;
             let ends = resets.iter().map(|r| (r.row as usize, true));
             for (end, is_reset) in ends.chain([(batch.len, false)]) {
-                if end > start {
+                let reached = end.min(len);
+                if reached > start {
                     let scan = Scan {
                         args: &site.columns,
                         start,
-                        end,
+                        end: reached,
                         groups: rows.groups,
                         expired: batch.expired.as_deref(),
                     };
                     site.aggregate.scan(&scan, &mut context, &mut site.values);
                 }
-                start = end;
-                if is_reset {
+                start = reached;
+                if is_reset && end <= len {
                     rows.reset_groups
                         .iter()
                         .for_each(|&g| site.aggregate.clear(g));
                 }
             }
             site.columns.clear();
+            (len..batch.len).for_each(|_| site.values.push_null());
             site.values.take()
         }
         Site::Probe(site) => match &mut site.condition {

@@ -1,6 +1,6 @@
 //! Handlers of a stream: filters, `#log`, stream processors, and functions with effects.
 
-use event::{Batch, Column, Type, text};
+use event::{Batch, Column, Reset, Type, text};
 use lang::plan::{Handler, StreamFunctionCall};
 
 use super::site::{self, SiteRows};
@@ -23,6 +23,8 @@ pub(crate) enum Stage {
         sites: Vec<Site>,
         condition: Expression,
         room: RowRoom,
+        /// A RESET goes with the row behind it, of which it is a copy.
+        drops_resets: bool,
     },
     Log {
         /// Priority, message, and whether the event is printed.
@@ -197,6 +199,13 @@ impl Stage {
         }
     }
 
+    /// It stands behind a window that emits copies of rows as RESET.
+    pub fn drop_resets(&mut self) {
+        if let Stage::Filter { drops_resets, .. } = self {
+            *drops_resets = true;
+        }
+    }
+
     /// The state of a key begins.
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
         if let Some(stage) = self.processor_mut() {
@@ -261,6 +270,7 @@ impl Stage {
                     sites,
                     condition,
                     room: RowRoom::default(),
+                    drops_resets: false,
                 });
             }
             Handler::Function(call) => Self::function(call, &mut compiler)?,
@@ -441,14 +451,19 @@ impl Stage {
                 sites,
                 condition,
                 room,
+                drops_resets,
             } if sites.is_empty() => {
                 let inputs = Inputs::of(&batch.columns, batch.len);
                 let mut context = step.evaluation(&batch, &mut failures);
                 let rows = condition.rows(&inputs, &mut context, room);
-                batch.retain_rows(rows)
+                let passes = |row: u32| rows.binary_search(&row).is_ok();
+                with_resets(batch, *drops_resets, passes).retain_rows(rows)
             }
             Stage::Filter {
-                sites, condition, ..
+                sites,
+                condition,
+                drops_resets,
+                ..
             } => {
                 let rows = SiteRows {
                     batch: &batch,
@@ -459,7 +474,8 @@ impl Stage {
                 let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, &computed);
                 let mut context = step.evaluation(&batch, &mut failures);
                 let keep = condition.mask(&inputs, &mut context);
-                batch.retain(&keep)
+                let passes = |row: u32| keep[row as usize];
+                with_resets(batch, *drops_resets, passes).retain(&keep)
             }
             Stage::Log {
                 level,
@@ -533,6 +549,17 @@ impl Stage {
             Stage::Probing { stage, .. } => stage.place(),
         }
     }
+}
+
+/// Without the RESETs whose copied row does not pass, where they are `dropped` so: Siddhi's
+/// `FilterProcessor` looks at them as at any event.
+fn with_resets(mut batch: Batch, dropped: bool, passes: impl Fn(u32) -> bool) -> Batch {
+    if let Some(resets) = batch.resets.as_deref().filter(|_| dropped) {
+        let resets = resets.iter().filter(|r| passes(r.row)).copied();
+        let resets: Vec<Reset> = resets.collect();
+        batch.resets = (!resets.is_empty()).then(|| resets.into());
+    }
+    batch
 }
 
 /// Siddhi's `LogStreamProcessor`: app, message, event.

@@ -268,6 +268,10 @@ fn fail(row: usize, context: &mut WindowContext<'_>) {
 impl Rule for Periodic {
     type State = State;
 
+    fn resets_as_next(&self) -> bool {
+        self.timeout.is_none()
+    }
+
     fn process(
         &mut self,
         state: &mut State,

@@ -162,6 +162,10 @@ impl Rule for Counted {
         false
     }
 
+    fn resets_as_next(&self) -> bool {
+        self.length > 0 && !self.streams
+    }
+
     fn delay_min(&self) -> i64 {
         i64::MAX
     }

@@ -73,6 +73,11 @@ pub trait Rule: Send {
         false
     }
 
+    /// As [`WindowOperator::resets_as_next`].
+    fn resets_as_next(&self) -> bool {
+        false
+    }
+
     /// As [`WindowOperator::is_fallible`].
     fn is_fallible(&self) -> bool {
         true
@@ -152,6 +157,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn follows_wall(&self) -> bool {
         self.rule.follows_wall()
+    }
+
+    fn resets_as_next(&self) -> bool {
+        self.rule.resets_as_next()
     }
 
     fn is_fallible(&self) -> bool {

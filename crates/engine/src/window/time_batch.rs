@@ -169,6 +169,10 @@ impl Rule for Periodic {
         false
     }
 
+    fn resets_as_next(&self) -> bool {
+        !self.streams
+    }
+
     fn delay_min(&self) -> i64 {
         // Aligned to a start, the first boundary may be near.
         if self.start.is_some() { 0 } else { self.millis }
