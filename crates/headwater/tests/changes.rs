@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use broker::Apps;
-use network::{Running, eventually, free_port, number};
+use network::{Running, Switch, eventually, free_port, number};
 use servers::{Order, Running as Server};
 
 struct Database {
@@ -40,12 +40,17 @@ const ALL: &[Database] = &[
 
 #[track_caller]
 fn ask(name: &str, port: u16, sql: &str) {
+    answer(name, port, sql).unwrap_or_else(|said| panic!("{name}: {sql}: {said}"));
+}
+
+/// What the database's own client prints, or why it fails.
+fn answer(name: &str, port: u16, sql: &str) -> Result<String, String> {
     let port = port.to_string();
     let mut client = match name {
-        "mariadb" => {
+        "mariadb" | "mysql" => {
             let mut client = Command::new("mariadb");
             client.args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"]);
-            client.args(["-P", &port, "-e", sql, "headwater"]);
+            client.args(["-P", &port, "-N", "-B", "-e", sql, "headwater"]);
             client
         }
         _ => {
@@ -66,8 +71,11 @@ fn ask(name: &str, port: u16, sql: &str) {
         }
     };
     let output = client.output().expect("the client starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {sql}: {said}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
 }
 
 /// A database with a table, and the app that reads its changes.
@@ -231,4 +239,174 @@ fn reloads_while_changes_come_lose_nothing_and_keep_the_order() {
         received.retain(|n| seen.insert(*n));
         assert_eq!(received, (0..500).collect::<Vec<_>>(), "{name}");
     });
+}
+
+/// A server, a replica of it whose logs have other names, and what asks them so.
+struct Pair {
+    name: &'static str,
+    primary: Server,
+    replica: Server,
+}
+
+impl Pair {
+    fn start(name: &'static str, follow: &str) -> Option<Pair> {
+        let primary = Order::new().start_or_skip(name)?;
+        let replica = Order::new()
+            .with("server-id", "2")
+            .with("log-bin", "other")
+            .with("relay-log", "relay")
+            .with("log-slave-updates", "ON")
+            .start_or_skip(name)?;
+        let follow = follow.replace("{port}", &primary.port().to_string());
+        ask(name, replica.port(), &follow);
+        ask(
+            name,
+            primary.port(),
+            "CREATE TABLE t (id BIGINT PRIMARY KEY, text VARCHAR(20))",
+        );
+        Some(Pair {
+            name,
+            primary,
+            replica,
+        })
+    }
+
+    /// Waits until the replica has what the primary has now.
+    fn follows(&self) {
+        let (done, wait) = match self.name {
+            "mariadb" => ("SELECT @@gtid_binlog_pos", "MASTER_GTID_WAIT"),
+            _ => ("SELECT @@gtid_executed", "WAIT_FOR_EXECUTED_GTID_SET"),
+        };
+        let done = answer(self.name, self.primary.port(), done).expect("it runs");
+        let done = done.trim().replace("\\n", "");
+        let waited = format!("SELECT {wait}('{done}', 60)");
+        let waited = answer(self.name, self.replica.port(), &waited).expect("it runs");
+        assert_eq!(waited.trim(), "0", "{done}");
+    }
+
+    /// All rows, as the client of the database reads them from the replica.
+    fn rows(&self) -> Vec<u64> {
+        let rows = answer(
+            self.name,
+            self.replica.port(),
+            "SELECT id FROM t ORDER BY id",
+        );
+        let rows = rows.expect("it runs");
+        rows.lines().map(|n| n.parse().expect("a number")).collect()
+    }
+}
+
+/// Rows that one transaction of the writer brings: so many that reading breaks off within some.
+const TRANSACTION: u64 = 500;
+
+/// Writes transactions until its server is gone; the first number that it has not written.
+fn write_until_gone(name: &'static str, port: u16, mut next: u64) -> u64 {
+    loop {
+        let rows = |from: u64, to: u64| {
+            let rows: Vec<String> = (from..to).map(|n| format!("({n}, 'row')")).collect();
+            format!("INSERT INTO t VALUES {};", rows.join(","))
+        };
+        let half = next + TRANSACTION / 2;
+        let end = next + TRANSACTION;
+        let sql = format!(
+            "BEGIN; {} SAVEPOINT half; {} COMMIT",
+            rows(next, half),
+            rows(half, end)
+        );
+        if answer(name, port, &sql).is_err() {
+            return next;
+        }
+        next = end;
+    }
+}
+
+#[test]
+fn a_replica_of_mariadb_takes_over_and_every_row_comes_once() {
+    let follow = "RESET MASTER; CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port},
+        MASTER_USER='headwater', MASTER_PASSWORD='headwater', MASTER_USE_GTID=slave_pos;
+        START SLAVE";
+    if let Some(pair) = Pair::start("mariadb", follow) {
+        check_take_over(pair, "STOP SLAVE");
+    }
+}
+
+#[test]
+fn a_replica_of_mysql_takes_over_and_every_row_comes_once() {
+    let follow = "RESET BINARY LOGS AND GTIDS; CHANGE REPLICATION SOURCE TO
+        SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='headwater',
+        SOURCE_PASSWORD='headwater', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1;
+        START REPLICA";
+    if let Some(pair) = Pair::start("mysql", follow) {
+        check_take_over(pair, "STOP REPLICA");
+    }
+}
+
+fn check_take_over(mut pair: Pair, stop: &str) {
+    let (name, primary) = (pair.name, pair.primary.port());
+    pair.follows();
+    ask(
+        name,
+        pair.replica.port(),
+        "FLUSH BINARY LOGS; FLUSH BINARY LOGS",
+    );
+    let switch = Switch::start(primary);
+    let apps = Apps::new(switch.port, 0);
+    let url = pair.primary.endpoint();
+    let url = url.replace(&format!(":{primary}/"), &format!(":{}/", switch.port));
+    let app = APP
+        .replace("{note}", name)
+        .replace("{url}", &url)
+        .replace("{sink}", FILE);
+    let app = apps.write("changes", &app, "");
+    let state = apps.path("state");
+    let args = [app.as_str(), "--state", &state, "--state-interval", "100ms"];
+    let run = Running::connected(&args, 1);
+    let received = || {
+        let text = apps.received();
+        let number = |line: &str| line.split(',').next().and_then(|n| n.parse().ok());
+        text.lines().filter_map(number).collect::<Vec<u64>>()
+    };
+    let writer = std::thread::spawn(move || write_until_gone(name, primary, 0));
+    eventually("rows of the primary", || {
+        received().len() as u64 > 4 * TRANSACTION
+    });
+    // What a server has not given to its replica is lost with it, whoever else has read it: reading
+    // ends a moment before the server does. The writer goes on all the time.
+    switch.lead(None);
+    pair.follows();
+    pair.primary.kill();
+    let refused = writer.join().expect("no panic");
+    assert!(refused > 4 * TRANSACTION);
+    run.err_has("ERROR source", 1);
+    ask(name, pair.replica.port(), stop);
+    let rows = pair.rows();
+    let next = rows.last().map_or(0, |last| last + 1);
+    let replica = pair.replica.port();
+    let fill = |from: u64| {
+        let rows: Vec<String> = (from..from + TRANSACTION)
+            .map(|n| format!("({n}, 'row')"))
+            .collect();
+        ask(
+            name,
+            replica,
+            &format!("INSERT INTO t VALUES {}", rows.join(",")),
+        );
+    };
+    fill(next);
+    switch.lead(Some(replica));
+    run.err_has("source is connected", 2);
+    fill(next + TRANSACTION);
+    eventually("all rows", || received().len() >= pair.rows().len());
+    // And once more, from what was saved.
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{name}: {summary}");
+    fill(next + 2 * TRANSACTION);
+    let run = Running::connected(&args, 1);
+    fill(next + 3 * TRANSACTION);
+    eventually("all rows", || received().len() >= pair.rows().len());
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(0), "{name}: {summary}");
+    let rows = pair.rows();
+    assert_eq!(rows.len() as u64, next + 4 * TRANSACTION, "{name}");
+    assert_eq!(received(), rows, "{name}");
 }

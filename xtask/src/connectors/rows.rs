@@ -512,6 +512,8 @@ pub const ROWS: &[Row] = &[
             Tests(&[
                 "connect::cdc::changes_of_mariadb_arrive_in_order_and_once",
                 "connect::cdc::a_log_that_is_gone_is_said_with_its_remedy",
+                "connect::cdc::gtid::a_replica_of_mariadb_goes_on_where_its_primary_stopped",
+                "headwater::changes::a_replica_of_mariadb_takes_over_and_every_row_comes_once",
             ]),
             Tests(&[
                 "headwater::changes::a_server_that_goes_away_while_it_is_read_is_named_and_gone_on_with",

@@ -1,7 +1,8 @@
 //! The binary log of MySQL and MariaDB, read as a replica does.
 //!
 //! A position is the end of the last whole transaction, and how many changes of the next one have been
-//! handed on: a restart reads that transaction again from its beginning and skips them.
+//! handed on: a restart reads that transaction again from its beginning and skips them. Where the server
+//! names transactions (GTIDs) it is asked by these, else by file and offset.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use mysql::{BinlogRequest, BinlogStream, Conn};
 use super::columns::Column;
 use super::compressed;
 use super::delivery::{Delivery, heeded};
+use super::gtid::{Gtid, Gtids};
+use super::position::Position;
 use super::{Change, Keys, Options};
 use crate::component::{Connection, Difference, Finished, Room, Source, SourceLink};
 use crate::error::{Cause, Error};
@@ -33,36 +36,34 @@ const HEARTBEAT: Duration = Duration::from_millis(20);
 /// Replica numbers that are taken where none is given, as Siddhi's.
 const REPLICAS: std::ops::Range<u32> = 5400..6400;
 
-/// The server no longer has the log that is asked for.
-const LOG_IS_GONE: u16 = 1236;
+/// Bytes of the checksum behind an event.
+const CHECKSUM: usize = 4;
 
-/// How much a position says.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Position {
-    file: String,
-    /// End of the last whole transaction.
-    offset: u64,
-    /// Changes of the table behind it that were handed on.
-    changes: u64,
+/// The server does not give the log from where it is asked for.
+const LOG_REFUSED: u16 = 1236;
+
+/// What MariaDB is told of its reader: that it knows the names of transactions.
+const KNOWS_GTIDS: u8 = 4;
+
+/// Longest time for which a position stays unsaved while only other tables change.
+const UNSAVED_MAX_MS: i64 = 1_000;
+
+/// How a server names transactions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Naming {
+    /// It does not.
+    None,
+    MariaDb,
+    MySql,
 }
 
-impl Position {
-    fn save(&self) -> Vec<u8> {
-        format!(
-            "binlog 1\n{}\n{}\n{}\n",
-            self.file, self.offset, self.changes
-        )
-        .into_bytes()
-    }
-
-    fn read(bytes: &[u8]) -> Option<Position> {
-        let mut lines = std::str::from_utf8(bytes).ok()?.lines();
-        (lines.next()? == "binlog 1").then_some(())?;
-        Some(Position {
-            file: lines.next()?.to_owned(),
-            offset: lines.next()?.parse().ok()?,
-            changes: lines.next()?.parse().ok()?,
-        })
+impl Naming {
+    /// Are these names of this kind of server?
+    fn fits(self, gtids: &Gtids) -> bool {
+        match gtids {
+            Gtids::MariaDb(_) => self == Naming::MariaDb,
+            Gtids::MySql(_) => self == Naming::MySql,
+        }
     }
 }
 
@@ -71,6 +72,14 @@ pub(super) struct Binlog {
     delivery: Delivery,
     replica: u32,
     position: Option<Position>,
+    /// A transaction has ended since the position was posted.
+    is_unsaved: bool,
+    /// The log that is read, as this server calls it; empty until it is said.
+    file: String,
+    /// Between the beginning of a transaction and its end.
+    is_within: bool,
+    /// A log has been read to its end, and nothing of the next one.
+    is_between: bool,
     /// What is known of the table under its numbers in the log; `None`: another table.
     tables: HashMap<u64, Option<Table>>,
     /// The columns as they were read last: those of a change that is older than the definition of now.
@@ -103,74 +112,194 @@ impl Binlog {
             options,
             replica,
             position: None,
+            is_unsaved: false,
+            file: String::new(),
+            is_within: false,
+            is_between: false,
             tables: HashMap::new(),
             known: Vec::new(),
         })
     }
 
     fn log_error(&self, error: mysql::Error) -> Error {
-        let file = self.position.as_ref().map_or("", |p| p.file.as_str());
         match &error {
-            mysql::Error::MySqlError(said) if said.code == LOG_IS_GONE => {
-                self.options.failed(format!(
-                    "the server no longer has the log '{file}' where the last run stopped ({}): \
-                     the changes in between are lost; start once without the saved state of this \
-                     app to go on from the end of the log, read the table itself for what is \
-                     missing, and let the server keep its logs for longer \
-                     (expire_logs_days, or binlog_expire_logs_seconds)",
-                    said.message
-                ))
+            mysql::Error::MySqlError(said) if said.code == LOG_REFUSED => {
+                self.refusal(&said.message)
             }
             _ => self.options.error(fault(error)),
         }
+    }
+
+    /// Why a server does not give the log from where it is asked for.
+    fn refusal(&self, said: &str) -> Error {
+        let position = self.position.clone().unwrap_or_default();
+        let place = match &position.done {
+            Some(done) => format!("'{}' (GTID '{done}')", position.file),
+            None => format!("'{}'", position.file),
+        };
+        let anew = "start once without the saved state of this app to go on from the end of the log, \
+                    and read the table itself for what is missing";
+        // Both are of MariaDB.
+        let is_unknown = said.contains("which is not in the master's binlog");
+        if is_unknown && !said.contains("higher sequence numbers") {
+            let peer = self.options.target.display_name();
+            return Error::unavailable(
+                format!("database '{peer}'"),
+                format!(
+                    "it does not have the last transaction that was read, GTID '{}', yet ({said}): \
+                     it is asked again until it does; if it is a replica, it must write what it \
+                     replicates to its own log (log_slave_updates); if it will never have it, {anew}",
+                    position
+                        .done
+                        .map_or_else(String::new, |done| done.to_string())
+                ),
+            );
+        }
+        let has_diverged = is_unknown || said.contains("has more GTIDs than");
+        self.options.failed(match has_diverged {
+            true => format!(
+                "the server does not have the transactions that were read until {place}, but others \
+                 in their place ({said}): connect to a server that has them, or {anew}"
+            ),
+            false => format!(
+                "the server no longer has the log {place} where the last run stopped ({said}): \
+                 the changes in between are lost; {anew}, and let the server keep its logs for \
+                 longer (expire_logs_days, or binlog_expire_logs_seconds)"
+            ),
+        })
     }
 
     /// Connects, finds out where to begin, and asks for the log from there.
     fn open(&mut self, link: &mut dyn SourceLink) -> Result<(Conn, BinlogStream), Error> {
         let server = self.options.server()?.clone();
         let mut side = connect_for_log(&server, None).map_err(|f| self.options.error(f))?;
-        self.check_settings(&mut side)?;
+        let naming = self.check_settings(&mut side)?;
         let (database, table) = self.place();
         self.known = self.read_columns(&database, &table, &mut side)?;
+        let known = self.position.clone();
         if self.position.is_none() {
-            let position = end_of_log(&mut side).map_err(|e| self.options.error(fault(e)))?;
+            let position =
+                end_of_log(naming, &mut side).map_err(|e| self.options.error(fault(e)))?;
             let position = position.ok_or_else(|| {
                 self.options
                     .failed("the server writes no binary log: start it with log-bin")
             })?;
-            link.post(&position.save())?;
             self.position = Some(position);
+        }
+        let by_name = self.begins_by_name(naming, &mut side)?;
+        if let Some(position) = self
+            .position
+            .as_ref()
+            .filter(|p| known.as_ref() != Some(*p))
+        {
+            link.post(&position.save())?;
         }
         let mut connection =
             connect_for_log(&server, Some(SILENCE_MAX)).map_err(|f| self.options.error(f))?;
-        let period = HEARTBEAT.as_nanos();
-        connection
-            .query_drop(format!(
-                "SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"
-            ))
-            .map_err(|e| self.options.error(fault(e)))?;
-        let position = self.position.clone().unwrap_or_default();
-        let request = BinlogRequest::new(self.replica)
-            .with_filename(position.file.into_bytes())
-            .with_pos(position.offset.max(4));
+        for sql in self.preparations(naming, by_name) {
+            connection
+                .query_drop(sql)
+                .map_err(|e| self.options.error(fault(e)))?;
+        }
         let stream = connection
-            .get_binlog_stream(request)
+            .get_binlog_stream(self.request(naming, by_name))
             .map_err(|e| self.log_error(e))?;
         self.tables.clear();
+        self.file.clear();
+        (self.is_within, self.is_between) = (false, false);
         self.delivery.begin();
         Ok((side, stream))
     }
 
-    /// A log without whole rows is of no use.
-    fn check_settings(&self, side: &mut Conn) -> Result<(), Error> {
+    /// Is the server asked by the names of transactions, rather than by file and offset? Where only
+    /// these are known, as in the state of an older version, the names are learnt for the next time.
+    fn begins_by_name(&mut self, naming: Naming, side: &mut Conn) -> Result<bool, Error> {
+        let Some(position) = &mut self.position else {
+            return Ok(false);
+        };
+        match &position.done {
+            Some(done) if naming.fits(done) => Ok(true),
+            // One that has named them and does not any more may be the same server.
+            Some(_) if naming == Naming::None => Ok(false),
+            Some(done) => {
+                let cause = format!(
+                    "the saved position '{done}' is one of another kind of server (MySQL and MariaDB \
+                     name transactions in different ways): start once without the saved state of \
+                     this app to go on from the end of the log"
+                );
+                Err(self.options.failed(cause))
+            }
+            None if naming == Naming::MariaDb => {
+                let place = (position.file.as_str(), position.offset);
+                let done: Result<Option<Option<String>>, _> =
+                    side.exec_first("SELECT BINLOG_GTID_POS(?, ?)", place);
+                match done {
+                    Ok(done) => {
+                        position.done = done.flatten().and_then(|d| Gtids::parse_mariadb(&d));
+                        Ok(false)
+                    }
+                    // Without the right to ask, names stay unknown.
+                    Err(mysql::Error::MySqlError(_)) => Ok(false),
+                    Err(error) => Err(self.options.error(fault(error))),
+                }
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// What the connection says of its reader before it becomes a log.
+    fn preparations(&self, naming: Naming, by_name: bool) -> Vec<String> {
+        let period = HEARTBEAT.as_nanos();
+        let mut all = vec![format!(
+            "SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"
+        )];
+        if naming == Naming::MariaDb {
+            all.push(format!(
+                "SET @mariadb_slave_capability = {KNOWS_GTIDS}, @slave_gtid_strict_mode = 1"
+            ));
+            let done = self.position.as_ref().and_then(|p| p.done.as_ref());
+            if let Some(done) = done.filter(|_| by_name) {
+                all.push(format!("SET @slave_connect_state = '{done}'"));
+            }
+        }
+        all
+    }
+
+    fn request(&self, naming: Naming, by_name: bool) -> BinlogRequest<'static> {
+        let position = self.position.clone().unwrap_or_default();
+        let request = BinlogRequest::new(self.replica);
+        match position.done {
+            // MariaDB takes the names from what was said before.
+            Some(_) if by_name && naming == Naming::MariaDb => request,
+            Some(done) if by_name => request.with_use_gtid(true).with_sids(done.sids()),
+            _ => request
+                .with_filename(position.file.into_bytes())
+                .with_pos(position.offset.max(4)),
+        }
+    }
+
+    /// A log without whole rows is of no use. Tells how the server names transactions.
+    fn check_settings(&self, side: &mut Conn) -> Result<Naming, Error> {
         let rows: Vec<(String, String)> = side
             .query(
                 "SHOW GLOBAL VARIABLES WHERE variable_name IN \
-                 ('binlog_format', 'binlog_row_image', 'binlog_row_value_options')",
+                 ('binlog_format', 'binlog_row_image', 'binlog_row_value_options', \
+                 'gtid_mode', 'gtid_binlog_pos')",
             )
             .map_err(|e| self.options.error(fault(e)))?;
+        let mut naming = Naming::None;
         for (name, value) in rows {
             let wanted = match name.as_str() {
+                "gtid_binlog_pos" => {
+                    naming = Naming::MariaDb;
+                    continue;
+                }
+                "gtid_mode" => {
+                    if value.eq_ignore_ascii_case("ON") {
+                        naming = Naming::MySql;
+                    }
+                    continue;
+                }
                 "binlog_format" => "ROW",
                 "binlog_row_image" => "FULL",
                 // Or only what changed inside of JSON is logged.
@@ -182,7 +311,7 @@ impl Binlog {
                 )));
             }
         }
-        Ok(())
+        Ok(naming)
     }
 
     fn is_ours(&self, database: &str, table: &str) -> bool {
@@ -267,18 +396,33 @@ impl Binlog {
         let inflated = compressed::inflated(event).transpose();
         let inflated = inflated.map_err(|e| self.options.failed(e))?;
         let event = inflated.as_ref().unwrap_or(event);
+        if let Some((gtid, is_alone)) = Gtid::of_mariadb(event) {
+            self.begins(gtid);
+            self.is_within = !is_alone;
+            return Ok(());
+        }
         let data = event.read_data().map_err(|e| self.options.failed(e))?;
         match data {
             Some(EventData::RotateEvent(rotate)) => {
-                let position = self.position.get_or_insert_default();
-                let (file, offset) = (rotate.name().into_owned(), rotate.position());
-                // The first one only repeats where we are, with a checksum behind the name, because
-                // whether there are any is said by the event after it.
-                if !file.starts_with(&position.file) {
-                    (position.file, position.offset) = (file, offset);
-                    position.changes = 0;
-                    self.delivery.begin();
+                let file = file_name(event, rotate.name_raw());
+                // The first one says where we are, not that anything ended.
+                if !self.file.is_empty() && file != self.file {
+                    let position = self.position.get_or_insert_default();
+                    position.is_at(&file, rotate.position());
+                    self.is_between = true;
                 }
+                self.file = file;
+            }
+            Some(EventData::PreviousGtidsEvent(previous)) if self.is_between => {
+                let position = self.position.get_or_insert_default();
+                if position.done.is_none() {
+                    position.done = Gtids::of_previous(&previous);
+                }
+            }
+            Some(EventData::GtidEvent(named)) => self.begins(Gtid::of_mysql(&named)),
+            Some(EventData::AnonymousGtidEvent(_)) => {
+                self.is_between = false;
+                self.position.get_or_insert_default().begin_unnamed();
             }
             Some(EventData::TableMapEvent(map)) => {
                 self.learn(&map, side)?;
@@ -291,16 +435,24 @@ impl Binlog {
             Some(EventData::TransactionPayloadEvent(packed)) => {
                 self.packed(&packed, event, end, side, link)?;
             }
-            Some(EventData::XidEvent(_)) => self.transaction_ended(end, link)?,
-            Some(EventData::QueryEvent(query)) => {
-                let text = query.query();
-                if !text.eq_ignore_ascii_case("BEGIN") {
-                    self.transaction_ended(end, link)?;
-                }
+            Some(EventData::XidEvent(_) | EventData::XaPrepareLogEvent(_)) => {
+                self.transaction_ended(end, link)?;
             }
+            Some(EventData::QueryEvent(query)) => match Statement::of(query.query_raw()) {
+                Statement::Begin => self.is_within = true,
+                // Such as a savepoint.
+                Statement::Other if self.is_within => {}
+                Statement::End | Statement::Other => self.transaction_ended(end, link)?,
+            },
             _ => {}
         }
         Ok(())
+    }
+
+    /// A transaction that has a name begins.
+    fn begins(&mut self, gtid: Gtid) {
+        self.is_between = false;
+        self.position.get_or_insert_default().begin(gtid);
     }
 
     /// A transaction that is one compressed event.
@@ -347,7 +499,7 @@ impl Binlog {
                 (Some(_), Some(_)) => Change::Update,
                 (Some(_), None) => Change::Delete,
             };
-            let covered = self.position.as_ref().map_or(0, |p| p.changes);
+            let covered = self.position.as_ref().map_or(0, Position::changes);
             let Some(number) = self.delivery.count(change, covered) else {
                 continue;
             };
@@ -368,7 +520,7 @@ impl Binlog {
                 .map(before.as_deref(), after.as_deref(), &table.defaults);
             let room = self.delivery.hand_on(change, at, map, link);
             if let Some(position) = &mut self.position {
-                position.changes = number;
+                position.set_changes(number);
             }
             if room == Room::Full {
                 self.post(link)?;
@@ -379,22 +531,72 @@ impl Binlog {
 
     fn transaction_ended(&mut self, end: u64, link: &mut dyn SourceLink) -> Result<(), Error> {
         self.delivery.begin();
-        let Some(position) = &mut self.position else {
-            return Ok(());
-        };
-        (position.offset, position.changes) = (end, 0);
-        if self.delivery.is_due(link) {
+        self.is_within = false;
+        if let Some(position) = &mut self.position {
+            position.end(&self.file, end);
+            self.is_unsaved = true;
+        }
+        // A table that never changes must not keep a log for ever.
+        if self.delivery.is_due(link) || self.delivery.is_older(UNSAVED_MAX_MS, link) {
             self.post(link)?;
         }
         Ok(())
     }
 
     fn post(&mut self, link: &mut dyn SourceLink) -> Result<(), Error> {
+        self.is_unsaved = false;
         if let Some(position) = &self.position {
             self.delivery.post(&position.save(), link)?;
         }
         Ok(())
     }
+}
+
+/// What a statement in the log says of the transaction around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Statement {
+    Begin,
+    End,
+    Other,
+}
+
+impl Statement {
+    fn of(sql: &[u8]) -> Statement {
+        let begins = |start: &str| {
+            let head = sql.get(..start.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
+        };
+        let is = |whole: &str| sql.eq_ignore_ascii_case(whole.as_bytes());
+        if is("BEGIN") || begins("XA START") {
+            Statement::Begin
+        } else if is("COMMIT") || is("ROLLBACK") || begins("XA COMMIT") || begins("XA ROLLBACK") {
+            Statement::End
+        } else {
+            Statement::Other
+        }
+    }
+}
+
+/// The name of a log. In the first event that has it, a checksum follows that nobody has announced.
+fn file_name(event: &Event, name: &[u8]) -> String {
+    let bytes = event.data();
+    let plain = bytes.len().checked_sub(CHECKSUM).filter(|len| {
+        let header = event.header();
+        let mut sum = flate2::Crc::new();
+        sum.update(&header.timestamp().to_le_bytes());
+        sum.update(&[header.event_type_raw()]);
+        sum.update(&header.server_id().to_le_bytes());
+        sum.update(&header.event_size().to_le_bytes());
+        sum.update(&header.log_pos().to_le_bytes());
+        sum.update(&header.flags_raw().to_le_bytes());
+        sum.update(&bytes[..*len]);
+        bytes[*len..] == sum.sum().to_le_bytes()
+    });
+    let name = match plain {
+        Some(_) => &name[..name.len().saturating_sub(CHECKSUM)],
+        None => name,
+    };
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// How the rows of tables are laid out in the log.
@@ -456,18 +658,19 @@ fn values(mut row: BinlogRow, columns: &[Column]) -> Result<Vec<Value>, Cause> {
 }
 
 /// Where the log ends now.
-fn end_of_log(side: &mut Conn) -> mysql::Result<Option<Position>> {
+fn end_of_log(naming: Naming, side: &mut Conn) -> mysql::Result<Option<Position>> {
     // The statement was renamed in MySQL 8.4.
     let row: Option<mysql::Row> = match side.query_first("SHOW MASTER STATUS") {
         Ok(row) => row,
         Err(_) => side.query_first("SHOW BINARY LOG STATUS")?,
     };
     Ok(row.and_then(|row| {
-        Some(Position {
-            file: row.get(0)?,
-            offset: row.get(1)?,
-            changes: 0,
-        })
+        let done = match naming {
+            Naming::MySql => Gtids::parse_mysql(&row.get::<String, _>("Executed_Gtid_Set")?),
+            // MariaDB is asked for them by the place.
+            _ => None,
+        };
+        Some(Position::new(row.get(0)?, row.get(1)?, done))
     }))
 }
 
@@ -498,7 +701,8 @@ impl Source for Binlog {
                 let mut layouts = Layouts::OfStream(&stream);
                 self.event(&event, end, &mut layouts, &mut side, link)?;
             }
-            if self.delivery.has_unposted() && is_quiet || self.delivery.is_due(link) {
+            let has_unposted = self.delivery.has_unposted() || self.is_unsaved;
+            if has_unposted && is_quiet || self.delivery.is_due(link) {
                 self.post(link)?;
             } else if !is_quiet {
                 continue;
@@ -538,13 +742,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_are_kept() {
-        let position = Position {
-            file: "binlog.000007".into(),
-            offset: 4711,
-            changes: 3,
-        };
-        assert_eq!(Position::read(&position.save()), Some(position));
-        assert_eq!(Position::read(b"poll 1\n"), None);
+    fn statements_around_transactions() {
+        for (sql, expect) in [
+            ("BEGIN", Statement::Begin),
+            ("XA START X'61',X'',1", Statement::Begin),
+            ("commit", Statement::End),
+            ("ROLLBACK", Statement::End),
+            ("XA COMMIT X'61',X'',1", Statement::End),
+            ("ROLLBACK TO `a`", Statement::Other),
+            ("SAVEPOINT a", Statement::Other),
+            ("XA END X'61',X'',1", Statement::Other),
+            ("", Statement::Other),
+        ] {
+            assert_eq!(Statement::of(sql.as_bytes()), expect, "{sql}");
+        }
     }
 }

@@ -83,6 +83,11 @@ impl Delivery {
         self.has_unposted && link.now() - self.posted_at >= LINGER_MS
     }
 
+    /// The last position was posted longer ago.
+    pub fn is_older(&self, ms: i64, link: &dyn SourceLink) -> bool {
+        link.now() - self.posted_at >= ms
+    }
+
     /// All that was handed on lies before this position.
     pub fn post(&mut self, position: &[u8], link: &mut dyn SourceLink) -> Result<Sequence, Error> {
         self.has_unposted = false;

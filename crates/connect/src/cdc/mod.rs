@@ -10,7 +10,9 @@ mod binlog;
 mod columns;
 mod compressed;
 mod delivery;
+mod gtid;
 mod polling;
+mod position;
 mod postgres;
 
 use std::sync::Arc;

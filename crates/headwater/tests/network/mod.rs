@@ -4,6 +4,7 @@
 
 mod gate;
 pub mod script;
+mod switch;
 mod throttle;
 
 use std::fs;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
-pub use {gate::Gate, throttle::Throttle};
+pub use {gate::Gate, switch::Switch, throttle::Throttle};
 
 /// Longest wait for anything: a broker that has just begun may take its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);

@@ -12,7 +12,12 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     payloads: &[Payload::Map],
     options: &[
-        text("url", "JDBC URL of the database: MySQL, MariaDB and PostgreSQL in listening mode.")
+        text(
+            "url",
+            "JDBC URL of the database: MySQL, MariaDB and PostgreSQL in listening mode. Where MySQL \
+             (`gtid_mode=ON`) or MariaDB names its transactions by GTIDs, reading goes on by them, also \
+             when the URL leads to a replica that has taken over; else by file and offset of the log.",
+        )
             .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         choice(
             "mode",
