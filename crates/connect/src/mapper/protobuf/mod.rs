@@ -1,15 +1,16 @@
 //! `protobuf`: messages of Protocol Buffers, in both directions.
 //!
-//! Siddhi finds the message by a generated Java class; here a descriptor set describes it
-//! (`protoc --include_imports --descriptor_set_out=…`), and messages are built and read by the
-//! prost-reflect library without generated code. With a gRPC transport the message follows from service
+//! Siddhi finds the message by a generated Java class; here a `.proto` file as it is or a descriptor set
+//! describes it (see [`description`]), and messages are built and read by the prost-reflect library
+//! without generated code. With a gRPC transport the message follows from service
 //! and method. Promises: what does not fit the message is refused when the app is made; bytes that are
 //! none are rejected, their neighbours go on; a field that is not set has the value that the format gives
 //! it. Never: values of the event before (Siddhi's builder keeps them), groups or extensions.
 
+mod description;
 mod value;
 
-use std::fs;
+pub(crate) use description::compile;
 
 use event::{Batch, Schema, Type};
 use lang::catalog::connectors::protobuf::CONNECTORS as SPECS;
@@ -76,27 +77,25 @@ fn message_of(
     options: &Options<'_>,
     around: &[(String, String)],
 ) -> Result<MessageDescriptor, Error> {
-    const FILE: &str = "descriptor.file";
     let of = |name: &str| {
         around
             .iter()
             .find(|(k, _)| k == name)
             .map(|(_, v)| v.as_str())
     };
-    let file = options.text(FILE).or(of(FILE)).ok_or_else(|| {
+    let described = |name: &str| options.text(name).or(of(name));
+    let file = described("descriptor.file").ok_or_else(|| {
         options.refused(
-            "it needs a description of the message: make one by 'protoc --include_imports \
-             --descriptor_set_out=FILE' and name it by 'descriptor.file'",
+            "it needs a description of the message: name its '.proto' file, or a descriptor set, by \
+             'descriptor.file'",
         )
     })?;
-    let unreadable = |cause: String| {
-        options.refused(format!(
-            "the descriptor set '{file}' cannot be read: {cause}; make it by 'protoc \
-             --include_imports --descriptor_set_out=FILE'"
-        ))
-    };
-    let bytes = fs::read(file).map_err(|error| unreadable(error.to_string()))?;
-    let pool = DescriptorPool::decode(bytes.as_slice()).map_err(|e| unreadable(e.to_string()))?;
+    let imports = described("descriptor.imports").unwrap_or_default();
+    let imports = imports.split(',').map(str::trim).filter(|f| !f.is_empty());
+    let imports: Vec<&str> = imports.collect();
+    let pool = description::pool(file, &imports).map_err(|cause| {
+        options.refused(format!("the description '{file}' cannot be read: {cause}"))
+    })?;
     let url = of("publisher.url").or(of("receiver.url"));
     let by_url = match url.filter(|url| url.trim_start().starts_with("grpc")) {
         None => None,
@@ -107,7 +106,7 @@ fn message_of(
         Some(class) => Some(find(&pool, class).ok_or_else(|| {
             let names: Vec<String> = pool.all_messages().map(|m| m.full_name().into()).collect();
             options.refused(format!(
-                "the descriptor set has no message '{class}'; use one of {}",
+                "the description has no message '{class}'; use one of {}",
                 names.join(", ")
             ))
         })?),
@@ -141,7 +140,7 @@ fn input_of(
     });
     found.map(|method| method.input()).ok_or_else(|| {
         options.refused(format!(
-            "the descriptor set has no service '{service}' with a method '{method}'"
+            "the description has no service '{service}' with a method '{method}'"
         ))
     })
 }
@@ -226,7 +225,7 @@ struct Source {
 
 impl SourceMapper for Source {
     fn map(&mut self, payload: Payload<'_>, _properties: &Properties, rows: &mut Rows) {
-        const REMEDY: &str = "send messages of the type that the descriptor set has";
+        const REMEDY: &str = "send messages of the type that the description has";
         let bytes = match payload {
             Payload::Bytes(bytes) => bytes,
             Payload::Text(text) => text.as_bytes(),
@@ -322,10 +321,11 @@ mod tests {
     }
 
     fn map(class: &str) -> Mapping {
-        mapping(
-            "protobuf",
-            &[("descriptor.file", &file()), ("class", class)],
-        )
+        described(&file(), class)
+    }
+
+    fn described(file: &str, class: &str) -> Mapping {
+        mapping("protobuf", &[("descriptor.file", file), ("class", class)])
     }
 
     const PLAIN: &str =
@@ -388,6 +388,51 @@ mod tests {
         ];
         let expect = show(Some(batch(PLAIN, &[&unset])));
         assert_eq!(decode(map("sample.Plain"), PLAIN, &[]), Ok(expect));
+    }
+
+    #[test]
+    fn a_proto_file_does_as_well_as_it_is() {
+        let text = file().replace(".pb", ".proto");
+        let row = [Value::str("é"), Value::Int(-7)];
+        let bytes = encode(&map("Plain"), "text string, count int", &row);
+        let by_text = encode(&described(&text, "Plain"), "text string, count int", &row);
+        assert_eq!(by_text, bytes);
+        // With its imports: from the folder that is named, and from that of the file.
+        let sub = text.replace("tests.proto", "imports/own.proto");
+        let folder = text.replace("/tests.proto", "");
+        for (imports, cause) in [
+            (format!(" , {folder}"), ""),
+            (
+                String::new(),
+                "own.proto:5:1: import 'tests.proto' not found; name the folder of the import by \
+                 'descriptor.imports'",
+            ),
+        ] {
+            let options = [
+                ("descriptor.file", sub.as_str()),
+                ("descriptor.imports", &imports),
+                ("class", "Wrapped"),
+            ];
+            let error = refusal(&mapping("protobuf", &options), "plain object");
+            assert!(
+                error.contains(cause) && error.is_empty() == cause.is_empty(),
+                "{error}"
+            );
+        }
+        let error = refusal(
+            &described(&text.replace("tests", "nowhere"), "Plain"),
+            "text string",
+        );
+        assert!(
+            error.contains("nowhere.proto' cannot be read: No such"),
+            "{error}"
+        );
+        let source = text.replace("tests.proto", "mod.rs");
+        let error = refusal(&described(&source, "Plain"), "text string");
+        assert!(
+            error.contains("name a file that ends in '.proto'"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -466,7 +511,7 @@ mod tests {
             assert!(error.contains(cause), "{error}");
         }
         let error = refusal(&mapping("protobuf", &[("class", "Plain")]), "text string");
-        assert!(error.contains("name it by 'descriptor.file'"), "{error}");
+        assert!(error.contains("by 'descriptor.file'"), "{error}");
         let error = refusal(
             &mapping("protobuf", &[("descriptor.file", &file())]),
             "text string",

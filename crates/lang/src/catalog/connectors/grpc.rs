@@ -1,5 +1,6 @@
 //! gRPC: one-way events, calls with their responses, and services.
 
+use super::protobuf::DESCRIPTOR_IMPORTS;
 use super::{bool, int, long, millis, pairs, text};
 use crate::spec::{
     ConnectorKind, ConnectorSpec, OptionSpec, OptionStatus, OptionType, Status, TEXT_OR_BYTES,
@@ -41,8 +42,8 @@ const TLS: &[OptionSpec] = &[
 
 const DESCRIPTOR: OptionSpec = text(
     "descriptor.file",
-    "Description of a service of your own, for the mapper 'protobuf': a descriptor set, as `protoc \
-     --include_imports --descriptor_set_out` makes it (an extension of ours).",
+    "Description of a service of your own, for the mapper 'protobuf': a `.proto` file as it is, or a \
+     descriptor set, as `protoc --include_imports --descriptor_set_out` makes it (an extension of ours).",
 )
 .test(OWN);
 
@@ -113,6 +114,7 @@ const CLIENT: &[OptionSpec] = &[
     )
     .test(CALLED),
     DESCRIPTOR,
+    DESCRIPTOR_IMPORTS,
 ];
 
 const LIMITS: &[OptionSpec] = &[
@@ -158,6 +160,7 @@ const SERVER: &[OptionSpec] = &[
     )
     .test(TAKEN),
     DESCRIPTOR,
+    DESCRIPTOR_IMPORTS,
 ];
 
 const SINK_ID: OptionSpec = text(

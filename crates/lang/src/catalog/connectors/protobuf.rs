@@ -3,6 +3,14 @@
 use super::text;
 use crate::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, Payload, Status};
 
+/// Shared with gRPC, whose sources and sinks may describe their service.
+pub(super) const DESCRIPTOR_IMPORTS: OptionSpec = text(
+    "descriptor.imports",
+    "Folders in which the imports of a `.proto` file are looked for, separated by commas, before the folder \
+     of the file itself (an extension of ours).",
+)
+.test("connect::mapper::protobuf::tests::a_proto_file_does_as_well_as_it_is");
+
 const OPTIONS: &[OptionSpec] = &[
     text(
         "class",
@@ -12,16 +20,17 @@ const OPTIONS: &[OptionSpec] = &[
     .test("connect::mapper::protobuf::tests::the_class_may_be_that_of_java"),
     text(
         "descriptor.file",
-        "Description of the message: a descriptor set, as `protoc --include_imports \
-         --descriptor_set_out` makes it; with gRPC that of the source or sink by default (an extension \
-         of ours: Siddhi has a Java class on its class path).",
+        "Description of the message: a `.proto` file as it is, or a descriptor set, as `protoc \
+         --include_imports --descriptor_set_out` makes it; with gRPC that of the source or sink by \
+         default (an extension of ours: Siddhi has a Java class on its class path).",
     )
-    .test("connect::mapper::protobuf::tests::values_go_and_come_back"),
+    .test("connect::mapper::protobuf::tests::a_proto_file_does_as_well_as_it_is"),
+    DESCRIPTOR_IMPORTS,
 ];
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
-    example: "@source(type='tcp', context='trades', @map(type='protobuf', descriptor.file='trades.pb', class='sample.Trade'))
+    example: "@source(type='tcp', context='trades', @map(type='protobuf', descriptor.file='trades.proto', class='sample.Trade'))
 define stream Trades (symbol string, price double);",
     payloads: &[Payload::Bytes],
     options: OPTIONS,
@@ -36,7 +45,7 @@ define stream Trades (symbol string, price double);",
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
-    example: "@sink(type='tcp', url='tcp://localhost:9892/trades', @map(type='protobuf', descriptor.file='trades.pb', class='sample.Trade'))
+    example: "@sink(type='tcp', url='tcp://localhost:9892/trades', @map(type='protobuf', descriptor.file='trades.proto', class='sample.Trade'))
 define stream Trades (symbol string, price double);",
     payloads: &[Payload::Bytes],
     options: OPTIONS,
