@@ -11,6 +11,7 @@
 pub mod cache;
 pub mod cdc;
 pub mod component;
+pub mod decoders;
 pub mod distribution;
 pub mod email;
 pub mod error;

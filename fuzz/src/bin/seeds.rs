@@ -20,6 +20,10 @@ fn main() -> std::io::Result<()> {
         let count = write(&folder, inputs.iter().map(|text| text.as_bytes()))?;
         println!("{target}: {count} seeds");
     }
+    for (target, seeds) in headwater_connect::decoders::SEEDS {
+        let count = write(&fuzz.join("corpus").join(target), seeds.iter().copied())?;
+        println!("{target}: {count} seeds");
+    }
     let tests = text_tests(&fuzz.join("../tests"))?;
     let count = write(&fuzz.join("corpus/text_test"), tests.iter().map(Vec::as_slice))?;
     println!("text_test: {count} seeds");
@@ -72,6 +76,14 @@ const OWN: &[(&str, &[&str])] = &[
             "\0\u{2}W\u{2}\u{2}\u{1}\0\0\0\0\0\0\0\0",
             "\u{1}\u{4}\0\u{4}\u{2}x\0\u{2}\u{2}k\0\0",
             "\u{2}\u{1}\u{4}\u{2}\u{4}\0",
+        ],
+    ),
+    ("map_binary", &["\0\0\0\u{1}\0\0\0\0\0\0\0\u{1}\0\0\0\u{1}a\0\0\0\u{2}\0\0\0\0\0\0\0\u{3}\0\0\0\0\0\0\0\0\0\0\0\0\u{1}"]),
+    (
+        "map_protobuf",
+        &[
+            "\n\u{1}a\u{10}\u{1}\u{18}\u{2}%\0\0\0\0)\0\0\0\0\0\0\0\u{1}0\u{1}",
+            "\n\u{2}\u{1}\u{2}\u{12}\u{5}\n\u{1}a\u{10}\u{1}\u{1a}\u{3}\n\u{1}x\"\u{1}b(\u{1}",
         ],
     ),
     ("file_lines", &[".a\nb\n", ".a\r\n\r\nb\rc", ".\n\n", ".one line without an end"]),

@@ -36,7 +36,7 @@ enum Kind {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Column {
+pub(crate) struct Column {
     pub name: Arc<str>,
     kind: Kind,
 }

@@ -8,7 +8,7 @@ use mysql::binlog::BinlogChecksumAlg;
 use mysql::binlog::events::{BinlogEventFooter, Event, FormatDescriptionEvent};
 
 /// The largest `max_allowed_packet`, and so the largest event of either server.
-const EVENT_MAX: usize = 1 << 30;
+pub(crate) const EVENT_MAX: usize = 1 << 30;
 
 /// Before every event: its type lies at 4, its length at 9.
 const HEADER: usize = 19;
@@ -45,7 +45,7 @@ fn plain(description: &FormatDescriptionEvent<'static>) -> FormatDescriptionEven
 ///
 /// # Errors
 /// It ends in the middle of an event, or has one of an impossible length.
-pub(super) fn next(
+pub(crate) fn next(
     transaction: &mut impl BufRead,
     description: &FormatDescriptionEvent<'static>,
 ) -> io::Result<Option<Event>> {
@@ -77,7 +77,7 @@ fn read(
 }
 
 /// A compressed event of MariaDB as it is in plain; `None` of any other.
-pub(super) fn inflated(event: &Event) -> Option<io::Result<Event>> {
+pub(crate) fn inflated(event: &Event) -> Option<io::Result<Event>> {
     let kind = event.header().event_type_raw();
     let mut known = ROWS.iter().chain([&QUERY]);
     let (_, to) = known.find(|(compressed, _)| *compressed == kind)?;

@@ -8,12 +8,15 @@
 
 mod binlog;
 mod columns;
-mod compressed;
+pub(crate) mod compressed;
 mod delivery;
 mod gtid;
 mod polling;
 mod position;
 mod postgres;
+
+pub(crate) use columns::Column as MysqlColumn;
+pub(crate) use postgres::{PostgresColumn, pgoutput};
 
 use std::sync::Arc;
 

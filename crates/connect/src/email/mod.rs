@@ -10,6 +10,8 @@ mod sink;
 mod smtp;
 mod source;
 
+pub(crate) use source::Mail;
+
 use lang::catalog::connectors::email::CONNECTORS;
 
 use crate::technology::Technology;

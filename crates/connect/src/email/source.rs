@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::imap::{Mailbox, Wire};
-use self::mail::Mail;
+pub(crate) use self::mail::Mail;
 use crate::component::{
     Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
     SourceSetup,

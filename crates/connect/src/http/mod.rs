@@ -31,6 +31,7 @@ pub(crate) use listener::Listeners;
 pub(crate) use request::decode;
 pub(crate) use service::{Dynamic, Ids, Service, Services};
 pub(crate) use source::property_names;
+pub(crate) use sse::events;
 pub(crate) use url::{Url, split_port};
 
 /// All that is HTTP.

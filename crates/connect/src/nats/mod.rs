@@ -12,7 +12,7 @@
 //! is away is gone, and a source that stays full is disconnected by the server, which is said.
 
 mod jetstream;
-mod protocol;
+pub(crate) mod protocol;
 mod session;
 mod sink;
 mod source;

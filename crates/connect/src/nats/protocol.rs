@@ -11,7 +11,7 @@ const MESSAGE_BYTES_MAX: usize = 128 << 20;
 
 /// What a server says.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Message(Message),
     Ping,
     Pong,
@@ -23,7 +23,7 @@ pub(super) enum Said {
 }
 
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     pub subject: String,
     pub reply: String,
     /// Empty where there are none.
@@ -42,7 +42,7 @@ impl Message {
 }
 
 /// Takes what is first in the buffer; `None` where it is not whole yet.
-pub(super) fn parse(buffer: &mut BytesMut) -> Result<Option<Said>, String> {
+pub(crate) fn parse(buffer: &mut BytesMut) -> Result<Option<Said>, String> {
     let Some(end) = memchr(b'\n', buffer) else {
         return match buffer.len() > LINE_BYTES_MAX {
             true => Err("the other side does not speak NATS: a line has no end".to_owned()),
@@ -115,7 +115,7 @@ fn wrong(what: &str) -> String {
 }
 
 /// Appends `PUB`, or `HPUB` where there are headers (whole, with the line that ends them).
-pub(super) fn publish(
+pub(crate) fn publish(
     into: &mut Vec<u8>,
     subject: &str,
     reply: Option<&str>,

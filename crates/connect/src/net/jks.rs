@@ -61,7 +61,8 @@ pub(super) fn parse(
 ) -> Result<KeyStore, String> {
     let body = bytes.len().checked_sub(DIGEST_BYTES);
     let (body, digest) = bytes.split_at(body.ok_or("it ends too early")?);
-    let mut front = Front(&body[4..]);
+    let mut front = Front(body);
+    front.bytes(MAGIC.len())?;
     let version = front.u32()?;
     let count = front.u32()?;
     if !(1..=2).contains(&version) || count > ENTRIES_MAX {

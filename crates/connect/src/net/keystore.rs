@@ -52,7 +52,11 @@ impl KeyStore {
     }
 
     /// Without the password of its key a JKS gives the certificates alone.
-    fn parse(bytes: &[u8], password: &str, key_password: Option<&str>) -> Result<KeyStore, String> {
+    pub(crate) fn parse(
+        bytes: &[u8],
+        password: &str,
+        key_password: Option<&str>,
+    ) -> Result<KeyStore, String> {
         if bytes.starts_with(&jks::MAGIC) {
             return jks::parse(bytes, password, key_password);
         }
@@ -145,6 +149,7 @@ mod tests {
             (JKS, "wso2carbon", "planted", "password of its key is wrong"),
             (PKCS12, "planted", "planted", "password is wrong"),
             (&JKS[..200], "wso2carbon", "secret12", "ends too early"),
+            (&JKS[..22], "wso2carbon", "secret12", "ends too early"),
             (b"nonsense", "", "", "no certificate"),
         ] {
             let error = KeyStore::parse(bytes, password, Some(key_password)).expect_err(cause);

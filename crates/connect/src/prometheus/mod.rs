@@ -7,7 +7,7 @@
 //! is taken.
 
 mod metric;
-mod scrape;
+pub(crate) mod scrape;
 mod server;
 mod sink;
 mod source;

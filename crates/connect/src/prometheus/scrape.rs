@@ -1,7 +1,7 @@
 //! Samples of one metric in what a target answers (text format 0.0.4).
 
 /// What is wanted of an answer.
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub name: String,
     /// `counter`, `gauge`, `histogram` or `summary`.
     pub kind: String,
@@ -10,7 +10,7 @@ pub(super) struct Wanted {
 }
 
 #[derive(PartialEq, Debug)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// `null`, `bucket`, `count` or `sum`.
     pub subtype: &'static str,
     pub labels: Vec<(String, String)>,
@@ -18,7 +18,7 @@ pub(super) struct Sample {
 }
 
 /// Help and samples of the metric; why there are none.
-pub(super) fn find(text: &str, wanted: &Wanted) -> Result<(String, Vec<Sample>), String> {
+pub(crate) fn find(text: &str, wanted: &Wanted) -> Result<(String, Vec<Sample>), String> {
     let name = &wanted.name;
     let line_of = |word: &str| {
         text.lines().find_map(|line| {

@@ -13,6 +13,8 @@ mod session;
 mod sink;
 mod source;
 
+pub(crate) use nesting::Nesting;
+
 use std::time::Duration;
 
 use lang::catalog::connectors::rabbitmq::CONNECTORS;

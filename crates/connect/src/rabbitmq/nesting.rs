@@ -16,7 +16,7 @@ const OPENING_BYTES: usize = 5;
 const BODY: u8 = 3;
 
 #[derive(Default)]
-pub(super) struct Nesting {
+pub(crate) struct Nesting {
     head: [u8; HEAD_BYTES],
     /// Bytes of the head that are there.
     head_len: usize,

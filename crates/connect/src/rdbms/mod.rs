@@ -15,7 +15,7 @@ pub mod dialect;
 pub mod functions;
 pub mod link;
 pub mod mysql;
-mod object;
+pub(crate) mod object;
 pub mod postgres;
 pub mod rows;
 pub mod server;

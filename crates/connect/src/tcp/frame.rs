@@ -10,17 +10,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 const START: u8 = 2;
 
 /// Longest frame that is read.
-pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
+pub(crate) const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// What a frame carries.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub channel: String,
     pub data: Bytes,
 }
 
 /// Appends a frame.
-pub(super) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8]) {
+pub(crate) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8]) {
     let parts = [session.as_bytes(), channel.as_bytes(), data];
     let len: usize = parts.iter().map(|part| 4 + part.len()).sum();
     into.reserve(len + 5);
@@ -33,7 +33,7 @@ pub(super) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8
 }
 
 /// The next frame; `None` at the end, also where it cuts a frame off: that one comes again.
-pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
     let start = match from.read_u8().await {
         Ok(start) => start,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

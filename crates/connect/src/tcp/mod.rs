@@ -6,7 +6,7 @@
 //! is written again. What a peer had taken when it was killed is lost with it, as in any protocol
 //! without answers. Never: a frame beyond the limit, a stream that went on after a wrong byte.
 
-mod frame;
+pub(crate) mod frame;
 mod sink;
 mod source;
 

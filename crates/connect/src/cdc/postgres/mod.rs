@@ -8,7 +8,7 @@
 //! has read on, is said with its remedy.
 
 mod columns;
-mod pgoutput;
+pub(crate) mod pgoutput;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use event::Value;
 use postgres_protocol::message::backend::Message as Answer;
 
 use self::columns::Column;
+pub(crate) use self::columns::Column as PostgresColumn;
 use self::pgoutput::{Field, Lsn, Message, Relation, Sent, Tuple};
 use super::delivery::Delivery;
 use super::{Change, Keys, Options};

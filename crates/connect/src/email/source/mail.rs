@@ -7,7 +7,7 @@ use mail_parser::{Message, MessageParser, MimeHeaders as _, PartType};
 
 use crate::rows::Properties;
 
-pub(super) struct Mail<'a> {
+pub(crate) struct Mail<'a> {
     message: Message<'a>,
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 /// Longest event that is read.
-pub(super) const EVENT_BYTES_MAX: usize = 64 << 20;
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Event {
+pub(crate) struct Event {
     pub data: String,
     /// `message` where it says nothing.
     pub kind: String,
@@ -16,7 +16,7 @@ pub(super) struct Event {
 
 /// Reads a stream as it comes, in any pieces.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     /// A line without its end.
     line: Vec<u8>,
     /// The last line ended with a carriage return; a line feed behind it belongs to it.
@@ -120,7 +120,7 @@ impl Parser {
 }
 
 /// A payload as an event: each of its lines as data.
-pub(super) fn event_of(payload: &str) -> String {
+pub(crate) fn event_of(payload: &str) -> String {
     let mut text = String::with_capacity(payload.len() + 16);
     let mut rest = payload;
     loop {

@@ -7,7 +7,7 @@
 //! one that reads nothing. Siddhi hands over the chunks as they come off the wire; here an event is
 //! its `data`.
 
-mod events;
+pub(crate) mod events;
 mod server;
 mod source;
 

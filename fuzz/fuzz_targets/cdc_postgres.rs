@@ -1,0 +1,7 @@
+//! Messages of logical replication and values of columns: any bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| headwater_connect::decoders::cdc_postgres(bytes));

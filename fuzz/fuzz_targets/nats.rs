@@ -1,0 +1,7 @@
+//! What a server of NATS says: any bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| headwater_connect::decoders::nats(bytes));

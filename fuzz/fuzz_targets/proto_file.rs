@@ -1,0 +1,7 @@
+//! Descriptions of messages: any bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| headwater_connect::decoders::proto_file(bytes));

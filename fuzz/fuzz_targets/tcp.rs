@@ -1,0 +1,7 @@
+//! Frames of siddhi-io-tcp: any bytes.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| headwater_connect::decoders::tcp(bytes));
