@@ -457,6 +457,12 @@ pub trait Sink: Send {
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
         Vec::new()
     }
+
+    /// Messages that `publish` took and that the other side said no to, while their neighbours went on:
+    /// they are not sent again, whatever `on.error` says. Asked for after `publish` and `flush`.
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        Vec::new()
+    }
 }
 
 // ---- stores ----

@@ -34,6 +34,7 @@ pub mod rdbms;
 pub mod redis;
 pub mod rows;
 pub mod s3;
+pub mod sqs;
 pub mod tcp;
 pub mod technology;
 pub mod template;
@@ -61,6 +62,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &rdbms::RDBMS,
     &redis::REDIS,
     &s3::S3,
+    &sqs::SQS,
     &tcp::TCP,
     &websocket::WEBSOCKET,
 ];

@@ -55,6 +55,10 @@ const SINKS: &[(&str, &str)] = &[
         "@sink(type='rabbitmq', uri='amqp://anna:{secret}@127.0.0.1:{port}', exchange.name='e', @map(type='json'))",
     ),
     (
+        "Sqs",
+        "@sink(type='sqs', queue='http://127.0.0.1:{port}/1/q', region='r', access.key='k', secret.key='{secret}', @map(type='json'))",
+    ),
+    (
         "Mail",
         "@sink(type='email', host='127.0.0.1', port='{port}', address='a@example.org', username='anna', password='{secret}', subject='s', to='b@example.org', ssl.enable='false', @map(type='text', @payload('x')))",
     ),
@@ -76,6 +80,10 @@ const SOURCES: &[(&str, &str)] = &[
     (
         "FromRabbit",
         "@source(type='rabbitmq', uri='amqp://anna:{secret}@127.0.0.1:{port}', exchange.name='e', queue.name='q', @map(type='json'))",
+    ),
+    (
+        "FromSqs",
+        "@source(type='sqs', queue='http://127.0.0.1:{port}/1/q', region='r', access.key='k', secret.key='{secret}', polling.interval='100', @map(type='json'))",
     ),
     (
         "FromPrometheus",

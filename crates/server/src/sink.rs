@@ -279,6 +279,7 @@ impl SinkThread {
     /// What the sink took and could not deliver after all goes to `on.error`; was there any? One that
     /// waits for its destination keeps it.
     fn give_back(&mut self, slot: usize) -> bool {
+        self.give_up_refused(slot);
         let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
         if waits && (self.has_state || !self.health.is_stopping()) {
             return false;
@@ -300,6 +301,17 @@ impl SinkThread {
             }
         }
         has_any
+    }
+
+    /// What the other side said no to after the sink had taken it is not sent again.
+    fn give_up_refused(&mut self, slot: usize) {
+        for refused in self.slots[slot].sink.take_refused() {
+            let rows = refused.message.rows.len().max(1) as u64;
+            // It was counted when it was taken.
+            let events = &self.slots[slot].metrics.events;
+            events.set(events.get().saturating_sub(rows));
+            self.give_up(slot, &chain(&refused.error), &refused.message.payload, rows);
+        }
     }
 
     fn publish_one(&mut self, slot: usize, batch: &Batch, message: &Message<'_>) {

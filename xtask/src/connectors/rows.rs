@@ -418,6 +418,22 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink sqs"],
+        server: "s3",
+        cells: [
+            Tests(&["headwater::sqs::every_row_arrives_in_order_and_is_deleted"]),
+            Tests(&["headwater::sqs::every_row_arrives_in_order_and_is_deleted"]),
+            Tests(&["headwater::sqs::a_server_that_was_away_gets_and_gives_every_row"]),
+            Tests(&["headwater::sqs::a_silent_server_is_lost_within_five_seconds"]),
+            Tests(&["headwater::sqs::a_line_that_is_slow_holds_the_sender_and_loses_nothing"]),
+            NO_PAYLOAD,
+            Tests(&["headwater::sqs::reloads_on_both_sides_lose_nothing"]),
+            Tests(&["headwater::sqs::tls_trusts_what_the_deployment_names"]),
+            Tests(&["headwater::sqs::only_who_has_the_keys_may_send_and_receive"]),
+            Tests(&["headwater::sqs::rows_go_where_on_error_says"]),
+        ],
+    },
+    Row {
         connectors: &["sink sse-server"],
         server: "curl, and our sse source",
         cells: [
@@ -790,6 +806,24 @@ pub const ROWS: &[Row] = &[
             Tests(&[RELOAD]),
             Tests(&["headwater::rabbitmq::tls_trusts_what_the_options_name"]),
             Tests(&["headwater::rabbitmq::only_who_has_the_password_is_let_in"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source sqs"],
+        server: "s3",
+        cells: [
+            Tests(&["headwater::sqs::every_row_arrives_in_order_and_is_deleted"]),
+            Tests(&["headwater::sqs::every_row_arrives_in_order_and_is_deleted"]),
+            Tests(&["headwater::sqs::a_server_that_was_away_gets_and_gives_every_row"]),
+            Tests(&["headwater::sqs::a_silent_server_is_lost_within_five_seconds"]),
+            No("messages are asked for, and wait in the queue"),
+            Tests(&[
+                "headwater::sqs::a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on",
+            ]),
+            Tests(&["headwater::sqs::reloads_on_both_sides_lose_nothing"]),
+            Tests(&["headwater::sqs::tls_trusts_what_the_deployment_names"]),
+            Tests(&["headwater::sqs::only_who_has_the_keys_may_send_and_receive"]),
             NO_ON_ERROR,
         ],
     },

@@ -48,6 +48,8 @@ struct State {
     is_resting: bool,
     /// Why the last connection ended.
     cause: String,
+    /// What the server said no to.
+    refused: Vec<Undelivered>,
 }
 
 struct Entry {
@@ -203,6 +205,11 @@ impl Outflow {
             .collect()
     }
 
+    /// What the server said no to since this was asked last.
+    pub fn take_refused(&self) -> Vec<Undelivered> {
+        std::mem::take(&mut self.lock().refused)
+    }
+
     // ---- the worker ----
 
     /// The next message of this connection; `None` where there is none now.
@@ -251,6 +258,20 @@ impl Outflow {
         if is_last {
             self.filled.notify_one();
         }
+    }
+
+    /// The server will never take a message.
+    pub fn refuse(&self, number: Number, cause: String) {
+        let mut state = self.lock();
+        let index = number.checked_sub(state.first);
+        let entry = index.and_then(|index| state.waiting.get(index as usize));
+        if let Some(entry) = entry {
+            let message = Sent::clone(&entry.sent);
+            let error = Error::failed(format!("sending to {}", self.peer), cause);
+            state.refused.push(Undelivered { message, error });
+        }
+        drop(state);
+        self.confirm(number);
     }
 
     /// The server has taken all messages up to this one.
@@ -346,6 +367,25 @@ mod tests {
         outflow.confirm(number);
         outflow.confirm(number);
         assert!(outflow.flush().is_ok());
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_given_back_and_its_neighbours_go_on() {
+        let outflow = Outflow::new("A/S".into(), "'x'".into());
+        outflow.open();
+        for payload in ["a", "b"] {
+            push(&outflow, payload).unwrap();
+        }
+        let (number, _) = outflow.try_next().unwrap();
+        outflow.refuse(number, "no".into());
+        let (number, _) = outflow.try_next().unwrap();
+        outflow.confirm(number);
+        assert!(outflow.flush().is_ok());
+        let refused = outflow.take_refused();
+        assert_eq!(refused.len(), 1);
+        assert_eq!(text(&refused[0].message), "a");
+        assert!(!refused[0].error.is_unavailable());
+        assert!(outflow.take_refused().is_empty());
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod requests;
 mod sink;
 
+pub(crate) use requests::Requests;
+
 use lang::catalog::connectors::s3::CONNECTORS;
 
 use crate::technology::Technology;

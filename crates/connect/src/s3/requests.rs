@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 #[derive(Clone)]
-pub(super) struct Requests(Arc<Fetch>);
+pub(crate) struct Requests(Arc<Fetch>);
 
 impl fmt::Debug for Requests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -479,8 +479,8 @@ fn long_chains_and_deep_brackets_end() {
 
 #[test]
 fn what_does_not_run_is_a_warning_or_an_error() {
-    let text = "@source(type='sqs', queue='q', access.key='a', secret.key='s', region='r', \
-        polling.interval='1', @map(type='json')) \
+    let text = "@source(type='websubhub', receiver.url='http://0.0.0.0:8000/hub', hub.id='h', table.name='T', \
+        topic.list='a', @map(type='json')) \
         define stream S (a int); from S select a insert into Out;";
     let parsed = crate::parse(text);
     let catalog = Catalog::new([]);

@@ -129,8 +129,8 @@ fn components() {
     );
     check("@source(type='inMemory', topic='t', @map)", &["E0502 @map"]);
     check(
-        "@sink(type='sqs', queue='http://h/q', region='r')",
-        &["sink 'sqs' is known but does not run yet"],
+        "@sink(type='websubhub', hub.id='h', table.name='T')",
+        &["sink 'websubhub' is known but does not run yet"],
     );
     check(
         "@store(type='rdbms', jdbc.url='jdbc:oracle:thin:@h:1521:X')",

@@ -22,7 +22,7 @@ pub(super) const CODES: &[CodePage] = &[
         "The component and its options are known, so that the app can be checked, but its code is \
          not there. `run` refuses the app, and so does `check --runnable`.",
         "Do without it for now.",
-        "@sink(type='sqs', queue='https://sqs/orders', region='eu-west-1', @map(type='text'))\n\
+        "@sink(type='websubhub', hub.id='orders', table.name='Subscribers', @map(type='json'))\n\
          define stream S (a string);",
         "@sink(type='log', @map(type='text'))\n\
          define stream S (a string);",

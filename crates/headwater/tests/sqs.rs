@@ -1,0 +1,483 @@
+//! Queues of SQS, on Moto, looked at by Amazon's own client.
+
+mod broker;
+mod network;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use broker::{Apps, errors, key_file};
+use network::{Running, Throttle, eventually, free_port, number};
+use servers::Order;
+
+const SENDER: &str = "@app:name('Sender') -- {note}
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='sqs', queue='rows.fifo', region='eu-west-1', {keys}, message.group.id='g', deduplication.id='{{n}}', on.error='{policy}', {options}, @map(type='json'))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+const RECEIVER: &str = "@app:name('Receiver') -- {note}
+@source(type='sqs', queue='rows.fifo', region='eu-west-1', {keys}, polling.interval='5', max.number.of.messages='10', {options}, @map(type='json', @attributes(id='trp:MESSAGE_ID', n='$.event.n', text='$.event.text')))
+define stream In (id string, n long, text string);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n long, text string);
+from In[str:length(id) > 10] select n, text insert into Out;
+";
+
+const KEYS: &str = "access.key='us', secret.key='geheim-17'";
+
+/// What Amazon's client says; `sqs` is the client, `url` the queue.
+fn asked(server: &servers::Running, script: &str) -> String {
+    let scheme = server.place().setting("tls").map_or("http", |_| "https");
+    let endpoint = format!("{scheme}://127.0.0.1:{}", server.port());
+    let head = format!(
+        "import boto3, json, time, urllib.request\n\
+         def client(name, key='x', secret='x'):\n    \
+             return boto3.client(name, endpoint_url='{endpoint}', aws_access_key_id=key, \
+         aws_secret_access_key=secret, region_name='eu-west-1', verify=False)\n\
+         sqs = client('sqs')\n\
+         def url(name='rows.fifo'):\n    return sqs.get_queue_url(QueueName=name)['QueueUrl']\n"
+    );
+    let output = Command::new("python3")
+        .env("PYTHONPATH", server.place().installed().join("lib"))
+        .args(["-c", &(head + script)])
+        .output()
+        .expect("python3 is there");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("it is text")
+}
+
+/// A queue that keeps the order, and one that does not.
+fn make(server: &servers::Running) {
+    asked(
+        server,
+        "sqs.create_queue(QueueName='rows.fifo', Attributes={'FifoQueue': 'true'})\n\
+         sqs.create_queue(QueueName='rows')\n",
+    );
+}
+
+/// Messages of a queue: those that can be seen, and those that somebody has.
+fn left(server: &servers::Running, queue: &str) -> String {
+    let script = format!(
+        "a = sqs.get_queue_attributes(QueueUrl=url('{queue}'), AttributeNames=['All'])['Attributes']\n\
+         print(a['ApproximateNumberOfMessages'], a['ApproximateNumberOfMessagesNotVisible'])"
+    );
+    asked(server, &script).trim().to_owned()
+}
+
+fn deployment(apps: &Apps, url: &str) -> String {
+    let own = || vec![("endpoint", url)];
+    apps.deployment(&[("sink", "sqs", own()), ("source", "sqs", own())])
+}
+
+fn endpoint(apps: &Apps) -> String {
+    deployment(apps, &format!("http://127.0.0.1:{}", apps.port()))
+}
+
+/// With what is given, else the usual.
+fn filled(app: &str, fill: &[(&str, &str)]) -> String {
+    let usual = [
+        ("note", "first"),
+        ("tailing", "false"),
+        ("policy", "WAIT"),
+        ("keys", KEYS),
+    ];
+    let all = fill.iter().chain(&usual);
+    all.fold(app.to_owned(), |app, (name, value)| {
+        app.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+fn sender(apps: &Apps, fill: &[(&str, &str)], options: &str) -> String {
+    apps.write("sender", &filled(SENDER, fill), options)
+}
+
+fn receiver(apps: &Apps, fill: &[(&str, &str)], options: &str) -> String {
+    apps.write("receiver", &filled(RECEIVER, fill), options)
+}
+
+fn start() -> Option<servers::Running> {
+    let server = Order::new().start_or_skip("s3")?;
+    make(&server);
+    Some(server)
+}
+
+#[test]
+fn every_row_arrives_in_order_and_is_deleted() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 200);
+    let config = endpoint(&apps);
+    // The one by its name, the other by its URL, which says where it is.
+    let url = asked(&server, "print(url())");
+    let own = RECEIVER.replace("'rows.fifo'", &format!("'{}'", url.trim()));
+    let receiving = apps.write("receiver", &filled(&own, &[]), "");
+    let receiver = Running::connected(&[&receiving], 1);
+    let sending = sender(&apps, &[], "");
+    let (code, summary) = Running::start(&[&sending, "--config", &config, "--until-done"]).end();
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!(number(&summary, "sinks", "Out", "events"), 200);
+    eventually("all rows", || apps.received() == apps.rows);
+    let (code, summary) = receiver.stop();
+    assert_eq!(code, Some(0), "{summary}");
+    apps.check();
+    assert_eq!(left(&server, "rows.fifo"), "0 0");
+    // What was sent before is dropped by its id.
+    let sending = sender(&apps, &[], "");
+    assert_eq!(
+        Running::start(&[&sending, "--config", &config, "--until-done"])
+            .end()
+            .0,
+        Some(0)
+    );
+    assert_eq!(left(&server, "rows.fifo"), "0 0");
+}
+
+const PLAIN_SENDER: &str = "@app:name('Sender')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='sqs', queue='rows', region='eu-west-1', access.key='us', secret.key='geheim-17', {options}, @map(type='text', @payload('{{text}}')))
+define stream Out (n long, text string);
+from In select * insert into Out;
+";
+
+const PLAIN_RECEIVER: &str = "@app:name('Receiver')
+@source(type='sqs', queue='rows', region='eu-west-1', access.key='us', secret.key='geheim-17', polling.interval='20', {options}, @map(type='text', regex.A='(.*)', @attributes(text='A[1]')))
+define stream In (text string);
+@sink(type='log', prefix='row')
+define stream Out (text string);
+from In select * insert into Out;
+";
+
+#[test]
+fn messages_wait_and_hide_as_the_options_say() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 3);
+    let config = endpoint(&apps);
+    let sending = apps.write("sender", PLAIN_SENDER, "delay.interval='3'");
+    let (code, summary) = Running::start(&[&sending, "--config", &config, "--until-done"]).end();
+    assert_eq!(code, Some(0), "{summary}");
+    let options = "wait.time='5', visibility.timeout='2', delete.messages='false', number.of.parallel.consumers='3'";
+    let receiving = apps.write("receiver", PLAIN_RECEIVER, options);
+    let asked = Instant::now();
+    let receiver = Running::connected(&[&receiving, "--config", &config], 1);
+    // Each again and again, because nobody deletes them.
+    for text in ["row 0 é", "row 1 é", "row 2 é"] {
+        receiver.out_has(&format!("data=[{text}]"), 2);
+    }
+    assert!(
+        asked.elapsed() > Duration::from_secs(2),
+        "they were hidden in between"
+    );
+    let (_, summary) = receiver.stop();
+    assert_eq!(number(&summary, "sources", "In", "rejected"), 0);
+    eventually("they are there", || left(&server, "rows") == "3 0");
+    let receiving = apps.write("receiver", PLAIN_RECEIVER, "wait.time='1'");
+    let receiver = Running::connected(&[&receiving, "--config", &config], 1);
+    eventually("they are gone", || left(&server, "rows") == "0 0");
+    receiver.stop();
+}
+
+#[test]
+fn values_out_of_bounds_are_refused() {
+    let apps = Apps::new(free_port(), 0);
+    for (options, cause) in [
+        ("max.number.of.messages='11'", "write a number from 1 to 10"),
+        ("wait.time='21'", "write a number from -1 to 20"),
+        (
+            "visibility.timeout='43201'",
+            "write a number from -1 to 43200",
+        ),
+        ("number.of.parallel.consumers='0'", "write a number from 1"),
+    ] {
+        let app = apps.write("receiver", PLAIN_RECEIVER, options);
+        let run = Running::start(&[&app]);
+        run.err_has(cause, 1);
+        assert_ne!(run.end().0, Some(0), "{options}");
+    }
+}
+
+/// Makes a user who may do what is named, and has everybody asked from then on for the keys, which are
+/// printed.
+const USER: &str = "
+iam = client('iam')
+iam.create_user(UserName='u')
+keys = iam.create_access_key(UserName='u')['AccessKey']
+iam.put_user_policy(UserName='u', PolicyName='p', PolicyDocument=json.dumps({'Version': '2012-10-17',
+    'Statement': [{'Effect': 'Allow', 'Action': [ACTIONS], 'Resource': '*'}]}))
+print(keys['AccessKeyId'], keys['SecretAccessKey'])
+at = iam.meta.endpoint_url + '/moto-api/reset-auth'
+urllib.request.urlopen(urllib.request.Request(at, data=b'0', method='POST')).read()
+";
+
+/// The options of a user's keys.
+fn user(server: &servers::Running, actions: &str) -> String {
+    let keys = asked(server, &USER.replace("ACTIONS", actions));
+    let (key, secret) = keys.trim().split_once(' ').expect("two");
+    format!("access.key='{key}', secret.key='{secret}'")
+}
+
+#[test]
+fn only_who_has_the_keys_may_send_and_receive() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 20);
+    let config = endpoint(&apps);
+    let keys = user(&server, "'sqs:*'");
+    let receiving = receiver(&apps, &[("keys", &keys)], "");
+    let known = Running::connected(&[&receiving, "--config", &config], 1);
+    let sending = sender(&apps, &[("keys", &keys)], "");
+    let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
+    assert_eq!(sent.end().0, Some(0));
+    eventually("all rows", || apps.received() == apps.rows);
+    assert_eq!(known.stop().0, Some(0));
+    let (key, secret) = keys.split_once("', secret.key='").expect("two");
+    for wrong in [KEYS.to_owned(), format!("{key}', secret.key='geheim-17'")] {
+        let sending = sender(&apps, &[("keys", &wrong), ("policy", "LOG")], "");
+        let strange = Running::start(&[&sending, "--config", &config, "--until-done"]);
+        strange.err_has("the server answered 403", 1);
+        let said = format!("{}{}", strange.err(), strange.out());
+        assert!(!said.contains("geheim") && !said.contains(secret), "{said}");
+        assert_eq!(strange.end().0, Some(4));
+        let receiving = receiver(&apps, &[("keys", &wrong)], "");
+        let strange = Running::start(&[&receiving, "--config", &config]);
+        strange.err_has("the server answered 403", 1);
+        strange.stop();
+    }
+}
+
+#[test]
+fn what_cannot_be_deleted_is_tried_again() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 1);
+    let config = endpoint(&apps);
+    let sending = sender(&apps, &[], "");
+    let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
+    assert_eq!(sent.end().0, Some(0));
+    // It may not look at the queue either, which is of no harm.
+    let keys = user(&server, "'sqs:ReceiveMessage', 'sqs:GetQueueUrl'");
+    let options = "delete.retry.interval='400', max.number.of.delete.retry.attempts='2'";
+    let receiving = receiver(&apps, &[("keys", &keys)], options);
+    let started = Instant::now();
+    let run = Running::connected(&[&receiving, "--config", &config], 1);
+    run.err_has(
+        "messages were handled and cannot be deleted: they come again",
+        1,
+    );
+    assert!(
+        started.elapsed() > Duration::from_millis(800),
+        "two tries more"
+    );
+    run.stop();
+    apps.check_at_least_once();
+}
+
+#[test]
+fn a_server_that_was_away_gets_and_gives_every_row() {
+    let port = free_port();
+    let apps = Apps::new(port, 100);
+    let config = endpoint(&apps);
+    let sending = sender(&apps, &[], "");
+    let sender = Running::start(&[&sending, "--config", &config, "--until-done"]);
+    sender.err_has("sink cannot be reached", 1);
+    let Some(server) = Order::new().port(port).start_or_skip("s3") else {
+        return;
+    };
+    make(&server);
+    let said = format!("{}{}", sender.err(), sender.out());
+    assert!(!said.contains("geheim"), "{said}");
+    assert_eq!(sender.end().0, Some(0));
+    // What the first receiver leaves when it ends by force comes again to the second.
+    let receiving = receiver(&apps, &[], "visibility.timeout='1'");
+    let first = Running::connected(&[&receiving, "--config", &config], 1);
+    eventually("some rows", || apps.received().lines().count() > 20);
+    first.kill();
+    let second = Running::connected(&[&receiving, "--config", &config], 1);
+    eventually("all rows", || {
+        apps.received().ends_with(&format!("{}\n", apps.last_row()))
+    });
+    assert_eq!(second.stop().0, Some(0));
+    apps.check_at_least_once();
+    assert_eq!(left(&server, "rows.fifo"), "0 0");
+}
+
+#[test]
+fn a_silent_server_is_lost_within_five_seconds() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 1);
+    let config = endpoint(&apps);
+    // Long questions as well.
+    let receiving = receiver(&apps, &[], "wait.time='20'");
+    let receiver = Running::connected(&[&receiving, "--config", &config], 1);
+    let sending = sender(&apps, &[("tailing", "true")], "");
+    let sender = Running::connected(&[&sending, "--config", &config], 1);
+    eventually("the row", || apps.received() == apps.rows);
+    server.freeze();
+    let frozen = Instant::now();
+    let mut input = fs::File::options()
+        .append(true)
+        .open(apps.path("in.csv"))
+        .expect("it is there");
+    writeln!(input, "1,more").expect("there is room");
+    sender.err_has("sink has lost its connection", 1);
+    receiver.err_has("source has lost its connection", 1);
+    let silent = frozen.elapsed();
+    // The line is looked for once a second.
+    assert!(silent < Duration::from_secs(7), "{silent:?}");
+    server.thaw();
+    receiver.err_has("source is connected", 2);
+    eventually("the other row", || apps.received().ends_with("1,more\n"));
+    sender.stop();
+    receiver.stop();
+}
+
+#[test]
+fn rows_go_where_on_error_says() {
+    for policy in ["LOG", "STORE"] {
+        let apps = Apps::new(free_port(), 3);
+        let (config, state) = (endpoint(&apps), apps.path("state"));
+        let sending = sender(&apps, &[("policy", policy)], "");
+        let args = [
+            &sending,
+            "--config",
+            &config,
+            "--until-done",
+            "--state",
+            &state,
+        ];
+        let (code, summary) = Running::start(&args).end();
+        assert_eq!(code, Some(4), "{summary}");
+        assert_eq!(number(&summary, "sinks", "Out", "failed"), 3, "{summary}");
+        assert_eq!(errors(&state).matches("row ").count(), 3);
+    }
+    // A message that the queue does not take is no reason to wait, and its neighbours go on.
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 0);
+    let long = "x".repeat(1_100_000);
+    fs::write(apps.path("in.csv"), format!("0,a\n1,{long}\n2,c\n")).expect("there is room");
+    let (config, state) = (endpoint(&apps), apps.path("state"));
+    let sending = sender(&apps, &[], "");
+    let args = [
+        &sending,
+        "--config",
+        &config,
+        "--until-done",
+        "--state",
+        &state,
+    ];
+    let (code, summary) = Running::start(&args).end();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(number(&summary, "sinks", "Out", "failed"), 1, "{summary}");
+    assert_eq!(number(&summary, "sinks", "Out", "events"), 2, "{summary}");
+    assert!(errors(&state).contains("BatchRequestTooLong"));
+    assert_eq!(left(&server, "rows.fifo"), "2 0");
+}
+
+#[test]
+fn a_payload_that_cannot_be_read_is_kept_and_its_neighbours_go_on() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 0);
+    asked(
+        &server,
+        "for n, body in enumerate(['{\"event\":{\"n\":1,\"text\":\"a\"}}', 'no JSON', '{\"event\":{\"n\":3,\"text\":\"c\"}}']):\n    \
+         sqs.send_message(QueueUrl=url(), MessageBody=body, MessageGroupId='g', MessageDeduplicationId=str(n))\n",
+    );
+    let (config, state) = (endpoint(&apps), apps.path("state"));
+    let receiving = receiver(&apps, &[], "");
+    let receiver = Running::connected(&[&receiving, "--config", &config, "--state", &state], 1);
+    eventually("the neighbours", || apps.received() == "1,a\n3,c\n");
+    let (code, summary) = receiver.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
+    assert!(errors(&state).contains("no JSON"));
+    assert_eq!(left(&server, "rows.fifo"), "0 0", "it does not come again");
+}
+
+#[test]
+fn reloads_on_both_sides_lose_nothing() {
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 200);
+    let config = endpoint(&apps);
+    let rows: Vec<&str> = apps.rows.lines().collect();
+    fs::write(apps.path("in.csv"), "").expect("the folder can be written");
+    let tailing = ("tailing", "true");
+    let receiving = receiver(&apps, &[], "");
+    let running = Running::connected(&[&receiving, "--config", &config], 1);
+    let sending = sender(&apps, &[tailing], "");
+    let sent = Running::connected(&[&sending, "--config", &config], 1);
+    for (i, block) in rows.chunks(50).enumerate() {
+        let input = fs::File::options().append(true).open(apps.path("in.csv"));
+        writeln!(input.expect("it is there"), "{}", block.join("\n")).expect("there is room");
+        let note = format!("edit {i}");
+        receiver(&apps, &[("note", &note)], "");
+        running.reload();
+        sender(&apps, &[("note", &note), tailing], "");
+        sent.reload();
+        running.err_has("the apps were read again change", i + 1);
+        sent.err_has("the apps were read again change", i + 1);
+    }
+    eventually("all rows", || {
+        apps.received().ends_with(&format!("{}\n", apps.last_row()))
+    });
+    sent.stop();
+    running.stop();
+    apps.check_at_least_once();
+    assert_eq!(left(&server, "rows.fifo"), "0 0");
+}
+
+#[test]
+fn a_line_that_is_slow_holds_the_sender_and_loses_nothing() {
+    const ROW_BYTES: usize = 100_000;
+    const ROWS: usize = 60;
+    let Some(server) = start() else { return };
+    let apps = Apps::new(server.port(), 0);
+    let text = "x".repeat(ROW_BYTES);
+    let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
+    fs::write(apps.path("in.csv"), &rows).expect("there is room");
+    let throttle = Throttle::start(0, server.port(), 2 << 20);
+    let config = deployment(&apps, &format!("http://127.0.0.1:{}", throttle.port));
+    let started = Instant::now();
+    let sending = sender(&apps, &[], "");
+    let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
+    assert_eq!(sent.end().0, Some(0));
+    assert!(started.elapsed() > Duration::from_secs(2), "it was slow");
+    let receiving = receiver(&apps, &[], "");
+    let running = Running::connected(&[&receiving, "--config", &config], 1);
+    eventually("all rows", || apps.received() == rows);
+    running.stop();
+    assert_eq!(left(&server, "rows.fifo"), "0 0");
+}
+
+#[test]
+fn tls_trusts_what_the_deployment_names() {
+    let pem = key_file("server.pem");
+    let Some(server) = Order::new().with("tls", &pem).start_or_skip("s3") else {
+        return;
+    };
+    make(&server);
+    let apps = Apps::new(server.port(), 10);
+    let url = format!("https://localhost:{}", server.port());
+    let strange = deployment(&apps, &url);
+    let sending = sender(&apps, &[("policy", "LOG")], "");
+    let run = Running::start(&[&sending, "--config", &strange, "--until-done"]);
+    run.err_has("certificate", 1);
+    assert_eq!(run.end().0, Some(4));
+    let store = key_file("server.p12");
+    let named = || {
+        vec![
+            ("endpoint", &*url),
+            ("trustStoreLocation", &*store),
+            ("trustStorePassword", "wso2carbon"),
+        ]
+    };
+    let config = apps.deployment(&[("sink", "sqs", named()), ("source", "sqs", named())]);
+    let receiving = receiver(&apps, &[], "");
+    let running = Running::connected(&[&receiving, "--config", &config], 1);
+    let sending = sender(&apps, &[], "");
+    let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
+    assert_eq!(sent.end().0, Some(0));
+    eventually("all rows", || apps.received() == apps.rows);
+    running.stop();
+}
