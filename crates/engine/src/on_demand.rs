@@ -136,7 +136,7 @@ impl App {
             &mut context,
         )?;
         let (within, per) = (find.within.as_ref(), find.per.as_ref());
-        let mut range = RangeOf::new(within, per, &Layout::default(), &mut context)?;
+        let mut range = RangeOf::new(within, per, false, &Layout::default(), &mut context)?;
         let on_span = find.on.as_ref().map_or(Span::default(), |on| on.span);
         let content = match (find.from, &mut range) {
             (From::Aggregation(aggregation), Some(range)) => {

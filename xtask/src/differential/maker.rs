@@ -57,8 +57,9 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Made {
     pub case: Json,
-    /// The same with a fault stream for every stream, or for those alone that the app defines, all
-    /// of which are watched: it shows where a query of Siddhi failed, and on what.
+    /// The same with a fault stream for every stream, or for those alone that the app defines, and
+    /// for every trigger: the errors that come to them show where a query of Siddhi failed, and on
+    /// what.
     pub with_faults: [Json; 2],
     /// The same with constants in place of the functions and aggregators of extensions.
     pub steady: Json,
@@ -237,11 +238,32 @@ impl<'g> Maker<'g> {
                 written(&stream.columns)
             ));
         }
+        // A trigger has no fault stream; a stream that it feeds has, and is read in its place.
+        let triggers = self.sources.iter().filter(|s| s.kind == Kind::Trigger);
+        let mut first = String::new();
+        for trigger in triggers.clone() {
+            let name = &trigger.name;
+            app = app.replace(
+                &format!("define trigger {name} "),
+                &format!("define trigger {name}Timer "),
+            );
+            implied.push_str(&format!("{FAULTY} {name} (triggered_time long);\n"));
+            first.push_str(&format!("from {name}Timer insert into {name};\n"));
+        }
+        // What reads a fault stream may itself fail: the errors are taken out before it.
+        let mut taken = Vec::new();
+        for stream in streams.chain(triggers) {
+            let errors = format!("Errors{}", stream.name);
+            first.push_str(&format!(
+                "from !{} select _error insert into {errors};\n",
+                stream.name
+            ));
+            taken.push(errors);
+        }
         let behind = app.len() - self.body.len();
-        app.insert_str(behind, &implied);
+        app.insert_str(behind, &format!("{implied}{first}"));
         let mut case = case.clone();
-        let faults: Vec<String> = streams.map(|s| format!("!{}", s.name)).collect();
-        case["observe"] = json!({ "streams": faults, "queries": [] });
+        case["observe"] = json!({ "streams": taken, "queries": [] });
         case["app"] = json!(app);
         case
     }

@@ -22,6 +22,7 @@ pub(crate) struct RangeOf {
     start: Expression,
     end: Option<Expression>,
     per: Expression,
+    is_partitioned: bool,
 }
 
 /// The times that are asked for, `start <= time < end`, and the index of the duration.
@@ -30,6 +31,9 @@ pub(crate) struct Range {
     start: i64,
     end: i64,
     level: usize,
+    /// Asked for by a query of a partition. With compat it then finds no open bucket: Siddhi looks
+    /// for it among the state of the key (`PartitionStateHolder`), where it has never been.
+    is_partitioned: bool,
 }
 
 /// What is read for the rows of a batch.
@@ -46,6 +50,7 @@ impl RangeOf {
     pub fn new(
         within: Option<&(Expr, Option<Expr>)>,
         per: Option<&Expr>,
+        is_partitioned: bool,
         event: &Layout,
         context: &mut ConditionContext<'_>,
     ) -> Result<Option<RangeOf>, Error> {
@@ -59,6 +64,7 @@ impl RangeOf {
                 .map(|end| context.expression(end, event))
                 .transpose()?,
             per: context.expression(per, event)?,
+            is_partitioned,
         }))
     }
 
@@ -76,6 +82,10 @@ impl RangeOf {
         for row in 0..inputs.rows {
             let end = end.as_ref().map(|end| end.value(row));
             let range = aggregation.range(&start.value(row), end.as_ref(), &per.value(row));
+            let range = range.map(|range| Range {
+                is_partitioned: self.is_partitioned,
+                ..range
+            });
             ranges.push(range.map_err(|message| context.fail(row, message)).ok());
         }
         ranges
@@ -148,7 +158,12 @@ impl Aggregation {
                 "'within' needs a start before its end, but {start} is not before {end}"
             ));
         }
-        Ok(Range { start, end, level })
+        Ok(Range {
+            start,
+            end,
+            level,
+            is_partitioned: false,
+        })
     }
 
     /// Closed and open buckets of a range, as rows of the aggregation.
@@ -160,6 +175,7 @@ impl Aggregation {
         if let Some(message) = self.trouble.take() {
             return Err(message);
         }
+        let lacks_open = step.environment.compat && range.is_partitioned;
         let keep = &self.levels[range.level].keep;
         let closed = keep.rows(&self.shape, range.start, range.end, step)?;
         let rows = if self.is_sharded {
@@ -168,11 +184,15 @@ impl Aggregation {
         } else if self.by.is_some() {
             let open = (0..=range.level).rev();
             let open = open
+                .filter(|_| !lacks_open)
                 .map(|level| self.open_rows(level, range))
                 .collect::<Vec<_>>();
             self.together(range.level, std::iter::once(closed).chain(open))
         } else {
-            let open = self.open_bucket(range);
+            let open = match lacks_open {
+                true => Cells::new(&self.shape).rows(NEVER),
+                false => self.open_bucket(range),
+            };
             match step.environment.compat && self.is_empty_bucket_read(range) {
                 true => join_rows(&[closed, open, self.empty_row()]),
                 false => join_rows(&[closed, open]),
@@ -213,10 +233,9 @@ impl Aggregation {
     /// (`IncrementalDataAggregator`).
     fn open_bucket(&self, range: Range) -> Vec<Column> {
         let levels = &self.levels[..=range.level];
-        let oldest = levels.iter().rev().map(|l| l.start).find(|&s| s != NEVER);
         let mut cells = Cells::new(&self.shape);
-        let oldest = oldest.unwrap_or(NEVER);
-        if oldest >= range.start && oldest < range.end {
+        let oldest = self.oldest(range);
+        if (range.start..range.end).contains(&oldest) {
             for level in levels.iter().rev().filter(|l| !l.cells.is_empty()) {
                 let columns = level.cells.rows(level.bucket);
                 let rows = columns.first().map_or(0, Column::len);
@@ -226,14 +245,24 @@ impl Aggregation {
         cells.rows_read(oldest)
     }
 
+    /// Where the open bucket of a range begins.
+    fn oldest(&self, range: Range) -> i64 {
+        let levels = self.levels[..=range.level].iter().rev();
+        let begun = levels.map(|level| level.start).find(|&s| s != NEVER);
+        begun.unwrap_or(NEVER)
+    }
+
     /// With compat: whether Siddhi makes a row of the open bucket though it is empty. It does so
-    /// without groups, once there was an event, and looks for the row at the time 0.
+    /// without groups, once there was an event, where the bucket is asked for, and looks for the
+    /// row at the time 0.
     fn is_empty_bucket_read(&self, range: Range) -> bool {
         let levels = &self.levels[..=range.level];
         !self.shape.has_keys()
-            && levels.iter().all(|level| level.cells.is_empty())
+            && (range.is_partitioned || levels.iter().all(|level| level.cells.is_empty()))
             && self.levels[0].start != NEVER
-            && (range.start..range.end).contains(&0)
+            && [self.oldest(range), 0]
+                .iter()
+                .all(|time| (range.start..range.end).contains(time))
     }
 
     /// Whether a column of the tables holds sets.

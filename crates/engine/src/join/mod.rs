@@ -101,6 +101,7 @@ impl Join {
             join.on.iter().for_each(|on| used.expr(on, input));
             used
         });
+        let is_partitioned = plan.queries[query].partition.is_some();
         let place = |side: usize| Place {
             owner: Owner::Window {
                 query,
@@ -110,7 +111,7 @@ impl Join {
             is_searched: triggers[1 - side],
             source_expires: source_expires(plan, singles[side].from),
             is_joined: true,
-            is_partitioned: plan.queries[query].partition.is_some(),
+            is_partitioned,
             environment,
         };
         let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), alarms, context)?;
@@ -133,7 +134,7 @@ impl Join {
             let event = Layout::default().and_picked(own, ROW, 0, widths[side], &kept[side]);
             let searched = singles[1 - side];
             let (within, per) = (join.within.as_ref(), join.per.as_ref());
-            let range = RangeOf::new(within, per, &event, context)?;
+            let range = RangeOf::new(within, per, is_partitioned, &event, context)?;
             let (on, mut equations) = (join.on.as_ref(), None);
             let on = match searched.from {
                 From::Table(table) => context.find(on, &event, table, other)?,

@@ -56,7 +56,6 @@ impl Window for ExpressionBatch {
                 includes_by,
                 // Siddhi reads it only where it is a constant.
                 streams: flag(2).0,
-                is_searched: setup.is_searched,
                 needed,
             },
         ))
@@ -71,7 +70,6 @@ struct UntilFalse {
     includes_by: Option<usize>,
     /// Events pass at once; only their expiry comes in batches.
     streams: bool,
-    is_searched: bool,
     needed: Vec<usize>,
 }
 
@@ -362,8 +360,7 @@ impl Rule for UntilFalse {
     /// The events being collected; none where they pass at once.
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
         let collected = state.collected.iter().map(|s| s.slot);
-        self.is_searched
-            .then(|| Held::from(state.pool.rows(collected)))
+        Some(Held::from(state.pool.rows(collected)))
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::ast::{
     App, BinaryOp, Call, Element, EventType, Expr, ExprKind, Handler, Input, JoinInput,
     JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, Selector,
-    SetItem, SingleInput, TableDef,
+    SetItem, SingleInput, StreamName, TableDef,
 };
 use crate::check::report::warning;
 use crate::check::{Checker, code};
@@ -105,6 +105,22 @@ const CONDITION_PER_KEY: Ruling = Ruling {
     headwater: "has one for each key",
     has_old_form: false,
 };
+const RUNNING_BUCKET: Ruling = Ruling {
+    code: code::RULING_RUNNING_BUCKET,
+    number: "71",
+    label: "an aggregation, in a partition",
+    siddhi: "the bucket that is being filled is not found here, and an empty one may be",
+    headwater: "finds it",
+    has_old_form: true,
+};
+const SHARED_ABSENCE: Ruling = Ruling {
+    code: code::RULING_SHARED_ABSENCE,
+    number: "72",
+    label: "reads the stream of the last element",
+    siddhi: "an event that ends several matches gives the first of them alone",
+    headwater: "gives them all",
+    has_old_form: false,
+};
 
 impl Checker<'_> {
     /// Looks at a whole app.
@@ -123,6 +139,7 @@ impl Checker<'_> {
                 Element::Partition(partition) => {
                     for query in &partition.queries {
                         self.ruled_query(query, &tables, true);
+                        self.ruled_aggregation_join(query, app);
                     }
                 }
                 Element::Aggregation(aggregation) => {
@@ -215,6 +232,22 @@ impl Checker<'_> {
         }
     }
 
+    /// A query of a partition.
+    fn ruled_aggregation_join(&mut self, query: &Query, app: &App) {
+        let Input::Join(join) = &query.input else {
+            return;
+        };
+        let is_aggregation = |side: &&SingleInput| {
+            app.elements.iter().any(|element| {
+                matches!(element, Element::Aggregation(a) if a.name.text == side.stream.name.text)
+            })
+        };
+        let sides = [&join.left, &join.right];
+        if let Some(side) = sides.into_iter().find(is_aggregation) {
+            self.ruled(&RUNNING_BUCKET, side.span);
+        }
+    }
+
     fn ruled_pattern(&mut self, pattern: &PatternInput) {
         let (root, is_every) = match &pattern.root {
             PatternElement::Every(inner, _) => (&**inner, true),
@@ -224,8 +257,9 @@ impl Checker<'_> {
             PatternElement::Chain(elements, _) => &elements[..],
             one => std::slice::from_ref(one),
         };
-        if pattern.kind == PatternKind::Sequence {
-            self.ruled_counts(elements);
+        match pattern.kind {
+            PatternKind::Sequence => self.ruled_counts(elements),
+            PatternKind::Pattern => self.ruled_absences(root),
         }
         let (first, is_every) = match elements.first() {
             Some(PatternElement::Every(inner, _)) => (&**inner, true),
@@ -265,6 +299,38 @@ impl Checker<'_> {
                 && (*min >= 2 || *min >= 1 && is_last)
             {
                 self.ruled(&SEQUENCE_COUNT, *span);
+            }
+        }
+    }
+
+    /// `X and not S[..]` behind the first element, where the last reads `S` as well: the event that
+    /// does not pass the filter takes the list of matches apart (`AbsentLogicalPreStateProcessor`).
+    fn ruled_absences(&mut self, root: &PatternElement) {
+        let flat = flat(root);
+        let Some((last, before)) = flat.split_last() else {
+            return;
+        };
+        for element in before.iter().skip(1) {
+            let PatternElement::Logical {
+                left,
+                op: LogicalOp::And,
+                right,
+                ..
+            } = element
+            else {
+                continue;
+            };
+            for side in [left, right] {
+                if let PatternElement::Absent {
+                    stream,
+                    wait: None,
+                    span,
+                } = &**side
+                    && !stream.handlers.is_empty()
+                    && reads(last, &stream.stream)
+                {
+                    self.ruled(&SHARED_ABSENCE, *span);
+                }
             }
         }
     }
@@ -320,6 +386,33 @@ fn events(output: &Output) -> Option<EventType> {
         | Output::Update { events, .. }
         | Output::UpdateOrInsert { events, .. }
         | Output::Return { events, .. } => *events,
+    }
+}
+
+/// The elements in their order, without the groups around them.
+fn flat(root: &PatternElement) -> Vec<&PatternElement> {
+    let (mut left, mut flat) = (vec![root], Vec::new());
+    while let Some(element) = left.pop() {
+        match element {
+            PatternElement::Every(inner, _) => left.push(inner),
+            PatternElement::Chain(elements, _) => left.extend(elements.iter().rev()),
+            element => flat.push(element),
+        }
+    }
+    flat
+}
+
+fn reads(element: &PatternElement, name: &StreamName) -> bool {
+    let is_it = |input: &SingleInput| {
+        input.stream.name.text == name.name.text && input.stream.kind == name.kind
+    };
+    match element {
+        PatternElement::Stream(stream) | PatternElement::Count { stream, .. } => {
+            is_it(&stream.stream)
+        }
+        PatternElement::Absent { stream, .. } => is_it(stream),
+        PatternElement::Logical { left, right, .. } => reads(left, name) || reads(right, name),
+        PatternElement::Every(..) | PatternElement::Chain(..) => false,
     }
 }
 

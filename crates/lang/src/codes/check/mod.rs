@@ -119,6 +119,8 @@ pub const RULING_SET_BY_KEY: &str = "W1038";
 pub const RULING_HANDLED_AGGREGATION: &str = "W1044";
 pub const RULING_SHARED_BY_GROUPS: &str = "W1055";
 pub const RULING_CONDITION_PER_KEY: &str = "W1070";
+pub const RULING_RUNNING_BUCKET: &str = "W1071";
+pub const RULING_SHARED_ABSENCE: &str = "W1072";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

@@ -144,4 +144,42 @@ pub(super) const CODES: &[CodePage] = &[
          \x20 from S#window.length(5) select k, sum(n) as total insert into Out;\n\
          end;",
     ),
+    CodePage::new(
+        super::RULING_RUNNING_BUCKET,
+        "a join in a partition finds the running bucket of an aggregation",
+        "In Siddhi 5.1 a query of a partition looks for the bucket that is being filled among the \
+         state of its key, where it is not: the values of the running second are missing, and an \
+         aggregation without groups gives an empty bucket that begins at 0. Headwater finds the \
+         running bucket (ruling 71).",
+        "Expect the values of the running bucket, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, n int);\n\
+         define aggregation A from S select sum(n) as total aggregate every sec;\n\
+         partition with (k of S) begin\n\
+         \x20 from S join A within 0L, 9999999999999L per 'seconds' select S.k, A.total insert into Out;\n\
+         end;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (k string, n int);\n\
+         define aggregation A from S select sum(n) as total aggregate every sec;\n\
+         partition with (k of S) begin\n\
+         \x20 from S join A within 0L, 9999999999999L per 'seconds' select S.k, A.total insert into Out;\n\
+         end;",
+    ),
+    CodePage::new(
+        super::RULING_SHARED_ABSENCE,
+        "an event that ends a pattern and is no absent one ends all matches",
+        "In Siddhi 5.1 an event that ends several matches gives the first of them alone, where an \
+         earlier 'X and not Y[...]' of the pattern reads the same stream and its filter does not \
+         hold. Headwater gives them all (ruling 72).",
+        "Expect every match; there is no way back to the old output.",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         define stream C (n int);\n\
+         from every a=A -> (b=B and not C[n > 7]) -> c=C select a.n as n, c.n as m insert into Out;",
+        "define stream A (n int);\n\
+         define stream B (n int);\n\
+         define stream C (n int);\n\
+         define stream High (n int);\n\
+         from C[n > 7] select n insert into High;\n\
+         from every a=A -> (b=B and not High) -> c=C select a.n as n, c.n as m insert into Out;",
+    ),
 ];
