@@ -27,6 +27,11 @@ pub(crate) enum Owner {
         query: QueryId,
         side: u16,
     },
+    /// The one job of all keys of a partition, for a window that asks for it; on key 0.
+    Job {
+        query: QueryId,
+        side: u16,
+    },
     /// An absent state of a pattern.
     Absent {
         query: QueryId,

@@ -380,9 +380,14 @@ impl App {
         let (windows, step) = &mut self.core.windows_and_step(outside);
         windows.start(&unbegun.windows, step);
         for id in unbegun.queries {
+            self.queries[id].start_jobs(&mut self.core.alarms, self.core.wall);
             for key in self.keys_of(&self.queries[id]) {
                 self.queries[id].start(key, &mut self.core.step(outside));
             }
+        }
+        // A state saved before there were such jobs has none.
+        for query in &self.queries {
+            query.start_jobs(&mut self.core.alarms, self.core.wall);
         }
         self.start_triggers(is_first, outside);
     }
@@ -459,6 +464,15 @@ impl App {
                 | Owner::Stage { query, .. }
                 | Owner::Limiter { query } => {
                     self.query_alarm(owner, query, key, due.deadline, outside);
+                }
+                Owner::Job { query, side } => {
+                    let window = Owner::Window { query, side };
+                    for key in self.keys_of(&self.queries[query]) {
+                        self.query_alarm(window, query, key, due.deadline, outside);
+                    }
+                    if let Some(next) = self.queries[query].job_after(side, due.deadline) {
+                        self.core.alarms.notify(operator, 0, next, now);
+                    }
                 }
                 Owner::Purge { partition } => {
                     self.purge(partition, operator, due.deadline, now);

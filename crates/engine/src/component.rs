@@ -408,6 +408,12 @@ pub trait WindowOperator: Send {
     /// The state of a key begins: when the app starts, or when a partition key appears.
     fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
 
+    /// Where it stands in a partition and one job serves all keys, from the start of the app on: when
+    /// the job runs next behind `after`. Such a window sets no deadlines.
+    fn job_after(&self, _after: i64) -> Option<i64> {
+        None
+    }
+
     /// Its deadlines are times of the wall clock, in playback too.
     fn follows_wall(&self) -> bool {
         false

@@ -206,6 +206,9 @@ impl App {
             Owner::Window { query, side } => {
                 format!("window {side} of {}", name(Piece::Query(query))?)
             }
+            Owner::Job { query, side } => {
+                format!("job {side} of {}", name(Piece::Query(query))?)
+            }
             Owner::Absent { query, state } => {
                 format!("absent {state} of {}", name(Piece::Query(query))?)
             }
@@ -239,6 +242,7 @@ impl App {
             | Owner::Absent { query, .. }
             | Owner::Limiter { query } => self.queries[query].partition,
             Owner::Purge { .. }
+            | Owner::Job { .. }
             | Owner::Named { .. }
             | Owner::Trigger { .. }
             | Owner::Idle

@@ -41,6 +41,11 @@ impl Judge {
                 "17: a function fails in Siddhi where no row shows; with constants instead both agree",
             ));
         }
+        if self.fails_in_match(made, siddhi, ours)? {
+            return Ok(Some(
+                "17: a match fails in Siddhi and leaves its event half taken; with constants instead both agree",
+            ));
+        }
         if self.rounds_long_sums(made)? {
             return Ok(Some(
                 "60: a long is taken out of a sum through a double; with smaller numbers both agree",
@@ -86,6 +91,22 @@ impl Judge {
             return Ok(false);
         }
         self.agree(made, &made.steady)
+    }
+
+    /// Where several elements of a pattern read one stream, a match whose select clause fails keeps
+    /// its event from the elements that have not seen it yet. Then nothing differs before a failure,
+    /// and the case with constants in place of the functions is the same.
+    fn fails_in_match(&self, made: &Made, siddhi: &Json, ours: &Json) -> anyhow::Result<bool> {
+        let app = made.case["app"].as_str().unwrap_or_default();
+        if made.steady["app"] == made.case["app"] || !app.contains("e1=") {
+            return Ok(false);
+        }
+        let (Some(at), Some((failed, _))) =
+            (differ_at(made, siddhi, ours), self.first_failure(made)?)
+        else {
+            return Ok(false);
+        };
+        Ok(failed <= at && self.agree(made, &made.steady)?)
     }
 
     /// Numbers that a double does not hold are summed, and smaller ones in their place come out the
@@ -181,15 +202,20 @@ impl Judge {
     }
 }
 
-/// When they first differ, if Siddhi then has fewer rows than we, and more nowhere.
-fn lacks_rows_at(made: &Made, siddhi: &Json, ours: &Json) -> Option<i64> {
+/// When they first differ.
+fn differ_at(made: &Made, siddhi: &Json, ours: &Json) -> Option<i64> {
     let mut times: Vec<i64> = [siddhi, ours].into_iter().flat_map(times).collect();
     times.sort_unstable();
     times.dedup();
-    let at = times.into_iter().find(|&at| {
+    times.into_iter().find(|&at| {
         let (theirs, own) = (before(made, siddhi, at + 1), before(made, ours, at + 1));
         differs(made, &theirs, &own).is_some()
-    })?;
+    })
+}
+
+/// When they first differ, if Siddhi then has fewer rows than we, and more nowhere.
+fn lacks_rows_at(made: &Made, siddhi: &Json, ours: &Json) -> Option<i64> {
+    let at = differ_at(made, siddhi, ours)?;
     let (theirs, own) = (rows_at(siddhi, at), rows_at(ours, at));
     let pairs = || theirs.iter().zip(&own);
     let lacks = pairs().all(|(theirs, own)| theirs <= own) && pairs().any(|(t, o)| t < o);

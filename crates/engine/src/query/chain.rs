@@ -751,7 +751,11 @@ impl WindowStage {
                 span: call.span,
             })?;
         let takes_all = computed.is_empty() && keep.iter().copied().eq(0..width);
-        let id = alarms.add_operator(place.owner);
+        let owner = match (place.owner, operator.job_after(0)) {
+            (Owner::Window { query, side }, Some(_)) => Owner::Job { query, side },
+            (owner, _) => owner,
+        };
+        let id = alarms.add_operator(owner);
         if operator.follows_wall() {
             alarms.follow_wall(id);
         }

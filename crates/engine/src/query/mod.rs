@@ -418,6 +418,24 @@ impl Query {
         }
     }
 
+    /// The jobs that its windows have for all keys of a partition, as far as they are not armed.
+    pub fn start_jobs(&self, alarms: &mut Alarms, wall: i64) {
+        for (_, window, id) in self.chains().filter_map(Chain::operator) {
+            if let Some(next) = window
+                .job_after(wall)
+                .filter(|_| !alarms.has_deadline(id, 0))
+            {
+                alarms.notify(id, 0, next, wall);
+            }
+        }
+    }
+
+    /// When the job of a window runs next behind `after`.
+    pub fn job_after(&self, side: u16, after: i64) -> Option<i64> {
+        let window = self.chains().nth(usize::from(side));
+        window.and_then(Chain::operator)?.1.job_after(after)
+    }
+
     pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
         for chain in self.chains_mut() {
             chain.remove(key, alarms);

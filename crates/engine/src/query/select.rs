@@ -148,7 +148,7 @@ impl Selector {
             || selector
                 .items
                 .iter()
-                .any(|(expr, _)| has_aggregator_beside(expr, &SURE));
+                .any(|(expr, _)| site::has_aggregator_beside(expr, &site::SURE));
         let is_column = |(at, item): (usize, &Expression)| item.as_column(ROW) == Some(at);
         let is_identity = items.len() == inputs && items.iter().enumerate().all(is_column);
         let mut selector = Selector {
@@ -215,7 +215,8 @@ impl Selector {
     pub fn be_compat(&mut self, selector: &plan::Selector) {
         self.is_compat = true;
         let mut items = selector.items.iter();
-        self.is_late_fallible |= items.any(|(e, _)| has_aggregator_beside(e, &SURE[..8]));
+        self.is_late_fallible |=
+            items.any(|(e, _)| site::has_aggregator_beside(e, &site::SURE[..8]));
     }
 
     pub fn has_aggregator(&self) -> bool {
@@ -958,35 +959,6 @@ fn only(batch: &Batch, columns: &[Column], row: usize) -> Selected {
         batch: one,
         groups: None,
         names: None,
-    }
-}
-
-/// Aggregators that fail neither on a null nor on a value of another kind; the last fails with compat
-/// where an event leaves that never came.
-const SURE: [&str; 9] = [
-    "sum",
-    "count",
-    "avg",
-    "min",
-    "max",
-    "minForever",
-    "maxForever",
-    "stdDev",
-    "distinctCount",
-];
-
-fn has_aggregator_beside(expr: &plan::Expr, sure: &[&str]) -> bool {
-    match &expr.kind {
-        plan::ExprKind::Aggregate { name, .. } => !sure.contains(&name.as_str()),
-        plan::ExprKind::Arithmetic(_, a, b)
-        | plan::ExprKind::Compare(_, a, b)
-        | plan::ExprKind::And(a, b)
-        | plan::ExprKind::Or(a, b) => {
-            has_aggregator_beside(a, sure) || has_aggregator_beside(b, sure)
-        }
-        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => has_aggregator_beside(a, sure),
-        plan::ExprKind::Call { args, .. } => args.iter().any(|a| has_aggregator_beside(a, sure)),
-        _ => false,
     }
 }
 

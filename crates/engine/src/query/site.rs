@@ -1,6 +1,7 @@
 //! Aggregators, `in` and effect functions: computed before the expression that holds them.
 
 use event::{Batch, Column, ColumnBuilder, Reset, Type};
+use lang::plan;
 
 use super::Step;
 use crate::component::{EvalContext, Failure, Group, Groups, Scan};
@@ -144,6 +145,36 @@ pub(super) fn compute_one(
                 }
             }
         }
+    }
+}
+
+/// Aggregators that fail neither on a null nor on a value of another kind; the last fails with compat
+/// where an event leaves that never came.
+pub(super) const SURE: [&str; 9] = [
+    "sum",
+    "count",
+    "avg",
+    "min",
+    "max",
+    "minForever",
+    "maxForever",
+    "stdDev",
+    "distinctCount",
+];
+
+/// Does it hold an aggregator that is none of these?
+pub(super) fn has_aggregator_beside(expr: &plan::Expr, sure: &[&str]) -> bool {
+    match &expr.kind {
+        plan::ExprKind::Aggregate { name, .. } => !sure.contains(&name.as_str()),
+        plan::ExprKind::Arithmetic(_, a, b)
+        | plan::ExprKind::Compare(_, a, b)
+        | plan::ExprKind::And(a, b)
+        | plan::ExprKind::Or(a, b) => {
+            has_aggregator_beside(a, sure) || has_aggregator_beside(b, sure)
+        }
+        plan::ExprKind::Not(a) | plan::ExprKind::IsNull(a) => has_aggregator_beside(a, sure),
+        plan::ExprKind::Call { args, .. } => args.iter().any(|a| has_aggregator_beside(a, sure)),
+        _ => false,
     }
 }
 

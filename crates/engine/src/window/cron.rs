@@ -45,6 +45,7 @@ impl Window for CronWindow {
             cron: Cron::parse(text).ok(),
             environment: setup.environment.clone(),
             expired_wanted: setup.expired_wanted,
+            is_partitioned: setup.is_partitioned,
         };
         Ok(PerKey::operator(setup, rule))
     }
@@ -54,6 +55,8 @@ struct Scheduled {
     cron: Option<Cron>,
     environment: Environment,
     expired_wanted: bool,
+    /// One job serves all keys (`CronWindowProcessor` asks Quartz once).
+    is_partitioned: bool,
 }
 
 struct State {
@@ -92,11 +95,15 @@ impl Stored for State {
 }
 
 impl Scheduled {
+    fn next(&self, after: i64) -> Option<i64> {
+        self.cron
+            .as_ref()?
+            .next(after, &self.environment.time_zone())
+    }
+
     fn schedule(&self, after: i64, context: &mut WindowContext<'_>) {
-        let zone = self.environment.time_zone();
-        if let Some(next) = self.cron.as_ref().and_then(|c| c.next(after, &zone)) {
-            context.notify(next);
-        }
+        let next = self.next(after).filter(|_| !self.is_partitioned);
+        next.iter().for_each(|&next| context.notify(next));
     }
 }
 
@@ -141,6 +148,10 @@ impl Rule for Scheduled {
 
     fn start(&mut self, _state: &mut State, context: &mut WindowContext<'_>) {
         self.schedule(context.wall, context);
+    }
+
+    fn job_after(&self, after: i64) -> Option<i64> {
+        self.next(after).filter(|_| self.is_partitioned)
     }
 
     fn follows_wall(&self) -> bool {

@@ -68,6 +68,11 @@ pub trait Rule: Send {
     /// As [`WindowOperator::start`].
     fn start(&mut self, _state: &mut Self::State, _context: &mut WindowContext<'_>) {}
 
+    /// As [`WindowOperator::job_after`].
+    fn job_after(&self, _after: i64) -> Option<i64> {
+        None
+    }
+
     /// As [`WindowOperator::follows_wall`].
     fn follows_wall(&self) -> bool {
         false
@@ -153,6 +158,10 @@ impl<R: Rule> WindowOperator for PerKey<R> {
             let state = self.keys.entry(key);
             self.rule.start(state, context);
         }
+    }
+
+    fn job_after(&self, after: i64) -> Option<i64> {
+        self.rule.job_after(after)
     }
 
     fn follows_wall(&self) -> bool {
