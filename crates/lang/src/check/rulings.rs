@@ -121,6 +121,14 @@ const SHARED_ABSENCE: Ruling = Ruling {
     headwater: "gives them all",
     has_old_form: false,
 };
+const KEY_CHANGED: Ruling = Ruling {
+    code: code::RULING_KEY_CHANGED,
+    number: "73",
+    label: "may change one of several primary keys",
+    siddhi: "a row stays under its old keys here, and is not deleted any more",
+    headwater: "moves it to its new ones",
+    has_old_form: false,
+};
 
 impl Checker<'_> {
     /// Looks at a whole app.
@@ -199,6 +207,13 @@ impl Checker<'_> {
             && is_primary_key(on, table)
         {
             self.ruled(&SET_BY_KEY, on.span);
+        }
+        if let Output::Update { table, set, on, .. } | Output::UpdateOrInsert { table, set, on, .. } =
+            &query.output
+            && let Some(table) = tables.iter().find(|t| t.name.name.text == table.name.text)
+            && changes_key(set, on, table)
+        {
+            self.ruled(&KEY_CHANGED, on.span);
         }
     }
 
@@ -461,6 +476,49 @@ fn primary_key(table: &TableDef) -> Vec<&str> {
     let key = table.annotations.iter().find(|a| a.is("PrimaryKey"));
     let elements = key.iter().flat_map(|a| &a.elements);
     elements.map(|e| e.value.text.as_str()).collect()
+}
+
+/// May the write give one of several primary keys another value than the one it is found by?
+fn changes_key(set: &[SetItem], on: &Expr, table: &TableDef) -> bool {
+    let keys = primary_key(table);
+    let is_kept = |key: &str| {
+        let is_sought = finds_by_own(on, table, key);
+        match set.iter().find(|item| item.target.name.text == key) {
+            Some(item) => is_sought && is_attribute(&item.value, None, key),
+            None => is_sought || !set.is_empty(),
+        }
+    };
+    keys.len() > 1 && !keys.iter().all(|key| is_kept(key))
+}
+
+/// Is `T.key == key` a part of the condition that must hold?
+fn finds_by_own(on: &Expr, table: &TableDef, key: &str) -> bool {
+    let name = Some(table.name.name.text.as_str());
+    let mut left = vec![on];
+    while let Some(expr) = left.pop() {
+        match &expr.kind {
+            ExprKind::Binary(BinaryOp::And, a, b) => left.extend([&**a, &**b]),
+            ExprKind::Binary(BinaryOp::Equal, a, b)
+                if is_attribute(a, name, key) && is_attribute(b, None, key)
+                    || is_attribute(b, name, key) && is_attribute(a, None, key) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+fn is_attribute(expr: &Expr, stream: Option<&str>, name: &str) -> bool {
+    let ExprKind::Attribute(reference) = &expr.kind else {
+        return false;
+    };
+    let of = reference
+        .stream
+        .as_ref()
+        .map(|s| s.stream.name.text.as_str());
+    of == stream && reference.name.text == name
 }
 
 /// Equations that give each attribute of the primary key one value, and nothing else?

@@ -182,4 +182,21 @@ pub(super) const CODES: &[CodePage] = &[
          from C[n > 7] select n insert into High;\n\
          from every a=A -> (b=B and not High) -> c=C select a.n as n, c.n as m insert into Out;",
     ),
+    CodePage::new(
+        super::RULING_KEY_CHANGED,
+        "a row whose key changes is found by its new key",
+        "In Siddhi 5.1 a row of a table with several primary keys stays under its old key when an \
+         update changes one of them: it is not deleted any more, and another row may come to have \
+         the same keys. Headwater moves it (ruling 73).",
+        "Expect it to be deleted; there is no way back to the old output. A key that is left as it \
+         is, is the same in both.",
+        "define stream S (k string, n int, v int);\n\
+         @PrimaryKey('k', 'n') define table T (k string, n int, v int);\n\
+         from S insert into T;\n\
+         from S update T on T.k == k;",
+        "define stream S (k string, n int, v int);\n\
+         @PrimaryKey('k', 'n') define table T (k string, n int, v int);\n\
+         from S insert into T;\n\
+         from S update T set T.v = v on T.k == k;",
+    ),
 ];
