@@ -192,11 +192,25 @@ impl Judge {
         if !app.contains("partition with") || !app.starts_with(PLAYED) {
             return Ok(false);
         }
-        let mut case = made.case.clone();
-        case["app"] = json!(app.replacen(PLAYED, "", 1));
-        let siddhi = with_rows(self.siddhi(&case)?);
-        let live = self.ours(&case, &[Mode::One], true)?;
-        Ok(live.is_ok_and(|live| agrees(made, &siddhi, &live.first)))
+        let mut live = made.clone();
+        let [all, defined] = &mut live.with_faults;
+        for case in [&mut live.case, all, defined] {
+            let app = case["app"].as_str().unwrap_or_default();
+            case["app"] = json!(app.replacen(PLAYED, "", 1));
+        }
+        let siddhi = with_rows(self.siddhi(&live.case)?);
+        let Ok(ours) = self.ours(&live.case, &[Mode::One], true)? else {
+            return Ok(false);
+        };
+        if agrees(&live, &siddhi, &ours.first) {
+            return Ok(true);
+        }
+        // Or they agree until Siddhi breaks down.
+        let Some((at, _)) = self.broke_down(&live)? else {
+            return Ok(false);
+        };
+        let until = |result: &Json| before(&live, result, at);
+        Ok(agrees(&live, &until(&siddhi), &until(&ours.first)))
     }
 
     pub(super) fn siddhi(&self, case: &Json) -> anyhow::Result<Json> {
