@@ -101,6 +101,7 @@ fn insert(rows: usize, name: &str, types: &[Type], key: &[usize]) {
         schema: schema.clone(),
         primary_key: key.to_vec(),
         indexes: Vec::new(),
+        index_details: Vec::new(),
         store: Some(Store {
             ty: "rdbms".into(),
             options: vec![("jdbc.url".into(), url)],

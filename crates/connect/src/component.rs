@@ -491,6 +491,12 @@ pub trait Store: Send {
     /// those before it.
     fn execute(&mut self, id: OperationId, parameters: &Batch) -> Result<Answer, Error>;
 
+    /// The rows of the last `insert` or `execute` that were refused one by one while the others were
+    /// written: for stores that have no transaction to undo those.
+    fn take_refused(&mut self) -> Vec<Refused> {
+        Vec::new()
+    }
+
     /// Begins a transaction that all calls belong to until `commit` or `abort`.
     fn begin(&mut self) -> Result<(), Error>;
 
@@ -510,6 +516,13 @@ pub trait Store: Send {
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error>;
 
     fn close(&mut self) -> Result<(), Error>;
+}
+
+/// A row of a batch that a store has not written.
+#[derive(Debug)]
+pub struct Refused {
+    pub row: usize,
+    pub cause: Error,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

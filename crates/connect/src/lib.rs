@@ -24,6 +24,7 @@ pub mod log;
 pub mod mapper;
 pub mod memory;
 pub mod message;
+pub mod mongodb;
 pub mod mqtt;
 pub mod nats;
 pub mod net;
@@ -55,6 +56,7 @@ pub const CONNECTORS: &[&dyn Connector] = &[
     &http::HTTP,
     &kafka::KAFKA,
     &log::LOG,
+    &mongodb::MONGODB,
     &mqtt::MQTT,
     &nats::NATS,
     &prometheus::PROMETHEUS,

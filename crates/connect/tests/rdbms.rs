@@ -140,6 +140,7 @@ impl Database {
             schema,
             primary_key: key.to_vec(),
             indexes: Vec::new(),
+            index_details: Vec::new(),
             store: Some(Annotation {
                 ty: "rdbms".into(),
                 options: options.map(|(k, v)| ((*k).into(), (*v).into())).collect(),

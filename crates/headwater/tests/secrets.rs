@@ -113,6 +113,14 @@ const TABLES: &[(&str, &str)] = &[
         "@store(type='redis', nodes='127.0.0.1:{port}@{secret}', on.error='LOG')",
     ),
     (
+        "InMongo",
+        "@store(type='mongodb', mongodb.uri='mongodb://anna:{secret}@127.0.0.1:{port}/d', on.error='LOG')",
+    ),
+    (
+        "InMongoByTls",
+        "@store(type='mongodb', mongodb.uri='mongodb://anna:{secret}@127.0.0.1:{port}/d?authSource=a', secure.connection='true', trust.store='{keys}/server.p12', trust.store.password='wso2carbon', on.error='LOG')",
+    ),
+    (
         "InOtherRedis",
         "@store(type='redis', host='127.0.0.1', port='{port}', password='{secret}', on.error='LOG')",
     ),

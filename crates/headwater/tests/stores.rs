@@ -71,6 +71,17 @@ const ALL: &[Kept] = &[
         },
     },
     Kept {
+        server: "mongodb",
+        memory_max: MEMORY_MAX,
+        store: "type='mongodb', mongodb.uri='mongodb://127.0.0.1:{port}/headwater'",
+        rows: |port| {
+            numbers(&mut pymongo(
+                port,
+                "for r in d.Kept.find({}, {'n': 1}): print(r['n'])",
+            ))
+        },
+    },
+    Kept {
         server: "redis",
         // Records of a commit are there as rows, as commands and as what is sent.
         memory_max: 3 * MEMORY_MAX,
@@ -86,6 +97,17 @@ const ALL: &[Kept] = &[
         },
     },
 ];
+
+/// A script of Python in which `d` is the database.
+fn pymongo(port: u16, script: &str) -> Command {
+    let mut client = servers::pymongo().expect("the server is installed");
+    client.arg("-c").arg(format!(
+        "import pymongo
+d = pymongo.MongoClient('127.0.0.1', {port}, serverSelectionTimeoutMS=5000).headwater
+{script}"
+    ));
+    client
+}
 
 /// What a client prints; none while there is no table.
 fn numbers(client: &mut Command) -> Vec<u64> {
@@ -263,8 +285,8 @@ fn what_becomes_of_rows_while_a_store_is_away_follows_on_error() {
 }
 
 /// Nothing of a case before is left.
-fn clear(server: &str, port: u16) {
-    let port = port.to_string();
+fn clear(server: &str, server_port: u16) {
+    let port = server_port.to_string();
     let mut client = match server {
         "mariadb" => {
             let mut client = Command::new("mariadb");
@@ -297,6 +319,7 @@ fn clear(server: &str, port: u16) {
             ]);
             client
         }
+        "mongodb" => pymongo(server_port, "d.client.drop_database('headwater')"),
         _ => {
             let mut client = Command::new("redis-cli");
             client.args(["-p", &port, "FLUSHALL"]);

@@ -269,9 +269,20 @@ pub struct Table {
     pub primary_key: Vec<usize>,
     /// One attribute index per `@Index`.
     pub indexes: Vec<Vec<usize>>,
+    /// What each `@Index` says besides, for stores whose indexes have an order and options.
+    pub index_details: Vec<IndexDetail>,
     /// `@Store`; `None`: in memory.
     pub store: Option<Store>,
     pub span: Span,
+}
+
+/// `@Index('a:1', 'b:-1', '{"unique": true}')`.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct IndexDetail {
+    /// One for each attribute of the index.
+    pub descending: Vec<bool>,
+    /// An object of JSON in the words of the store.
+    pub options: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

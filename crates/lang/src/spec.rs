@@ -520,6 +520,8 @@ pub struct ConnectorSpec {
     pub function: Option<&'static FunctionSpec>,
     /// Accepts `dep:…` deployment properties (it exposes a service).
     pub exposes_service: bool,
+    /// A store whose `@Index` names an order of each attribute, and options in braces.
+    pub details_indexes: bool,
     /// Other names of the same thing (`http-request` sink for `http-call`).
     pub aliases: &'static [&'static str],
     /// A complete app that uses it.
@@ -547,6 +549,7 @@ impl ConnectorSpec {
             properties: &[],
             function: None,
             exposes_service: false,
+            details_indexes: false,
             aliases: &[],
             example: "",
         }

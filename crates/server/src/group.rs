@@ -141,6 +141,7 @@ mod tests {
             schema: Schema::default(),
             primary_key: Vec::new(),
             indexes: Vec::new(),
+            index_details: Vec::new(),
             store: Some(Store {
                 ty: "rdbms".into(),
                 options: vec![("jdbc.url".into(), url.into())],

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use connect::component::{Answer, Store, Written};
+use connect::component::{Answer, Refused, Store, Written};
 use event::{Batch, Chunks};
 use lang::store::{Operation, OperationId, OperationKind};
 
@@ -141,7 +141,7 @@ impl StoreSeat {
         context: &StoreContext,
     ) -> Result<(), Trouble> {
         self.begin(context)?;
-        match self.apply(id, batch) {
+        match self.apply(id, batch, context) {
             Ok(()) => Ok(()),
             Err(error) if self.store.has_lost() => Err(Trouble::Lost(chain(&error))),
             Err(error) if error.is_unavailable() => self.unreachable(id, batch, &error, context),
@@ -169,7 +169,7 @@ impl StoreSeat {
         let mut left = Vec::from(halves(&(0..batch.chunk_count())));
         while let Some(chunks) = left.pop() {
             let part = batch.slice_chunks(chunks.clone());
-            match self.apply(id, &part) {
+            match self.apply(id, &part, context) {
                 Ok(()) => {}
                 Err(error) if self.store.has_lost() => return Err(Trouble::Lost(chain(&error))),
                 Err(error) if error.is_unavailable() => {
@@ -201,7 +201,7 @@ impl StoreSeat {
         );
         retry(&name, context, || {
             self.store.connect()?;
-            self.apply(id, batch)
+            self.apply(id, batch, context)
         })
         .map_err(|message| {
             if self.store.has_lost() {
@@ -212,22 +212,41 @@ impl StoreSeat {
         })
     }
 
-    fn apply(&mut self, id: OperationId, batch: &Batch) -> Result<(), connect::Error> {
-        self.answer(id, batch).map(drop)
+    fn apply(
+        &mut self,
+        id: OperationId,
+        batch: &Batch,
+        context: &StoreContext,
+    ) -> Result<(), connect::Error> {
+        self.answer(id, batch, context).map(drop)
     }
 
-    /// Asks the store, or writes to it and counts what was written.
-    fn answer(&mut self, id: OperationId, batch: &Batch) -> Result<Answer, connect::Error> {
+    /// Asks the store, or writes to it and counts what was written; rows that it refuses one by one are
+    /// rejected.
+    fn answer(
+        &mut self,
+        id: OperationId,
+        batch: &Batch,
+        context: &StoreContext,
+    ) -> Result<Answer, connect::Error> {
         let kind = self.operation(id).map(|o| &o.kind);
         let answer = if matches!(kind, Some(OperationKind::Insert)) {
             self.store.insert(batch)?;
-            Answer::Written(Written {
-                inserted: batch.len as u64,
-                ..Written::default()
-            })
+            None
         } else {
-            self.store.execute(id, batch)?
+            Some(self.store.execute(id, batch)?)
         };
+        let refused = self.store.take_refused();
+        let inserted = batch.len.saturating_sub(refused.len()) as u64;
+        for Refused { row, cause } in refused {
+            if let Some(row) = batch.clone().retain_rows(&[row as u32]) {
+                self.reject(&row, &chain(&cause), context);
+            }
+        }
+        let answer = answer.unwrap_or(Answer::Written(Written {
+            inserted,
+            ..Written::default()
+        }));
         if let Answer::Written(written) = answer {
             self.count(written);
         }

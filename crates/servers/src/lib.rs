@@ -14,6 +14,7 @@ mod dovecot;
 mod error;
 mod kafka;
 mod mariadb;
+mod mongodb;
 mod mosquitto;
 mod mysql;
 mod nats;
@@ -29,6 +30,7 @@ mod smtp;
 mod tool;
 
 pub use error::Error;
+pub use mongodb::pymongo;
 pub use place::Place;
 pub use running::Running;
 pub use rustix::process::Signal as StopSignal;
@@ -43,6 +45,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &dovecot::DOVECOT,
     &kafka::KAFKA,
     &mariadb::MARIADB,
+    &mongodb::MONGODB,
     &mosquitto::MOSQUITTO,
     &mysql::MYSQL,
     &nats::NATS,

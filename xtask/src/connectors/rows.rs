@@ -957,6 +957,31 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["store mongodb"],
+        server: "mongodb",
+        cells: [
+            Tests(&[
+                "headwater::mongodb::rows_lie_as_siddhi_has_them_and_every_condition_works",
+                "headwater::mongodb::a_condition_that_the_server_has_no_words_for_is_worked_out_here_or_refused",
+            ]),
+            Tests(&["headwater::mongodb::rows_lie_as_siddhi_has_them_and_every_condition_works"]),
+            Tests(&[
+                "headwater::mongodb::a_run_that_was_killed_leaves_every_row_once_where_it_has_a_key",
+            ]),
+            Tests(&[STORE_SILENT]),
+            Tests(&[STORE_SLOW]),
+            Tests(&[
+                "headwater::mongodb::what_is_refused_is_given_back_by_name_and_its_neighbours_are_kept",
+            ]),
+            Tests(&[STORE_RELOAD]),
+            Tests(&["headwater::mongodb::tls_asks_for_a_certificate_that_is_trusted"]),
+            Tests(&[
+                "headwater::mongodb::a_login_that_is_refused_is_no_outage_and_shows_no_password",
+            ]),
+            Tests(&[STORE_POLICIES]),
+        ],
+    },
+    Row {
         connectors: &["store redis"],
         server: "redis",
         cells: [

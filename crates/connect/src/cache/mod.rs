@@ -14,7 +14,7 @@ use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
 use lang::plan::{CompareOp, Constant};
 use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
 
-use crate::component::{Answer, Store};
+use crate::component::{Answer, Refused, Store};
 use crate::error::Error;
 use crate::terms::{holds, is_plain, value};
 use kept::Kept;
@@ -329,6 +329,15 @@ impl Store for CachedStore {
             }
         }
         Ok(answer)
+    }
+
+    fn take_refused(&mut self) -> Vec<Refused> {
+        let refused = self.inner.take_refused();
+        if !refused.is_empty() {
+            // The cache has followed them.
+            self.forget();
+        }
+        refused
     }
 
     fn begin(&mut self) -> Result<(), Error> {

@@ -34,6 +34,7 @@ fn keyed(primary_key: Vec<usize>) -> lang::plan::Table {
         },
         primary_key,
         indexes: Vec::new(),
+        index_details: Vec::new(),
         store: None,
         span: Span::default(),
     }

@@ -35,7 +35,7 @@ pub(crate) use outflow::{Number, Outflow, WAITING_MAX};
 pub(crate) use settings::{Settings, list, number, transport_flag};
 pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
 pub(crate) use signs::{QUIET, Signs};
-pub(crate) use tls::{ClientTls, ClientTrust, ServerTls};
+pub(crate) use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
 
 use crate::grpc::{Ports, Reply};
 use crate::http::{Calls, Listeners, Services};
@@ -59,6 +59,8 @@ pub struct Network {
     pub(crate) metrics: Arc<Places>,
     /// Redis servers that tables are kept in.
     pub(crate) redis: Arc<crate::redis::Servers>,
+    /// And those of MongoDB.
+    pub(crate) mongodb: Arc<crate::mongodb::Servers>,
 }
 
 impl Network {

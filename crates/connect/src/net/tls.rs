@@ -346,13 +346,17 @@ impl<'a> ClientTrust<'a> {
     }
 }
 
+/// What the system trusts.
+pub(crate) fn system_certificates() -> Vec<CertificateDer<'static>> {
+    rustls_native_certs::load_native_certs().certs
+}
+
 fn trusted(store: Option<(&str, Option<&str>)>) -> Result<Arc<RootCertStore>, String> {
     if let Some((path, password)) = store {
         return roots(path, password.unwrap_or(PASSWORD));
     }
     let mut store = RootCertStore::empty();
-    let (added, _) =
-        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let (added, _) = store.add_parsable_certificates(system_certificates());
     match added {
         0 => Err("the system trusts no certificates: name a store of trusted ones".to_owned()),
         _ => Ok(Arc::new(store)),

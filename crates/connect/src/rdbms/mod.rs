@@ -30,6 +30,8 @@ pub mod text;
 pub mod url;
 mod watch;
 
+pub(crate) use self::object::{read as object_from_bytes, to_json as object_to_json};
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -54,6 +54,7 @@ impl Setup {
             schema: schema(),
             primary_key: key.to_vec(),
             indexes: vec![vec![1]],
+            index_details: Vec::new(),
             store: Some(Annotation {
                 ty: "rdbms".into(),
                 options: all,

@@ -208,6 +208,7 @@ impl Checker<'_> {
                     schema: shape.schema(),
                     primary_key: primary_key.clone(),
                     indexes: Vec::new(),
+                    index_details: Vec::new(),
                     store: store.cloned(),
                     span: def.name.span,
                 });

@@ -5,7 +5,7 @@ use crate::check::names::Shape;
 use crate::check::report::{error, warning};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
-use crate::plan::{self, StreamId};
+use crate::plan::{self, IndexDetail, StreamId};
 use crate::span::Span;
 use crate::suggest::nearest;
 
@@ -415,14 +415,17 @@ impl Checker<'_> {
         self.key_attributes(annotation, shape)
     }
 
-    /// Indexes of the attributes that each `@Index` names.
+    /// Indexes of the attributes that each `@Index` names, and what a store whose indexes have details
+    /// is told besides.
     pub(super) fn indexes(
         &mut self,
         def: &ast::TableDef,
         shape: &Shape,
         is_external: bool,
-    ) -> Vec<Vec<usize>> {
+        has_details: bool,
+    ) -> (Vec<Vec<usize>>, Vec<IndexDetail>) {
         let mut indexes: Vec<Vec<usize>> = Vec::new();
+        let mut details = Vec::new();
         for annotation in &def.annotations {
             if annotation.is("indexby") {
                 self.report(
@@ -458,7 +461,14 @@ impl Checker<'_> {
                 );
                 continue;
             }
-            let index = self.key_attributes(annotation, shape);
+            let mut detail = IndexDetail::default();
+            let index = match has_details {
+                true => {
+                    let plain = self.index_details(annotation, shape, &mut detail);
+                    self.key_attributes(&plain, shape)
+                }
+                false => self.key_attributes(annotation, shape),
+            };
             if let Some(again) = indexes.iter().position(|i| *i == index) {
                 let first = def.annotations.iter().filter(|a| a.is("index")).nth(again);
                 self.report(
@@ -477,9 +487,54 @@ impl Checker<'_> {
                 );
             } else if !index.is_empty() {
                 indexes.push(index);
+                details.push(detail);
             }
         }
-        indexes
+        (indexes, details)
+    }
+
+    /// Takes the order behind each attribute (`'a:-1'`) and the options in braces out of an `@Index`.
+    fn index_details(
+        &mut self,
+        annotation: &Annotation,
+        shape: &Shape,
+        detail: &mut IndexDetail,
+    ) -> Annotation {
+        let mut plain = annotation.clone();
+        if let Some(last) = plain.elements.last()
+            && last.value.text.trim_start().starts_with('{')
+        {
+            let (text, span) = (last.value.text.trim().to_owned(), last.value.span);
+            if serde_json::from_str::<serde_json::Map<_, _>>(&text).is_err() {
+                self.bad_value(
+                    span,
+                    "the last part of '@Index'",
+                    &text,
+                    "an object of JSON",
+                );
+            }
+            detail.options = Some(text);
+            plain.elements.pop();
+        }
+        let mut seen = Vec::new();
+        for element in &mut plain.elements {
+            let text = element.value.text.trim();
+            let (name, order) = match text.rsplit_once(':') {
+                Some((name, order)) if shape.index_of(text).is_none() => (name, order.trim()),
+                _ => (text, "1"),
+            };
+            if order != "1" && order != "-1" {
+                let (span, text) = (element.value.span, text.to_owned());
+                self.bad_value(span, "'@Index'", &text, "'attribute:1' or 'attribute:-1'");
+            }
+            let name = name.trim().to_owned();
+            if !seen.contains(&name) {
+                detail.descending.push(order == "-1");
+                seen.push(name.clone());
+            }
+            element.value.text = name;
+        }
+        plain
     }
 
     fn key_attributes(&mut self, annotation: &Annotation, shape: &Shape) -> Vec<usize> {

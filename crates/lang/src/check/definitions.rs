@@ -15,6 +15,7 @@ use crate::cron::Cron;
 use crate::diagnostic::Kind;
 use crate::plan::{self, StreamId};
 use crate::span::Span;
+use crate::spec::ConnectorKind;
 use crate::suggest::nearest;
 
 impl Checker<'_> {
@@ -189,11 +190,17 @@ impl Checker<'_> {
         let store = self.store(&def.annotations);
         let primary_key = self.primary_key(def, &shape);
         let is_external = find(&def.annotations, "store").is_some();
-        let indexes = self.indexes(def, &shape, is_external);
+        let details_indexes = store.as_ref().is_some_and(|store| {
+            let spec = crate::catalog::connectors::all()
+                .find(|spec| spec.kind == ConnectorKind::Store && spec.name == store.ty);
+            spec.is_some_and(|spec| spec.details_indexes)
+        });
+        let (indexes, index_details) = self.indexes(def, &shape, is_external, details_indexes);
         self.plan.tables.push(plan::Table {
             schema: shape.schema(),
             primary_key,
             indexes,
+            index_details,
             store,
             span: def.name.span,
         });

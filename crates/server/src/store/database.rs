@@ -98,7 +98,7 @@ impl Database {
                 .map_err(|trouble| Failure::Fatal(trouble.into()))?;
             let kind = seat.operation(operation).map(|o| &o.kind);
             let is_write = kind.is_some_and(OperationKind::is_write);
-            let error = match seat.answer(operation, &batch) {
+            let error = match seat.answer(operation, &batch, &self.context) {
                 Ok(answer) => {
                     if is_write {
                         self.redo.keep(StoreRows {
