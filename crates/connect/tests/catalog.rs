@@ -28,6 +28,7 @@ fn is_there(spec: &ConnectorSpec) -> bool {
         ConnectorKind::StreamFunction | ConnectorKind::Function => {
             connect::file::functions::find(spec.name).is_some()
                 || connect::rdbms::functions::is_function(spec.name)
+                || connect::s3::functions::is_function(spec.name)
         }
         _ => connect::find(spec.kind, spec.name).is_some(),
     }

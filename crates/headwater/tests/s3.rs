@@ -3,10 +3,13 @@
 mod broker;
 mod network;
 
+use std::fs;
+use std::io::Write as _;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use broker::Apps;
-use network::{Running, free_port, number};
+use network::{Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender')
@@ -160,4 +163,126 @@ fn where_credentials_cannot_come_from_is_told() {
     let class = "credential.provider.class='com.amazonaws.auth.profile.ProfileCredentialsProvider', object.path='a'";
     let run = Running::start(&[&write(&apps, "WAIT", class)]);
     run.err_has("write 'aws.access.key' and 'aws.secret.key'", 1);
+}
+
+#[test]
+fn a_server_that_takes_objects_slowly_holds_the_sender_and_gets_all() {
+    // Of each connection, of which there are as many as objects on their way.
+    const BYTES: u64 = 512 << 10;
+    const CONNECTIONS: u64 = 8;
+    let Some(server) = Order::new().start_or_skip("s3") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 0);
+    let text = "x".repeat(100_000);
+    let rows: String = (0..200).map(|n| format!("{n},{text}\n")).collect();
+    fs::write(apps.path("in.csv"), &rows).expect("the folder can be written");
+    let app = SENDER
+        .replace("{policy}", "WAIT")
+        .replace("{\"n\":{{n}}}", "{{kind}}")
+        .replace("ifThenElse(n % 2L == 0L, 'even', 'odd')", "text");
+    let sending = apps.write("sender", &app, &format!("{KEYS}, object.path='all'"));
+    let throttle = Throttle::start(0, server.port(), BYTES);
+    let config = endpoint(&apps, throttle.port);
+    let begun = Instant::now();
+    let (code, summary) = Running::start(&[&sending, "--config", &config, "--until-done"]).end();
+    assert_eq!(code, Some(0), "{summary}");
+    let least = Duration::from_secs(rows.len() as u64 / BYTES / CONNECTIONS);
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    let script = "
+pages = s3.get_paginator('list_objects_v2').paginate(Bucket='rows')
+print(*{found['Size'] for page in pages for found in page['Contents']}, sum(len(page['Contents']) for page in pages))
+";
+    assert_eq!(asked(&server, script), "100000 200\n");
+}
+
+#[test]
+fn reloads_while_objects_are_stored_store_each_once() {
+    let Some(server) = Order::new().start_or_skip("s3") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 0);
+    let config = endpoint(&apps, server.port());
+    let options = format!("{KEYS}, object.path='all'");
+    let edit = |note: &str| {
+        let app = SENDER
+            .replace("{policy}", "WAIT")
+            .replace("tailing='false'", "tailing='true'");
+        apps.write("sender", &format!("-- {note}\n{app}"), &options)
+    };
+    let run = Running::connected(&[&edit("first"), "--config", &config], 1);
+    for block in 0..4_u64 {
+        let mut file = fs::File::options()
+            .append(true)
+            .open(apps.path("in.csv"))
+            .expect("it is there");
+        for n in block * 20..(block + 1) * 20 {
+            writeln!(file, "{n},x").expect("there is room");
+        }
+        edit(&format!("edit {block}"));
+        run.reload();
+        run.err_has("the apps were read again change", block as usize + 1);
+    }
+    let numbers = || -> Vec<u64> {
+        let listed = asked(&server, LIST);
+        let of = |line: &str| {
+            let (_, rest) = line.split_once("{\"n\":")?;
+            rest.trim_end_matches('}').parse().ok()
+        };
+        let mut numbers: Vec<u64> = listed.lines().filter_map(of).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    eventually("all objects", || numbers().len() >= 80);
+    assert_eq!(run.stop().0, Some(0));
+    assert_eq!(numbers(), (0..80).collect::<Vec<_>>());
+}
+
+const FILES: &str = "@app:name('Files')
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream In (n long, text string);
+@sink(type='log', prefix='gone')
+define stream Gone (n long);
+from In#s3:uploadFile(str:concat('{dir}/file', n), 'files', str:concat('up/', n), false, '', 'eu-west-1', 'standard', 'us', 'geheim-17', 'true') select n insert into Up;
+from Up#s3:copy('files', str:concat('up/', n), 'kept', str:concat('a b/', n), true, '', 'eu-west-1', 'reduced-redundancy', 'us', 'geheim-17') select n insert into Kept;
+from Kept[n == 0L]#s3:delete('files', 'up/0', false, '', 'eu-west-1', 'us', 'geheim-17') select n insert into Gone;
+";
+
+#[test]
+fn files_are_stored_and_objects_copied_and_removed() {
+    let Some(server) = Order::new().start_or_skip("s3") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 3);
+    let config = endpoint(&apps, server.port());
+    // One of them takes several requests; the last is not there.
+    let large: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
+    fs::write(apps.path("file0"), &large).expect("the folder can be written");
+    fs::write(apps.path("file1"), "small").expect("the folder can be written");
+    let files = apps.write("files", FILES, "");
+    let run = Running::start(&[&files, "--config", &config, "--until-done"]);
+    run.out_has("\"type\":\"summary\"", 1);
+    let (out, err) = (run.out(), run.err());
+    run.end();
+    assert_eq!(out.matches("data=[0]").count(), 1, "{out}");
+    assert!(err.contains("file2' cannot be read"), "{err}");
+    assert!(!err.contains("geheim"), "{err}");
+    let script = "
+import hashlib
+for bucket in ('files', 'kept'):
+    for found in s3.list_objects_v2(Bucket=bucket).get('Contents', []):
+        body = s3.get_object(Bucket=bucket, Key=found['Key'])['Body'].read()
+        wanted = bytes(n % 251 for n in range(20_000_000)) if found['Key'].endswith('0') else b'small'
+        print(bucket, found['Key'], found['StorageClass'], len(body), body == wanted)
+print(s3.get_bucket_versioning(Bucket='files')['Status'])
+";
+    assert_eq!(
+        asked(&server, script).lines().collect::<Vec<_>>(),
+        [
+            "files up/1 STANDARD 5 True",
+            "kept a b/0 REDUCED_REDUNDANCY 20000000 True",
+            "kept a b/1 REDUCED_REDUNDANCY 5 True",
+            "Enabled",
+        ]
+    );
 }

@@ -57,6 +57,8 @@ pub struct Network {
     pub(crate) replays: Arc<crate::kafka::Replays>,
     /// Where metrics are gathered.
     pub(crate) metrics: Arc<Places>,
+    /// Buckets of S3 that functions ask for.
+    pub(crate) buckets: Arc<crate::s3::Buckets>,
     /// Redis servers that tables are kept in.
     pub(crate) redis: Arc<crate::redis::Servers>,
     /// And those of MongoDB.

@@ -221,6 +221,19 @@ impl ClientTls {
         ClientTls::of(settings, &choice, trust)
     }
 
+    /// Trusts the certificates of a store, else what the system trusts. The error is in words.
+    pub fn of_trust(store: Option<(&str, Option<&str>)>) -> Result<ClientTls, String> {
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(trusted(store)?)
+            .with_no_client_auth();
+        Ok(ClientTls {
+            config: Arc::new(config),
+        })
+    }
+
     /// Names the protocol that is spoken inside.
     pub fn speaking(mut self, protocol: &[u8]) -> ClientTls {
         Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];

@@ -1,10 +1,13 @@
-//! S3: `@sink(type='s3')`, each payload an object of a bucket.
+//! S3: `@sink(type='s3')`, each payload an object of a bucket, and functions that store, copy and remove
+//! objects.
 //!
 //! The protocol and where credentials come from are those of the crate `object_store`, the connections
 //! ours. Promises: an object has a name that no object before it had, also after a restart; it counts
 //! as stored when the server says so, and what was not stored comes again under the same name. Never: a
 //! request that the library repeats by itself, an object of some other name changed.
 
+mod bucket;
+pub mod functions;
 mod requests;
 mod sink;
 
@@ -13,6 +16,8 @@ pub(crate) use requests::Requests;
 use lang::catalog::connectors::s3::CONNECTORS;
 
 use crate::technology::Technology;
+
+pub(crate) use functions::Buckets;
 
 /// `@sink(type='s3')`.
 pub const S3: Technology = Technology {

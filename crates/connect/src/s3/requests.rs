@@ -40,15 +40,19 @@ impl Requests {
     }
 
     /// A request whose URL proves who sends it.
-    pub async fn ask(&self, method: &Method, url: &str, body: Bytes) -> io::Result<StatusCode> {
+    pub async fn ask(
+        &self,
+        method: &Method,
+        url: &str,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> io::Result<(StatusCode, Bytes)> {
         let url = Url::parse(url).ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
-        let mut headers = HeaderMap::new();
         if body.is_empty() && *method == Method::PUT {
             // Servers want to be told.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let asked = self.0.ask(method, &url, &headers, body).await;
-        asked.map(|(status, _)| status)
+        self.0.ask(method, &url, &headers, body).await
     }
 
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {

@@ -2,21 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use hyper::{Method, StatusCode};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::signer::{SignedUrlOptions, Signer as _};
-use object_store::{Attribute, Attributes, ObjectStore as _, PutOptions, PutPayload, RetryConfig};
+use object_store::{Attribute, Attributes, ObjectStore as _, PutOptions, PutPayload};
 
-use super::requests::Requests;
+use super::bucket::{Access, Bucket, REGION, storage_class};
 use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
-use crate::http::{Dynamic, Url};
+use crate::http::Dynamic;
 use crate::message::{Message, Sent, Undelivered};
 use crate::net::{ClientTls, ClientTrust, Network, Outflow, Settings};
 
@@ -26,15 +23,6 @@ const FLYING_MAX: usize = 8;
 /// Paths whose last number is known; beyond, it is looked for again.
 const PATHS_MAX: usize = 10_000;
 
-/// How long a URL that proves who asks may be used.
-const PROOF: Duration = Duration::from_secs(60);
-
-/// Where buckets are when nobody says where.
-const REGION: &str = "us-east-1";
-
-const VERSIONED: &str = "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
-                         <Status>Enabled</Status></VersioningConfiguration>";
-
 pub(super) struct S3Sink {
     network: Arc<Network>,
     shared: Arc<Shared>,
@@ -42,11 +30,7 @@ pub(super) struct S3Sink {
 }
 
 struct Shared {
-    store: AmazonS3,
-    requests: Requests,
-    bucket: String,
-    region: String,
-    is_versioned: bool,
+    bucket: Bucket,
     path: Dynamic,
     content_type: Dynamic,
     /// `None` for the usual one.
@@ -72,37 +56,32 @@ impl S3Sink {
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let bucket = settings.text("bucket.name").unwrap_or_default().trim();
         let region = settings.text("aws.region").unwrap_or(REGION).trim();
-        let endpoint = setup.environment.setting("sink", "s3", "endpoint");
-        let is_clear = endpoint.is_some_and(|url| url.starts_with("http://"));
-        if endpoint.is_some_and(|url| Url::parse(url).is_none()) {
-            let said = "property 'endpoint' of extension 's3' is no URL: write http://host:port";
-            return Err(settings.refused(said));
-        }
+        let keys = settings
+            .text("aws.access.key")
+            .zip(settings.text("aws.secret.key"));
+        let access = Access {
+            region: region.to_owned(),
+            keys: keys.map(|(key, secret)| (key.to_owned(), secret.to_owned())),
+            provider: settings
+                .text("credential.provider.class")
+                .unwrap_or_default()
+                .to_owned(),
+            endpoint: setup
+                .environment
+                .setting("sink", "s3", "endpoint")
+                .map(str::to_owned),
+            is_versioned: settings.flag("versioning.enabled", false),
+        };
+        access.check().map_err(|cause| settings.refused(cause))?;
         let trust = ClientTrust {
             store: ClientTrust::deployed(setup.environment, "sink", "s3"),
             ..ClientTrust::default()
         };
-        let tls = match is_clear {
+        let tls = match access.is_clear() {
             true => None,
             false => Some(ClientTls::trusting(settings, "TLS", trust)?),
         };
-        let requests = Requests::new(tls);
-        let mut builder = credentials(settings)?
-            .with_bucket_name(bucket)
-            .with_region(region)
-            .with_allow_http(is_clear)
-            .with_http_connector(requests.clone())
-            // When another attempt is made is for the server of the app to say.
-            .with_retry(RetryConfig {
-                max_retries: 0,
-                ..RetryConfig::default()
-            });
-        if let Some(endpoint) = endpoint {
-            builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
-        }
-        let store = builder.build();
-        let class = settings.text("storage.class").unwrap_or("standard").trim();
-        let class = class.to_ascii_uppercase().replace('-', "_");
+        let class = settings.text("storage.class").unwrap_or("standard");
         let path = Dynamic::new(setup, "object.path", "");
         if let Dynamic::Constant(text) = &path {
             folder(text).map_err(|cause| settings.refused(cause))?;
@@ -110,14 +89,10 @@ impl S3Sink {
         let node = settings.text("node.id").unwrap_or_default().trim();
         let shared = Shared {
             outflow: Outflow::new(format!("{app}/{stream}"), format!("'s3://{bucket}'")),
-            store: store.map_err(|error| settings.refused(error.to_string()))?,
-            requests,
-            bucket: bucket.to_owned(),
-            region: region.to_owned(),
-            is_versioned: settings.flag("versioning.enabled", false),
+            bucket: Bucket::new(bucket, &access, tls).map_err(|cause| settings.refused(cause))?,
             path,
             content_type: Dynamic::new(setup, "content.type", "application/octet-stream"),
-            storage_class: (class != "STANDARD").then_some(class),
+            storage_class: storage_class(class),
             stem: match node {
                 "" => format!("{stream}-"),
                 node => format!("{stream}-{node}-"),
@@ -133,44 +108,11 @@ impl S3Sink {
     }
 
     fn failed(&self, cause: impl Into<crate::error::Cause>) -> Error {
-        Error::failed(format!("storing in 's3://{}'", self.shared.bucket), cause)
+        Error::failed(
+            format!("storing in 's3://{}'", self.shared.bucket.name),
+            cause,
+        )
     }
-}
-
-/// Where credentials come from: the keys of the app, or what a class of the Java client looks at.
-fn credentials(settings: Settings<'_>) -> Result<AmazonS3Builder, Error> {
-    let keys = (
-        settings.text("aws.access.key"),
-        settings.text("aws.secret.key"),
-    );
-    if let (Some(key), Some(secret)) = keys {
-        let builder = AmazonS3Builder::new().with_access_key_id(key.trim());
-        return Ok(builder.with_secret_access_key(secret.trim()));
-    }
-    let class = settings
-        .text("credential.provider.class")
-        .unwrap_or_default();
-    Ok(match class.trim().rsplit('.').next().unwrap_or_default() {
-        "AnonymousCredentialsProvider" | "AnonymousAWSCredentialsProvider" => {
-            AmazonS3Builder::new().with_skip_signature(true)
-        }
-        ""
-        | "DefaultCredentialsProvider"
-        | "DefaultAWSCredentialsProviderChain"
-        | "EnvironmentVariableCredentialsProvider"
-        | "WebIdentityTokenFileCredentialsProvider"
-        | "WebIdentityTokenCredentialsProvider"
-        | "ContainerCredentialsProvider"
-        | "EC2ContainerCredentialsProviderWrapper"
-        | "InstanceProfileCredentialsProvider" => AmazonS3Builder::from_env(),
-        _ => {
-            return Err(settings.refused(format!(
-                "option 'credential.provider.class' is '{class}': the default chain, the \
-                 environment, containers, instance profiles and nobody are known, else write \
-                 'aws.access.key' and 'aws.secret.key'"
-            )));
-        }
-    })
 }
 
 /// The end of a name, by the mapper.
@@ -196,7 +138,7 @@ fn folder(text: &str) -> Result<Path, String> {
 impl Sink for S3Sink {
     fn connect(&mut self) -> Result<(), Error> {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
-        let open = async move { opening.find_bucket().await };
+        let open = async move { opening.bucket.find().await };
         let serve = |()| {
             serving.outflow.open();
             async move { serving.serve().await }
@@ -230,58 +172,6 @@ impl Sink for S3Sink {
 impl Shared {
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks for the bucket, and makes it where there is none.
-    async fn find_bucket(&self) -> Result<(), String> {
-        match self.ask(Method::HEAD, &[], String::new()).await? {
-            status if status.is_success() => return Ok(()),
-            StatusCode::NOT_FOUND => {}
-            status => return Err(self.said(status)),
-        }
-        let place = match self.region.as_str() {
-            REGION => String::new(),
-            region => format!(
-                "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
-                 <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
-            ),
-        };
-        match self.ask(Method::PUT, &[], place).await? {
-            // Somebody else was faster.
-            StatusCode::CONFLICT => return Ok(()),
-            status if status.is_success() => {}
-            status => return Err(self.said(status)),
-        }
-        if self.is_versioned {
-            let what = [("versioning".to_owned(), String::new())];
-            let status = self.ask(Method::PUT, &what, VERSIONED.to_owned()).await?;
-            if !status.is_success() {
-                return Err(self.said(status));
-            }
-        }
-        Ok(())
-    }
-
-    fn said(&self, status: StatusCode) -> String {
-        format!("bucket '{}': the server answers {status}", self.bucket)
-    }
-
-    /// Asks something of the bucket, which the library cannot.
-    async fn ask(
-        &self,
-        method: Method,
-        query: &[(String, String)],
-        body: String,
-    ) -> Result<StatusCode, String> {
-        let mut options = SignedUrlOptions::new();
-        options.extra_query.extend_from_slice(query);
-        let url = self
-            .store
-            .signed_url_opts(method.clone(), &Path::default(), PROOF, &options)
-            .await
-            .map_err(|error| error.to_string())?;
-        let asked = self.requests.ask(&method, url.as_str(), Bytes::from(body));
-        asked.await.map_err(|error| error.to_string())
     }
 
     /// Stores what waits, until the sink is closed and nothing waits.
@@ -342,7 +232,7 @@ impl Shared {
 
     /// The number behind the highest that a path has.
     async fn behind_last(&self, path: &Path) -> Result<u64, String> {
-        let mut found = self.store.list(Some(path));
+        let mut found = self.bucket.store.list(Some(path));
         let mut next = 0;
         while let Some(object) = found.next().await {
             let object = object.map_err(|error| error.to_string())?;
@@ -370,7 +260,7 @@ impl Shared {
             ..PutOptions::default()
         };
         let payload = PutPayload::from(Bytes::clone(&sent.payload));
-        let stored = self.store.put_opts(&name, payload, options).await;
+        let stored = self.bucket.store.put_opts(&name, payload, options).await;
         stored.map(|_| number).map_err(|error| error.to_string())
     }
 }

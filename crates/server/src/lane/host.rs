@@ -7,7 +7,7 @@ use connect::component::Answer;
 use connect::component::Environment;
 use connect::file::effects::Effects;
 use connect::file::functions::{self, Effect};
-use connect::rdbms;
+use connect::{rdbms, s3};
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Column, ColumnBuilder, Value};
 use lang::store::{Operation, OperationId};
@@ -173,6 +173,14 @@ impl Host for LaneHost<'_> {
                 columns: results.columns,
                 origins: results.origins,
             });
+        }
+        if s3::functions::is_function(name) {
+            self.pulse.beat();
+            let called = s3::functions::call(self.environment, name, arguments, rows);
+            return match called {
+                Ok(()) => Ok(Called::default()),
+                Err((row, message)) => Err(HostError { row, message }),
+            };
         }
         let Some(function) = functions::find(name) else {
             return Err(refused(format!("function '{name}' does not run")));

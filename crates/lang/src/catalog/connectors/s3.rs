@@ -81,45 +81,142 @@ define stream Orders (day string, amount double);",
 
 const FROM_BUCKET: Param = Param::new("from.bucket.name", Types::STRING, "Bucket to copy from.");
 const FROM_KEY: Param = Param::new("from.key", Types::STRING, "Object to copy.");
-const BUCKET: Param = Param::new("bucket.name", Types::STRING, "The bucket.");
+const BUCKET: Param = Param::new(
+    "bucket.name",
+    Types::STRING,
+    "The bucket; for an object that is stored it is made where missing.",
+);
 const KEY: Param = Param::new("key", Types::STRING, "Name of the object.");
 const PATH: Param = Param::new("file.path", Types::STRING, "File to upload.");
-const MORE: Param = Param::new(
-    "setting",
+const ASYNC: Param = Param::new(
+    "async",
+    Types::BOOL,
+    "Runs the calls of a chunk at once; one that fails is logged and fails no event.",
+);
+const PROVIDER_CLASS: Param = Param::new(
+    "credential.provider.class",
+    Types::STRING,
+    "Where credentials come from, as for the sink; empty with keys.",
+);
+const AT_REGION: Param = Param::new("aws.region", Types::STRING, "Region of the bucket.");
+const CLASS: Param = Param::new(
+    "storage.class",
+    Types::STRING,
+    "Storage class of the object.",
+);
+const ACCESS: Param = Param::new("aws.access.key", Types::STRING, "Access key.");
+const SECRET: Param = Param::new("aws.secret.key", Types::STRING, "Secret key.");
+const VERSIONING: Param = Param::new(
+    "versioning.enabled",
     Types(Types::BOOL.0 | Types::STRING.0),
-    "Whether to wait (`async`), then credentials, region and storage class.",
+    "A bucket that has to be made keeps old versions of objects.",
+);
+const ACL: Param = Param::new(
+    "bucket.acl",
+    Types::STRING,
+    "Access rules of a bucket that has to be made: without effect, set them at the bucket.",
 );
 
 const fn object(name: &'static str, summary: &'static str) -> FunctionSpec {
     FunctionSpec {
         effect: true,
         origin: "io-s3",
-        status: Status::Known,
         ..FunctionSpec::new(FunctionKind::StreamProcessor, "s3", name, summary)
     }
 }
 
+const COPY_PARAMS: &[Param] = &[
+    FROM_BUCKET,
+    FROM_KEY,
+    BUCKET,
+    KEY,
+    ASYNC,
+    PROVIDER_CLASS,
+    AT_REGION,
+    CLASS,
+    ACCESS,
+    SECRET,
+    VERSIONING,
+    ACL,
+];
+
+const DELETE_PARAMS: &[Param] = &[
+    BUCKET,
+    KEY,
+    ASYNC,
+    PROVIDER_CLASS,
+    AT_REGION,
+    ACCESS,
+    SECRET,
+];
+
+const UPLOAD_PARAMS: &[Param] = &[
+    PATH,
+    BUCKET,
+    KEY,
+    ASYNC,
+    PROVIDER_CLASS,
+    AT_REGION,
+    CLASS,
+    ACCESS,
+    SECRET,
+    VERSIONING,
+    ACL,
+];
+
+/// The form with so many of the parameters.
+const fn first(params: &'static [Param], count: usize) -> Overload {
+    Overload::new(params.split_at(count).0)
+}
+
 pub const COPY: FunctionSpec = FunctionSpec {
     overloads: &[
-        Overload::new(&[FROM_BUCKET, FROM_KEY, BUCKET, KEY]),
-        Overload::repeating(&[FROM_BUCKET, FROM_KEY, BUCKET, KEY, MORE], 1),
+        first(COPY_PARAMS, 4),
+        first(COPY_PARAMS, 5),
+        first(COPY_PARAMS, 6),
+        first(COPY_PARAMS, 7),
+        first(COPY_PARAMS, 8),
+        first(COPY_PARAMS, 10),
+        first(COPY_PARAMS, 11),
+        first(COPY_PARAMS, 12),
     ],
+    example: "define stream Done (day string);
+from Done#s3:copy('orders', day, 'orders-kept', day)
+select day
+insert into Kept;",
     ..object("copy", "Copies an object.")
 };
 
 pub const DELETE: FunctionSpec = FunctionSpec {
     overloads: &[
-        Overload::new(&[BUCKET, KEY]),
-        Overload::repeating(&[BUCKET, KEY, MORE], 1),
+        first(DELETE_PARAMS, 2),
+        first(DELETE_PARAMS, 3),
+        first(DELETE_PARAMS, 4),
+        first(DELETE_PARAMS, 5),
+        first(DELETE_PARAMS, 7),
     ],
+    example: "define stream Kept (day string);
+from Kept#s3:delete('orders', day)
+select day
+insert into Gone;",
     ..object("delete", "Removes an object.")
 };
 
 pub const UPLOAD: FunctionSpec = FunctionSpec {
     overloads: &[
-        Overload::new(&[PATH, BUCKET, KEY]),
-        Overload::repeating(&[PATH, BUCKET, KEY, MORE], 1),
+        first(UPLOAD_PARAMS, 3),
+        first(UPLOAD_PARAMS, 4),
+        first(UPLOAD_PARAMS, 5),
+        first(UPLOAD_PARAMS, 6),
+        first(UPLOAD_PARAMS, 7),
+        first(UPLOAD_PARAMS, 9),
+        first(UPLOAD_PARAMS, 10),
+        first(UPLOAD_PARAMS, 11),
     ],
+    example: "define stream Files (path string, name string);
+from Files#s3:uploadFile(path, 'orders', name)
+select name
+insert into Stored;",
     ..object("uploadFile", "Stores a file as an object.")
 };
 
