@@ -251,8 +251,8 @@ fn what_cannot_be_deleted_is_tried_again() {
     let sending = sender(&apps, &[], "");
     let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
     assert_eq!(sent.end().0, Some(0));
-    // It may not look at the queue either, which is of no harm.
-    let keys = user(&server, "'sqs:ReceiveMessage', 'sqs:GetQueueUrl'");
+    let actions = "'sqs:ReceiveMessage', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'";
+    let keys = user(&server, actions);
     let options = "delete.retry.interval='400', max.number.of.delete.retry.attempts='2'";
     let receiving = receiver(&apps, &[("keys", &keys)], options);
     let started = Instant::now();

@@ -138,7 +138,7 @@ impl Column {
                 Some(_) => Value::str(text),
                 None => {
                     let (place, offset) = zoned(text)?;
-                    utc(timestamp(place)? - offset * SECOND_MICROS)?
+                    utc(timestamp(place)?.checked_sub(offset * SECOND_MICROS)?)?
                 }
             },
             Kind::Time { precision } => {
@@ -150,7 +150,8 @@ impl Column {
             }
             Kind::TimeZone => {
                 let (place, offset) = zoned(text)?;
-                let micros = (clock(place)? - offset * SECOND_MICROS).rem_euclid(DAY_MICROS);
+                let micros = clock(place)?.checked_sub(offset * SECOND_MICROS)?;
+                let micros = micros.rem_euclid(DAY_MICROS);
                 let at = civil::Time::midnight() + jiff::SignedDuration::from_micros(micros);
                 Value::str(&format!("{at}Z"))
             }
@@ -196,6 +197,15 @@ fn bits(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Beyond any year or hour that a server writes, and far from where days and microseconds overflow.
+const PART_MAX: u64 = 1_000_000_000_000;
+
+/// A number of a date, a time or an offset.
+fn part(text: &str) -> Option<i64> {
+    let number: i64 = text.parse().ok()?;
+    (number.unsigned_abs() <= PART_MAX).then_some(number)
+}
+
 /// `2026-01-02`, `44-03-15 BC`: days since 1970.
 fn day(text: &str) -> Option<i64> {
     let (text, is_before) = match text.strip_suffix(" BC") {
@@ -203,9 +213,8 @@ fn day(text: &str) -> Option<i64> {
         None => (text, false),
     };
     let mut parts = text.split('-');
-    let year: i64 = parts.next()?.parse().ok()?;
-    let month: i64 = parts.next()?.parse().ok()?;
-    let day: i64 = parts.next()?.parse().ok()?;
+    let (year, month) = (part(parts.next()?)?, part(parts.next()?)?);
+    let day = part(parts.next()?)?;
     let year = if is_before { 1 - year } else { year };
     // Days from civil, with years that begin in March: dates reach beyond what calendars' crates know.
     let year = if month <= 2 { year - 1 } else { year };
@@ -218,12 +227,13 @@ fn day(text: &str) -> Option<i64> {
 
 /// `04:05:06.789`: microseconds of the day.
 fn clock(text: &str) -> Option<i64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let mut parts = whole.split(':').map(|part| part.parse::<i64>().ok());
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let mut parts = whole.split(':').map(part);
     let (hours, minutes) = (parts.next()??, parts.next()??);
     let seconds = parts.next().unwrap_or(Some(0))?;
-    let micros: i64 = format!("{part:0<6}").parse().ok()?;
-    Some(((hours * 60 + minutes) * 60 + seconds) * SECOND_MICROS + micros)
+    let micros = part(&format!("{rest:0<6}"))?;
+    let seconds = (hours * 60 + minutes) * 60 + seconds;
+    seconds.checked_mul(SECOND_MICROS)?.checked_add(micros)
 }
 
 /// Microseconds since 1970.
@@ -250,10 +260,13 @@ fn zoned(text: &str) -> Option<(&str, i64)> {
     let at = text.rfind(['+', '-'])?;
     let (place, offset) = text.split_at(at);
     let (sign, digits) = offset.split_at(1);
-    let mut parts = digits.split(':').map(|part| part.parse::<i64>().ok());
+    let mut parts = digits.split(':').map(part);
     let mut seconds = parts.next()?? * 3600;
     seconds += parts.next().unwrap_or(Some(0))? * 60;
     seconds += parts.next().unwrap_or(Some(0))?;
+    if !(0..=DAY_MICROS / SECOND_MICROS).contains(&seconds) {
+        return None;
+    }
     Some((place, if sign == "-" { -seconds } else { seconds }))
 }
 
@@ -275,7 +288,10 @@ fn interval(text: &str) -> Option<i64> {
                 None => (false, word.strip_prefix('+').unwrap_or(word)),
             };
             let time = clock(word)?;
-            micros += if is_below { -time } else { time };
+            micros = match is_below {
+                true => micros.checked_sub(time)?,
+                false => micros.checked_add(time)?,
+            };
             continue;
         }
         let number: i64 = word.parse().ok()?;
@@ -286,7 +302,7 @@ fn interval(text: &str) -> Option<i64> {
             _ => return None,
         }
     }
-    Some(micros + (months * MONTH_DAYS * DAY_MICROS as f64) as i64)
+    micros.checked_add((months * MONTH_DAYS * DAY_MICROS as f64) as i64)
 }
 
 #[cfg(test)]
@@ -366,5 +382,25 @@ mod tests {
             Some(Value::Null)
         );
         assert_eq!(Column::new("c", 23, -1).value(Field::Text("x")), None);
+    }
+
+    #[test]
+    fn numbers_that_no_server_writes_are_no_values() {
+        for (ty, text) in [
+            (1083, "22207252220725:8:8"),
+            (1083, "9223372036854775807:8"),
+            (1083, "1:2:3.99999999999999999"),
+            (1082, "9223372036854775807-1-1"),
+            (1082, "1-9223372036854775807-1 BC"),
+            (1114, "999999999999-1-1 1:1"),
+            (1184, "2026-01-01 00:00:00+999999999999"),
+            (1184, "999999999-01-01 00:00:00+1"),
+            (1266, "2562047789:0+1"),
+            (1186, "9223372036854775807 days"),
+            (1186, "106751991 days 2562047788:0"),
+        ] {
+            let found = Column::new("c", ty, -1).value(Field::Text(text));
+            assert_eq!(found, None, "{text}");
+        }
     }
 }
