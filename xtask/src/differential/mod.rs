@@ -18,6 +18,7 @@ mod proofs;
 mod query;
 mod shrink;
 mod steps;
+mod twins;
 mod variants;
 mod worker;
 

@@ -7,6 +7,11 @@ use super::partials::{NONE, PartialId, UNTIMED};
 /// No event completes what a timer completes.
 const NO_ROW: u32 = u32::MAX;
 
+/// Rounds of quiet that an `every` makes up for at once where its partial match is of the past.
+/// Siddhi makes up for them all, one timer after the other: behind an element that may stay empty
+/// that is every round since 1970, and it comes to no end.
+const ROUNDS_MAX: i64 = 10_000;
+
 impl Machine<'_> {
     /// A deadline is served; `now` is the application clock.
     pub fn timer(&mut self, id: StateId, deadline: i64, now: i64) {
@@ -93,7 +98,10 @@ impl Machine<'_> {
             self.add(next, partial);
         }
         if let Some(every) = every {
-            self.add_every(every, partial);
+            let time = self.store.partials.time(partial);
+            let wait = self.state(id).kind.wait().unwrap_or_default().max(1);
+            let is_ages_old = now.saturating_sub(time) / wait > ROUNDS_MAX;
+            self.add_every_at(every, partial, if is_ages_old { now } else { time });
         } else if is_start {
             self.lists.states[id].is_active = false;
             if let Kind::AbsentSide {

@@ -3,7 +3,7 @@
 //! Streams are numbered in the order of the text. A filter sees its own event by bare names and the
 //! events of earlier elements, and of the other side of its `and` or `or`, by their references.
 
-use crate::ast::{self, PatternElement, StreamKind};
+use crate::ast::{self, PatternElement, PatternKind, StreamKind};
 use crate::check::names::Shape;
 use crate::check::query::{CheckedInput, Reads};
 use crate::check::report::{error, warning};
@@ -11,6 +11,7 @@ use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{self, From};
+use crate::span::Span;
 
 /// Elements deeper than this are refused by the parser already.
 const DEPTH_MAX: usize = 256;
@@ -96,6 +97,18 @@ impl Checker<'_> {
                 "'within' needs a time above zero",
                 "no time",
             ));
+        }
+        if let Some(span) = endless_quiet(&pattern.root, pattern.kind, 0) {
+            self.report(
+                error(
+                    code::BAD_VALUE,
+                    Kind::Option,
+                    span,
+                    "'for' needs a time above zero where 'every' begins anew at once",
+                    "no time",
+                )
+                .help("give a time, or put an event into what 'every' repeats"),
+            );
         }
         let plan = root.filter(|_| !is_faulty).map(|root| {
             plan::Input::Pattern(Box::new(plan::Pattern {
@@ -319,6 +332,72 @@ fn state_order(element: &PatternElement, next: &mut usize, order: &mut Vec<usize
             }
             order.extend(second);
             order.extend(first);
+        }
+    }
+}
+
+/// The time of an `every` whose rounds need neither an event nor time: Siddhi begins one after the
+/// other and comes to no end.
+fn endless_quiet(element: &PatternElement, kind: PatternKind, depth: usize) -> Option<Span> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match element {
+        PatternElement::Every(inner, _) => {
+            // The `every` in front of a sequence repeats its first element alone.
+            let repeated = match &**inner {
+                PatternElement::Chain(chain, _) if kind == PatternKind::Sequence => {
+                    chain.first()?
+                }
+                inner => inner,
+            };
+            match is_at_once(repeated, depth) {
+                true => no_time(repeated, depth),
+                false => endless_quiet(inner, kind, depth + 1),
+            }
+        }
+        PatternElement::Chain(chain, _) => {
+            chain.iter().find_map(|e| endless_quiet(e, kind, depth + 1))
+        }
+        _ => None,
+    }
+}
+
+/// May it be passed without an event, at no time?
+fn is_at_once(element: &PatternElement, depth: usize) -> bool {
+    if depth > DEPTH_MAX {
+        return false;
+    }
+    match element {
+        PatternElement::Every(inner, _) => is_at_once(inner, depth + 1),
+        PatternElement::Chain(chain, _) => chain.iter().all(|e| is_at_once(e, depth + 1)),
+        PatternElement::Stream(_) => false,
+        PatternElement::Count { min, .. } => *min == 0,
+        PatternElement::Absent { wait, .. } => wait.is_some_and(|w| w.millis <= 0),
+        PatternElement::Logical {
+            left, op, right, ..
+        } => {
+            let (left, right) = (is_at_once(left, depth + 1), is_at_once(right, depth + 1));
+            match op {
+                ast::LogicalOp::And => left && right,
+                ast::LogicalOp::Or => left || right,
+            }
+        }
+    }
+}
+
+/// The first `for` without a time.
+fn no_time(element: &PatternElement, depth: usize) -> Option<Span> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match element {
+        PatternElement::Every(inner, _) => no_time(inner, depth + 1),
+        PatternElement::Chain(chain, _) => chain.iter().find_map(|e| no_time(e, depth + 1)),
+        PatternElement::Stream(_) | PatternElement::Count { .. } => None,
+        PatternElement::Absent { wait, .. } => wait.filter(|w| w.millis <= 0).map(|w| w.span),
+        PatternElement::Logical { left, right, .. } => {
+            no_time(left, depth + 1).or_else(|| no_time(right, depth + 1))
         }
     }
 }

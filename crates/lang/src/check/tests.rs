@@ -390,6 +390,26 @@ fn patterns() {
         "from every e1=S<5:2> select e1[0].a as p insert into Out",
         &["W0603 e1=S<5:2>"],
     );
+    query(
+        "from every not S for 0 sec select 1 as p insert into Out",
+        &["E0505 0 sec"],
+    );
+    query(
+        "from every not S for 0 sec, e2=R select e2.x as p insert into Out",
+        &["E0505 0 sec"],
+    );
+    query(
+        "from e1=S -> every (e2=R<0:2> -> not S for 0 sec) select 1 as p insert into Out",
+        &["E0505 0 sec"],
+    );
+    query(
+        "from every (e1=S -> not R for 0 sec) select e1.a as p insert into Out",
+        &[],
+    );
+    query(
+        "from not S for 0 sec -> e2=R select e2.x as p insert into Out",
+        &[],
+    );
 }
 
 #[test]
