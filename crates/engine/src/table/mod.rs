@@ -501,6 +501,7 @@ mod tests {
             },
             primary_key,
             indexes,
+            index_details: Vec::new(),
             store: None,
             span: lang::span::Span::default(),
         })
