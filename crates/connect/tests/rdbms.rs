@@ -12,6 +12,7 @@ use headwater_connect::rdbms::RDBMS;
 use lang::plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 use lang::span::Span;
 use lang::store::{Operation, OperationKind, Term, TermKind};
+use servers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
 use servers::{Order, Running};
 
 // ---- databases ----
@@ -208,72 +209,13 @@ fn odd_rows(kind: Kind, with_nulls: bool) -> Vec<Vec<Value>> {
         bytes(b"o"),
     ];
     let mut odd: Vec<(usize, Value)> = Vec::new();
-    let texts = [
-        "",
-        " ",
-        " both ends ",
-        "it's",
-        "\"",
-        "`",
-        "\\",
-        "\\\\'",
-        "\\N",
-        "\\n",
-        "a\nb",
-        "a\r\nb",
-        "\t",
-        ",",
-        ";",
-        "--",
-        "/*",
-        "%",
-        "_",
-        "?",
-        "$1",
-        ":x",
-        "\u{1f980}",
-        "a\u{10ffff}b",
-        "é",
-        "e\u{301}",
-        "\u{feff}",
-        "\u{fffd}",
-        "\\.",
-        "NULL",
-        "null",
-        "0x41",
-        "\\x41",
-        "{\"a\":1}",
-    ];
-    odd.extend(texts.iter().map(|text| (1, Value::str(text))));
-    odd.extend(('\u{1}'..='\u{ff}').map(|c| (1, Value::str(&format!("<{c}>")))));
+    odd.extend(TEXTS.iter().map(|text| (1, Value::str(text))));
+    odd.extend(characters().map(|text| (1, Value::str(&text))));
     odd.push((1, Value::str(&('\u{1}'..='\u{fe}').collect::<String>())));
-    odd.extend([i32::MIN, -1, 0, i32::MAX].map(|v| (2, Value::Int(v))));
-    odd.extend([i64::MIN, -1, 0, i64::MAX, 1 << 53].map(|v| (3, Value::Long(v))));
-    let floats = [
-        f32::MIN,
-        f32::MAX,
-        f32::MIN_POSITIVE,
-        -0.0,
-        0.1,
-        1.0 / 3.0,
-        16_777_217.0,
-        1e-30,
-        3.402_823e38,
-    ];
-    odd.extend(floats.map(|v| (4, Value::Float(v))));
-    let doubles = [
-        f64::MIN,
-        f64::MAX,
-        f64::MIN_POSITIVE,
-        -0.0,
-        0.1,
-        1.0 / 3.0,
-        9_007_199_254_740_993.0,
-        1e-300,
-        123_456_789.123_456_79,
-        5e-324,
-    ];
-    odd.extend(doubles.map(|v| (5, Value::Double(v))));
+    odd.extend(INTS.map(|v| (2, Value::Int(v))));
+    odd.extend(LONGS.map(|v| (3, Value::Long(v))));
+    odd.extend(FLOATS.map(|v| (4, Value::Float(v))));
+    odd.extend(DOUBLES.map(|v| (5, Value::Double(v))));
     if !kind.is_mysql() {
         odd.extend([f32::INFINITY, f32::NEG_INFINITY].map(|v| (4, Value::Float(v))));
         odd.extend([f64::INFINITY, f64::NEG_INFINITY].map(|v| (5, Value::Double(v))));

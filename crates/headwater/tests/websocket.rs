@@ -144,6 +144,13 @@ fn server(port: u16, options: &Options<'_>) -> Option<Script> {
     Some(script)
 }
 
+/// So many rows to send, and a server for them.
+fn with_server(rows: u64, options: &Options<'_>) -> Option<(Apps, Script)> {
+    let apps = Apps::new(free_port(), rows);
+    let peer = server(apps.port(), options)?;
+    Some((apps, peer))
+}
+
 fn client(url: &str, protocols: &str, trusted: &str) -> Option<Script> {
     Script::start_or_skip("websockets", CLIENT, &[url, protocols, trusted, "0"])
 }
@@ -185,6 +192,11 @@ fn sender(apps: &Apps, options: &str, tailing: bool) -> String {
     apps.write("sender", &app, options)
 }
 
+/// A receiver without options of its own, connected.
+fn receiving(apps: &Apps, app: &str) -> Running {
+    Running::connected(&[&apps.write("receiver", app, "")], 1)
+}
+
 /// Adds rows to what a sender reads.
 fn append(apps: &Apps, rows: &str) {
     let mut file = std::fs::File::options()
@@ -197,12 +209,11 @@ fn append(apps: &Apps, rows: &str) {
 #[test]
 fn a_server_gets_and_gives_every_row_in_order() {
     const ROWS: u64 = 5_000;
-    let apps = Apps::new(free_port(), ROWS);
     let options = Options {
         protocol: "v2.rows",
         ..PLAIN
     };
-    let Some(mut peer) = server(apps.port(), &options) else {
+    let Some((apps, mut peer)) = with_server(ROWS, &options) else {
         return;
     };
     let own = "headers=\"'X-Key: seven'\", sub.protocol='v1.rows, v2.rows'";
@@ -229,8 +240,7 @@ fn a_server_gets_and_gives_every_row_in_order() {
 
 #[test]
 fn frames_are_text_or_binary_as_the_mapper_makes_them() {
-    let apps = Apps::new(free_port(), 1);
-    let Some(mut peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, mut peer)) = with_server(1, &PLAIN) else {
         return;
     };
     let binary = SENDER.replace("{tailing}", "false").replace(
@@ -251,7 +261,7 @@ fn frames_are_text_or_binary_as_the_mapper_makes_them() {
     eventually("the row", || apps.received() == apps.rows);
     run.stop();
     // What reads text takes it from binary frames as well.
-    let run = Running::connected(&[&apps.write("receiver", RECEIVER, "")], 1);
+    let run = receiving(&apps, RECEIVER);
     peer.has("open /out", 2);
     peer.say("bytes 372c78");
     eventually("the other row", || apps.received().ends_with("7,x\n"));
@@ -354,11 +364,10 @@ fn a_server_sink_sends_to_all_who_are_connected() {
 
 #[test]
 fn a_server_that_restarts_gets_all_and_is_read_again() {
-    let apps = Apps::new(free_port(), 20_000);
-    let Some(peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, peer)) = with_server(20_000, &PLAIN) else {
         return;
     };
-    let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, "")], 1);
+    let receiver = receiving(&apps, RECEIVER);
     let run = Running::start(&[&sender(&apps, "", false), "--until-done"]);
     peer.has("text:", 100);
     drop(peer);
@@ -383,11 +392,10 @@ fn a_server_that_restarts_gets_all_and_is_read_again() {
 
 #[test]
 fn a_silent_peer_is_lost_within_five_seconds() {
-    let apps = Apps::new(free_port(), 1);
-    let Some(peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, peer)) = with_server(1, &PLAIN) else {
         return;
     };
-    let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, "")], 1);
+    let receiver = receiving(&apps, RECEIVER);
     let run = Running::connected(&[&sender(&apps, "", true)], 1);
     peer.has("text:0,", 1);
     peer.freeze();
@@ -403,7 +411,7 @@ fn a_silent_peer_is_lost_within_five_seconds() {
 
     // And a client of our own listeners.
     let (to, from) = (Apps::new(free_port(), 0), Apps::new(free_port(), 0));
-    let source = Running::connected(&[&to.write("receiver", SERVER_RECEIVER, "")], 1);
+    let source = receiving(&to, SERVER_RECEIVER);
     let sink = Running::connected(&[&from.write("sender", SERVER_SENDER, "")], 1);
     let clients = [to.port(), from.port()].map(|port| {
         client(&format!("ws://127.0.0.1:{port}"), "", "").expect("the library is there")
@@ -423,12 +431,11 @@ fn a_silent_peer_is_lost_within_five_seconds() {
 
 #[test]
 fn a_peer_that_reads_slowly_gets_everything_once() {
-    let apps = Apps::new(free_port(), 1_500);
     let options = Options {
         pause: "0.01",
         ..PLAIN
     };
-    let Some(peer) = server(apps.port(), &options) else {
+    let Some((apps, peer)) = with_server(1_500, &options) else {
         return;
     };
     let run = Running::start(&[&sender(&apps, "", false), "--until-done"]);
@@ -473,8 +480,7 @@ from In select * insert into Out;
 #[test]
 fn a_full_app_is_felt_by_its_server_and_nothing_is_lost() {
     // More than its queues hold.
-    let apps = Apps::new(free_port(), 60_000);
-    let Some(mut peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, mut peer)) = with_server(60_000, &PLAIN) else {
         return;
     };
     let far_port = free_port();
@@ -493,8 +499,7 @@ fn a_full_app_is_felt_by_its_server_and_nothing_is_lost() {
 
 #[test]
 fn a_reload_takes_what_was_sent_and_connects_again() {
-    let apps = Apps::new(free_port(), 300);
-    let Some(mut peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, mut peer)) = with_server(300, &PLAIN) else {
         return;
     };
     let receiving = apps.write("receiver", RECEIVER, "");
@@ -544,8 +549,7 @@ fn a_reload_takes_what_was_sent_and_connects_again() {
 
 #[test]
 fn a_payload_of_a_server_that_cannot_be_read_is_kept() {
-    let apps = Apps::new(free_port(), 0);
-    let Some(mut peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, mut peer)) = with_server(0, &PLAIN) else {
         return;
     };
     let state = apps.path("state");
@@ -582,8 +586,7 @@ fn a_port_that_is_taken_is_waited_for_or_goes_by_on_error() {
 
 #[test]
 fn an_idle_connection_is_closed_and_opened_where_it_is_needed() {
-    let apps = Apps::new(free_port(), 1);
-    let Some(mut peer) = server(apps.port(), &PLAIN) else {
+    let Some((apps, mut peer)) = with_server(1, &PLAIN) else {
         return;
     };
     let run = Running::connected(&[&sender(&apps, "idle.timeout='300'", true)], 1);
@@ -615,12 +618,11 @@ fn an_idle_connection_is_closed_and_opened_where_it_is_needed() {
 fn tls_both_ways_with_java_key_stores() {
     let pem = key_file("server.pem");
     let p12 = key_file("server.p12");
-    let apps = Apps::new(free_port(), 5);
     let options = Options {
         certificate: &pem,
         ..PLAIN
     };
-    let Some(peer) = server(apps.port(), &options) else {
+    let Some((apps, peer)) = with_server(5, &options) else {
         return;
     };
     let secure = |app: &str| app.replace("ws://127.0.0.1", "wss://localhost");
@@ -656,12 +658,11 @@ fn tls_both_ways_with_java_key_stores() {
 
 #[test]
 fn only_who_proves_who_he_is_is_let_in() {
-    let apps = Apps::new(free_port(), 3);
     let options = Options {
         login: "anna:geheim-17",
         ..PLAIN
     };
-    let Some(peer) = server(apps.port(), &options) else {
+    let Some((apps, peer)) = with_server(3, &options) else {
         return;
     };
     let wrong = "headers=\"'Authorization: Basic geheim-18'\"";

@@ -3,15 +3,13 @@
 //! The client's port speaks in the clear, unless `tls` of the order names a PEM file with key and
 //! certificate; `password` is the one that is asked for (`pass` without it).
 
-use std::io::Read as _;
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use rustix::process::geteuid;
 
 use crate::debian::program;
+use crate::ready::greets;
 use crate::{Error, Place, Recipe, run, version_line};
 
 pub(crate) const DOVECOT: Dovecot = Dovecot;
@@ -67,19 +65,7 @@ impl Recipe for Dovecot {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        let mut stream = connected.map_err(|e| e.to_string())?;
-        if place.setting("tls").is_some() {
-            return Ok(());
-        }
-        let limit = Some(Duration::from_secs(2));
-        stream.set_read_timeout(limit).map_err(|e| e.to_string())?;
-        let mut first = [0; 4];
-        stream.read_exact(&mut first).map_err(|e| e.to_string())?;
-        match &first == b"* OK" {
-            true => Ok(()),
-            false => Err("it does not speak IMAP".to_owned()),
-        }
+        greets(place, b"* OK")
     }
 }
 

@@ -4,11 +4,11 @@
 //! in, and `tls` a PEM file with key and certificate, by which the port speaks TLS.
 
 use std::fmt::Write as _;
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use crate::debian::program;
+use crate::ready::listens;
 use crate::{Error, Place, Recipe, run};
 
 pub(crate) const MOSQUITTO: Mosquitto = Mosquitto;
@@ -77,7 +77,6 @@ impl Recipe for Mosquitto {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        connected.map(|_| ()).map_err(|e| e.to_string())
+        listens(place)
     }
 }

@@ -4,13 +4,11 @@
 //! a PEM file with key and certificate, `verify` one with the certificates that clients must show.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::debian::program;
+use crate::ready::answers_with;
 use crate::{Error, Place, Recipe};
 
 pub(crate) const NATS: Nats = Nats;
@@ -78,15 +76,7 @@ impl Recipe for Nats {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let mut first = [0; 5];
-        let greeted = TcpStream::connect(("127.0.0.1", place.port())).and_then(|mut stream| {
-            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-            stream.read_exact(&mut first)
-        });
-        match greeted {
-            Ok(()) if first == *b"INFO " => Ok(()),
-            Ok(()) => Err("it does not speak NATS".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        // Also where it speaks TLS behind that.
+        answers_with(place, b"", &[b"INFO "])
     }
 }

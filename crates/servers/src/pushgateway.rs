@@ -1,12 +1,10 @@
 //! The push gateway of Prometheus. Settings of an order are ignored.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::debian::program;
+use crate::ready::answers_with;
 use crate::{Error, Place, Recipe};
 
 pub(crate) const PUSHGATEWAY: Pushgateway = Pushgateway;
@@ -53,18 +51,8 @@ impl Recipe for Pushgateway {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let asked = TcpStream::connect(("127.0.0.1", place.port())).and_then(|mut stream| {
-            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-            stream.write_all(b"GET /-/ready HTTP/1.0\r\n\r\n")?;
-            let mut answer = [0; 12];
-            stream.read_exact(&mut answer)?;
-            Ok(answer)
-        });
-        match asked {
-            Ok(answer) if answer.ends_with(b"200") => Ok(()),
-            Ok(_) => Err("it is not ready".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        let question = b"GET /-/ready HTTP/1.0\r\n\r\n";
+        answers_with(place, question, &[b"HTTP/1.0 200", b"HTTP/1.1 200"])
     }
 
     fn endpoint(&self, place: &Place) -> String {

@@ -8,11 +8,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::debian::program;
+use crate::ready::listens;
 use crate::{Error, Place, Recipe, run};
 
 pub(crate) const RABBITMQ: RabbitMq = RabbitMq;
@@ -108,8 +109,7 @@ impl Recipe for RabbitMq {
 
     fn ready(&self, place: &Place) -> Result<(), String> {
         // It listens when all the rest is there.
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        connected.map(|_| ()).map_err(|e| e.to_string())
+        listens(place)
     }
 }
 

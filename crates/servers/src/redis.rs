@@ -2,13 +2,11 @@
 //!
 //! Settings of an order: `password` is one that clients must know.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::debian::program;
+use crate::ready::answers_with;
 use crate::{Error, Place, Recipe, version_line};
 
 pub(crate) const REDIS: Redis = Redis;
@@ -60,16 +58,6 @@ impl Recipe for Redis {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let mut first = [0; 7];
-        let asked = TcpStream::connect(("127.0.0.1", place.port())).and_then(|mut stream| {
-            stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-            stream.write_all(b"PING\r\n")?;
-            stream.read_exact(&mut first)
-        });
-        match asked {
-            Ok(()) if first == *b"+PONG\r\n" || first == *b"-NOAUTH" => Ok(()),
-            Ok(()) => Err("it is not ready".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        answers_with(place, b"PING\r\n", &[b"+PONG\r\n", b"-NOAUTH"])
     }
 }

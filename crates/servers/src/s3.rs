@@ -1,13 +1,13 @@
-//! Moto, which speaks S3, from PyPI; boto3, Amazon's own client, lies beside it in `lib`.
+//! Moto, which speaks S3 and SQS, from PyPI; boto3, Amazon's own client, lies beside it in `lib`.
 //!
 //! It keeps objects in memory: they go with it. Settings of an order: `tls` is a PEM file with key and
 //! certificate, by which the port speaks TLS.
 
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use crate::debian::program;
+use crate::ready::listens;
 use crate::{Error, Place, Recipe, run};
 
 pub(crate) const MOTO: Moto = Moto;
@@ -24,7 +24,7 @@ impl Recipe for Moto {
     }
 
     fn about(&self) -> &'static str {
-        "Moto 5.2.5, which speaks S3, from PyPI"
+        "Moto 5.2.5, which speaks S3 and SQS, from PyPI"
     }
 
     fn packages(&self) -> &'static [&'static str] {
@@ -69,7 +69,6 @@ impl Recipe for Moto {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        connected.map(drop).map_err(|error| error.to_string())
+        listens(place)
     }
 }

@@ -7,12 +7,11 @@
 //! certificate, by which the port speaks TLS, `starttls` the same for connections that begin in the
 //! clear.
 
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::{io::Read as _, time::Duration};
 
 use crate::debian::program;
+use crate::ready::greets;
 use crate::{Error, Place, Recipe, run};
 
 pub(crate) const SMTP: Smtp = Smtp;
@@ -117,18 +116,6 @@ impl Recipe for Smtp {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        let mut stream = connected.map_err(|e| e.to_string())?;
-        if place.setting("tls").is_some() {
-            return Ok(());
-        }
-        let limit = Some(Duration::from_secs(2));
-        stream.set_read_timeout(limit).map_err(|e| e.to_string())?;
-        let mut first = [0; 3];
-        stream.read_exact(&mut first).map_err(|e| e.to_string())?;
-        match &first == b"220" {
-            true => Ok(()),
-            false => Err("it does not speak SMTP".to_owned()),
-        }
+        greets(place, b"220")
     }
 }

@@ -8,6 +8,7 @@ use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value as Json, json};
+use servers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
 
 use super::{Command, Done, Scenario, Verified};
 use crate::data::Varied;
@@ -67,71 +68,17 @@ enum Odd {
 }
 
 fn odd_values() -> Vec<Odd> {
-    let texts = [
-        "",
-        " ",
-        " both ends ",
-        "it's",
-        "\"",
-        "`",
-        "\\",
-        "\\\\'",
-        "\\N",
-        "\\n",
-        "a\nb",
-        "a\r\nb",
-        "\t",
-        ",",
-        ";",
-        "--",
-        "/*",
-        "%",
-        "_",
-        "?",
-        "$1",
-        ":x",
-        "NULL",
-        "null",
-        "\\.",
-        "\\x41",
-        "\u{1f980}",
-        "a\u{10ffff}b",
-        "e\u{301}",
-        "\u{feff}",
-        "\u{fffd}",
-        "{\"a\":1}",
-        "a\0b",
-    ];
-    let mut all: Vec<Odd> = texts
-        .iter()
-        .map(|text| Odd::S(Some((*text).into())))
-        .collect();
-    all.extend(('\u{1}'..='\u{ff}').map(|c| Odd::S(Some(format!("<{c}>")))));
+    let texts = TEXTS.iter().map(|text| (*text).to_owned());
+    let texts = texts.chain(["a\0b".to_owned()]).chain(characters());
+    let mut all: Vec<Odd> = texts.map(|text| Odd::S(Some(text))).collect();
     all.push(Odd::S(Some(('\u{1}'..='\u{ff}').collect())));
     all.push(Odd::S(Some("é".repeat(LENGTH_MAX))));
     all.push(Odd::S(Some("é".repeat(LENGTH_MAX + 1))));
-    all.extend([i32::MIN, -1, 0, i32::MAX].map(|v| Odd::I(Some(v))));
-    all.extend([i64::MIN, -1, 0, 1 << 53, i64::MAX].map(|v| Odd::L(Some(v))));
-    let floats = [
-        f32::MIN,
-        f32::MAX,
-        f32::MIN_POSITIVE,
-        -0.0,
-        0.1,
-        16_777_217.0,
-    ];
-    all.extend(floats.map(|v| Odd::F(Some(v))));
+    all.extend(INTS.map(|v| Odd::I(Some(v))));
+    all.extend(LONGS.map(|v| Odd::L(Some(v))));
+    all.extend(FLOATS.map(|v| Odd::F(Some(v))));
     all.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY].map(|v| Odd::F(Some(v))));
-    let doubles = [
-        f64::MIN,
-        f64::MAX,
-        f64::MIN_POSITIVE,
-        5e-324,
-        -0.0,
-        0.1,
-        1.0 / 3.0,
-    ];
-    all.extend(doubles.map(|v| Odd::D(Some(v))));
+    all.extend(DOUBLES.map(|v| Odd::D(Some(v))));
     all.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(|v| Odd::D(Some(v))));
     all.push(Odd::B(Some(false)));
     all.extend((0..=255).map(|byte| Odd::O(Some(vec![byte]))));

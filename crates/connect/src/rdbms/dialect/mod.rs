@@ -79,8 +79,15 @@ pub trait Dialect: Send + Sync {
     /// A column's name in a statement.
     fn column(&self, name: &str) -> String;
 
-    /// A table's name in a statement.
-    fn table(&self, name: &str) -> String;
+    /// A table's name in a statement, which may stand behind that of a schema or database.
+    fn table(&self, name: &str) -> String {
+        let parts: Vec<&str> = name.split('.').collect();
+        if parts.len() <= 3 && parts.iter().all(|part| is_plain(part)) {
+            let parts: Vec<String> = parts.iter().map(|part| self.column(part)).collect();
+            return parts.join(".");
+        }
+        self.column(name)
+    }
 
     /// Type of a column that is created; `length` is that of `field.length`.
     fn column_type(&self, ty: Type, length: Option<u32>) -> String;
@@ -236,12 +243,13 @@ fn is_plain(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
-/// A table's name, which may stand behind that of a schema or database.
-fn qualified(name: &str, quoted: impl Fn(&str) -> String) -> String {
-    let parts: Vec<&str> = name.split('.').collect();
-    if parts.len() <= 3 && parts.iter().all(|part| is_plain(part)) {
-        let parts: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
-        return parts.join(".");
-    }
-    quoted(name)
+/// The statement that notes an epoch, where it is a merge.
+fn epoch_noted(merged: impl Fn(&Merge<'_>) -> Sql) -> Sql {
+    let columns = ["app", "epoch", "positions"].map(str::to_owned);
+    merged(&Merge {
+        table: EPOCHS,
+        columns: &columns,
+        key: &columns[..1],
+        set: &Sql::text("epoch = source.epoch, positions = source.positions"),
+    })
 }

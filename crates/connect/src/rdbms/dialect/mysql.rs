@@ -4,7 +4,7 @@
 use event::Type;
 use lang::plan::ArithmeticOp;
 
-use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, qualified, sign};
+use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, sign};
 use crate::rdbms::mysql::literal;
 use crate::rdbms::sql::Sql;
 
@@ -45,10 +45,6 @@ impl Dialect for MySql {
 
     fn column(&self, name: &str) -> String {
         quoted(name)
-    }
-
-    fn table(&self, name: &str) -> String {
-        qualified(name, quoted)
     }
 
     fn column_type(&self, ty: Type, length: Option<u32>) -> String {

@@ -6,7 +6,9 @@ use std::fmt::Write;
 use event::Type;
 use lang::plan::ArithmeticOp;
 
-use super::{Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, infix, is_plain, qualified, sign};
+use super::{
+    Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, infix, is_plain, sign,
+};
 use crate::rdbms::sql::Sql;
 
 pub const ORACLE: &dyn Dialect = &Oracle;
@@ -158,10 +160,6 @@ impl Dialect for Oracle {
         quoted(name)
     }
 
-    fn table(&self, name: &str) -> String {
-        qualified(name, quoted)
-    }
-
     fn column_type(&self, ty: Type, length: Option<u32>) -> String {
         match ty {
             Type::Bool => "NUMBER(1)".into(),
@@ -302,15 +300,7 @@ impl Dialect for Oracle {
     }
 
     fn note_epoch(&self) -> Sql {
-        let columns = ["app", "epoch", "positions"].map(str::to_owned);
-        let set = Sql::text("epoch = source.epoch, positions = source.positions");
-        let merge = Merge {
-            table: EPOCHS,
-            columns: &columns,
-            key: &columns[..1],
-            set: &set,
-        };
-        self.merge(&merge).unwrap_or_default()
+        epoch_noted(|merge| self.merge(merge).unwrap_or_default())
     }
 
     /// A transaction begins with its first statement.

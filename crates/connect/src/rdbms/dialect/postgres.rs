@@ -5,7 +5,7 @@ use std::fmt::Write;
 use event::Type;
 use lang::plan::ArithmeticOp;
 
-use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, qualified, sign};
+use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, sign};
 use crate::rdbms::sql::Sql;
 
 pub const POSTGRES: &dyn Dialect = &Postgres;
@@ -146,10 +146,6 @@ impl Dialect for Postgres {
 
     fn column(&self, name: &str) -> String {
         quoted(name)
-    }
-
-    fn table(&self, name: &str) -> String {
-        qualified(name, quoted)
     }
 
     fn column_type(&self, ty: Type, length: Option<u32>) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use event::Type;
 use lang::plan::ArithmeticOp;
 
-use super::{Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, infix, qualified, sign};
+use super::{Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, infix, sign};
 use crate::rdbms::sql::Sql;
 
 pub const SQLSERVER: &dyn Dialect = &SqlServer;
@@ -41,10 +41,6 @@ impl Dialect for SqlServer {
 
     fn column(&self, name: &str) -> String {
         quoted(name)
-    }
-
-    fn table(&self, name: &str) -> String {
-        qualified(name, quoted)
     }
 
     /// NVARCHAR where Siddhi has VARCHAR, which would turn what its code page lacks into `?`.
@@ -135,14 +131,7 @@ impl Dialect for SqlServer {
     }
 
     fn merge(&self, merge: &Merge<'_>) -> Option<Sql> {
-        // The hint keeps others from inserting the same key meanwhile.
-        let mut sql = Sql::text(&format!(
-            "MERGE INTO {} WITH (HOLDLOCK) AS target USING (VALUES (",
-            merge.table
-        ));
-        sql.parameters(merge.columns.len());
-        sql.push_str(&format!(")) AS source ({})", merge.columns.join(", ")));
-        merge.clauses(&mut sql, "source.");
+        let mut sql = merged(merge);
         sql.push_str(" OUTPUT $action;");
         Some(sql)
     }
@@ -189,20 +178,7 @@ impl Dialect for SqlServer {
     }
 
     fn note_epoch(&self) -> Sql {
-        let columns = ["app", "epoch", "positions"].map(str::to_owned);
-        let set = Sql::text("epoch = source.epoch, positions = source.positions");
-        let merge = Merge {
-            table: EPOCHS,
-            columns: &columns,
-            key: &columns[..1],
-            set: &set,
-        };
-        let mut sql = Sql::text(&format!(
-            "MERGE INTO {EPOCHS} WITH (HOLDLOCK) AS target USING (VALUES ("
-        ));
-        sql.parameters(columns.len());
-        sql.push_str(&format!(")) AS source ({})", columns.join(", ")));
-        merge.clauses(&mut sql, "source.");
+        let mut sql = epoch_noted(merged);
         sql.push_str(";");
         sql
     }
@@ -218,6 +194,19 @@ impl Dialect for SqlServer {
             undo: &["ROLLBACK TRANSACTION part"],
         }
     }
+}
+
+/// A merge without its end.
+fn merged(merge: &Merge<'_>) -> Sql {
+    // The hint keeps others from inserting the same key meanwhile.
+    let mut sql = Sql::text(&format!(
+        "MERGE INTO {} WITH (HOLDLOCK) AS target USING (VALUES (",
+        merge.table
+    ));
+    sql.parameters(merge.columns.len());
+    sql.push_str(&format!(")) AS source ({})", merge.columns.join(", ")));
+    merge.clauses(&mut sql, "source.");
+    sql
 }
 
 fn wrapped(begin: &str, sql: &Sql, end: &str) -> Sql {
