@@ -1,10 +1,10 @@
 //! Listening for calls: one listener for each host and port of a server, and a route for each source.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,15 +25,10 @@ use tonic::{Status, Streaming};
 use super::service::Reply;
 use super::target::EVENT_SERVICE_PATH;
 use super::wire::{Event, Raw};
-use crate::error::Error;
 use crate::http::Service;
 use crate::net::{
-    Delivery, Intake, Line, Listening, QUIET, STOP_GRACE, ServerTls, SharedListener, SocketOptions,
-    Stay, Workers,
+    self, Delivery, Intake, Line, Protocol, QUIET, STOP_GRACE, Served, SocketOptions,
 };
-
-/// Connections of one port that are served at once; more wait to be accepted.
-const CONNECTIONS_MAX: u32 = 4096;
 
 /// The header that names the stream of an event.
 const STREAM_ID: &str = "stream.id";
@@ -48,23 +43,15 @@ const UNSAVED_MAX: usize = 1024;
 const UNANSWERED: Duration = Duration::from_millis(2500);
 
 /// Listeners of a server by host and port.
-#[derive(Default)]
-pub(crate) struct Ports {
-    ports: Mutex<HashMap<(String, u16), Arc<Port>>>,
-}
+pub(crate) type Ports = net::Ports<Limits>;
 
-struct Port {
-    host: String,
-    number: u16,
-    limits: Limits,
-    tls: Option<ServerTls>,
-    routes: RwLock<HashMap<Key, Arc<Route>>>,
-    listener: SharedListener,
-}
+pub(super) type Lease = net::Lease<Limits>;
+
+type Port = net::Port<Limits>;
 
 /// Limits of a port; those of its first source hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub message_bytes: usize,
     pub metadata_bytes: u32,
     /// Calls of one connection at once.
@@ -73,7 +60,7 @@ pub(super) struct Limits {
 
 /// What a source takes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Key {
+pub(crate) enum Key {
     /// Events of Siddhi's own service, by method and stream.
     Events { is_answered: bool, stream: String },
     /// `/service/method` of another.
@@ -81,7 +68,7 @@ pub(super) enum Key {
 }
 
 /// Where the messages of a source go.
-pub(super) struct Route {
+pub(crate) struct Route {
     /// `app/stream`, for messages.
     pub name: String,
     pub intake: Arc<Intake>,
@@ -93,110 +80,30 @@ pub(super) struct Route {
     pub service: Option<Arc<Service<Reply>>>,
 }
 
-/// A route that is held by a source until dropped.
-pub(super) struct Lease {
-    ports: Arc<Ports>,
-    port: Arc<Port>,
-    key: Key,
-}
+impl Protocol for Limits {
+    type Key = Key;
+    type Route = Arc<Route>;
 
-impl Ports {
-    /// Takes a route. The message of the error is for the person who wrote the app.
-    pub(super) fn reserve(
-        self: &Arc<Ports>,
-        (host, number): (&str, u16),
-        (key, route): (Key, Route),
-        limits: Limits,
-        tls: Option<ServerTls>,
-    ) -> Result<Lease, String> {
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = ports.entry((host.to_owned(), number));
-        let port = Arc::clone(entry.or_insert_with(|| {
-            Arc::new(Port {
-                host: host.to_owned(),
-                number,
-                limits,
-                tls: tls.clone(),
-                routes: RwLock::default(),
-                listener: SharedListener::default(),
-            })
-        }));
-        if port.tls != tls {
-            return Err(format!(
-                "port {number} is used by another source with other TLS settings; use one key store \
-                 for both, or another port"
-            ));
-        }
-        let mut routes = port.routes.write().unwrap_or_else(PoisonError::into_inner);
-        if routes.contains_key(&key) {
-            let taken = match &key {
-                Key::Events { stream, .. } => format!("events of stream '{stream}'"),
-                Key::Own(path) => format!("calls of '{path}'"),
-            };
-            return Err(format!("another source of port {number} takes {taken}"));
-        }
-        routes.insert(key.clone(), Arc::new(route));
-        drop(routes);
-        Ok(Lease {
-            ports: Arc::clone(self),
-            port,
-            key,
-        })
+    const CONNECTIONS_MAX: u32 = 4096;
+
+    fn socket(&self) -> SocketOptions {
+        SocketOptions::default()
+    }
+
+    fn taken(number: u16, key: &Key) -> String {
+        let taken = match key {
+            Key::Events { stream, .. } => format!("events of stream '{stream}'"),
+            Key::Own(path) => format!("calls of '{path}'"),
+        };
+        format!("another source of port {number} takes {taken}")
+    }
+
+    async fn serve(port: Arc<Port>, stream: TcpStream, stopped: watch::Receiver<bool>) -> Served {
+        port.serve(stream, stopped).await
     }
 }
-
-impl Lease {
-    /// Listens, unless another source of the port does already.
-    pub fn open<'a>(&'a self, workers: &'a Workers) -> Result<Stay<'a>, Error> {
-        let port = &self.port;
-        let listening = port.listener.enter(workers, || port.listen(workers));
-        listening
-            .map_err(|e| Error::unavailable(format!("address {}:{}", port.host, port.number), e))
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let mut ports = self
-            .ports
-            .ports
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut routes = self
-            .port
-            .routes
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        routes.remove(&self.key);
-        if routes.is_empty() {
-            ports.remove(&(self.port.host.clone(), self.port.number));
-        }
-    }
-}
-
-type Served = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 impl Port {
-    fn route(&self, key: &Key) -> Option<Arc<Route>> {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        routes.get(key).cloned()
-    }
-
-    fn listen(self: &Arc<Port>, workers: &Workers) -> std::io::Result<Listening> {
-        let port = Arc::clone(self);
-        let place = (self.host.as_str(), self.number);
-        let serve = move |stream, stopped| {
-            let port = Arc::clone(&port);
-            async move {
-                if let Err(error) = port.serve(stream, stopped).await {
-                    tracing::debug!(cause = %error, "a connection broke off");
-                }
-            }
-        };
-        let socket = SocketOptions::default();
-        Listening::start(workers, place, &socket, CONNECTIONS_MAX, serve)
-    }
-
     async fn serve(
         self: Arc<Port>,
         stream: TcpStream,
@@ -211,8 +118,8 @@ impl Port {
             .timer(TokioTimer::new())
             .keep_alive_interval(QUIET)
             .keep_alive_timeout(UNANSWERED)
-            .max_concurrent_streams(self.limits.calls)
-            .max_header_list_size(self.limits.metadata_bytes);
+            .max_concurrent_streams(self.protocol.calls)
+            .max_header_list_size(self.protocol.metadata_bytes);
         let answer = service_fn(move |request: Request<Incoming>| {
             let port = Arc::clone(&self);
             async move { Ok::<_, Infallible>(port.answer(request).await) }
@@ -239,7 +146,7 @@ impl Port {
                 }
             },
         };
-        let mut grpc = Grpc::new(Raw).max_decoding_message_size(self.limits.message_bytes);
+        let mut grpc = Grpc::new(Raw).max_decoding_message_size(self.protocol.message_bytes);
         grpc.streaming(Exchange { port: self, way }, request).await
     }
 }

@@ -74,7 +74,7 @@ impl GrpcSource {
         let lease = Arc::clone(&environment.network.grpc)
             .reserve(
                 (&target.host, target.port),
-                (key, route),
+                (key, Arc::new(route)),
                 limits,
                 tls(settings)?,
             )

@@ -69,8 +69,8 @@ impl HttpSource {
             .network
             .listeners
             .reserve(
-                &url,
-                Target::Source(Arc::new(route)),
+                (&url.host, url.port),
+                (url.path.clone(), Target::Source(Arc::new(route))),
                 port_options(settings)?,
                 tls,
             )

@@ -11,6 +11,7 @@ mod jks;
 mod keystore;
 mod listen;
 mod outflow;
+mod ports;
 mod settings;
 mod shared;
 mod signs;
@@ -32,12 +33,13 @@ pub(crate) use intake::{Body, Delivery, Intake, Receiver, place_of, reads_text};
 pub(crate) use keystore::KeyStore;
 pub(crate) use listen::{Listening, SocketOptions};
 pub(crate) use outflow::{Number, Outflow, WAITING_MAX};
+pub(crate) use ports::{Lease, Port, Ports, Protocol, Served};
 pub(crate) use settings::{Settings, list, number, transport_flag};
 pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
 pub(crate) use signs::{QUIET, Signs};
 pub(crate) use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
 
-use crate::grpc::{Ports, Reply};
+use crate::grpc::{Ports as GrpcPorts, Reply};
 use crate::http::{Calls, Listeners, Services};
 use crate::prometheus::Places;
 use crate::tcp::TcpListeners;
@@ -50,7 +52,7 @@ pub struct Network {
     pub(crate) services: Arc<Services>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) tcp: Arc<TcpListeners>,
-    pub(crate) grpc: Arc<Ports>,
+    pub(crate) grpc: Arc<GrpcPorts>,
     pub(crate) grpc_services: Arc<Services<Reply>>,
     pub(crate) grpc_calls: Arc<Calls>,
     /// Ranges of Kafka's records that apps ask for again.

@@ -71,10 +71,10 @@ impl SseServer {
             state: Mutex::default(),
         });
         let network = Arc::clone(&setup.environment.network);
-        let target = Target::Events(Arc::clone(&audience));
+        let target = (url.path.clone(), Target::Events(Arc::clone(&audience)));
         let lease = network
             .listeners
-            .reserve(&url, target, port_options(settings)?, tls)
+            .reserve((&url.host, url.port), target, port_options(settings)?, tls)
             .map_err(|message| settings.refused(message))?;
         Ok(SseServer {
             network,
