@@ -8,12 +8,12 @@
 //! Settings of an order: `tls` is a PEM file with key and certificate, by which the port speaks TLS.
 
 use std::fs;
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use crate::debian::program;
 use crate::place::installed;
+use crate::ready::listens;
 use crate::{Error, Place, Recipe, answers, run};
 
 pub(crate) const MONGODB: MongoDb = MongoDb;
@@ -155,8 +155,7 @@ impl Recipe for MongoDb {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = TcpStream::connect(("127.0.0.1", place.port()));
-        connected.map(drop).map_err(|error| error.to_string())
+        listens(place)
     }
 
     fn endpoint(&self, place: &Place) -> String {

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::debian::program;
+use crate::ready::listens;
 use crate::{Error, Place, Recipe, answers, run};
 
 pub(crate) const SCHEMA_REGISTRY: SchemaRegistry = SchemaRegistry;
@@ -192,8 +193,7 @@ impl Recipe for SchemaRegistry {
     }
 
     fn ready(&self, place: &Place) -> Result<(), String> {
-        let connected = std::net::TcpStream::connect(("127.0.0.1", place.port()));
-        connected.map(drop).map_err(|e| e.to_string())
+        listens(place)
     }
 }
 
