@@ -364,7 +364,7 @@ mod tests {
         let found = Filter::new(&schema(), &call, &[Value::str("a.*(é\0")]);
         assert!(found.is_exact);
         let text = found.document.to_string();
-        assert!(text.contains(r"a\\.\\*\\(é\\x00"), "{text}");
+        assert!(text.contains(r"a\.\*\(é\x00"), "{text}");
         let other = TermKind::Call {
             name: "str:reverse".into(),
             args: vec![*column("s")],

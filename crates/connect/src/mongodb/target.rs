@@ -152,21 +152,11 @@ fn peer(uri: &str) -> String {
 }
 
 fn parse(uri: &str) -> Result<ConnectionString, String> {
-    ConnectionString::parse(uri).map_err(|error| {
-        let said = match &*error.kind {
-            mongodb::error::ErrorKind::InvalidArgument { message, .. } => message.clone(),
-            kind => kind.to_string(),
-        };
-        // What is wrong may be a part of a login.
-        let login = uri.rsplit_once('@').map_or("", |(login, _)| login);
-        let login = login.split_once("://").map_or(login, |(_, login)| login);
-        let is_secret = |part: &str| !part.is_empty() && said.contains(part);
-        match login.split([':', '@', '/']).any(is_secret) {
-            true => "option 'mongodb.uri' cannot be read: write \
-                     mongodb://user:password@host:port/database, user and password with %40 for '@'"
-                .to_owned(),
-            false => format!("option 'mongodb.uri' cannot be read: {said}"),
-        }
+    // What the driver says may quote a part of a login, also where the URI only looks like having none.
+    ConnectionString::parse(uri).map_err(|_| {
+        "option 'mongodb.uri' cannot be read: write \
+         mongodb://user:password@host:port/database?options, user and password with %40 for '@'"
+            .to_owned()
     })
 }
 
@@ -244,9 +234,9 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_uri_is_said_without_secrets() {
         for (uri, expect) in [
-            ("h/d", "no scheme"),
+            ("h/d", "cannot be read"),
             ("mongodb://h:1", "names no database"),
-            ("mongodb://h:x/d", "port"),
+            ("mongodb://h:x/d", "cannot be read"),
             ("mongodb+srv://anna:s3cret@h/d", "mongodb+srv"),
             ("mongodb://anna:s3cret@x@h/d", "cannot be read"),
             ("mongodb://anna:s3cret/d", "cannot be read"),
@@ -256,7 +246,7 @@ mod tests {
             match said {
                 Err(said) => {
                     assert!(said.contains(expect), "{uri}: {said}");
-                    assert!(uri.contains("/d?") || !said.contains("s3cret"), "{said}");
+                    assert!(!said.contains("s3cret"), "{said}");
                 }
                 Ok(peer) => panic!("{uri}: {peer}"),
             }
