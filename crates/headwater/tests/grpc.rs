@@ -4,7 +4,6 @@ mod broker;
 mod network;
 
 use std::io::Write as _;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use broker::{Apps, errors, key_file};
@@ -505,22 +504,77 @@ fn a_server_that_is_away_or_silent_gets_everything_later() {
                keep.alive.timeout='2', keep.alive.without.calls='true'";
     let run = Running::connected(&[&sender(&here, "x", own, true)], 1);
     eventually("the row", || there.received() == here.rows);
-    signal(&listening, "-STOP");
+    listening.freeze();
     let frozen = Instant::now();
     run.err_has("sink has lost its connection", 1);
     let silent = frozen.elapsed();
     assert!(silent < Duration::from_secs(6), "{silent:?}");
-    signal(&listening, "-CONT");
+    listening.thaw();
     append(&here, "1,after\n");
     eventually("the other row", || there.received().ends_with("1,after\n"));
     run.stop();
     listening.stop();
 }
 
-fn signal(running: &Running, name: &str) {
-    let pid = running.pid().to_string();
-    let status = Command::new("kill").args([name, &pid]).status();
-    assert!(status.expect("kill runs").success());
+/// Longest time until a peer that stands still is said to be lost, with some for a busy machine.
+const NOTICED: Duration = Duration::from_secs(6);
+
+#[test]
+fn a_peer_that_stands_still_is_noticed_by_client_and_server() {
+    let there = Apps::new(free_port(), 0);
+    let listening = Running::connected(&[&there.write("receiver", RECEIVER, "")], 2);
+    let here = Apps::new(there.port(), 1);
+    let own = "on.error='WAIT', headers=\"'stream.id:Rows'\"";
+    let run = Running::connected(&[&sender(&here, "x", own, true)], 1);
+    eventually("the row", || there.received() == here.rows);
+    // A server is asked while it has a call to answer.
+    listening.freeze();
+    let frozen = Instant::now();
+    append(&here, "1,after\n");
+    run.err_has("sink has lost its connection", 1);
+    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+    listening.thaw();
+    eventually("the other row", || there.received().ends_with("1,after\n"));
+    // A client is asked all the time.
+    run.freeze();
+    let frozen = Instant::now();
+    listening.err_has("a client is lost: it gives no sign of life", 1);
+    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+    run.thaw();
+    append(&here, "2,again\n");
+    eventually("the last row", || there.received().ends_with("2,again\n"));
+    run.stop();
+    listening.stop();
+}
+
+#[test]
+fn a_call_that_is_refused_is_kept_and_one_that_may_come_again_waits() {
+    let apps = Apps::new(free_port(), 0);
+    let Some(peer) = server(apps.port(), "", "") else {
+        return;
+    };
+    std::fs::write(apps.path("in.csv"), "1,a\n2,refuse\n3,later\n4,d\n")
+        .expect("the folder can be written");
+    let state = apps.path("state");
+    let heard = HEARD.replace("on.error='LOG'", "on.error='WAIT'");
+    let run = Running::start(&[&apps.write("heard", &heard, ""), "--state", &state]);
+    for answer in [
+        "[A, answer, yes, 1]",
+        "[LATER, answer, yes, 3]",
+        "[D, answer, yes, 4]",
+    ] {
+        run.out_has(answer, 1);
+    }
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "one call was refused: {summary}");
+    assert_eq!(number(&summary, "sinks", "Out", "failed"), 1);
+    assert_eq!(number(&summary, "sinks", "Out", "events"), 3);
+    assert!(
+        errors(&state).contains("InvalidArgument: no such thing"),
+        "{}",
+        errors(&state)
+    );
+    assert_eq!(peer.lines("process:").len(), 3);
 }
 
 #[test]

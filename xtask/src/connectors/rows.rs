@@ -116,7 +116,10 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::grpc::a_server_gets_events_with_headers_metadata_and_sequence"]),
             Tests(&["headwater::grpc::a_server_gets_events_with_headers_metadata_and_sequence"]),
             Tests(&["headwater::grpc::a_server_that_is_away_or_silent_gets_everything_later"]),
-            Tests(&["headwater::grpc::a_server_that_is_away_or_silent_gets_everything_later"]),
+            Tests(&[
+                "headwater::grpc::a_server_that_is_away_or_silent_gets_everything_later",
+                "headwater::grpc::a_peer_that_stands_still_is_noticed_by_client_and_server",
+            ]),
             Tests(&[FULL]),
             NO_PAYLOAD,
             Tests(&[RELOAD]),

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::str::FromStr as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -40,12 +40,46 @@ pub(super) struct Server {
 }
 
 /// Questions for signs of life of the protocol's own. Without, those of the system find out a server
-/// whose machine is gone: many servers close a connection that asks oftener than they like.
-#[derive(Clone, Copy)]
+/// whose machine is gone, but not one that stands still.
+#[derive(Clone)]
 pub(super) struct KeepAlive {
+    /// `None`: none are asked.
     pub time: Option<Duration>,
     pub timeout: Duration,
     pub without_calls: bool,
+    /// How often a server has closed a connection because it was asked too often; each time the
+    /// questions become half as frequent, as gRPC wants it (proposal A8).
+    pub complaints: Arc<AtomicU32>,
+}
+
+/// More complaints make no difference.
+const COMPLAINTS_MAX: u32 = 10;
+
+impl KeepAlive {
+    fn interval(&self) -> Option<Duration> {
+        let complaints = self.complaints.load(Ordering::Relaxed);
+        self.time.map(|time| time.saturating_mul(1 << complaints))
+    }
+
+    /// Did the connection end because the server was asked too often?
+    fn heed(&self, error: &hyper::Error) -> bool {
+        let mut next = std::error::Error::source(error);
+        while let Some(cause) = next {
+            let said = cause
+                .downcast_ref::<h2::Error>()
+                .and_then(h2::Error::reason);
+            if said == Some(h2::Reason::ENHANCE_YOUR_CALM) {
+                let more = |n: u32| (n < COMPLAINTS_MAX).then_some(n + 1);
+                // At the bound it stays there.
+                self.complaints
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+                    .ok();
+                return true;
+            }
+            next = cause.source();
+        }
+        false
+    }
 }
 
 /// An open connection; a handle of it.
@@ -81,7 +115,7 @@ impl Server {
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
-            .keep_alive_interval(self.keep_alive.time)
+            .keep_alive_interval(self.keep_alive.interval())
             .keep_alive_timeout(self.keep_alive.timeout)
             .keep_alive_while_idle(self.keep_alive.without_calls)
             .max_header_list_size(self.metadata_bytes);
@@ -91,10 +125,20 @@ impl Server {
         let (sender, connection) = shaken.map_err(|error| chain(&error))?;
         let is_closing = Arc::new(AtomicBool::new(false));
         let (sink, closing) = (self.name.clone(), Arc::clone(&is_closing));
+        let keep_alive = self.keep_alive.clone();
         tokio::spawn(async move {
             let cause = match connection.await {
                 Ok(()) => "the server has closed the connection".to_owned(),
-                Err(error) => chain(&error),
+                Err(error) => {
+                    if keep_alive.heed(&error) {
+                        tracing::warn!(
+                            sink,
+                            seconds = keep_alive.interval().map(|every| every.as_secs()),
+                            "the server wants to be asked less often whether it is there"
+                        );
+                    }
+                    chain(&error)
+                }
             };
             if !closing.load(Ordering::Acquire) {
                 tracing::error!(sink, cause, "sink has lost its connection");
@@ -129,14 +173,21 @@ impl Server {
     }
 }
 
+/// The metadata by which a server says that a call may come again.
+const COME_AGAIN: &str = "grpc-retry-pushback-ms";
+
 /// A status with a cause is ours: the answer never came.
 fn failed(status: &Status) -> Failed {
     match std::error::Error::source(status) {
         Some(cause) => Failed::Unavailable(crate::error::chain(cause)),
         None => {
             let said = format!("it answers {:?}: {}", status.code(), status.message());
+            // A negative number asks not to come again.
+            let pause = status.metadata().get(COME_AGAIN);
+            let pause = pause.and_then(|pause| pause.to_str().ok()?.parse::<u32>().ok());
             match status.code() {
                 Code::Unavailable => Failed::Unavailable(said),
+                _ if pause.is_some() => Failed::Unavailable(said),
                 _ => Failed::Refused(said),
             }
         }

@@ -27,7 +27,7 @@ use super::target::EVENT_SERVICE_PATH;
 use super::wire::{Event, Raw};
 use crate::http::Service;
 use crate::net::{
-    self, Delivery, Intake, Line, Protocol, QUIET, STOP_GRACE, Served, SocketOptions,
+    self, Delivery, Ear, Intake, Line, Observed, Protocol, QUIET, STOP_GRACE, Served, SocketOptions,
 };
 
 /// The header that names the stream of an event.
@@ -99,7 +99,20 @@ impl Protocol for Limits {
     }
 
     async fn serve(port: Arc<Port>, stream: TcpStream, stopped: watch::Receiver<bool>) -> Served {
-        port.serve(stream, stopped).await
+        let ear = Arc::new(Ear::default());
+        let peer = stream.peer_addr().ok();
+        let is_stopping = stopped.clone();
+        let served = port.serve(stream, &ear, stopped).await;
+        // The protocol's library ends such a connection without a word.
+        let silence = ear.silence().filter(|silence| *silence >= UNANSWERED);
+        if let (Some(silence), false) = (silence, *is_stopping.borrow()) {
+            tracing::warn!(
+                peer = peer.map(|peer| peer.to_string()),
+                silent_ms = silence.as_millis() as u64,
+                "a client is lost: it gives no sign of life"
+            );
+        }
+        served
     }
 }
 
@@ -107,11 +120,12 @@ impl Port {
     async fn serve(
         self: Arc<Port>,
         stream: TcpStream,
+        ear: &Arc<Ear>,
         mut stopped: watch::Receiver<bool>,
     ) -> Served {
         let line: Box<dyn Line> = match &self.tls {
-            None => Box::new(stream),
-            Some(tls) => Box::new(tls.accept(stream).await?),
+            None => Box::new(Observed::new(stream, Arc::clone(ear))),
+            Some(tls) => Box::new(Observed::new(tls.accept(stream).await?, Arc::clone(ear))),
         };
         let mut server = http2::Builder::new(TokioExecutor::new());
         server

@@ -22,10 +22,13 @@ use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::{Calls, Dynamic, Received};
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::{Body, ClientTls, ClientTrust, Network, Settings, is_again_too_soon, list};
+use crate::net::{Body, ClientTls, ClientTrust, Network, QUIET, Settings, is_again_too_soon, list};
 
 /// Calls on their way.
 const IN_FLIGHT_MAX: usize = 128;
+
+/// How long a server may take to answer a question for a sign of life, where no option says it.
+const UNANSWERED: Duration = Duration::from_secs(2);
 
 /// The header that names the sequence of a URL.
 const SEQUENCE: &str = "sequence";
@@ -71,6 +74,8 @@ struct Flight {
     count: usize,
     /// What got no answer, and why.
     failed: Vec<(Job, Error)>,
+    /// What a server will never take, of a sink that keeps what has failed.
+    refused: Vec<(Job, Error)>,
 }
 
 /// One call, ready to be made as often as needed.
@@ -124,9 +129,13 @@ impl GrpcSink {
             path,
             tls: tls(settings)?,
             keep_alive: KeepAlive {
-                time: seconds("keep.alive.time")?,
-                timeout: seconds("keep.alive.timeout")?.unwrap_or(Duration::from_secs(20)),
+                time: match settings.text("keep.alive.time") {
+                    None => Some(QUIET),
+                    Some(_) => seconds("keep.alive.time")?,
+                },
+                timeout: seconds("keep.alive.timeout")?.unwrap_or(UNANSWERED),
                 without_calls: settings.flag("keep.alive.without.calls", false),
+                complaints: Arc::default(),
             },
             message_bytes: settings.number("max.inbound.message.size", 4 << 20)?,
             metadata_bytes: settings.number("max.inbound.metadata.size", 8 << 10)?,
@@ -197,6 +206,14 @@ impl GrpcSink {
         let lost = || self.shared.unavailable("the connection is lost".to_owned());
         flight.channel.clone().ok_or_else(lost)
     }
+}
+
+fn undelivered(jobs: Vec<(Job, Error)>) -> Vec<Undelivered> {
+    let given_back = |(job, error): (Job, Error)| Undelivered {
+        message: job.sent,
+        error,
+    };
+    jobs.into_iter().map(given_back).collect()
 }
 
 fn bad_entry(entry: String) -> String {
@@ -358,14 +375,9 @@ impl Shared {
         flight.count -= 1;
         match made {
             Ok(()) => {}
-            // Nobody asks for it back: it will be refused however often it is sent.
+            // It would be refused however often it is sent.
             Err(error) if self.keeps_failed && !error.is_unavailable() => {
-                let sink = &self.server.name;
-                tracing::error!(
-                    sink,
-                    cause = crate::error::chain(&error),
-                    "a call was refused"
-                );
+                flight.refused.push((job, error));
             }
             Err(error) => flight.failed.push((job, error)),
         }
@@ -480,12 +492,10 @@ impl Sink for GrpcSink {
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        let failed = std::mem::take(&mut self.shared.lock().failed);
-        let failed = failed.into_iter();
-        let undelivered = |(job, error): (Job, Error)| Undelivered {
-            message: job.sent,
-            error,
-        };
-        failed.map(undelivered).collect()
+        undelivered(std::mem::take(&mut self.shared.lock().failed))
+    }
+
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        undelivered(std::mem::take(&mut self.shared.lock().refused))
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::ClientTls;
 
 /// A silent server is asked for a sign of life, and is lost when three of them fail.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(1);
 const PROBE: Duration = Duration::from_secs(1);
 
 /// How long data may stay without the server's system having taken it.

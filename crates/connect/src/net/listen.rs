@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::Workers;
+use super::{Workers, signs_of_life};
 
 /// Pause after a connection that could not be accepted, for want of open files as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -187,7 +187,10 @@ impl Failures {
 fn prepare(stream: std::net::TcpStream, options: &SocketOptions) -> io::Result<TcpStream> {
     let stream = TcpStream::from_std(stream)?;
     stream.set_nodelay(options.no_delay)?;
-    SockRef::from(&stream).set_keepalive(options.keep_alive)?;
+    if options.keep_alive {
+        // A client whose machine is gone must not hold its place for hours.
+        SockRef::from(&stream).set_tcp_keepalive(&signs_of_life())?;
+    }
     Ok(stream)
 }
 

@@ -149,6 +149,15 @@ impl Running {
         self.signal("-HUP");
     }
 
+    /// It stays there and does nothing, until [`Running::thaw`].
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

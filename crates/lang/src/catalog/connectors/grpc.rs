@@ -12,6 +12,7 @@ const CALLED: &str = "headwater::grpc::calls_get_their_responses_and_services_an
 const OWN: &str = "headwater::grpc::a_service_of_its_own_speaks_the_messages_of_its_description";
 const SECURE: &str = "headwater::grpc::tls_both_ways_with_java_key_stores";
 const AWAY: &str = "headwater::grpc::a_server_that_is_away_or_silent_gets_everything_later";
+const STILL: &str = "headwater::grpc::a_peer_that_stands_still_is_noticed_by_client_and_server";
 const LIMITED: &str = "headwater::grpc::what_is_beyond_a_limit_or_for_nobody_is_refused";
 
 const TLS: &[OptionSpec] = &[
@@ -68,15 +69,15 @@ const CLIENT: &[OptionSpec] = &[
     .test(SENT),
     long(
         "keep.alive.time",
-        "",
-        "Seconds between the protocol's own questions for a sign of life; none by default, because \
-         many servers close a connection that asks. A server whose machine is gone is found out \
-         without them.",
+        "2",
+        "Seconds between the protocol's own questions for a sign of life while a call is under way; 0: \
+         none. Where a server closes a connection because it is asked too often, half as often from \
+         then on.",
     )
-    .test(AWAY),
+    .test(STILL),
     long(
         "keep.alive.timeout",
-        "20",
+        "2",
         "Seconds to wait for the answer to one.",
     )
     .test(AWAY),
