@@ -6,6 +6,7 @@ mod network;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use broker::{Apps, errors, key_file};
 use network::script::Script;
@@ -301,6 +302,96 @@ fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left()
     drop(answer);
     let mut rest = Vec::new();
     deaf.read_to_end(&mut rest).ok();
+}
+
+/// Takes requests on a port of its own, on which events may be heard as well.
+const TAKER: &str = "@app:name('Taker')
+@source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='text', regex.A='(.*)', @attributes(text='A')))
+define stream In (text string);
+@sink(type='log', prefix='taken')
+define stream Out (n int);
+from In select 1 as n insert into Out;
+";
+
+#[test]
+fn what_waits_for_a_client_is_bounded_on_a_connection_that_was_there_before_the_events() {
+    // Some 120 MB.
+    const ROWS: usize = 2_000;
+    let apps = Apps::new(free_port(), 0);
+    let quiet = SENDER.replace(
+        "@sink(type='sse-server', server.url='{url}', {options}, @map(type='csv'))\n",
+        "",
+    );
+    let sending = apps.write("sender", &quiet, "");
+    let taking = apps.write("taker", TAKER, "");
+    let run = Running::connected(&[&taking, &sending], 2);
+    let mut deaf = TcpStream::connect(("127.0.0.1", apps.port())).expect("it listens");
+    let mut answer = BufReader::new(deaf.try_clone().expect("another handle"));
+    let mut ask = |request: &str| {
+        deaf.write_all(request.as_bytes()).expect("it reads");
+        let mut line = String::new();
+        answer.read_line(&mut line).expect("it answers");
+        assert!(line.contains("200"), "{line}");
+        while line != "\r\n" {
+            line.clear();
+            answer.read_line(&mut line).expect("it answers");
+        }
+    };
+    ask("POST /in HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\na");
+    run.out_has("taken", 1);
+    sender(&apps, "");
+    run.reload();
+    run.err_has("the apps were read again change", 1);
+    append(&apps, "-1,nobody\n");
+    run.err_has("nobody listens", 1);
+    ask("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+    let text = "x".repeat(60_000);
+    let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
+    append(&apps, &rows);
+    run.err_has("a client that has read nothing for 5 s is left", 1);
+    // What it was not given it never gets: its connection has ended.
+    let mut rest = Vec::new();
+    answer.read_to_end(&mut rest).ok();
+    assert!(rest.len() < rows.len() / 2, "{} bytes", rest.len());
+    run.stop();
+}
+
+#[test]
+fn a_server_that_stands_still_is_noticed_and_one_that_has_nothing_to_say_is_not() {
+    let apps = Apps::new(free_port(), 0);
+    let sending = Running::connected(&[&sender(&apps, "")], 1);
+    let receiving = Running::connected(&[&receiver(&apps, "")], 1);
+    let other = Apps::new(free_port(), 0);
+    let silent = server(other.port(), "");
+    let hearing = silent
+        .as_ref()
+        .map(|_| Running::connected(&[&other.write("reader", READER, "")], 1));
+    sending.freeze();
+    let frozen = Instant::now();
+    receiving.err_has("the server gives no sign of life", 1);
+    // Two of its beats and a little; the rest is for a busy machine.
+    assert!(
+        frozen.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        frozen.elapsed()
+    );
+    if let (Some(mut silent), Some(hearing)) = (silent, hearing) {
+        assert_eq!(
+            hearing.err().matches("ERROR").count(),
+            0,
+            "{}",
+            hearing.err()
+        );
+        silent.say("piece 'data: 7,late\\n\\n'");
+        hearing.out_has("data=[7, late", 1);
+        hearing.stop();
+    }
+    sending.thaw();
+    receiving.err_has("source is connected", 2);
+    append(&apps, "1,after\n");
+    eventually("a row", || apps.received() == "1,after\n");
+    receiving.stop();
+    sending.stop();
 }
 
 /// Its destination is away at first.

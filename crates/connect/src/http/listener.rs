@@ -15,13 +15,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::request::{self, Peer, Route};
-use super::sse::{Audience, Events};
-use crate::net::{self, Protocol, STOP_GRACE, Served, SocketOptions};
+use super::sse::{Audience, Events, SLOW_MAX};
+use crate::net::{self, Observed, Protocol, STOP_GRACE, Served, SocketOptions};
 
 /// Listeners of a server by host and port.
 pub(crate) type Listeners = net::Ports<PortOptions>;
@@ -83,11 +84,40 @@ async fn serve_stream(
         address: stream.peer_addr()?,
         local_port: stream.local_addr()?.port(),
         is_tls: port.tls.is_some(),
+        outgoing: Arc::default(),
     });
-    match port.tls.clone() {
+    if has_audience(&port) {
+        // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
+        SockRef::from(&stream).set_tcp_user_timeout(Some(SLOW_MAX))?;
+    }
+    let (address, outgoing) = (peer.address, Arc::clone(&peer.outgoing));
+    let served = match port.tls.clone() {
         None => serve(stream, port, peer, stopped).await,
         Some(tls) => serve(tls.accept(stream).await?, port, peer, stopped).await,
+    };
+    if let Err(error) = &served
+        && outgoing.has_events()
+        && is_silent(error.as_ref())
+    {
+        // The words of the sink, which would have found it out a moment later.
+        tracing::warn!(peer = %address, "a client that has read nothing for 5 s is left");
     }
+    served
+}
+
+/// Has the system given the other side up?
+fn is_silent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let kind = cause
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        if kind == Some(std::io::ErrorKind::TimedOut) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
@@ -102,13 +132,16 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server.header_read_timeout(port.protocol.idle);
     // It also lifts the bound of what waits to be written, which an endless answer needs.
     server.pipeline_flush(!has_audience(&port));
+    let outgoing = Arc::clone(&peer.outgoing);
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
         async move { Ok::<_, Infallible>(respond(request, &port, &peer).await) }
     });
-    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), answer));
+    let line = Observed::new(stream, Arc::clone(&outgoing));
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(line), answer));
     tokio::select! {
         served = connection.as_mut() => return Ok(served?),
+        () = outgoing.is_cut() => return Ok(()),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();

@@ -21,6 +21,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::service::Service;
+use super::sse::Outgoing;
 use crate::net::{Delivery, Intake};
 
 /// Longest body where no limit is configured.
@@ -83,6 +84,8 @@ pub(crate) struct Peer {
     pub address: SocketAddr,
     pub local_port: u16,
     pub is_tls: bool,
+    /// What an answer without end has still to write.
+    pub outgoing: Arc<Outgoing>,
 }
 
 pub(crate) type Answer = Response<Full<Bytes>>;

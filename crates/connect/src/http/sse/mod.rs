@@ -4,12 +4,20 @@
 //! Promises: a source asks for what follows the last event it has (`Last-Event-ID`), also after a
 //! restart with state; a stream that ends is said and asked for again; a full app is felt as a full
 //! socket. A sink sends to those who are connected, and waits for one that reads slowly, but not for
-//! one that reads nothing. Siddhi hands over the chunks as they come off the wire; here an event is
+//! one that reads nothing; what waits for one client is bounded. Siddhi hands over the chunks as they come off the wire; here an event is
 //! its `data`.
 
 pub(crate) mod events;
+mod outgoing;
 mod server;
 mod source;
 
-pub(super) use server::{Audience, Events, SseServer};
+use hyper::header::HeaderName;
+
+pub(super) use outgoing::Outgoing;
+pub(super) use server::{Audience, Events, SLOW_MAX, SseServer};
 pub(super) use source::SseSource;
+
+/// By this the `sse-server` sink tells how often at least, in seconds, something comes of it. Of other
+/// servers nobody knows: one that says nothing for long may just have nothing to say.
+const BEAT_HEADER: HeaderName = HeaderName::from_static("headwater-beat");

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body_util::{Either, Full};
@@ -15,7 +15,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::BEAT_HEADER;
 use super::events::event_of;
+use super::outgoing::Outgoing;
 use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::listener::{Lease, Target};
@@ -32,11 +34,11 @@ const WAITING_MAX: usize = 256;
 const LONG_BYTES: usize = 64 << 10;
 
 /// How long a client may take nothing at all.
-const SLOW_MAX: Duration = Duration::from_secs(5);
+pub(in crate::http) const SLOW_MAX: Duration = Duration::from_secs(5);
 
-/// A stream without events says so often that it is there: proxies close what is idle, and a client
-/// that has gone is found out.
-const BEAT: Duration = Duration::from_secs(15);
+/// A stream without events says so often that it is there: proxies close what is idle, a client that
+/// has gone is found out, and a client that knows of it finds out that the server stands still.
+const BEAT: Duration = Duration::from_secs(2);
 
 pub(in crate::http) struct SseServer {
     network: Arc<Network>,
@@ -59,6 +61,7 @@ impl SseServer {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(BEAT_HEADER, HeaderValue::from(BEAT.as_secs()));
         add_headers(&mut headers, settings.text("headers").unwrap_or_default())
             .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         let tls = match url.is_tls {
@@ -208,6 +211,7 @@ struct State {
 struct Client {
     address: SocketAddr,
     events: mpsc::Sender<Bytes>,
+    outgoing: Arc<Outgoing>,
 }
 
 impl Audience {
@@ -227,6 +231,8 @@ impl Audience {
     /// Gives a client up that reads nothing.
     fn leave(&self, number: u64) {
         if let Some(client) = self.lock().clients.remove(&number) {
+            // Nobody will read what waits for it.
+            client.outgoing.cut();
             tracing::warn!(
                 sink = self.name,
                 peer = %client.address,
@@ -266,11 +272,22 @@ impl Audience {
         state.count += 1;
         let number = state.count;
         let address = peer.address;
-        state.clients.insert(number, Client { address, events });
+        let outgoing = Arc::clone(&peer.outgoing);
+        outgoing.begin();
+        let client = Client {
+            address,
+            events,
+            outgoing: Arc::clone(&outgoing),
+        };
+        state.clients.insert(number, client);
         drop(state);
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut answer = Response::new(Either::Right(Events { waiting, beat }));
+        let mut answer = Response::new(Either::Right(Events {
+            waiting,
+            beat,
+            outgoing,
+        }));
         *answer.headers_mut() = self.headers.clone();
         answer
     }
@@ -281,6 +298,7 @@ impl Audience {
 pub(crate) struct Events {
     waiting: mpsc::Receiver<Bytes>,
     beat: Interval,
+    outgoing: Arc<Outgoing>,
 }
 
 impl Body for Events {
@@ -291,12 +309,21 @@ impl Body for Events {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Poll::Ready(event) = self.waiting.poll_recv(context) {
-            self.beat.reset();
-            return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
+        if self.outgoing.poll_room(context).is_pending() {
+            return Poll::Pending;
         }
-        self.beat
-            .poll_tick(context)
-            .map(|_| Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))))
+        let piece = match self.waiting.poll_recv(context) {
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(event)) => {
+                self.beat.reset();
+                event
+            }
+            Poll::Pending => {
+                ready!(self.beat.poll_tick(context));
+                Bytes::from_static(b":\n\n")
+            }
+        };
+        self.outgoing.give(piece.len());
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 }

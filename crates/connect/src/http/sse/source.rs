@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use event::Value;
 use http_body_util::BodyExt as _;
@@ -12,13 +13,17 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
+use super::BEAT_HEADER;
 use super::events::{Event, Parser};
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::{Cause, Error};
-use crate::http::client::{Client, RequestBody, broken};
+use crate::http::client::{Client, RequestBody, broken, within};
 use crate::http::sink::{client_options, common_headers};
 use crate::http::{Url, add_headers, property_names};
 use crate::net::{ClientTls, Delivery, Intake, Network, Receiver, Settings};
+
+/// What a sign of life may be late.
+const BEAT_LATE: Duration = Duration::from_millis(500);
 
 const LAST_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -190,10 +195,18 @@ impl Reading {
 
     /// Takes what comes until the stream ends; why it does.
     async fn read(&self, mut body: Incoming) -> String {
+        let beat = self.headers.get(BEAT_HEADER);
+        let beat = beat.and_then(|beat| beat.to_str().ok()?.parse::<u32>().ok());
+        let silence_max = beat.map(|seconds| BEAT_LATE + 2 * Duration::from_secs(seconds.into()));
         let mut parser = Parser::behind(self.last.get());
         let mut events = Vec::new();
         loop {
-            let data = match body.frame().await {
+            let frame = within(silence_max, body.frame()).await;
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(_) => return "the server gives no sign of life".to_owned(),
+            };
+            let data = match frame {
                 None => return "the server has ended the stream".to_owned(),
                 Some(Err(error)) => return broken(&error).to_string(),
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
