@@ -394,7 +394,10 @@ impl Chain {
         }
         if let Some(window) = &mut self.window {
             window.operator.remove(key);
-            alarms.forget(window.id, key);
+            // The job of all keys, which stands under one of them, goes on without it.
+            if window.operator.job_after(0).is_none() {
+                alarms.forget(window.id, key);
+            }
         }
     }
 

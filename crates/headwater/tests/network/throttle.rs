@@ -1,9 +1,10 @@
-//! A slow peer: what clients write reaches the server at a limited rate, what it answers at once.
+//! A slow peer: what all clients together write reaches the server at a limited rate, what it answers
+//! at once.
 
 use std::io::{Read, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ struct Shared {
     to: u16,
     bytes_per_second: u64,
     passed: AtomicU64,
+    /// When the first of them came.
+    begun: OnceLock<Instant>,
     is_stopped: AtomicBool,
 }
 
@@ -33,6 +36,7 @@ impl Throttle {
             to,
             bytes_per_second,
             passed: AtomicU64::new(0),
+            begun: OnceLock::new(),
             is_stopped: AtomicBool::new(false),
         });
         let accepting = std::thread::spawn({
@@ -61,6 +65,12 @@ impl Throttle {
     pub fn passed(&self) -> u64 {
         self.shared.passed.load(Ordering::SeqCst)
     }
+
+    /// The shortest time in which they can have come: behind the last piece nobody waits.
+    pub fn least(&self) -> Duration {
+        let waited_for = self.passed().saturating_sub(PIECE as u64);
+        Duration::from_secs_f64(waited_for as f64 / self.shared.bytes_per_second as f64)
+    }
 }
 
 impl Shared {
@@ -71,14 +81,12 @@ impl Shared {
         );
         std::thread::spawn(move || copy(from, to, |_| true));
         let shared = Arc::clone(self);
-        let begun = Instant::now();
         std::thread::spawn(move || {
-            let mut own = 0;
             copy(client, server, |bytes| {
-                shared.passed.fetch_add(bytes, Ordering::SeqCst);
-                own += bytes;
+                let begun = *shared.begun.get_or_init(Instant::now);
+                let passed = shared.passed.fetch_add(bytes, Ordering::SeqCst) + bytes;
                 let due =
-                    begun + Duration::from_secs_f64(own as f64 / shared.bytes_per_second as f64);
+                    begun + Duration::from_secs_f64(passed as f64 / shared.bytes_per_second as f64);
                 while Instant::now() < due {
                     std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
                 }

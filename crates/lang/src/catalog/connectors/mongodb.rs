@@ -1,6 +1,6 @@
 //! MongoDB as a store of tables.
 
-use super::{bool, text};
+use super::text;
 use crate::spec::{ConnectorKind, ConnectorSpec, Status};
 
 const DOCUMENTS: &str = "headwater::mongodb::rows_lie_as_siddhi_has_them_and_every_condition_works";
@@ -25,7 +25,9 @@ define table Stocks (symbol string, price int);",
             "Name of the collection; that of the table by default.",
         )
         .test(DOCUMENTS),
-        bool("secure.connection", "false", "`true` uses TLS.").test(TLS),
+        text("secure.connection", "`true` uses TLS.")
+            .default("false")
+            .test(TLS),
         text(
             "trust.store",
             "Key store of the certificates to trust; those of the system by default.",

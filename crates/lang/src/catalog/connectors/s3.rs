@@ -180,8 +180,8 @@ pub const COPY: FunctionSpec = FunctionSpec {
         first(COPY_PARAMS, 11),
         first(COPY_PARAMS, 12),
     ],
-    example: "define stream Done (day string);
-from Done#s3:copy('orders', day, 'orders-kept', day)
+    example: "define stream Closed (day string);
+from Closed#s3:copy('orders', day, 'orders-kept', day)
 select day
 insert into Kept;",
     ..object("copy", "Copies an object.")
