@@ -22,6 +22,7 @@ struct Shared {
     to: u16,
     bytes_per_second: u64,
     passed: AtomicU64,
+    connections: AtomicU64,
     /// When the first of them came.
     begun: OnceLock<Instant>,
     is_stopped: AtomicBool,
@@ -36,6 +37,7 @@ impl Throttle {
             to,
             bytes_per_second,
             passed: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
             begun: OnceLock::new(),
             is_stopped: AtomicBool::new(false),
         });
@@ -66,9 +68,10 @@ impl Throttle {
         self.shared.passed.load(Ordering::SeqCst)
     }
 
-    /// The shortest time in which they can have come: behind the last piece nobody waits.
+    /// The shortest time in which they can have come: behind a connection's last piece nobody waits.
     pub fn least(&self) -> Duration {
-        let waited_for = self.passed().saturating_sub(PIECE as u64);
+        let last = PIECE as u64 * self.shared.connections.load(Ordering::SeqCst);
+        let waited_for = self.passed().saturating_sub(last);
         Duration::from_secs_f64(waited_for as f64 / self.shared.bytes_per_second as f64)
     }
 }
@@ -80,6 +83,7 @@ impl Shared {
             client.try_clone().expect("another handle"),
         );
         std::thread::spawn(move || copy(from, to, |_| true));
+        self.connections.fetch_add(1, Ordering::SeqCst);
         let shared = Arc::clone(self);
         std::thread::spawn(move || {
             copy(client, server, |bytes| {
