@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
         };
         for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
             seat.open(&opening).map_err(|message| Error::Connect {
-                what: seat.name(),
+                what: "a store".into(),
                 message,
             })?;
         }
@@ -410,7 +410,7 @@ impl<'a> Builder<'a> {
         let mut epochs = Vec::new();
         for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
             let epoch = seat.last_epoch(context).map_err(|message| Error::Connect {
-                what: seat.name(),
+                what: "a store".into(),
                 message,
             })?;
             epochs.push((seat.table.clone(), epoch));

@@ -21,6 +21,7 @@ use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value, too_few};
 use super::server::{SILENCE_MAX, Server, Tls};
 use crate::component::Written;
+use crate::error::Cause;
 
 /// Rows from which on `LOAD DATA` is worth its two round trips.
 const LOAD_ROWS: usize = 16;
@@ -512,6 +513,17 @@ fn tls(server: &Server) -> SslOpts {
         .with_danger_skip_domain_validation(server.tls != Tls::VerifyFull)
 }
 
+/// The error itself, without the name of the driver's type around it.
+fn bare(error: mysql::Error) -> Cause {
+    match error {
+        mysql::Error::IoError(error) => error.into(),
+        mysql::Error::MySqlError(error) => error.into(),
+        mysql::Error::DriverError(error) => error.into(),
+        mysql::Error::TlsError(error) => error.into(),
+        other => other.into(),
+    }
+}
+
 /// An error of the driver or the server as one of ours: what became of the connection and of the
 /// transaction.
 pub fn fault(error: mysql::Error) -> Fault {
@@ -526,9 +538,10 @@ pub fn fault(error: mysql::Error) -> Fault {
         mysql::Error::IoError(_)
         | mysql::Error::DriverError(_)
         | mysql::Error::CodecError(_)
-        | mysql::Error::TlsError(_) => return Fault::Lost(error.into()),
+        | mysql::Error::TlsError(_) => return Fault::Lost(bare(error)),
         _ => 0,
     };
+    let error = bare(error);
     match code {
         // Shut down, killed, too many connections, idle for too long.
         1053
@@ -542,13 +555,13 @@ pub fn fault(error: mysql::Error) -> Fault {
         | 1927
         | 2006
         | 2013
-        | 4031 => Fault::Lost(error.into()),
+        | 4031 => Fault::Lost(error),
         // Deadlock; the commit itself failed.
-        1213 | 1180 | 1614 => Fault::Undone(error.into()),
+        1213 | 1180 | 1614 => Fault::Undone(error),
         // Lock wait, full disk or table, out of memory, read only, interrupted.
         1205 | 3 | 1021 | 1037 | 1038 | 1041 | 1114 | 1290 | 1317 | 1836 => {
-            Fault::Passing(error.into())
+            Fault::Passing(error)
         }
-        _ => Fault::Refused(error.into()),
+        _ => Fault::Refused(error),
     }
 }
