@@ -559,9 +559,7 @@ pub fn fault(error: mysql::Error) -> Fault {
         // Deadlock; the commit itself failed.
         1213 | 1180 | 1614 => Fault::Undone(error),
         // Lock wait, full disk or table, out of memory, read only, interrupted.
-        1205 | 3 | 1021 | 1037 | 1038 | 1041 | 1114 | 1290 | 1317 | 1836 => {
-            Fault::Passing(error)
-        }
+        1205 | 3 | 1021 | 1037 | 1038 | 1041 | 1114 | 1290 | 1317 | 1836 => Fault::Passing(error),
         _ => Fault::Refused(error),
     }
 }
