@@ -962,6 +962,24 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["store rdbms"],
+        server: "no Oracle, nor its client library",
+        cells: [
+            Tests(&[
+                "connect::rdbms::oracle::tests::a_machine_without_the_library_is_told_what_to_install",
+            ]),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+            Tests(&["connect::rdbms::oracle::tests::errors_of_the_server_are_told_apart"]),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+            No("no server was there to try it: golden SQL alone"),
+        ],
+    },
+    Row {
         connectors: &["store mongodb"],
         server: "mongodb",
         cells: [

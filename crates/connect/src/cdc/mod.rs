@@ -246,7 +246,7 @@ impl Connector for CdcConnector {
             Target::Server(server) => match server.kind {
                 ServerKind::MySql => Ok(Box::new(binlog::Binlog::new(options)?)),
                 ServerKind::Postgres => Ok(Box::new(postgres::Replication::new(options)?)),
-                ServerKind::SqlServer => Err(options.refused(NO_LOG)),
+                ServerKind::SqlServer | ServerKind::Oracle => Err(options.refused(NO_LOG)),
             },
             _ => Err(options.refused(NO_LOG)),
         }

@@ -1,5 +1,5 @@
 //! Tables in a relational database, `@store(type='rdbms')`: the embedded SQLite, MySQL, MariaDB,
-//! PostgreSQL and SQL Server.
+//! PostgreSQL, SQL Server and Oracle.
 //!
 //! Promises: a chunk is written whole or not at all; with epochs, all writes between two checkpoints
 //! and the note of the second are one commit; a database that is locked or gone is waited for, and said
@@ -16,6 +16,7 @@ pub mod functions;
 pub mod link;
 pub mod mysql;
 pub(crate) mod object;
+pub mod oracle;
 pub mod postgres;
 pub mod rows;
 pub mod server;
@@ -41,6 +42,7 @@ use lang::spec::ConnectorSpec;
 use self::database::Database;
 use self::link::{Fault, Link};
 use self::mysql::MySql;
+use self::oracle::Oracle;
 use self::postgres::Postgres;
 use self::server::{Login, ServerKind};
 use self::sqlite::Sqlite;
@@ -118,6 +120,7 @@ pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
         Target::Server(server) => match server.kind {
             ServerKind::MySql => MySql::open(server).map(|link| Box::new(link) as _),
             ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
+            ServerKind::Oracle => Oracle::open(server).map(|link| Box::new(link) as _),
             ServerKind::SqlServer => SqlServer::open(server).map(|link| Box::new(link) as _),
         },
     };

@@ -1,6 +1,6 @@
 //! Where a database server is and how it is logged in to, from the JDBC URLs and options that apps
 //! have for Connector/J, MariaDB's connector and pgJDBC; those of SQL Server are read in
-//! [`super::sqlserver`].
+//! [`super::sqlserver`], those of Oracle in [`super::oracle`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ pub enum ServerKind {
     /// MariaDB as well.
     MySql,
     Postgres,
+    Oracle,
     SqlServer,
 }
 
@@ -73,6 +74,7 @@ impl fmt::Display for Server {
         let kind = match self.kind {
             ServerKind::MySql => "mysql",
             ServerKind::Postgres => "postgresql",
+            ServerKind::Oracle => "oracle",
             ServerKind::SqlServer => "sqlserver",
         };
         let hosts = self
@@ -89,6 +91,7 @@ impl Server {
     pub fn parse(kind: &str, place: &str, login: &Login<'_>) -> Result<Server, String> {
         let server_kind = match kind {
             "sqlserver" | "jtds" => return Server::parse_sqlserver(kind, place, login),
+            "oracle" => return Server::parse_oracle(place, login),
             "postgresql" => ServerKind::Postgres,
             _ => ServerKind::MySql,
         };

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use super::dialect::{Dialect, MYSQL, POSTGRES, SQLITE, SQLSERVER};
+use super::dialect::{Dialect, MYSQL, ORACLE, POSTGRES, SQLITE, SQLSERVER};
 use super::server::{Login, Server, ServerKind};
 use crate::file::uri;
 
@@ -28,6 +28,7 @@ impl Target {
             Target::Server(server) => match server.kind {
                 ServerKind::MySql => MYSQL,
                 ServerKind::Postgres => POSTGRES,
+                ServerKind::Oracle => ORACLE,
                 ServerKind::SqlServer => SQLSERVER,
             },
         }
@@ -53,12 +54,6 @@ pub enum UrlError {
         database: &'static str,
         table: String,
     },
-    #[error(
-        "there is no driver for Oracle in Headwater: Oracle's own for Rust is a pre-release, and the \
-         other needs libraries that may not be shipped with it; keep table '{table}' in another \
-         database, --set {table}.store.jdbc.url=jdbc:sqlite:FILE or jdbc:postgresql://HOST/DATABASE"
-    )]
-    NoDriver { table: String },
     #[error(
         "option 'jdbc.url' of table '{table}' is of an unknown kind '{kind}': write jdbc:sqlite:FILE"
     )]
@@ -96,7 +91,7 @@ pub fn parse(url: &str, table: &str, login: &Login<'_>) -> Result<Target, UrlErr
     match kind.to_ascii_lowercase().as_str() {
         "sqlite" => sqlite(place, table),
         "h2" => h2(place, table),
-        kind @ ("mysql" | "mariadb" | "postgresql" | "sqlserver" | "jtds") => {
+        kind @ ("mysql" | "mariadb" | "postgresql" | "sqlserver" | "jtds" | "oracle") => {
             Server::parse(kind, place, login)
                 .map(|server| Target::Server(Box::new(server)))
                 .map_err(|cause| UrlError::Server {
@@ -104,9 +99,6 @@ pub fn parse(url: &str, table: &str, login: &Login<'_>) -> Result<Target, UrlErr
                     cause,
                 })
         }
-        "oracle" => Err(UrlError::NoDriver {
-            table: table.to_owned(),
-        }),
         other => Err(match KNOWN.iter().find(|(name, _)| *name == other) {
             Some((_, database)) => UrlError::Known {
                 database,
@@ -199,12 +191,6 @@ mod tests {
 
     #[test]
     fn other_databases_say_how_to_redirect_and_show_no_secret() {
-        check(
-            "jdbc:oracle:thin:root/secret@localhost:1521:X",
-            "there is no driver for Oracle in Headwater: Oracle's own for Rust is a pre-release, and \
-             the other needs libraries that may not be shipped with it; keep table 'T' in another \
-             database, --set T.store.jdbc.url=jdbc:sqlite:FILE or jdbc:postgresql://HOST/DATABASE",
-        );
         check(
             "jdbc:db2://h/x",
             "database 'DB2' does not run yet: use the embedded one, \

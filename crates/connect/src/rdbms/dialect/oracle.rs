@@ -1,5 +1,4 @@
-//! Oracle, from 12.1 on. There is no driver for it here ([`crate::rdbms::url`] says why): what would be
-//! sent stands in golden files.
+//! Oracle, from 12.1 on.
 
 use std::fmt::Write;
 

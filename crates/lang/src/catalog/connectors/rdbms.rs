@@ -10,14 +10,14 @@ use crate::spec::{
 };
 
 /// Databases that no driver is here for.
-const OTHERS: &[&str] = &["jdbc:oracle:", "jdbc:db2:", "jdbc:derby:", "jdbc:teradata:"];
+const OTHERS: &[&str] = &["jdbc:db2:", "jdbc:derby:", "jdbc:teradata:"];
 
 pub const STORE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[
         text(
             "jdbc.url",
-            "The database: MySQL, MariaDB, PostgreSQL and SQL Server by their servers; `jdbc:sqlite:FILE` and the \
+            "The database: MySQL, MariaDB, PostgreSQL, SQL Server and Oracle (with its client library) by their servers; `jdbc:sqlite:FILE` and the \
              URLs of H2 run inside Headwater.",
         )
         .test("connect::rdbms::url::tests::urls_of_the_embedded_database")

@@ -133,8 +133,8 @@ fn components() {
         &["sink 'websubhub' is known but does not run yet"],
     );
     check(
-        "@store(type='rdbms', jdbc.url='jdbc:oracle:thin:@h:1521:X')",
-        &["store 'rdbms' does not run yet with 'jdbc:oracle:' in option 'jdbc.url'"],
+        "@store(type='rdbms', jdbc.url='jdbc:db2://h:50000/X')",
+        &["store 'rdbms' does not run yet with 'jdbc:db2:' in option 'jdbc.url'"],
     );
     check(
         "@source(type='file', file.uri='sftp://h/f', tailing='false', @map(type='csv'))",
