@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use crate::column::Column;
+use crate::picking::picked;
 use crate::times::Times;
 use crate::types::Schema;
 use crate::value::Value;
@@ -402,97 +403,6 @@ impl Batch {
     }
 }
 
-/// Numbers of the rows marked true.
-pub fn picked(keep: &[bool]) -> Vec<u32> {
-    let mut rows = Vec::new();
-    picked_into(keep, &mut rows);
-    rows
-}
-
-/// Numbers of the rows marked true, in a vector that is used again.
-pub fn picked_into(keep: &[bool], rows: &mut Vec<u32>) {
-    let count = keep.iter().filter(|&&k| k).count();
-    if count == 0 {
-        return rows.clear();
-    }
-    // Places for what is written and not counted behind the last row kept.
-    rows.resize(count + 8, 0);
-    let (eights, rest) = keep.as_chunks::<8>();
-    let eights = eights.iter().map(|eight| {
-        let marks = u64::from_le_bytes(eight.map(u8::from));
-        // Puts the eight marks side by side into the highest byte.
-        (marks.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-    });
-    let mut at = put_picked(eights, rows);
-    for (&is_kept, row) in rest.iter().zip((keep.len() - rest.len()) as u32..) {
-        rows[at] = row;
-        at += usize::from(is_kept);
-    }
-    rows.truncate(count);
-}
-
-/// Numbers of the rows whose bits are set, of so many rows: eight in a byte, the first in the lowest
-/// bit. `room` is only ever made longer.
-pub fn picked_bits<'r>(bits: &[u8], rows: usize, room: &'r mut Vec<u32>) -> &'r [u32] {
-    // Places for what is written and not counted behind the last row.
-    if room.len() < 8 * bits.len() {
-        room.resize(8 * bits.len(), 0);
-    }
-    let unused = (8 * bits.len()).saturating_sub(rows);
-    let last = bits.len().saturating_sub(1);
-    let used = bits.iter().enumerate().map(|(at, &bits)| match at == last {
-        true => bits & u8::MAX.checked_shr(unused as u32).unwrap_or(0),
-        false => bits,
-    });
-    let count = put_picked(used, room);
-    &room[..count]
-}
-
-/// Puts down the numbers of the rows that are kept, and returns how many. Whether a row is kept is hard
-/// to guess for the processor, so there is no branch: eight rows are looked up at once.
-#[inline(always)]
-fn put_picked(eights: impl Iterator<Item = u8>, rows: &mut [u32]) -> usize {
-    let mut at = 0;
-    for (bits, first) in eights.zip((0u32..).step_by(8)) {
-        let kept = &KEPT[usize::from(bits)];
-        let to = &mut rows[at..at + 8];
-        for (to, &place) in to.iter_mut().zip(&kept.places) {
-            *to = first + u32::from(place);
-        }
-        at += usize::from(kept.count);
-    }
-    at
-}
-
-/// Which of eight rows are kept, and how many.
-#[derive(Clone, Copy)]
-struct Kept {
-    places: [u8; 8],
-    count: u8,
-}
-
-/// By their marks, the first row's the lowest bit.
-static KEPT: [Kept; 256] = {
-    let mut all = [Kept {
-        places: [0; 8],
-        count: 0,
-    }; 256];
-    let mut marks = 0;
-    while marks < all.len() {
-        let mut row = 0;
-        while row < 8 {
-            if marks >> row & 1 == 1 {
-                let kept = &mut all[marks];
-                kept.places[kept.count as usize] = row;
-                kept.count += 1;
-            }
-            row += 1;
-        }
-        marks += 1;
-    }
-    all
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -558,24 +468,6 @@ mod tests {
                     batch.map(|b| (column(&b), b.chunks.clone(), b.times.at(0), b.len))
                 };
                 assert_eq!(shown(by_rows), shown(by_marks));
-            }
-        }
-    }
-
-    #[test]
-    fn the_rows_marked_are_picked() {
-        for len in 0..40usize {
-            for seed in 1..200usize {
-                let is_kept = |row: usize| (row + 3) * seed % 7 < 3 || seed.is_multiple_of(50);
-                let keep: Vec<bool> = (0..len).map(is_kept).collect();
-                let expect = (0..len).filter(|&row| is_kept(row)).map(|row| row as u32);
-                let expect: Vec<u32> = expect.collect();
-                assert_eq!(picked(&keep), expect);
-                let mut bits = vec![u8::MAX; len.div_ceil(8)];
-                for row in (0..len).filter(|&row| !keep[row]) {
-                    bits[row / 8] &= !(1 << (row % 8));
-                }
-                assert_eq!(picked_bits(&bits, len, &mut Vec::new()), expect);
             }
         }
     }

@@ -5,21 +5,23 @@
 //! column to several readers copies nothing.
 //!
 //! Never: I/O, clocks, or knowledge of queries and connectors. `unsafe` is allowed here only, for
-//! strings known to be UTF-8.
+//! strings known to be UTF-8 and for loops compiled for the processor at hand.
 
 pub mod batch;
 pub mod cells;
 pub mod codec;
 pub mod column;
+pub mod picking;
 pub mod strings;
 pub mod text;
 pub mod times;
 pub mod types;
 pub mod value;
 
-pub use batch::{Batch, BatchParts, Chunks, Clock, Reset, picked, picked_bits, picked_into};
+pub use batch::{Batch, BatchParts, Chunks, Clock, Reset};
 pub use cells::Cells;
 pub use column::{Column, ColumnBuilder, Single, Values};
+pub use picking::picked;
 pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};
 pub use types::{Attribute, Schema, Type};

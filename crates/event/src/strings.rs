@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::picking::keep_bits;
+
 /// Longest text that lies inside its view, in bytes.
 pub const INLINE_MAX: usize = 12;
 
@@ -131,6 +133,10 @@ impl<'a> StrView<'a> {
         if view.is_inline() {
             return &view.data[..view.len as usize];
         }
+        self.outside(view)
+    }
+
+    fn outside(&self, view: &View) -> &'a [u8] {
         let buffer = self.buffers.get(view.buffer()).map_or(self.open, |b| b);
         &buffer[view.offset()..view.offset() + view.len as usize]
     }
@@ -191,13 +197,29 @@ impl<'a> StrView<'a> {
         }
     }
 
+    /// Takes the bits of the rows away whose text is not the first of the other; where `is_equal` is
+    /// false, of those whose text it is.
+    pub fn keep_equal(&self, other: &StrView<'_>, is_equal: bool, bits: &mut [u64]) {
+        let sought = &other.views[0];
+        let words = sought.words();
+        if sought.is_inline() {
+            return keep_bits(self.views, bits, |v| (v.words() == words) == is_equal);
+        }
+        let text = other.bytes(0);
+        keep_bits(self.views, bits, |view| {
+            let is_like = view.words()[0] == words[0];
+            (is_like && self.outside(&view) == text) == is_equal
+        });
+    }
+
     /// Rows of a finished column picked by index; buffers are shared, not copied.
     pub(crate) fn gather(&self, rows: &[u32]) -> Strings {
         let views: Vec<View> = rows.iter().map(|&row| self.views[row as usize]).collect();
-        let outside = views.iter().any(|v| !v.is_inline());
+        let is_outside = |view: &View| !view.is_inline();
+        let has_outside = !self.buffers.is_empty() && views.iter().any(is_outside);
         Strings {
             views,
-            buffers: if outside {
+            buffers: if has_outside {
                 self.buffers.to_vec()
             } else {
                 Vec::new()
@@ -587,6 +609,26 @@ mod tests {
         let column: Strings = texts.into_iter().collect();
         let back: Vec<&str> = (0..column.len()).map(|row| column.get(row)).collect();
         assert_eq!(back, texts);
+    }
+
+    #[test]
+    fn rows_of_a_text_are_marked() {
+        let long = "a text outside its view";
+        let texts = ["a", "", long, "b", "a text outside its View", long, "a"];
+        let column: Strings = texts.into_iter().collect();
+        for text in texts {
+            let sought: Strings = [text].into_iter().collect();
+            for is_equal in [true, false] {
+                let mut bits = [(1 << texts.len()) - 1];
+                column
+                    .view(0..texts.len())
+                    .keep_equal(&sought.view(0..1), is_equal, &mut bits);
+                for (row, other) in texts.into_iter().enumerate() {
+                    let is_left = bits[0] >> row & 1 == 1;
+                    assert_eq!(is_left, (other == text) == is_equal);
+                }
+            }
+        }
     }
 
     #[test]

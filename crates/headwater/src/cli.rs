@@ -285,6 +285,7 @@ pub struct ErrorsShowArgs {
     headwater bench                            the scenarios\n  \
     headwater bench lines --runs 5\n  \
     headwater bench engine --only join         beside siddhi-core, where Java and Maven are\n  \
+    headwater bench engine --alone             without it\n  \
     headwater bench state --events 1000000     memory of so many keys")]
 pub struct BenchArgs {
     /// The scenario
@@ -298,6 +299,9 @@ pub struct BenchArgs {
     /// Of 'engine' and 'state', only what has this in its name
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    /// Of 'engine', measure this engine alone: no Java, no comparison
+    #[arg(long)]
+    pub alone: bool,
     /// Put input and results here and leave them
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

@@ -5,6 +5,7 @@
 //! first comparison that does not hold.
 
 use event::column::View;
+use event::picking::{keep_bits, set_bits};
 use event::{Column, Type, Value};
 use lang::plan::CompareOp;
 
@@ -53,15 +54,13 @@ impl Bounds {
         true
     }
 
-    /// A bit for each row, set where all comparisons hold: eight rows in a byte, the first in the
-    /// lowest bit. False where a column has nulls or is not of its declared type; the bits are of no
-    /// meaning then.
-    pub fn bits_into(&self, inputs: &Inputs<'_>, bits: &mut Vec<u8>) -> bool {
-        bits.clear();
-        bits.resize(inputs.rows.div_ceil(8), u8::MAX);
+    /// A bit for each row, set where all comparisons hold. False where a column has nulls or is not of
+    /// its declared type; the bits are of no meaning then.
+    pub fn bits_into(&self, inputs: &Inputs<'_>, bits: &mut Vec<u64>) -> bool {
+        set_bits(inputs.rows, bits);
         self.0.iter().all(|bound| {
             let column = column(inputs, bound.slot).filter(|c| c.nulls().is_none());
-            column.is_some_and(|column| bound.mark_bits(column, bits))
+            column.is_some_and(|column| bound.keep_bits(column, bits))
         })
     }
 
@@ -184,25 +183,18 @@ impl Bound {
 }
 
 impl Bound {
-    /// Leaves the bits of the rows on which it holds.
-    fn mark_bits(&self, column: &Column, bits: &mut [u8]) -> bool {
+    /// Takes the bits of the rows on which it does not hold.
+    fn keep_bits(&self, column: &Column, bits: &mut [u64]) -> bool {
         match (column.view(), &self.limit) {
-            (View::Int(v), Limit::Int(limit)) => number_bits(self.op, v, *limit, bits),
-            (View::Long(v), Limit::Long(limit)) => number_bits(self.op, v, *limit, bits),
-            (View::Float(v), Limit::Float(limit)) => number_bits(self.op, v, *limit, bits),
-            (View::Double(v), Limit::Double(limit)) => number_bits(self.op, v, *limit, bits),
+            (View::Int(v), Limit::Int(limit)) => keep_numbers(self.op, v, *limit, bits),
+            (View::Long(v), Limit::Long(limit)) => keep_numbers(self.op, v, *limit, bits),
+            (View::Float(v), Limit::Float(limit)) => keep_numbers(self.op, v, *limit, bits),
+            (View::Double(v), Limit::Double(limit)) => keep_numbers(self.op, v, *limit, bits),
             (View::Str(v), Limit::Text(text)) => {
                 let View::Str(text) = text.view() else {
                     return false;
                 };
-                let is_equal = self.op == CompareOp::Equal;
-                for (eight, bits) in bits.iter_mut().enumerate() {
-                    let rows = 8 * eight..v.len().min(8 * eight + 8);
-                    for (bit, row) in rows.enumerate() {
-                        let holds = v.rows_equal(row, &text, 0) == is_equal;
-                        *bits &= !(u8::from(!holds) << bit);
-                    }
-                }
+                v.keep_equal(&text, self.op == CompareOp::Equal, bits);
             }
             _ => return false,
         }
@@ -210,7 +202,7 @@ impl Bound {
     }
 }
 
-fn number_bits<T: Number>(op: CompareOp, values: &[T], limit: T, bits: &mut [u8]) {
+fn keep_numbers<T: Number>(op: CompareOp, values: &[T], limit: T, bits: &mut [u64]) {
     match op {
         CompareOp::Less => keep_bits(values, bits, |v| v < limit),
         CompareOp::LessEqual => keep_bits(values, bits, |v| v <= limit),
@@ -218,27 +210,6 @@ fn number_bits<T: Number>(op: CompareOp, values: &[T], limit: T, bits: &mut [u8]
         CompareOp::GreaterEqual => keep_bits(values, bits, |v| v >= limit),
         CompareOp::Equal => keep_bits(values, bits, |v| v == limit),
         CompareOp::NotEqual => keep_bits(values, bits, |v| v != limit),
-    }
-}
-
-/// Eight rows at once, without a branch: whether a row passes is hard to guess for the processor.
-#[inline(always)]
-fn keep_bits<T: Copy>(values: &[T], bits: &mut [u8], test: impl Fn(T) -> bool) {
-    let (eights, rest) = values.as_chunks::<8>();
-    let bit = |(at, &value): (usize, &T)| u8::from(test(value)) << at;
-    for (eight, bits) in eights.iter().zip(&mut *bits) {
-        *bits &= eight
-            .iter()
-            .enumerate()
-            .map(bit)
-            .fold(0, |all, bit| all | bit);
-    }
-    if let (false, Some(bits)) = (rest.is_empty(), bits.get_mut(eights.len())) {
-        *bits &= rest
-            .iter()
-            .enumerate()
-            .map(bit)
-            .fold(0, |all, bit| all | bit);
     }
 }
 

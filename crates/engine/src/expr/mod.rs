@@ -29,6 +29,7 @@ pub(crate) use compile::{
 
 use event::codec::Error as StateError;
 use event::column::View;
+use event::picking::{picked_bits, picked_marks};
 use event::{Column, ColumnBuilder, Type, Value};
 use lang::plan::{ArithmeticOp, CompareOp};
 
@@ -221,7 +222,7 @@ pub(crate) struct Expression {
 /// What is filled while rows are picked, kept for the room it has taken.
 #[derive(Default)]
 pub(crate) struct RowRoom {
-    bits: Vec<u8>,
+    bits: Vec<u64>,
     marks: Vec<bool>,
     rows: Vec<u32>,
 }
@@ -314,11 +315,10 @@ impl Expression {
         if let Some(bounds) = &self.bounds
             && bounds.bits_into(inputs, bits)
         {
-            return event::picked_bits(bits, inputs.rows, rows);
+            return picked_bits(bits, rows);
         }
         self.mask_into(inputs, context, marks);
-        event::picked_into(marks, rows);
-        rows
+        picked_marks(marks, rows)
     }
 
     /// May a row fail even where every column has its declared type?

@@ -39,14 +39,14 @@ impl Seen {
         }
     }
 
-    /// The place of a group seen in this chunk; else it is put at `place`.
-    pub fn place(&mut self, group: Group, place: u32) -> Option<u32> {
+    /// The place of a group: `next`, where it has none in this chunk yet. Which it is, is hard to
+    /// guess for the processor, so there is no branch on it.
+    #[inline]
+    pub fn place(&mut self, group: Group, next: u32) -> u32 {
         let slot = &mut self.places[group as usize];
-        if slot.0 == self.stamp {
-            return Some(slot.1);
-        }
+        let place = if slot.0 == self.stamp { slot.1 } else { next };
         *slot = (self.stamp, place);
-        None
+        place
     }
 }
 

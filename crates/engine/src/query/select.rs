@@ -836,6 +836,7 @@ impl Selector {
         keep: &[bool],
         rows: &mut Vec<u32>,
     ) {
+        let len = range.len();
         let mut passed = range.filter(|&r| keep[r]).map(|r| r as u32);
         match groups {
             _ if self.is_unreduced => rows.extend(passed),
@@ -843,12 +844,14 @@ impl Selector {
             None => rows.extend(passed),
             Some(groups) => {
                 self.seen.begin(self.groups.width());
+                rows.resize(len, 0);
+                let mut next = 0;
                 for row in passed {
-                    match self.seen.place(groups[row as usize], rows.len() as u32) {
-                        Some(place) => rows[place as usize] = row,
-                        None => rows.push(row),
-                    }
+                    let place = self.seen.place(groups[row as usize], next);
+                    rows[place as usize] = row;
+                    next += u32::from(place == next);
                 }
+                rows.truncate(next as usize);
             }
         }
     }

@@ -57,7 +57,7 @@ fn engine(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resu
         only: args.only.clone(),
         dir: args.dir.clone(),
         feeds: bench::engine::Feed::ALL.to_vec(),
-        with_siddhi: true,
+        with_siddhi: !args.alone,
         progress,
     })?;
     if args.json {
