@@ -31,6 +31,20 @@ pub struct Login<'a> {
     pub pool: Option<&'a str>,
 }
 
+impl Login<'_> {
+    /// `connectionTimeout` of the pool's properties, `key:value,key:value`, in milliseconds; no longer
+    /// than [`CONNECT_TIMEOUT`].
+    pub(super) fn connect_timeout(&self) -> Option<Duration> {
+        let value = self.pool?.split(',').find_map(|pair| {
+            let (key, value) = pair.split_once(':')?;
+            let is_named = key.trim().eq_ignore_ascii_case("connectionTimeout");
+            is_named.then_some(value)
+        });
+        let ms = value?.trim().parse().ok().filter(|ms| *ms > 0)?;
+        Some(Duration::from_millis(ms).min(CONNECT_TIMEOUT))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Tls {
     Off,
@@ -148,13 +162,8 @@ impl Server {
         let connect_timeout = property(&["connectTimeout", "loginTimeout"])
             .and_then(number)
             .map(|count| unit * count)
-            .or_else(|| {
-                pool(login.pool, "connectionTimeout")
-                    .and_then(number)
-                    .map(|ms| Duration::from_millis(ms.into()))
-            })
-            .unwrap_or(CONNECT_TIMEOUT)
-            .min(CONNECT_TIMEOUT);
+            .or(login.connect_timeout())
+            .map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT));
         Ok(Server {
             kind: server_kind,
             hosts,
@@ -175,14 +184,6 @@ impl Server {
             .rfind(|(own, _)| own.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
     }
-}
-
-/// A value of `pool.properties`, `key:value,key:value`.
-fn pool<'a>(pool: Option<&'a str>, wanted: &str) -> Option<&'a str> {
-    pool?.split(',').find_map(|pair| {
-        let (key, value) = pair.split_once(':')?;
-        key.trim().eq_ignore_ascii_case(wanted).then_some(value)
-    })
 }
 
 /// `a=b&c=d`, decoded.

@@ -1,7 +1,6 @@
 //! JDBC URLs of Oracle: of its thin driver and of the one that is built on its client library.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::rdbms::server::{CONNECT_TIMEOUT, Login, Server, ServerKind, Tls, host};
@@ -38,8 +37,8 @@ impl Server {
             user: of_login(login.user, own_user),
             password: of_login(login.password, own_password),
             tls: Tls::Off,
-            root_certificates: None::<PathBuf>,
-            connect_timeout: CONNECT_TIMEOUT,
+            root_certificates: None,
+            connect_timeout: login.connect_timeout().unwrap_or(CONNECT_TIMEOUT),
             silence: None,
             properties: Vec::new(),
         };
@@ -53,7 +52,8 @@ impl Server {
         }
         if place.starts_with('(') {
             self.hosts = hosts_of(place);
-            return self.keep(DESCRIPTOR, place);
+            self.keep(DESCRIPTOR, place);
+            return Ok(());
         }
         let (place, query) = place.split_once('?').unwrap_or((place, ""));
         if !query.is_empty() {
@@ -86,17 +86,17 @@ impl Server {
             Some((at, sid)) if at.contains(':') => {
                 self.hosts.push(checked(host(at, PORT)?)?);
                 self.database = name(sid)?.to_owned();
-                self.keep(SID, sid)
+                self.keep(SID, sid);
             }
-            Some(_) => Err(FORMS.into()),
+            Some(_) => return Err(FORMS.into()),
             // An alias of tnsnames.ora.
             None => self.keep(DESCRIPTOR, name(place)?),
         }
+        Ok(())
     }
 
-    fn keep(&mut self, property: &str, value: &str) -> Result<(), String> {
+    fn keep(&mut self, property: &str, value: &str) {
         self.properties.push((property.into(), value.into()));
-        Ok(())
     }
 
     /// Where the client library connects to.

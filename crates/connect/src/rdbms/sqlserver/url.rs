@@ -98,8 +98,9 @@ impl Server {
         let seconds = property(&["loginTimeout"]).and_then(|text| text.parse().ok());
         let connect_timeout = seconds
             .filter(|seconds| *seconds > 0)
-            .map_or(CONNECT_TIMEOUT, Duration::from_secs)
-            .min(CONNECT_TIMEOUT);
+            .map(Duration::from_secs)
+            .or(login.connect_timeout())
+            .map_or(CONNECT_TIMEOUT, |timeout| timeout.min(CONNECT_TIMEOUT));
         Ok(Server {
             kind: ServerKind::SqlServer,
             hosts: vec![place],
