@@ -222,6 +222,7 @@ impl App {
             environment.app.clone_from(&plan.name);
         }
         let is_compat = environment.compat;
+        context.is_compat = is_compat;
         let windows = NamedWindows::new(plan, &environment, &mut alarms, &mut context)?;
         let aggregations = (0..plan.aggregations.len())
             .map(|id| Aggregation::new(id, plan, &environment, &mut alarms, &mut context))
@@ -507,12 +508,14 @@ impl App {
         deadline: i64,
         outside: &mut Outside<'_>,
     ) {
+        if let Owner::Absent { state, .. } = owner {
+            return self.absent_alarm((query, state), key, deadline, outside);
+        }
         let begun = self.work.begin_alarm(query, outside.host);
         let step = &mut self.core.step(outside);
         let served = &mut self.queries[query];
         let result = match owner {
             Owner::Window { side, .. } => served.alarm(side, key, deadline, step),
-            Owner::Absent { state, .. } => served.absent_alarm(state, key, deadline, step),
             Owner::Stage { side, stage, .. } => {
                 served.stage_alarm((side, stage), key, deadline, step)
             }
@@ -526,6 +529,34 @@ impl App {
         }
         self.drain(outside);
         self.drain_deferred(outside);
+    }
+
+    /// Serves a deadline of an absent state. Siddhi hands on each match by itself, so that one that
+    /// fails takes none before it with it; those behind it are lost there.
+    fn absent_alarm(
+        &mut self,
+        (query, state): (QueryId, u16),
+        key: Key,
+        deadline: i64,
+        outside: &mut Outside<'_>,
+    ) {
+        let step = &mut self.core.step(outside);
+        for rows in self.queries[query].quiet(state, key, deadline, step) {
+            let begun = self.work.begin_alarm(query, outside.host);
+            let step = &mut self.core.step(outside);
+            let result = self.queries[query].matched(rows, key, step);
+            self.work.end(query, 0, begun, outside.host);
+            let has_failed = result.is_err();
+            match result {
+                Ok(rows) => self.route(query, key, rows, 0),
+                Err(broken) => self.report(query, None, broken, None, 0, outside),
+            }
+            self.drain(outside);
+            self.drain_deferred(outside);
+            if has_failed && self.core.environment.compat {
+                return;
+            }
+        }
     }
 
     /// A key has been used. Siddhi begins a series of looks at the keys with each event; one series

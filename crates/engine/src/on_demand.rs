@@ -278,6 +278,7 @@ impl App {
         let mut context = ConditionContext::new(&plan.tables);
         context.functions = &plan.functions;
         context.scripts = self.core.environment.scripts;
+        context.is_compat = self.core.environment.compat;
         let nothing = Layout::default();
         let mut selector = Selector::new(
             &write.selector,

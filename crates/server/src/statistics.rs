@@ -344,6 +344,7 @@ mod tests {
         app
     }
 
+    // covers: 654
     #[test]
     fn the_report_has_rates_since_the_one_before() {
         let begun = Instant::now();

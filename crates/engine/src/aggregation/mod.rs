@@ -51,6 +51,9 @@ pub(crate) struct Aggregation {
     reads: Vec<AggregationRead>,
     /// Of what is read.
     schema: Schema,
+    /// Nothing comes through: with handlers in front Siddhi's `AggregationParser` links the last of
+    /// them to nothing.
+    is_cut_off: bool,
     is_sharded: bool,
     purge: Option<AggregationPurge>,
     purge_operator: Option<OperatorId>,
@@ -183,6 +186,7 @@ impl Aggregation {
             levels,
             reads: definition.reads.clone(),
             schema: definition.schema.clone(),
+            is_cut_off: environment.compat && !definition.input.handlers.is_empty(),
             is_sharded: definition.shard.is_some(),
             purge: definition.purge.clone(),
             purge_operator: definition
@@ -210,7 +214,8 @@ impl Aggregation {
         batch: Batch,
         step: &mut Step<'_>,
     ) -> Result<Option<Prepared>, Broken> {
-        let Some(rows) = self.chain.process(batch, 0, step)? else {
+        let rows = self.chain.process(batch, 0, step)?;
+        let Some(rows) = rows.filter(|_| !self.is_cut_off) else {
             return Ok(None);
         };
         let mut failures = Vec::new();

@@ -216,9 +216,10 @@ impl Compiler<'_, '_> {
     fn call(&mut self, expr: &Expr, name: &str, args: &[Expr]) -> Result<Node, Error> {
         // Only the chosen branch is evaluated (Siddhi's IfThenElseFunctionExecutor).
         if let ("ifThenElse", [condition, yes, no]) = (name, args) {
+            let parts = [self.node(condition)?, self.branch(yes)?, self.branch(no)?];
             return Ok(Node::If {
                 ty: expr.ty,
-                parts: Box::new([self.node(condition)?, self.node(yes)?, self.node(no)?]),
+                parts: Box::new(parts),
             });
         }
         let found = crate::function::functions().find(|f| f.spec().full_name() == name);
@@ -248,6 +249,20 @@ impl Compiler<'_, '_> {
             name: name.to_owned(),
             function,
             args,
+        })
+    }
+
+    /// A branch of `ifThenElse`: a bool that is null is false (Siddhi's
+    /// `IfThenElseFunctionExecutor` looks whether it is true).
+    fn branch(&mut self, expr: &Expr) -> Result<Node, Error> {
+        let node = self.node(expr)?;
+        let may_be_null = matches!(node, Node::Input { .. } | Node::Call { .. });
+        if expr.ty != Type::Bool || !may_be_null {
+            return Ok(node);
+        }
+        Ok(Node::Logical {
+            stops_at: true,
+            sides: Box::new([node, Node::Constant(Value::Bool(false))]),
         })
     }
 

@@ -593,18 +593,36 @@ impl Query {
         self.select(rows, key, step)
     }
 
-    /// A deadline of an absent state of the pattern is due.
-    pub fn absent_alarm(
+    /// A deadline of an absent state of the pattern is due: the matches for [`Query::matched`], in
+    /// parts that fail alone.
+    pub fn quiet(
         &mut self,
         state: u16,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
+    ) -> Vec<Batch> {
+        let Some(pattern) = self.pattern_mut() else {
+            return Vec::new();
+        };
+        let rows = pattern.alarm(usize::from(state), key, deadline, step);
+        match rows {
+            Some(rows) if pattern.is_fallible() => {
+                let chunks = 0..rows.chunk_count();
+                chunks.map(|at| rows.slice_chunks(at..at + 1)).collect()
+            }
+            rows => rows.into_iter().collect(),
+        }
+    }
+
+    /// Matches that a time of quiet has completed.
+    pub fn matched(
+        &mut self,
+        rows: Batch,
+        key: Key,
+        step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let rows = self
-            .pattern_mut()
-            .and_then(|pattern| pattern.alarm(usize::from(state), key, deadline, step));
-        self.select(rows, key, step)
+        self.select(Some(rows), key, step)
     }
 
     /// A deadline of a stream processor is due: the side and the place of its stage.

@@ -23,6 +23,8 @@ pub(crate) struct ConditionContext<'p> {
     /// Script functions of the app, and what runs them.
     pub functions: &'p [lang::plan::ScriptFunction],
     pub scripts: Option<&'static dyn crate::ScriptEngine>,
+    /// Defects of Siddhi that are fixed otherwise are kept.
+    pub is_compat: bool,
 }
 
 impl<'p> ConditionContext<'p> {
@@ -33,6 +35,7 @@ impl<'p> ConditionContext<'p> {
             is_read: vec![false; tables.len()],
             functions: &[],
             scripts: None,
+            is_compat: false,
         }
     }
 

@@ -194,6 +194,25 @@ impl Table {
         }
     }
 
+    /// Puts rows of columns in place of those with the same primary key, which the table has.
+    fn overwrite(&mut self, columns: &[Column], range: std::ops::Range<usize>) {
+        for row in range {
+            let key = self.indexes[0]
+                .columns
+                .iter()
+                .map(|&c| columns[c].value(row));
+            let key: Vec<Value> = key.collect();
+            let Some(old) = self.indexes[0].same_key(&key, &self.rows) else {
+                self.insert_unique(columns, row);
+                continue;
+            };
+            let values = columns.iter().map(|column| column.value(row));
+            let values: Vec<(usize, Value)> = values.enumerate().collect();
+            self.assign(old, &values);
+            self.assigned += 1;
+        }
+    }
+
     /// Inserts a row whose primary key is known to be new.
     fn insert_unique(&mut self, columns: &[Column], row: usize) {
         let number = self.rows.count as u32;

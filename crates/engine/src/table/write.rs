@@ -4,17 +4,18 @@
 //! rows which an update-or-insert is about to insert are kept apart until the end of the chunk and
 //! merged among themselves (Siddhi's `InMemoryTable.updateOrAdd`).
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use event::{Batch, Column, Type, Value};
-use lang::plan::{Expr, OUTPUT, Output, TableId};
+use lang::plan::{Expr, ExprKind, OUTPUT, Output, TableId};
 use lang::store::{OperationId, OperationKind};
 
 use super::condition::{MemoryCondition, Prepared};
 use super::{Condition, ConditionContext, Duplicate, Table, Terms, direct};
 use crate::component::EvalContext;
 use crate::error::Error;
-use crate::expr::{Expression, Inputs, Layout, OTHER, ROW};
+use crate::expr::{Expression, Inputs, Layout, OTHER, ROW, Slot};
 
 /// Conditions and set values see the output row as input 0 and the table's row as input 1.
 const EVENT: u16 = 0;
@@ -30,6 +31,9 @@ enum Kind {
     Delete(MemoryCondition),
     Update(Update),
     UpdateOrInsert(Update),
+    /// The event takes the place of the row with its own primary key, whatever key is asked for
+    /// (Siddhi's `OverwriteTableIndexOperator`, which does so whatever is set).
+    Overwrite,
     External {
         operation: OperationId,
         /// Of the event's row.
@@ -39,7 +43,10 @@ enum Kind {
 
 pub(super) struct Update {
     pub(super) on: MemoryCondition,
+    /// By column: that is the order in which Siddhi sets them, and each sees those before it.
     pub(super) set: Vec<(usize, Expression)>,
+    /// What is set does not see the row: Siddhi's `IndexOperator` does not hand it on.
+    is_blind: bool,
     /// It can be done by [`direct::apply`].
     pub(super) is_direct: bool,
     pub(super) room: direct::Room,
@@ -86,23 +93,29 @@ impl TableWrite {
                         OTHER,
                         context.tables[*table].schema.attributes.len(),
                     );
-                    let set: Vec<_> = set
-                        .iter()
-                        .map(|(column, value)| Ok((*column, context.expression(value, &both)?)))
-                        .collect::<Result<_, Error>>()?;
+                    let is_overwritten = context.is_compat || is_whole_row(set, width);
+                    let mut by_column = BTreeMap::new();
+                    for (column, value) in set {
+                        by_column.insert(*column, context.expression(value, &both)?);
+                    }
+                    let set: Vec<_> = by_column.into_iter().collect();
                     let on = memory(on, &event, *table, context)?;
                     let is_direct = direct::is_direct(&on, &set, &context.tables[*table]);
                     let room = direct::Room::default();
+                    let definition = &context.tables[*table];
+                    let is_indexed =
+                        !definition.primary_key.is_empty() || !definition.indexes.is_empty();
                     let update = Update {
                         on,
                         set,
+                        is_blind: context.is_compat && is_indexed,
                         is_direct,
                         room,
                     };
-                    if inserts {
-                        Kind::UpdateOrInsert(update)
-                    } else {
-                        Kind::Update(update)
+                    match inserts {
+                        true if is_overwritten && update.on.is_key() => Kind::Overwrite,
+                        true => Kind::UpdateOrInsert(update),
+                        false => Kind::Update(update),
                     }
                 };
                 (*table, kind)
@@ -173,7 +186,7 @@ impl TableWrite {
     /// May a row fail? An external table that is written in the step always may.
     pub fn is_fallible(&self) -> bool {
         match &self.kind {
-            Kind::Insert => false,
+            Kind::Insert | Kind::Overwrite => false,
             Kind::Delete(on) => on.is_fallible(),
             Kind::Update(update) | Kind::UpdateOrInsert(update) => {
                 update.on.is_fallible() || update.set.iter().any(|(_, v)| v.is_fallible())
@@ -185,7 +198,7 @@ impl TableWrite {
     /// Can neither the host nor what the table holds make it fail?
     pub fn is_sure(&self) -> bool {
         match &self.kind {
-            Kind::Insert => true,
+            Kind::Insert | Kind::Overwrite => true,
             Kind::Update(update) | Kind::UpdateOrInsert(update) => update.is_direct,
             Kind::Delete(_) | Kind::External { .. } => false,
         }
@@ -226,6 +239,7 @@ impl TableWrite {
     ) -> bool {
         match &mut self.kind {
             Kind::Insert => table.insert(&batch.columns, 0..batch.len, duplicates),
+            Kind::Overwrite => table.overwrite(&batch.columns, 0..batch.len),
             Kind::Update(update) => return direct::apply(update, table, batch, false, context),
             Kind::UpdateOrInsert(update) => {
                 return direct::apply(update, table, batch, true, context);
@@ -248,6 +262,7 @@ impl TableWrite {
         let inputs = Inputs::of(&batch.columns, batch.len);
         match &mut self.kind {
             Kind::Insert => table.insert(&batch.columns, chunk, duplicates),
+            Kind::Overwrite => table.overwrite(&batch.columns, chunk),
             Kind::Delete(on) => {
                 let prepared = on.prepare(&inputs, context);
                 let mut rows = Vec::new();
@@ -263,7 +278,14 @@ impl TableWrite {
             Kind::Update(update) => {
                 let prepared = update.on.prepare(&inputs, context);
                 for event in chunk {
-                    update.run(&prepared, table, &inputs, event, context, duplicates);
+                    update.run(
+                        &prepared,
+                        (table, false),
+                        &inputs,
+                        event,
+                        context,
+                        duplicates,
+                    );
                     if context.has_failed(event) {
                         return;
                     }
@@ -273,7 +295,14 @@ impl TableWrite {
                 let prepared = update.on.prepare(&inputs, context);
                 let mut pending: Option<Table> = None;
                 for event in chunk.clone() {
-                    let known = update.run(&prepared, table, &inputs, event, context, duplicates);
+                    let known = update.run(
+                        &prepared,
+                        (table, false),
+                        &inputs,
+                        event,
+                        context,
+                        duplicates,
+                    );
                     if context.has_failed(event) {
                         break;
                     }
@@ -285,7 +314,14 @@ impl TableWrite {
                         return;
                     }
                     let pending = pending.get_or_insert_with(|| table.empty_like());
-                    if !update.run(&prepared, pending, &inputs, event, context, duplicates) {
+                    if !update.run(
+                        &prepared,
+                        (pending, true),
+                        &inputs,
+                        event,
+                        context,
+                        duplicates,
+                    ) {
                         pending.insert(&batch.columns, event..event + 1, duplicates);
                     }
                 }
@@ -308,11 +344,12 @@ impl TableWrite {
 }
 
 impl Update {
-    /// Updates the rows that satisfy the condition for an event; false if there are none.
+    /// Updates the rows that satisfy the condition for an event, in the table or among the rows that
+    /// wait for the end of their chunk; false if there are none.
     fn run(
         &mut self,
         prepared: &Prepared,
-        table: &mut Table,
+        (table, is_pending): (&mut Table, bool),
         inputs: &Inputs<'_>,
         event: usize,
         context: &mut EvalContext<'_>,
@@ -324,7 +361,11 @@ impl Update {
         if rows.is_empty() || context.has_failed(event) {
             return !rows.is_empty();
         }
-        let values = self.values(table, &rows, inputs, event, context);
+        let seen = match self.is_blind && !is_pending {
+            true => vec![Column::NO_ROW; rows.len()],
+            false => rows.clone(),
+        };
+        let values = self.values(table, &seen, inputs, event, context);
         if context.has_failed(event) {
             return true;
         }
@@ -362,17 +403,38 @@ impl Update {
             crate::expr::Part::Values(values) => values.to_vec(),
         };
         let whole = vec![context.whole_row(event); rows.len()];
-        self.set
-            .iter_mut()
-            .map(|(_, value)| {
-                let columns = table.gather(rows, &value.uses);
-                let inputs = Inputs::of(&[], rows.len())
-                    .with_values(ROW, &event_row)
-                    .with(OTHER, &columns);
-                value.column(&inputs, &mut context.narrowed(&whole))
-            })
-            .collect()
+        let mut all: Vec<(usize, Column)> = Vec::with_capacity(self.set.len());
+        for (column, value) in &mut self.set {
+            let mut columns = table.gather(rows, &value.uses);
+            let is_read = |column: usize| {
+                let is_it = |slot: &Slot| slot.part == OTHER && usize::from(slot.index) == column;
+                value.uses.iter().any(is_it)
+            };
+            for (earlier, new) in all.iter().filter(|(earlier, _)| is_read(*earlier)) {
+                for row in (0..rows.len()).filter(|&row| rows[row] != Column::NO_ROW) {
+                    columns[*earlier].set(row, &new.value(row));
+                }
+            }
+            let inputs = Inputs::of(&[], rows.len())
+                .with_values(ROW, &event_row)
+                .with(OTHER, &columns);
+            let new = value.column(&inputs, &mut context.narrowed(&whole));
+            all.push((*column, new));
+        }
+        all.into_iter().map(|(_, new)| new).collect()
     }
+}
+
+/// Does every column take the attribute of the event in its place?
+fn is_whole_row(set: &[(usize, Expr)], width: usize) -> bool {
+    let is_own = |(column, value): &(usize, Expr)| match value.kind {
+        ExprKind::Attribute {
+            input, attribute, ..
+        } => input == EVENT && attribute == *column,
+        _ => false,
+    };
+    let is_set = |column: usize| set.iter().any(|(set, _)| *set == column);
+    set.iter().all(is_own) && (0..width).all(is_set)
 }
 
 fn memory(

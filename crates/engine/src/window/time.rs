@@ -37,6 +37,7 @@ impl Window for Time {
         let rule = Live {
             millis: super::millis(setup.args, 0, "time")?,
             expired_wanted: setup.expired_wanted,
+            forgets: setup.is_partitioned,
         };
         Ok(PerKey::operator(setup, rule))
     }
@@ -45,6 +46,8 @@ impl Window for Time {
 struct Live {
     millis: i64,
     expired_wanted: bool,
+    /// See [`TimedQueue::forget`].
+    forgets: bool,
 }
 
 impl Rule for Live {
@@ -94,6 +97,9 @@ impl Rule for Live {
             out.expired(source, rows, context.now);
         });
         out.end_chunk(context.now);
+        if self.forgets {
+            state.forget();
+        }
     }
 
     fn sliding_rows(&self, state: Option<&TimedQueue>) -> Option<usize> {

@@ -14,6 +14,14 @@ pub struct TimedQueue {
 }
 
 impl TimedQueue {
+    /// In a partition Siddhi gives up the state of a key whose last row has left (`canDestroy`), and
+    /// with it the newest timestamp: what then comes late sets a deadline, that has passed.
+    pub fn forget(&mut self) {
+        if self.queue.len() == 0 {
+            self.latest = i64::MIN;
+        }
+    }
+
     /// Sets a deadline `millis` behind each timestamp that is larger than all before.
     pub fn notify_later(&mut self, batch: &Batch, millis: i64, context: &mut WindowContext<'_>) {
         for (_, time) in batch.times.runs(0..batch.len) {

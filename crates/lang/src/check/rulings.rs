@@ -6,7 +6,7 @@
 //! failed in Siddhi, since nobody can lean on that.
 
 use crate::ast::{
-    App, BinaryOp, Call, Element, EventType, Expr, ExprKind, Handler, Input, JoinInput,
+    Annotation, App, BinaryOp, Call, Element, EventType, Expr, ExprKind, Handler, Input, JoinInput,
     JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, Selector,
     SetItem, SingleInput, StreamName, TableDef,
 };
@@ -79,7 +79,7 @@ const SET_BY_KEY: Ruling = Ruling {
     label: "the condition is the primary key",
     siddhi: "'set' is passed over here and the whole row is replaced by the selected one",
     headwater: "changes what 'set' names",
-    has_old_form: false,
+    has_old_form: true,
 };
 const HANDLED_AGGREGATION: Ruling = Ruling {
     code: code::RULING_HANDLED_AGGREGATION,
@@ -87,7 +87,7 @@ const HANDLED_AGGREGATION: Ruling = Ruling {
     label: "in front of the aggregation",
     siddhi: "an aggregation with a filter or function in 'from' receives nothing",
     headwater: "applies it",
-    has_old_form: false,
+    has_old_form: true,
 };
 const SHARED_BY_GROUPS: Ruling = Ruling {
     code: code::RULING_SHARED_BY_GROUPS,
@@ -128,6 +128,14 @@ const KEY_CHANGED: Ruling = Ruling {
     siddhi: "a row stays under its old keys here, and is not deleted any more",
     headwater: "moves it to its new ones",
     has_old_form: false,
+};
+const SET_BY_ROW: Ruling = Ruling {
+    code: code::RULING_SET_BY_ROW,
+    number: "74",
+    label: "reads the row of a table with a key or an index",
+    siddhi: "the row's attributes are null here",
+    headwater: "gives their values",
+    has_old_form: true,
 };
 
 impl Checker<'_> {
@@ -211,9 +219,16 @@ impl Checker<'_> {
         if let Output::Update { table, set, on, .. } | Output::UpdateOrInsert { table, set, on, .. } =
             &query.output
             && let Some(table) = tables.iter().find(|t| t.name.name.text == table.name.text)
-            && changes_key(set, on, table)
         {
-            self.ruled(&KEY_CHANGED, on.span);
+            if changes_key(set, on, table) {
+                self.ruled(&KEY_CHANGED, on.span);
+            }
+            let is_indexed = |a: &Annotation| a.is("PrimaryKey") || a.is("Index");
+            if table.annotations.iter().any(is_indexed)
+                && let Some(span) = set.iter().find_map(|item| row_read(&item.value, table))
+            {
+                self.ruled(&SET_BY_ROW, span);
+            }
         }
     }
 
@@ -325,7 +340,15 @@ impl Checker<'_> {
         let Some((last, before)) = flat.split_last() else {
             return;
         };
-        for element in before.iter().skip(1) {
+        // Of a first element that does not repeat there is one match.
+        let repeats = match root {
+            PatternElement::Every(..) => true,
+            PatternElement::Chain(elements, _) => {
+                matches!(elements.first(), Some(PatternElement::Every(..)))
+            }
+            _ => false,
+        };
+        for element in before.iter().skip(usize::from(!repeats)) {
             let PatternElement::Logical {
                 left,
                 op: LogicalOp::And,
@@ -508,6 +531,30 @@ fn finds_by_own(on: &Expr, table: &TableDef, key: &str) -> bool {
         }
     }
     false
+}
+
+/// Where an expression reads the row of a table.
+fn row_read(expr: &Expr, table: &TableDef) -> Option<Span> {
+    let mut left = vec![expr];
+    while let Some(expr) = left.pop() {
+        match &expr.kind {
+            ExprKind::Attribute(reference) => {
+                let of = reference.stream.as_ref();
+                if of.is_some_and(|of| of.stream.name.text == table.name.name.text) {
+                    return Some(expr.span);
+                }
+            }
+            ExprKind::Call(call) => {
+                if let crate::ast::Args::List(args) = &call.args {
+                    left.extend(args);
+                }
+            }
+            ExprKind::Not(inner) => left.push(inner),
+            ExprKind::Binary(_, a, b) => left.extend([&**a, &**b]),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn is_attribute(expr: &Expr, stream: Option<&str>, name: &str) -> bool {

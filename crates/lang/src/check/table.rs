@@ -331,7 +331,8 @@ impl Checker<'_> {
             self.expr(condition, &scope);
             return None;
         };
-        if !scope.takes_probes {
+        // Siddhi's compiler breaks on it in every pattern.
+        if scope.is_pattern_filter || !scope.takes_probes {
             self.nothing_from_outside("'in'", scope, span);
             return None;
         }

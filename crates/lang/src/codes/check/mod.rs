@@ -122,6 +122,7 @@ pub const RULING_CONDITION_PER_KEY: &str = "W1070";
 pub const RULING_RUNNING_BUCKET: &str = "W1071";
 pub const RULING_SHARED_ABSENCE: &str = "W1072";
 pub const RULING_KEY_CHANGED: &str = "W1073";
+pub const RULING_SET_BY_ROW: &str = "W1074";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

@@ -96,7 +96,7 @@ pub(super) const CODES: &[CodePage] = &[
         "In Siddhi 5.1 'update or insert into … set …' passes over 'set' when the condition is the \
          primary key, and replaces the whole row by the selected one. Headwater changes what 'set' \
          names (ruling 38).",
-        "Leave 'set' out to replace the row; there is no way back to the old output.",
+        "Leave 'set' out to replace the row, or write @app:compat('siddhi-5.1').",
         "define stream S (k string, n int);\n\
          @PrimaryKey('k') define table T (k string, n int);\n\
          from S update or insert into T set T.n = T.n + n on T.k == k;",
@@ -109,7 +109,8 @@ pub(super) const CODES: &[CodePage] = &[
         "the filter of an aggregation applies",
         "In Siddhi 5.1 an aggregation whose 'from' has a filter or a stream function receives \
          nothing. Headwater applies it (ruling 44).",
-        "Expect buckets; a query in front of the aggregation does the same in both.",
+        "Expect buckets, or write @app:compat('siddhi-5.1'); a query in front of the aggregation does \
+         the same in both.",
         "define stream S (n int);\n\
          define aggregation A from S[n > 0] select sum(n) as total aggregate every sec ... min;",
         "define stream S (n int);\n\
@@ -198,5 +199,19 @@ pub(super) const CODES: &[CodePage] = &[
          @PrimaryKey('k', 'n') define table T (k string, n int, v int);\n\
          from S insert into T;\n\
          from S update T set T.v = v on T.k == k;",
+    ),
+    CodePage::new(
+        super::RULING_SET_BY_ROW,
+        "what is set may be made of the row",
+        "In Siddhi 5.1 the attributes of the row are null in 'set' where its table has a primary key or \
+         an index, so that 'set T.n = T.n + n' writes null. Headwater gives their values (ruling 74).",
+        "Expect the values, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S update T set T.n = T.n + n on T.k == k;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S update T set T.n = T.n + n on T.k == k;",
     ),
 ];
