@@ -79,7 +79,8 @@ impl Maker<'_> {
     pub fn input_stream(&mut self) {
         let name = format!("S{}", self.sources.len());
         let columns = self.columns();
-        if self.option("sink") {
+        let has_sink = self.option("sink");
+        if has_sink {
             let topic = format!("topic{}", self.topics.len());
             self.definitions.push_str(&format!(
                 "@sink(type='inMemory', topic='{topic}', @map(type='passThrough')) "
@@ -97,8 +98,22 @@ impl Maker<'_> {
         self.define(name.clone(), Kind::Stream, columns.clone())
             .is_input = true;
         if faulty {
-            self.define(format!("!{name}"), Kind::Fault, columns);
+            self.define(format!("!{name}"), Kind::Fault, columns.clone());
         }
+        if has_sink && self.option("source") {
+            self.source(columns);
+        }
+    }
+
+    /// A stream that reads what the last stream with a sink writes.
+    fn source(&mut self, columns: Vec<(String, Type)>) {
+        let name = format!("S{}", self.sources.len());
+        let topic = self.topics.len() - 1;
+        self.definitions.push_str(&format!(
+            "@source(type='inMemory', topic='topic{topic}', @map(type='passThrough')) define stream {name} ({});\n",
+            written(&columns)
+        ));
+        self.define(name, Kind::Stream, columns).is_input = true;
     }
 
     pub fn definition(&mut self) {
@@ -202,7 +217,7 @@ impl Maker<'_> {
         let stream = self.choices.pick(&streams).clone();
         let name = format!("A{}", self.sources.len());
         let scope = scope_of(&stream.columns, "");
-        let mut items = Vec::new();
+        let (mut items, mut more_keys) = (Vec::new(), 0);
         let mut columns = vec![("AGG_TIMESTAMP".to_owned(), Type::Long)];
         let mut group = String::new();
         if let Some(key) = scope.iter().find(|c| c.ty == Type::String)
@@ -211,8 +226,17 @@ impl Maker<'_> {
             items.push(key.text.clone());
             columns.push((key.name.clone(), key.ty));
             group = format!(" group by {}", key.text);
+            let others = scope.iter().filter(|c| c.name != key.name && c.name != "t");
+            let others: Vec<&Column> = others.collect();
+            if !others.is_empty() && self.option("group of two") {
+                let second = *self.choices.pick(&others);
+                items.push(second.text.clone());
+                more_keys = 1;
+                columns.push((second.name.clone(), second.ty));
+                group.push_str(&format!(", {}", second.text));
+            }
         }
-        while let Some(start) = self.choices.one_more(items.len(), 1, 3, 40) {
+        while let Some(start) = self.choices.one_more(items.len() - more_keys, 1, 3, 40) {
             let (item, name, ty) = self.aggregate(&scope);
             if columns.iter().all(|(n, _)| *n != name) {
                 items.push(item);

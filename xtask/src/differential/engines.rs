@@ -8,7 +8,8 @@ use testkit::compare::{Strictness, difference};
 use testkit::mode::Mode;
 
 use super::answers::Answers;
-use super::maker::Made;
+use super::forms::has_form_of_ours;
+use super::maker::{IDLE, Made, PLAYED};
 use super::worker::{Kind, Ours, Worker, with_rows};
 use crate::oracle::{Oracle, Talk};
 
@@ -31,9 +32,6 @@ pub enum Verdict {
 
 /// Siddhi's own words for a text that its grammar has not.
 const PARSER_FAILED: &str = "io.siddhi.query.compiler.exception.SiddhiParserException";
-
-/// Said by the maker of what [`PARSER_FAILED`] may be the answer to.
-pub const SENSIBLE: &str = "68: sensible, but not in the grammar of Siddhi";
 
 /// Status of a case on which the JVM breaks.
 const ENDED: &str = "the JVM ended";
@@ -187,16 +185,19 @@ impl Judge {
     /// Is it the played clock alone that makes the difference, in an app with a partition? In
     /// Siddhi a step of it fires one timer of several keys that are due at one time.
     fn plays_late(&self, made: &Made) -> anyhow::Result<bool> {
-        const PLAYED: &str = "@app:playback ";
         let app = made.case["app"].as_str().unwrap_or_default();
-        if !app.contains("partition with") || !app.starts_with(PLAYED) {
+        let played = match app.starts_with(IDLE) {
+            true => IDLE,
+            false => PLAYED,
+        };
+        if !app.contains("partition with") || !app.starts_with(played) {
             return Ok(false);
         }
         let mut live = made.clone();
         let [all, defined] = &mut live.with_faults;
         for case in [&mut live.case, all, defined] {
             let app = case["app"].as_str().unwrap_or_default();
-            case["app"] = json!(app.replacen(PLAYED, "", 1));
+            case["app"] = json!(app.replacen(played, "", 1));
         }
         let siddhi = with_rows(self.siddhi(&live.case)?);
         let Ok(ours) = self.ours(&live.case, &[Mode::One], true)? else {
@@ -276,8 +277,11 @@ impl Judge {
             Compared::Settled(verdict) => return Ok(verdict),
             Compared::Differs(why) => why,
         };
-        if siddhi["error"]["class"] == PARSER_FAILED && made.excuses.contains(SENSIBLE) {
-            return Ok(Verdict::Ruling(SENSIBLE.to_owned()));
+        let app = made.case["app"].as_str().unwrap_or_default();
+        if siddhi["error"]["class"] == PARSER_FAILED && has_form_of_ours(app) {
+            return Ok(Verdict::Ruling(
+                "68: a form that the grammar of Siddhi has not".to_owned(),
+            ));
         }
         let message = siddhi["error"]["message"].as_str().unwrap_or_default();
         if message.contains("contains attribute with same name 'AGG_TIMESTAMP'") {
@@ -313,10 +317,6 @@ impl Judge {
             let numbers = numbers.join(", ");
             return Ok(Verdict::Ruling(format!("{numbers}: the same with compat")));
         };
-        if !without_old_form.is_empty() {
-            let numbers = without_old_form.join(", ");
-            return Ok(Verdict::Ruling(format!("{numbers}: has no old form")));
-        }
         if let Some((at, cause)) = self.broke_down(made)?
             && differs(made, &before(made, siddhi, at), &before(made, &first, at)).is_none()
         {
@@ -327,15 +327,13 @@ impl Judge {
                 "25: timers of several keys at one played time".to_owned(),
             ));
         }
-        if let Some(ruling) = self.proven(made, siddhi, &first)? {
+        if let Some(ruling) = self.proven(made, siddhi, &first, &without_old_form)? {
             return Ok(Verdict::Ruling(ruling.to_owned()));
         }
-        let mut excuses = made.excuses.iter().filter(|excuse| **excuse != SENSIBLE);
-        Ok(match excuses.next() {
-            Some(ruling) => Verdict::Ruling((*ruling).to_owned()),
-            None if left == why => Verdict::Different(why),
-            None => Verdict::Different(format!("{left} (with compat; without: {why})")),
-        })
+        Ok(Verdict::Different(match left == why {
+            true => why,
+            false => format!("{left} (with compat; without: {why})"),
+        }))
     }
 }
 

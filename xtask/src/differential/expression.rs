@@ -200,8 +200,16 @@ impl Maker<'_> {
         let value = self.expression(scope, ty, depth + 1);
         self.touch(&table.name);
         self.used("condition", "in");
+        let more = match self.option("in of two") {
+            true => {
+                let (name, ty) = self.choices.pick(&table.columns).clone();
+                let sign = *self.choices.pick(&["==", "!="]);
+                format!(" and {}.{name} {sign} {}", table.name, self.constant(ty))
+            }
+            false => String::new(),
+        };
         Some(format!(
-            "(({}.{name} == {value}) in {})",
+            "(({}.{name} == {value}{more}) in {})",
             table.name, table.name
         ))
     }

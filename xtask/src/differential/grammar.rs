@@ -20,10 +20,14 @@ pub struct Row {
     pub is_rare: bool,
     /// Siddhi has it not where it can be asked.
     pub is_alone: bool,
+    /// Only where it is asked for.
+    pub is_wide: bool,
 }
 
 pub struct Grammar {
     pub rows: Vec<Row>,
+    /// With the rows that are marked as wide.
+    pub is_wide: bool,
 }
 
 /// Small apps that show whether a feature of the language runs. A query behind `|` is an on-demand
@@ -122,18 +126,24 @@ const NEEDS: &[(&str, &str, &str, &str)] = &[
 ];
 
 impl Grammar {
-    /// The table; `more` makes rows with that in their name twenty times as frequent.
+    /// The table, with what is wide or without; `more` makes rows with that in their name twenty times as frequent.
     ///
     /// # Errors
     /// If a row is not well made, or the engine does not run what it stands for: a row that is
     /// left out without a word would show nothing for ever.
-    pub fn load(more: Option<&str>) -> anyhow::Result<Grammar> {
-        let mut grammar = Grammar { rows: Vec::new() };
+    pub fn load(more: Option<&str>, is_wide: bool) -> anyhow::Result<Grammar> {
+        let mut grammar = Grammar {
+            rows: Vec::new(),
+            is_wide,
+        };
         for line in include_str!("grammar.txt").lines() {
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
             }
             let row = row(line).with_context(|| format!("grammar.txt: {line}"))?;
+            if row.is_wide && !is_wide {
+                continue;
+            }
             if let Some(Err(why)) = row.probe().map(|app| runs(&app)) {
                 anyhow::bail!("grammar.txt: {line}: {why}");
             }
@@ -267,6 +277,8 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
         words.next().context("no kind")?,
         words.next().context("no weight")?,
     );
+    let is_wide = weight.starts_with('w');
+    let weight = weight.trim_start_matches('w');
     let is_rare = weight.starts_with('r');
     let weight = weight.trim_start_matches('r');
     let is_alone = weight.starts_with('a');
@@ -284,6 +296,7 @@ fn row(line: &'static str) -> anyhow::Result<Row> {
         note,
         is_rare,
         is_alone,
+        is_wide,
     })
 }
 

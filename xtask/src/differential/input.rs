@@ -74,8 +74,9 @@ impl Maker<'_> {
         text.push_str(&self.filter(&scope, 35));
         let start = self.choices.open();
         let handlers = self.name_of("single");
-        for handler in handlers.split(", ") {
-            match handler {
+        let all: Vec<&str> = handlers.split(", ").collect();
+        for (at, handler) in all.iter().enumerate() {
+            match *handler {
                 "window" if source.kind != Kind::Window => {
                     if let Some((window, hash)) = self.window(&scope, false) {
                         text.push_str(&format!("#window.{window}"));
@@ -88,7 +89,7 @@ impl Maker<'_> {
                 }
                 "processor" => {
                     let behind = text.contains("#window.") || source.kind == Kind::Window;
-                    let is_last = handlers.ends_with("processor");
+                    let is_last = at + 1 == all.len();
                     text.push_str(&self.processor(&mut scope, &source, behind, is_last));
                 }
                 _ => {}
@@ -314,7 +315,7 @@ impl Maker<'_> {
         }
         let source = self.choices.pick(&among).clone();
         self.reads(&source);
-        let plain = scope_of(&source.columns, "");
+        let mut plain = scope_of(&source.columns, "");
         let mut text = source.name.clone();
         let is_stream = !matches!(source.kind, Kind::Table | Kind::Aggregation | Kind::Window);
         if is_stream {
@@ -322,6 +323,9 @@ impl Maker<'_> {
             let tables = std::mem::replace(&mut self.no_tables, true);
             text.push_str(&self.filter(&plain, 20));
             self.no_tables = tables;
+            if self.option("processor of a side") {
+                text.push_str(&self.processor(&mut plain, &source, true, false));
+            }
             let start = self.choices.open();
             if (!must_trigger || self.choices.chance(70))
                 && let Some((window, hash)) = self.window(&plain, true)
@@ -334,9 +338,13 @@ impl Maker<'_> {
             self.choices.close(start);
         }
         text.push_str(&format!(" as {alias}"));
+        let scope = plain.into_iter().map(|column| Column {
+            text: format!("{alias}.{}", column.name),
+            ..column
+        });
         Some(Side {
             text,
-            scope: scope_of(&source.columns, &format!("{alias}.")),
+            scope: scope.collect(),
             kind: source.kind,
             level: if is_stream || source.kind == Kind::Window {
                 source.level

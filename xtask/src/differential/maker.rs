@@ -20,6 +20,12 @@ const FAVOUR: u32 = 40;
 /// The same where the rows are rare.
 const FAVOUR_RARE: u32 = 400;
 
+/// Begins an app whose clock is that of its events.
+pub const PLAYED: &str = "@app:playback ";
+
+/// The same, and the clock goes on by itself where no event comes.
+pub const IDLE: &str = "@app:playback(idle.time='500 milliseconds', increment='1 sec') ";
+
 /// A function of the app's own.
 pub const SCRIPT: &str =
     "define function twice[javascript] return int { var n = data[0]; return n + n; };\n";
@@ -71,8 +77,6 @@ pub struct Made {
     /// Streams and queries whose rows come, within a chunk, in an order that nothing promises;
     /// `answers`: those of on-demand queries.
     pub any_order: BTreeSet<String>,
-    /// Differences that are meant may show: rulings and reasons.
-    pub excuses: BTreeSet<&'static str>,
 }
 
 /// What a query reads and writes, for the order of its rows.
@@ -117,8 +121,6 @@ pub struct Maker<'g> {
     pub partitioned: Option<Vec<String>>,
     /// The query has an aggregator that in Siddhi mixes the values of all groups: it has none.
     pub mixes_groups: bool,
-    /// Differences that are meant may show: rulings and reasons.
-    pub excuses: BTreeSet<&'static str>,
     /// The query being made cuts its events into words.
     pub tokenizes: bool,
     /// No chunks of several events are sent.
@@ -159,7 +161,6 @@ fn maker(grammar: &Grammar, choices: Choices, is_steady: bool) -> Maker<'_> {
         playback: false,
         partitioned: None,
         mixes_groups: false,
-        excuses: BTreeSet::new(),
         tokenizes: false,
         one_by_one: false,
         touched: Vec::new(),
@@ -188,10 +189,18 @@ impl<'g> Maker<'g> {
         // The played clock begins at 0: what happens every second would first do so for years.
         let start = if self.playback { 0 } else { start };
         let steps = self.steps(start);
-        let playback = if self.playback { "@app:playback " } else { "" };
+        let is_idle = self.playback && self.option("idle");
+        let playback = match (self.playback, is_idle) {
+            (true, true) => IDLE,
+            (true, false) => PLAYED,
+            (false, _) => "",
+        };
         let mut name = if name { "@app:name('Made') " } else { "" }.to_owned();
         if self.option("described") {
             name.push_str("@app:description('what it is') @app:statistics('false') ");
+        }
+        if self.option("ordered") {
+            name.push_str("@app:enforceOrder('true') ");
         }
         if self.is_alone {
             self.used("define", "function");
@@ -214,7 +223,6 @@ impl<'g> Maker<'g> {
             steady: Json::Null,
             shares: self.shares(),
             any_order: self.any_order(),
-            excuses: self.excuses,
             recording: self.choices.finish(),
             used: self.used,
         };

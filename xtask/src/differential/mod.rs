@@ -9,6 +9,7 @@ mod choices;
 mod definition;
 mod engines;
 mod expression;
+mod forms;
 mod grammar;
 mod input;
 mod maker;
@@ -38,9 +39,6 @@ use engines::{Judge, Verdict};
 use grammar::Grammar;
 use maker::{Made, make};
 
-/// Differences that rulings excuse: number, words of the app joined by `~`, reason.
-const EXCUSES: &str = include_str!("excuses.txt");
-
 /// Cases that go to the engines together.
 const BATCH: usize = 1000;
 
@@ -60,9 +58,13 @@ struct Options {
     /// Part of a row's label that is to be frequent.
     more: Option<String>,
     modes: Vec<Mode>,
+    /// With the rows of the grammar that are marked as wide.
+    is_wide: bool,
     shrinks: bool,
     /// Differences made small; further ones are counted only.
     shown: usize,
+    /// Part of the reasons whose seeds are told.
+    reason: Option<String>,
     /// Folder for the cases found, as text tests.
     write: Option<PathBuf>,
     /// Only prints the cases.
@@ -77,7 +79,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let options = parse(args)?;
-    let grammar = Grammar::load(options.more.as_deref())?;
+    let grammar = Grammar::load(options.more.as_deref(), options.is_wide)?;
     if options.show {
         for seed in options.seeds.clone() {
             print_case(&make(&grammar, Choices::of_seed(seed)).case);
@@ -90,7 +92,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
             let made = make(&grammar, Choices::of_seed(seed));
             tally.take(seed, made, Verdict::Same);
         }
-        report(&grammar, &tally);
+        report(&grammar, &tally, None);
         return Ok(true);
     }
     let oracle = Oracle::find(&options.shared)?.with_timeout(TIMEOUT_MS);
@@ -109,7 +111,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
             tally.take(seed, made, judged.verdict);
         }
     }
-    report(&grammar, &tally);
+    report(&grammar, &tally, options.reason.as_deref());
     show_differences(&judge, &grammar, &options, &tally)?;
     drop(std::panic::take_hook());
     let passed = tally.cases - tally.different.len();
@@ -157,8 +159,10 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
         shared: shared(None),
         more: None,
         modes: Mode::ALL.to_vec(),
+        is_wide: false,
         shrinks: true,
         shown: SHOWN_MAX,
+        reason: None,
         write: None,
         show: false,
         counts: false,
@@ -180,13 +184,15 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
                     _ => vec![Mode::from_name(name).with_context(|| format!("no mode '{name}'"))?],
                 };
             }
+            "--wide" => options.is_wide = true,
             "--no-shrink" => options.shrinks = false,
+            "--reason" => options.reason = Some(next()?.clone()),
             "--write" => options.write = Some(next()?.into()),
             "--shown" => options.shown = next()?.parse()?,
             "--show" => options.show = true,
             "--count" => options.counts = true,
             _ => anyhow::bail!(
-                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--mode NAME|all] [--no-shrink] [--shown N] [--write DIR] [--show] [--count] [--shared DIR]"
+                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--mode NAME|all] [--wide] [--no-shrink] [--shown N] [--reason WORD] [--write DIR] [--show] [--count] [--shared DIR]"
             ),
         }
     }
@@ -219,7 +225,7 @@ struct Tally {
     alone: usize,
     no_answer: BTreeMap<String, Vec<u64>>,
     pending: BTreeMap<String, usize>,
-    excused: BTreeMap<String, usize>,
+    excused: BTreeMap<String, Vec<u64>>,
     /// How often each production occurred where Siddhi was asked.
     used: BTreeMap<String, usize>,
     /// And where Siddhi has not the extension, so that only our modes were compared.
@@ -248,33 +254,10 @@ impl Tally {
             Verdict::Alone => self.alone += 1,
             Verdict::Pending(what) => *self.pending.entry(what).or_default() += 1,
             Verdict::NoAnswer(what) => self.no_answer.entry(what).or_default().push(seed),
-            Verdict::Ruling(why) => *self.excused.entry(why).or_default() += 1,
-            Verdict::Different(why) => match excuse(&made.case) {
-                Some(ruling) => *self.excused.entry(ruling).or_default() += 1,
-                None => self.different.push((seed, made, why)),
-            },
+            Verdict::Ruling(why) => self.excused.entry(why).or_default().push(seed),
+            Verdict::Different(why) => self.different.push((seed, made, why)),
         }
     }
-}
-
-fn excuse(case: &Json) -> Option<String> {
-    let app = case["app"].as_str().unwrap_or_default();
-    let steps = case["steps"].to_string();
-    EXCUSES
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .find_map(|line| {
-            let mut parts = line.splitn(3, '\t');
-            let (ruling, words, why) = (parts.next()?, parts.next()?, parts.next()?);
-            let holds = |word: &str| match word.strip_prefix("step:") {
-                Some(word) => steps.contains(word),
-                None => app.contains(word),
-            };
-            words
-                .split('~')
-                .all(holds)
-                .then(|| format!("{ruling}: {why}"))
-        })
 }
 
 /// Each production is to occur so often in so many cases.
@@ -293,7 +276,7 @@ fn print_used<'a>(used: impl Iterator<Item = (&'a String, &'a usize)>) {
     }
 }
 
-fn report(grammar: &Grammar, tally: &Tally) {
+fn report(grammar: &Grammar, tally: &Tally, reason: Option<&str>) {
     println!("how often each production occurred:");
     print_used(tally.used.iter());
     let asked = |label: &String| tally.used.get(label).copied().unwrap_or_default();
@@ -328,12 +311,20 @@ fn report(grammar: &Grammar, tally: &Tally) {
         "cases {}, two features sharing state {}, same {}, refused by both {}, without Siddhi's extension {}",
         tally.cases, tally.sharing, tally.same, tally.refused, tally.alone
     );
+    let excused = tally.excused.iter();
+    let excused = excused.map(|(why, seeds)| (why.clone(), seeds.len()));
     for (what, counts) in [
         ("not run yet", &tally.pending),
-        ("by ruling", &tally.excused),
+        ("by ruling", &excused.collect()),
     ] {
         if !counts.is_empty() {
-            println!("{what}: {}", all(counts));
+            let sum: usize = counts.values().sum();
+            println!("{what}: {sum}, of these {}", all(counts));
+        }
+    }
+    for (why, seeds) in &tally.excused {
+        if reason.is_some_and(|part| why.contains(part)) {
+            println!("{why}: {seeds:?}");
         }
     }
     for (what, seeds) in &tally.no_answer {
@@ -367,10 +358,7 @@ fn show_differences(
         }
         shrink::smallest(grammar, made.clone(), |smaller| {
             let verdict = judge.one(smaller)?.verdict;
-            Ok(
-                matches!(&verdict, Verdict::Different(other) if kind(other) == kind(why))
-                    && excuse(&smaller.case).is_none(),
-            )
+            Ok(matches!(&verdict, Verdict::Different(other) if kind(other) == kind(why)))
         })
     });
     let smallest: Vec<Made> = smallest.into_iter().collect::<anyhow::Result<_>>()?;

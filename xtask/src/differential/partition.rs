@@ -1,5 +1,7 @@
 //! Partitions, and on-demand queries.
 
+use event::Type;
+
 use super::maker::{Kind, Maker, Source, scope_of};
 use super::query::Input;
 
@@ -58,7 +60,15 @@ impl Maker<'_> {
         let scope = scope_of(&stream.columns, "");
         let key = self.choices.pick(&scope).clone();
         if form != "range" {
-            return key.text;
+            return match key.ty {
+                Type::Int | Type::Long if self.option("key of an expression") => {
+                    format!("{} % 2", key.text)
+                }
+                Type::String if self.option("key of an expression") => {
+                    format!("ifThenElse({} == 'A', 'first', 'other')", key.text)
+                }
+                _ => key.text,
+            };
         }
         let tables = std::mem::replace(&mut self.no_tables, true);
         let low = self.whole_condition(&scope, 2);

@@ -2,7 +2,6 @@
 
 use event::Type;
 
-use super::engines::SENSIBLE;
 use super::expression::Column;
 use super::maker::{Maker, Source, scope_of};
 use super::query::Input;
@@ -44,17 +43,6 @@ impl Maker<'_> {
         };
         let mut text = format!("{every}{}", self.elements(&mut chain, is_sequence, 0));
         self.no_tables = false;
-        if text.contains(" for ") || text.contains("every (") {
-            self.excuses.insert(SENSIBLE);
-        }
-        // With a last element that needs no event the match goes out at once; which time it bears,
-        // and whether it goes out again, hangs in Siddhi on events that are no part of it.
-        if ["?", "*", "<0:2>", "<:2>"]
-            .iter()
-            .any(|end| text.ends_with(end))
-        {
-            self.excuses.insert("30: the last element needs no event");
-        }
         let start = self.choices.open();
         if self.choices.chance(30) {
             let within = *self.choices.pick(&["1 sec", "500 milliseconds", "2 sec"]);

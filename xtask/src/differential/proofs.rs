@@ -32,12 +32,13 @@ const TIMED: &[&str] = &[
 
 impl Judge {
     /// The ruling that a second run proves to be behind a difference from `ours`, which was run
-    /// with compat.
+    /// with compat; `warned` are the numbers of the rulings that the app leans on nevertheless.
     pub(super) fn proven(
         &self,
         made: &Made,
         siddhi: &Json,
         ours: &Json,
+        warned: &[String],
     ) -> anyhow::Result<Option<&'static str>> {
         if self.fails_unseen(made, siddhi, ours)? {
             return Ok(Some(
@@ -67,7 +68,7 @@ impl Judge {
         if let Some(reason) = self.differs_by_one_part(made, siddhi, ours)? {
             return Ok(Some(reason));
         }
-        if let Some(reason) = self.proven_by_twin(made, siddhi, ours)? {
+        if let Some(reason) = self.proven_by_twin(made, siddhi, ours, warned)? {
             return Ok(Some(reason));
         }
         if self.varies(made, ours)? {

@@ -28,6 +28,15 @@ enum Target {
     Return,
 }
 
+/// Can all attributes of several streams be selected by a star: do they have names of their own?
+fn is_plain(scope: &[Column]) -> bool {
+    let is_first = |(at, column): (usize, &Column)| {
+        let mut before = scope[..at].iter();
+        before.all(|other| other.name != column.name) && !column.text.contains('[')
+    };
+    !scope.is_empty() && scope.iter().enumerate().all(is_first)
+}
+
 impl Maker<'_> {
     pub fn query(&mut self) {
         if self.partitioned.is_none() && self.option("loop") {
@@ -52,7 +61,8 @@ impl Maker<'_> {
             | Target::Update(s, false) => Some(s.columns.clone()),
             _ => None,
         };
-        let can_star = input.is_single && matches!(target, Target::New(_));
+        let can_star = matches!(target, Target::New(_))
+            && (input.is_single || is_plain(&input.scope) && self.option("star of several"));
         // `in` in a join fails in Siddhi on every event, wherever it stands.
         let tables = std::mem::replace(&mut self.no_tables, !input.is_single);
         let (select, columns) = self.selector(&input, want.as_deref(), can_star);
@@ -65,8 +75,12 @@ impl Maker<'_> {
             _ => "",
         };
         let output = self.output(target, &columns, events, input.level);
+        let synchronized = match self.option("synchronized") {
+            true => "@synchronized('true') ",
+            false => "",
+        };
         self.body.push_str(&format!(
-            "@info(name='{name}') from {}{select}{rate}{output};\n",
+            "@info(name='{name}') {synchronized}from {}{select}{rate}{output};\n",
             input.text
         ));
     }
@@ -231,7 +245,9 @@ impl Maker<'_> {
         }
         self.choices.close(start);
         let start = self.choices.open();
-        if self.choices.chance(12) {
+        let follows = self.grammar.is_wide && text.contains(" having ");
+        let percent = if follows { 30 } else { 12 };
+        if self.choices.chance(percent) {
             self.used("query", "order by");
             let (key, _) = self.choices.pick(columns).clone();
             let way = *self.choices.pick(&["", " asc", " desc"]);
@@ -245,7 +261,9 @@ impl Maker<'_> {
         }
         self.choices.close(start);
         let start = self.choices.open();
-        if self.choices.chance(10) {
+        let follows = self.grammar.is_wide && text.contains(" order by ");
+        let percent = if follows { 30 } else { 10 };
+        if self.choices.chance(percent) {
             self.used("query", "limit");
             text.push_str(&format!(" limit {}", 1 + self.choices.below(3)));
             if self.choices.chance(30) {
@@ -398,7 +416,10 @@ impl Maker<'_> {
     }
 
     pub fn set(&mut self, table: &Source, columns: &[(String, Type)]) -> String {
-        let scope = scope_of(columns, "");
+        let mut scope = scope_of(columns, "");
+        if self.option("set by the row") {
+            scope.extend(scope_of(&table.columns, &format!("{}.", table.name)));
+        }
         let count = 1 + self.choices.below(2).min(table.columns.len() - 1);
         let tables = std::mem::replace(&mut self.no_tables, true);
         let first = self.choices.below(table.columns.len());

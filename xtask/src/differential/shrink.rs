@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_planted_difference_becomes_a_few_lines() {
-        let grammar = Grammar::load(None).unwrap();
+        let grammar = Grammar::load(None, false).unwrap();
         let planted: Vec<Made> = (0..2000)
             .map(|seed| make(&grammar, Choices::of_seed(seed)))
             .filter(|made| made.case["app"].as_str().unwrap().len() > 500)

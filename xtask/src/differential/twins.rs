@@ -5,7 +5,10 @@
 //! engines do not agree on the twin, or Siddhi's twin with our answer to the case itself.
 
 use event::Type;
-use lang::ast::{Element, Input, PatternElement, Query, RateKind};
+use lang::ast::{
+    Element, ExprKind, Handler, Input, LogicalOp, PatternElement, PatternInput, Query, RateKind,
+    SingleInput,
+};
 use lang::span::Span;
 use serde_json::{Value as Json, json};
 
@@ -15,19 +18,23 @@ use super::proofs::lacks_rows_at;
 use super::worker::with_rows;
 
 impl Judge {
-    /// The reason that a twin proves to be behind a difference from `ours`.
+    /// The reason that a twin proves to be behind a difference from `ours`, which leans on the rulings
+    /// `warned` of.
     pub(super) fn proven_by_twin(
         &self,
         made: &Made,
         siddhi: &Json,
         ours: &Json,
+        warned: &[String],
     ) -> anyhow::Result<Option<&'static str>> {
+        let is_warned = |number: &str| warned.iter().any(|other| other == number);
         if self.keeps_index_in_set(made, ours)? {
             return Ok(Some(
                 "an @Index loses or revives rows of its table; without it Siddhi gives what we give with it",
             ));
         }
-        if self.purges_timers(made)? {
+        // The timer of an absent state makes the state of a purged key again, and asks again and again.
+        if self.agrees_as(made, without_purge(&made.case))? {
             return Ok(Some(
                 "the timer of 'not … for' outlives a purged key; without @purge both agree",
             ));
@@ -37,12 +44,48 @@ impl Judge {
                 "17: a snapshot with aggregates fails on a null that expires; without nulls both agree",
             ));
         }
-        if self.limits_live_matches(made)? {
+        // A match that begins anew or goes on is the same object as the one in the limiter, which so
+        // gets another time.
+        if self.agrees_as(made, without_pattern_limits(&made.case))? {
             return Ok(Some(
                 "a limiter holds partial matches that go on and change; without it both agree",
             ));
         }
+        if is_warned("72") && self.takes_matches_apart(made, siddhi, ours)? {
+            return Ok(Some(
+                "72: an absence takes the matches of an event apart; without its filter both agree",
+            ));
+        }
+        if is_warned("73") && self.agrees_as(made, without_pairs_of_keys(&made.case))? {
+            return Ok(Some(
+                "73: a row stays under its old keys; without the primary key both agree",
+            ));
+        }
+        if self.agrees_as(made, with_each_added_once(&made.case))? {
+            return Ok(Some(
+                "75: an attribute that a stream function added is null where it is selected again; as an expression both agree",
+            ));
+        }
+        if self.agrees_as(made, with_event_at_end(&made.case))? {
+            return Ok(Some(
+                "30: the last element needs no event; where it needs one both agree",
+            ));
+        }
         Ok(None)
+    }
+
+    /// Do both agree on the twin that has this app?
+    fn agrees_as(&self, made: &Made, app: Option<String>) -> anyhow::Result<bool> {
+        match app {
+            Some(app) => self.agree(made, &with_app(made, &app)),
+            None => Ok(false),
+        }
+    }
+
+    /// The filter of an `and not` drops the matches behind the one that it looks at.
+    fn takes_matches_apart(&self, made: &Made, siddhi: &Json, ours: &Json) -> anyhow::Result<bool> {
+        Ok(lacks_rows_at(made, siddhi, ours).is_some()
+            && self.agrees_as(made, without_absent_filters(&made.case))?)
     }
 
     /// Siddhi keeps the rows of an `@Index` in a set, so that of two with equal values and one
@@ -55,14 +98,6 @@ impl Judge {
         Ok(siddhi["status"] == "ok" && differs(made, &siddhi, ours).is_none())
     }
 
-    /// The timer of an absent state makes the state of a purged key again, and asks again and again.
-    fn purges_timers(&self, made: &Made) -> anyhow::Result<bool> {
-        match without_purge(&made.case) {
-            Some(app) => self.agree(made, &with_app(made, &app)),
-            None => Ok(false),
-        }
-    }
-
     /// `AggregationWindowedPerSnapshotOutputRateLimiter` compares rows by `equals` of their values:
     /// a row with a null is never taken out, and what comes after it in its chunk is not seen.
     fn pictures_null(&self, made: &Made, siddhi: &Json, ours: &Json) -> anyhow::Result<bool> {
@@ -71,15 +106,6 @@ impl Judge {
         };
         // The row stays in the picture: we are the ones that lack it.
         Ok(lacks_rows_at(made, ours, siddhi).is_some() && self.agree(made, &twin)?)
-    }
-
-    /// A match that begins anew or goes on is the same object as the one in the limiter, which so
-    /// gets another time.
-    fn limits_live_matches(&self, made: &Made) -> anyhow::Result<bool> {
-        match without_pattern_limits(&made.case) {
-            Some(app) => self.agree(made, &with_app(made, &app)),
-            None => Ok(false),
-        }
     }
 }
 
@@ -157,6 +183,128 @@ fn without_pattern_limits(case: &Json) -> Option<String> {
     without(app, limits.collect())
 }
 
+/// With an expression in place of an attribute that a query with a stream function selects again.
+fn with_each_added_once(case: &Json) -> Option<String> {
+    let app = app_of(case);
+    let parsed = lang::parse(app).app;
+    let has_function = |input: &SingleInput| {
+        let mut handlers = input.handlers.iter();
+        handlers.any(|handler| matches!(handler, Handler::Function(_)))
+    };
+    let queries = queries(&parsed.elements).filter(|query| match &query.input {
+        Input::Single(input) => has_function(input),
+        Input::Join(join) => has_function(&join.left) || has_function(&join.right),
+        Input::Pattern(_) | Input::Anonymous(_) => false,
+    });
+    let mut repeated = Vec::new();
+    for query in queries {
+        let mut seen = Vec::new();
+        for item in &query.selector.items {
+            let text = item.expr.span.text(app);
+            if !matches!(item.expr.kind, ExprKind::Attribute(_)) {
+                continue;
+            }
+            if seen.contains(&text) {
+                repeated.push(item.expr.span);
+            }
+            seen.push(text);
+        }
+    }
+    repeated.sort_unstable_by_key(|span| std::cmp::Reverse(span.start));
+    let mut text = app.to_owned();
+    for span in &repeated {
+        let attribute = span.text(app);
+        let other = format!("coalesce({attribute}, {attribute})");
+        text.replace_range(span.start as usize..span.end as usize, &other);
+    }
+    (!repeated.is_empty()).then_some(text)
+}
+
+/// Of tables with several primary keys.
+fn without_pairs_of_keys(case: &Json) -> Option<String> {
+    let app = app_of(case);
+    let parsed = lang::parse(app).app;
+    let tables = parsed.elements.iter().filter_map(|element| match element {
+        Element::Table(table) => Some(table),
+        _ => None,
+    });
+    let keys = tables
+        .flat_map(|table| &table.annotations)
+        .filter(|annotation| annotation.is("PrimaryKey") && annotation.elements.len() > 1);
+    without(app, keys.map(|annotation| annotation.span).collect())
+}
+
+/// Of `X and not S[…]`.
+fn without_absent_filters(case: &Json) -> Option<String> {
+    let app = app_of(case);
+    let parsed = lang::parse(app).app;
+    let mut cuts = Vec::new();
+    for element in patterns(&parsed.elements).flat_map(|pattern| flat(&pattern.root)) {
+        let PatternElement::Logical {
+            left,
+            op: LogicalOp::And,
+            right,
+            ..
+        } = element
+        else {
+            continue;
+        };
+        for side in [left, right] {
+            if let PatternElement::Absent {
+                stream, wait: None, ..
+            } = &**side
+                && !stream.handlers.is_empty()
+            {
+                cuts.push(Span::new(stream.stream.span.end, stream.span.end));
+            }
+        }
+    }
+    without(app, cuts)
+}
+
+/// With last elements that need an event where they need none.
+fn with_event_at_end(case: &Json) -> Option<String> {
+    const COUNTS: [(&str, &str); 4] =
+        [("?", ""), ("*", "+"), ("<0:2>", "<1:2>"), ("<:2>", "<1:2>")];
+    let app = app_of(case);
+    let parsed = lang::parse(app).app;
+    let mut ends: Vec<Span> = patterns(&parsed.elements)
+        .filter_map(|pattern| match flat(&pattern.root).last() {
+            Some(PatternElement::Count { min: 0, span, .. }) => Some(*span),
+            _ => None,
+        })
+        .collect();
+    ends.sort_unstable_by_key(|end| std::cmp::Reverse(end.end));
+    let mut text = app.to_owned();
+    for end in &ends {
+        let end = end.end as usize;
+        let is_written = |(count, _): &&(&str, &str)| text[..end].ends_with(count);
+        let (count, other) = COUNTS.iter().find(is_written)?;
+        text.replace_range(end - count.len()..end, other);
+    }
+    (!ends.is_empty()).then_some(text)
+}
+
+fn patterns(elements: &[Element]) -> impl Iterator<Item = &PatternInput> {
+    queries(elements).filter_map(|query| match &query.input {
+        Input::Pattern(pattern) => Some(pattern),
+        _ => None,
+    })
+}
+
+/// The elements in their order, without the groups around them.
+fn flat(root: &PatternElement) -> Vec<&PatternElement> {
+    let (mut left, mut flat) = (vec![root], Vec::new());
+    while let Some(element) = left.pop() {
+        match element {
+            PatternElement::Every(inner, _) => left.push(inner),
+            PatternElement::Chain(elements, _) => left.extend(elements.iter().rev()),
+            element => flat.push(element),
+        }
+    }
+    flat
+}
+
 fn queries(elements: &[Element]) -> impl Iterator<Item = &Query> {
     elements.iter().flat_map(|element| match element {
         Element::Query(query) => std::slice::from_ref(query),
@@ -222,4 +370,48 @@ fn without_nulls(case: &Json) -> Option<Json> {
         }
     }
     is_other.then_some(twin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twin_differs_in_one_thing_alone() {
+        let check = |twin: fn(&Json) -> Option<String>, app: &str, expect: Option<&str>| {
+            assert_eq!(twin(&json!({ "app": app })).as_deref(), expect, "{app}");
+        };
+        check(
+            with_event_at_end,
+            "from every e1=S, e2=S[n > 1]? select 1 as o insert into O;",
+            Some("from every e1=S, e2=S[n > 1] select 1 as o insert into O;"),
+        );
+        check(
+            with_event_at_end,
+            "from e1=S -> (e2=S -> e3=S<0:2>) select 1 as o insert into O;",
+            Some("from e1=S -> (e2=S -> e3=S<1:2>) select 1 as o insert into O;"),
+        );
+        check(
+            with_event_at_end,
+            "from e1=S* , e2=S select 1 as o insert into O;",
+            None,
+        );
+        check(
+            without_absent_filters,
+            "from e1=S -> (e2=S and not S[n > 1]) -> e3=S[n > 2] select 1 as o insert into O;",
+            Some("from e1=S -> (e2=S and not S) -> e3=S[n > 2] select 1 as o insert into O;"),
+        );
+        check(
+            with_each_added_once,
+            "from S#pol2Cart(n, 1.0) select x as a, y as b, x as c insert into O;",
+            Some(
+                "from S#pol2Cart(n, 1.0) select x as a, y as b, coalesce(x, x) as c insert into O;",
+            ),
+        );
+        check(
+            without_pairs_of_keys,
+            "@PrimaryKey('k', 'n') define table T (k string, n int); @PrimaryKey('k') define table U (k string);",
+            Some(" define table T (k string, n int); @PrimaryKey('k') define table U (k string);"),
+        );
+    }
 }
