@@ -274,6 +274,8 @@ pub struct SinkSetup<'a> {
     pub schema: &'a Schema,
     /// Names of the options that depend on the event, in the order of [`Message::option`].
     pub dynamic: &'a [String],
+    /// The table that the sink works from, where its spec says that it does.
+    pub table: Option<&'a Table>,
     pub environment: &'a Environment,
 }
 
@@ -436,6 +438,10 @@ pub trait Sink: Send {
     /// All messages so far have left this process, and will be found there after a crash of it.
     fn flush(&mut self) -> Result<(), Error>;
 
+    /// All rows of the table that the sink works from: before the first message, and before the next
+    /// one after they have changed.
+    fn see_table(&mut self, _rows: &Batch) {}
+
     /// Nothing is to be sent now: a look at the connection, for sinks that notice a lost peer only when
     /// they look. Gives the time to the next look; `None`: no more are wanted.
     fn look(&mut self) -> Option<Duration> {
@@ -505,6 +511,12 @@ pub trait Store: Send {
     fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error>;
 
     fn abort(&mut self) -> Result<(), Error>;
+
+    /// Bytes that the store keeps in memory until the commit, with all tables that share its
+    /// transaction. Where they are many the caller commits early.
+    fn held(&self) -> usize {
+        0
+    }
 
     /// Has the store undone by itself what was written since `begin` (its disk is full)? Then
     /// nothing works before `abort`, and all writes must be done again.

@@ -240,6 +240,7 @@ mod tests {
             transport: &transport,
             schema: &schema(),
             dynamic,
+            table: None,
             environment: &environment,
         };
         let mut sink = LOG.sink(&setup).unwrap();

@@ -522,6 +522,8 @@ pub struct ConnectorSpec {
     pub exposes_service: bool,
     /// A store whose `@Index` names an order of each attribute, and options in braces.
     pub details_indexes: bool,
+    /// A sink that works from a table of the app: the option that names it.
+    pub reads_table: Option<&'static str>,
     /// Other names of the same thing (`http-request` sink for `http-call`).
     pub aliases: &'static [&'static str],
     /// A complete app that uses it.
@@ -550,6 +552,7 @@ impl ConnectorSpec {
             function: None,
             exposes_service: false,
             details_indexes: false,
+            reads_table: None,
             aliases: &[],
             example: "",
         }

@@ -29,8 +29,8 @@ use crate::group::{database, destination, is_topic};
 use crate::health::Health;
 use crate::keeper::Keeper;
 use crate::lane::{
-    AskedOperations, Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat,
-    Subscriber, Topic, fault_stream,
+    AskedOperations, Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, ShownTable,
+    SinkSeat, Subscriber, Topic, fault_stream,
 };
 use crate::lines::Lines;
 use crate::metrics::{
@@ -47,7 +47,7 @@ use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::source::{Mailbox, SourceThread};
 use crate::state::{GroupState, StateDir, choose};
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
-use crate::store::{self, StoreContext, StoreSeat, StoreThread};
+use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
 
 /// What is the same for all groups of a server.
 pub(crate) struct Common {
@@ -228,6 +228,7 @@ impl<'a> Builder<'a> {
                 name: self.plans[i].name.clone(),
                 plan: Arc::clone(&self.plans[i]),
                 engine,
+                shown: shown_tables(&self.plans[i], &sinks),
                 sinks,
                 shares: self.plans[i]
                     .streams
@@ -685,10 +686,12 @@ impl<'a> Builder<'a> {
             connector.takes(),
         )
         .map_err(|e| self.refused(app, &e))?;
+        let table = table_read(plan, transport);
         let setup = SinkSetup {
             transport,
             schema: &definition.schema,
             dynamic: outlet.dynamic(),
+            table: table.map(|table| &plan.tables[table]),
             environment: &self.environments[app],
         };
         let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
@@ -751,8 +754,14 @@ impl<'a> Builder<'a> {
                     .filter(|(_, o)| o.table == table)
                     .map(|(id, o)| (id, o.clone()))
                     .collect();
-                let is_read =
-                    self.common.is_asked || operations.iter().any(|(_, o)| !o.kind.is_write());
+                let is_shown = plan
+                    .streams
+                    .iter()
+                    .flat_map(|stream| &stream.sinks)
+                    .any(|sink| table_read(plan, sink) == Some(table));
+                let is_read = self.common.is_asked
+                    || is_shown
+                    || operations.iter().any(|(_, o)| !o.kind.is_write());
                 let policy = store.option("on.error").unwrap_or_default();
                 let seat = StoreSeat {
                     app: plan.name.clone(),
@@ -866,16 +875,19 @@ impl Stores {
                 rows: sink::ROWS_MAX,
                 bytes: sink::BYTES_MAX,
             }));
+            let uncommitted = Arc::new(Uncommitted::default());
             for (slot, place) in database.places.into_iter().enumerate() {
                 let seat = OperationSeat::Thread {
                     outbox: Arc::clone(&outbox),
                     slot,
+                    uncommitted: Arc::clone(&uncommitted),
                 };
                 by_table.insert(place, seat);
             }
             threads.push(StoreThread {
                 database: store::Database::new(database.seats, context.clone()),
                 outbox,
+                uncommitted,
             });
         }
         let operations = engines
@@ -909,6 +921,38 @@ fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
         });
     }
     app
+}
+
+/// The table that a sink works from, where its spec says that there is one.
+fn table_read(plan: &Plan, transport: &Transport) -> Option<TableId> {
+    let mut all = lang::catalog::connectors::all();
+    let spec = all.find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)?;
+    let name = transport.option(spec.reads_table?)?;
+    let mut tables = plan.tables.iter();
+    tables.position(|table| table.schema.name == name)
+}
+
+/// The tables that sinks of an app work from.
+fn shown_tables(plan: &Plan, sinks: &[Vec<SinkSeat>]) -> Vec<ShownTable> {
+    let mut shown = Vec::new();
+    for (stream, seats) in sinks.iter().enumerate() {
+        for (sink, seat) in seats.iter().enumerate() {
+            let table = table_read(plan, &plan.streams[stream].sinks[sink]);
+            if let (Some(table), SinkSeat::Thread { outbox, slot, .. }) = (table, seat) {
+                shown.push(ShownTable {
+                    table,
+                    stream,
+                    sink,
+                    outbox: Arc::clone(outbox),
+                    slot: *slot,
+                    written: None,
+                    read: None,
+                    find: None,
+                });
+            }
+        }
+    }
+    shown
 }
 
 fn on_unreachable(

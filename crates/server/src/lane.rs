@@ -11,6 +11,7 @@ mod ask;
 mod cut;
 mod host;
 mod output;
+mod shown;
 mod watch;
 
 use std::collections::VecDeque;
@@ -43,12 +44,13 @@ use crate::sink::{OnUnreachable, Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
-use crate::store::{Database, StoreRows};
+use crate::store::{Database, StoreRows, Uncommitted};
 
 pub(crate) use ask::AskedOperations;
 pub(crate) use cut::Saved;
 use cut::WRITTEN_MAX;
 pub(crate) use host::PendingEffect;
+pub(crate) use shown::ShownTable;
 
 pub(crate) type Inbox = Queue<Letter>;
 
@@ -119,6 +121,8 @@ pub(crate) struct LaneApp {
     pub links: Vec<(StreamId, StreamId)>,
     /// Its tables in memory, with their counters.
     pub tables: Vec<(TableId, Arc<TableMetrics>)>,
+    /// Tables that sinks of it work from.
+    pub shown: Vec<ShownTable>,
     /// Counters of its streams, by stream.
     pub streams: Vec<Arc<StreamMetrics>>,
     /// By operation of the app: where it is done.
@@ -186,6 +190,7 @@ pub(crate) enum OperationSeat {
     Thread {
         outbox: Arc<Outbox<StoreRows>>,
         slot: usize,
+        uncommitted: Arc<Uncommitted>,
     },
 }
 

@@ -48,6 +48,8 @@ pub(crate) type Outbox<T> = Queue<Parcel<T>>;
 pub(crate) struct SinkRows {
     pub slot: usize,
     pub batch: Batch,
+    /// They are all rows of the table that the sink works from, not events.
+    pub is_table: bool,
 }
 
 /// What becomes of an event while the destination cannot be reached (`connectors.md` 2.2).
@@ -145,7 +147,9 @@ impl SinkThread {
             let due = |slot: &SinkSlot| slot.next_try.into_iter().chain(slot.next_look).min();
             match self.outbox.take(self.slots.iter().filter_map(due).min()) {
                 Taken::Item(Parcel::Rows(rows)) => {
-                    if !self.is_cut_off {
+                    if rows.is_table {
+                        self.slots[rows.slot].sink.see_table(&rows.batch);
+                    } else if !self.is_cut_off {
                         self.publish(rows.slot, &rows.batch);
                     }
                 }

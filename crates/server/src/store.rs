@@ -10,6 +10,7 @@ pub(crate) use database::{Database, Failure};
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use connect::component::{Answer, Refused, Store, Written};
@@ -374,6 +375,21 @@ pub(crate) fn retry<T>(
 pub(crate) struct StoreThread {
     pub database: Database,
     pub outbox: Arc<Outbox<StoreRows>>,
+    pub uncommitted: Arc<Uncommitted>,
+}
+
+/// Bytes of writes that wait for a commit, as a lane sees those of a thread.
+#[derive(Default, Debug)]
+pub(crate) struct Uncommitted(AtomicUsize);
+
+impl Uncommitted {
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
 }
 
 impl StoreThread {
@@ -405,6 +421,7 @@ impl StoreThread {
                 Taken::Late => {}
                 Taken::Closed => break,
             }
+            self.uncommitted.set(self.database.uncommitted());
         }
         self.database.close();
         Ok(())
@@ -611,7 +628,12 @@ mod tests {
             .push_always(Parcel::Mark(Arc::clone(&cut)))
             .expect("open");
         outbox.close();
-        StoreThread { database, outbox }.run();
+        let thread = StoreThread {
+            database,
+            outbox,
+            uncommitted: Arc::default(),
+        };
+        thread.run();
         assert_eq!(health.failure(), None);
         assert_eq!(cut.wait_committed(), Phase::Durable);
         assert_eq!(*kept.lock().expect("one thread"), [(7, expect.to_vec())]);

@@ -525,6 +525,36 @@ pub const ROWS: &[Row] = &[
         ],
     },
     Row {
+        connectors: &["sink websubhub", "source websubhub"],
+        server: "curl, openssl, and subscribers that answer as told",
+        cells: [
+            Tests(&[
+                "headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else",
+            ]),
+            No("each payload goes to each subscriber by itself, as with `http`"),
+            Tests(&["headwater::websub::subscriptions_outlive_a_crash_and_may_lie_in_a_database"]),
+            Tests(&[
+                "headwater::websub::a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing",
+            ]),
+            Tests(&[
+                "headwater::websub::a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing",
+            ]),
+            Tests(&[
+                "headwater::websub::a_request_that_cannot_be_is_refused_and_one_that_is_not_meant_is_dropped",
+            ]),
+            Tests(&["headwater::websub::subscriptions_outlive_a_crash_and_may_lie_in_a_database"]),
+            Tests(&[
+                "headwater::websub::hub_and_callback_speak_tls_and_the_app_may_define_the_table",
+            ]),
+            Tests(&[
+                "headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else",
+            ]),
+            Tests(&[
+                "headwater::websub::a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing",
+            ]),
+        ],
+    },
+    Row {
         connectors: &["source cdc"],
         server: "mariadb",
         cells: [
@@ -616,6 +646,26 @@ pub const ROWS: &[Row] = &[
             Tests(&[
                 RELOAD,
                 "headwater::reload::a_hundred_reloads_lose_nothing_and_leave_nothing_behind",
+            ]),
+            NO_NETWORK,
+            NO_NETWORK,
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source fileeventlistener"],
+        server: "file system",
+        cells: [
+            Tests(&["headwater::file_events::what_becomes_of_files_is_told"]),
+            Tests(&["headwater::file_events::what_becomes_of_files_is_told"]),
+            Tests(&[
+                "headwater::file_events::what_happened_while_the_app_was_down_is_told_as_well",
+            ]),
+            Tests(&["headwater::file_events::a_directory_that_is_not_there_is_waited_for"]),
+            NO_PEER,
+            No("it reads no payload"),
+            Tests(&[
+                "headwater::file_events::what_happened_while_the_app_was_down_is_told_as_well",
             ]),
             NO_NETWORK,
             NO_NETWORK,

@@ -355,6 +355,10 @@ impl Store for CachedStore {
         self.inner.abort()
     }
 
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
+
     fn has_lost(&self) -> bool {
         self.inner.has_lost()
     }

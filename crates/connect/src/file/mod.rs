@@ -7,6 +7,7 @@
 mod action;
 mod archive;
 pub mod effects;
+mod events;
 pub mod functions;
 pub mod lines;
 mod options;
@@ -19,12 +20,13 @@ mod source;
 mod tests;
 pub mod uri;
 
-use lang::catalog::connectors::file::CONNECTORS;
+use lang::catalog::connectors::file::{SINK, SOURCE};
 use lang::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
+pub use events::EVENTS;
 pub(crate) use uri::percent_decoded;
 
 /// `@source(type='file')` and `@sink(type='file')`.
@@ -34,7 +36,7 @@ pub struct FileConnector;
 
 impl Connector for FileConnector {
     fn specs(&self) -> &'static [ConnectorSpec] {
-        CONNECTORS
+        &[SOURCE, SINK]
     }
 
     fn gives(&self) -> &'static [PayloadKind] {

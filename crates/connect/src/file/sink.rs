@@ -251,6 +251,7 @@ mod tests {
             transport: &transport,
             schema: &schema,
             dynamic,
+            table: None,
             environment: &environment,
         })
         .unwrap()

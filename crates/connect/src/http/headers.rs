@@ -61,6 +61,17 @@ pub(super) fn body(payload: Payload<'_>) -> Option<Bytes> {
     }
 }
 
+/// Two digits a byte.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 15)]));
+    }
+    text
+}
+
 /// `a=b&c=d`.
 pub(super) fn form<K: AsRef<str>, V: AsRef<str>>(
     pairs: impl IntoIterator<Item = (K, V)>,

@@ -9,6 +9,7 @@ mod call;
 mod client;
 mod fetch;
 mod headers;
+mod hub;
 mod listener;
 mod oauth;
 mod request;
@@ -25,6 +26,8 @@ use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSe
 use crate::error::Error;
 
 pub(crate) use call::{Calls, Received, ResponseSource};
+pub use hub::HUB;
+
 pub(crate) use fetch::Fetch;
 pub(crate) use headers::{add as add_headers, basic, encode};
 pub(crate) use listener::Listeners;

@@ -20,6 +20,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::hub::{self, Desk};
 use super::service::Service;
 use super::sse::Outgoing;
 use crate::net::{Delivery, Intake};
@@ -40,6 +41,8 @@ pub(crate) struct Route {
     pub is_durable: bool,
     /// Requests are held for a response sink.
     pub service: Option<Arc<Service>>,
+    /// Requests are subscriptions.
+    pub desk: Option<Arc<Desk>>,
     pub limits: Limits,
     pub is_traced: bool,
 }
@@ -200,12 +203,14 @@ impl Refusal {
     }
 }
 
-/// The source takes nothing: it has stopped, or has not begun. A client may try again.
-fn unavailable() -> Answer {
-    let mut answer = plain(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "the source is not running\n",
-    );
+/// The source takes nothing: it has stopped, or has not begun.
+fn stopped() -> Answer {
+    unavailable("the source is not running\n")
+}
+
+/// Nothing is taken now; the client is to come again.
+pub(super) fn unavailable(why: &str) -> Answer {
+    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
     let headers = answer.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -213,7 +218,7 @@ fn unavailable() -> Answer {
 }
 
 /// Takes a request to its source.
-pub(super) async fn answer(request: Request<Incoming>, route: &Route, peer: &Peer) -> Answer {
+pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer: &Peer) -> Answer {
     if let Some(refused) = refuse(&request, route) {
         return refused;
     }
@@ -234,19 +239,22 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Route, peer: &Pee
     if body.is_empty() {
         return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
+    if let Some(desk) = &route.desk {
+        return hub::answer(route, desk, &text(&body), properties, peer);
+    }
     let delivery = Delivery::text(text(&body), properties);
     match (&route.service, message_id) {
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
         _ if route.is_durable => {
             let (delivery, told) = delivery.with_receipt();
             if route.intake.push(delivery).await.is_err() || told.await.is_err() {
-                return unavailable();
+                return stopped();
             }
             empty(StatusCode::OK)
         }
         _ => match route.intake.push(delivery).await {
             Ok(()) => empty(StatusCode::OK),
-            Err(_) => unavailable(),
+            Err(_) => stopped(),
         },
     }
 }
@@ -255,7 +263,7 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Route, peer: &Pee
 async fn hold(route: &Route, service: &Service, id: String, delivery: Delivery) -> Answer {
     let mut pending = service.wait_for(&id);
     if route.intake.push(delivery).await.is_err() {
-        return unavailable();
+        return stopped();
     }
     let timeout = service.timeout.unwrap_or(Duration::MAX);
     match tokio::time::timeout(timeout, &mut pending.answer).await {
@@ -300,7 +308,7 @@ fn refuse(request: &Request<Incoming>, route: &Route) -> Option<Answer> {
         return Some(answer);
     }
     if route.intake.is_closed() {
-        return Some(unavailable());
+        return Some(stopped());
     }
     let announced = request.body().size_hint().lower();
     (announced > limits.body as u64).then(|| limits.body_refusal.answer())

@@ -22,6 +22,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::call::{Calls, Received, Waiting};
 use super::client::{Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within};
 use super::headers::{self, content_type};
+use super::hub::Subscriber;
 use super::oauth::OAuth;
 use super::service::Dynamic;
 use super::url::Url;
@@ -35,6 +36,9 @@ const IN_FLIGHT_MAX: usize = 128;
 
 /// Longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Pauses before a subscriber of a hub is sent a payload once more.
+const HUB_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Longest wait for an answer with OAuth and with `blocking.io` (`HttpSink`).
 const BLOCKING_WAIT: Duration = Duration::from_secs(30);
@@ -61,6 +65,8 @@ pub(super) struct HttpSink {
 enum Target {
     Constant(Url),
     Event(usize),
+    /// The subscribers of a hub.
+    Subscribers,
 }
 
 /// What requests on their way need.
@@ -102,14 +108,25 @@ struct Flight {
 }
 
 /// One request, ready to be sent as often as needed.
-struct Job {
+pub(super) struct Job {
     url: Url,
     method: Method,
-    headers: HeaderMap,
+    pub headers: HeaderMap,
     has_length: bool,
     refresh_token: String,
     download: Option<PathBuf>,
+    /// Whom it is for, where a hub sends it.
+    pub subscriber: Option<Arc<Subscriber>>,
     sent: Sent,
+}
+
+/// A request that is not on its way, or has not arrived.
+pub(super) struct Failed {
+    /// `None`: it is lost, as the network of the process has ended.
+    job: Option<Box<Job>>,
+    pub error: Error,
+    /// The other side may have it.
+    pub was_sent: bool,
 }
 
 impl Job {
@@ -129,6 +146,20 @@ impl HttpSink {
                 ))
             })?),
         };
+        HttpSink::to(target, setup, settings)
+    }
+
+    /// One that sends where it is told to each time.
+    pub fn of_hub(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        HttpSink::to(Target::Subscribers, setup, settings)
+    }
+
+    fn to(
+        target: Target,
+        setup: &SinkSetup<'_>,
+        settings: Settings<'_>,
+    ) -> Result<HttpSink, Error> {
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
         let is_tls = match &target {
@@ -137,6 +168,7 @@ impl HttpSink {
             Target::Event(_) => settings
                 .text("publisher.url")
                 .is_none_or(|text| !text.trim().starts_with("http://")),
+            Target::Subscribers => true,
         };
         if is_tls || oauth.as_ref().is_some_and(OAuth::uses_tls) {
             options.tls = Some(ClientTls::new(settings, setup.environment)?);
@@ -190,15 +222,19 @@ impl HttpSink {
         Error::failed(format!("sending by {}", self.name), cause.into())
     }
 
-    fn job(&self, message: &Message<'_>) -> Result<Job, Error> {
-        let url = match &self.target {
-            Target::Constant(url) => url.clone(),
+    fn url(&self, message: &Message<'_>) -> Result<Url, Error> {
+        match &self.target {
+            Target::Constant(url) => Ok(url.clone()),
             Target::Event(index) => {
                 let text = message.option(*index);
                 Url::parse(text)
-                    .ok_or_else(|| self.failed(format!("'{text}' is no http or https URL")))?
+                    .ok_or_else(|| self.failed(format!("'{text}' is no http or https URL")))
             }
-        };
+            Target::Subscribers => Err(self.failed("it is for nobody")),
+        }
+    }
+
+    pub fn job(&self, message: &Message<'_>, url: Url, body: Bytes) -> Result<Job, Error> {
         let method = self.method.of(message).trim().to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| self.failed(format!("'{method}' is no HTTP method")))?;
@@ -208,8 +244,6 @@ impl HttpSink {
             let host = HeaderValue::from_str(&url.host_header());
             headers.insert(HOST, host.map_err(|e| self.failed(e.to_string()))?);
         }
-        let body = headers::body(message.payload)
-            .ok_or_else(|| self.failed("the payload is neither text nor bytes"))?;
         let download = match &self.download {
             Some(path) => Some(download_path(path.of(message)).map_err(|e| self.failed(e))?),
             None => None,
@@ -221,12 +255,58 @@ impl HttpSink {
             has_length: self.has_length,
             refresh_token: self.refresh_token.of(message).to_owned(),
             download,
+            subscriber: None,
             sent: Sent {
                 payload: body,
                 is_text: true,
                 ..Sent::new(message)
             },
         })
+    }
+
+    /// Sends a request off, or waits for its answer where the sink does.
+    pub fn begin(&self, job: Job) -> Result<(), Failed> {
+        let failed = |job, error, was_sent| Failed {
+            job: Some(Box::new(job)),
+            error,
+            was_sent,
+        };
+        let workers = match self.network.workers() {
+            Ok(workers) => workers,
+            Err(error) => {
+                return Err(failed(job, Error::unavailable("the network", error), false));
+            }
+        };
+        let shared = Arc::clone(&self.shared);
+        if self.is_waited_for {
+            let done = workers.wait_for(async move {
+                let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
+                let result = waited.unwrap_or_else(|error| {
+                    let peer = format!("'{}'", job.url.authority());
+                    Err(Error::unavailable(peer, error))
+                });
+                result.map_err(|error| failed(job, error, true))
+            });
+            return done.unwrap_or_else(|error| {
+                Err(Failed {
+                    job: None,
+                    error: self.failed(error.to_string()),
+                    was_sent: true,
+                })
+            });
+        }
+        if let Err(error) = self.enter() {
+            return Err(failed(job, error, false));
+        }
+        workers.next().spawn(shared.send_off(job));
+        Ok(())
+    }
+
+    /// Keeps what has failed like what fails on its way.
+    pub fn keep(&self, failed: Failed) {
+        if let Some(job) = failed.job {
+            self.shared.lock().failed.push((*job, failed.error));
+        }
     }
 
     /// Does somebody listen, where there is one address?
@@ -340,17 +420,53 @@ impl Shared {
     }
 
     async fn deliver(&self, job: &Job) -> Result<(), Error> {
+        if let Some(subscriber) = &job.subscriber {
+            return self.distribute(job, subscriber).await;
+        }
         let Some(call) = &self.call else {
-            return self.exchange(job).await;
+            return self.exchange(job).await.map(drop);
         };
         call.on_their_way.fetch_add(1, Ordering::Relaxed);
         // Also counted down where the wait is given up.
         let _underway = Underway(&call.on_their_way);
-        self.exchange(job).await
+        self.exchange(job).await.map(drop)
     }
 
-    /// Sends a request and takes care of its answer.
-    async fn exchange(&self, job: &Job) -> Result<(), Error> {
+    /// Tries a few times; a subscriber says yes by a status of success alone.
+    async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
+        let mut pauses = HUB_PAUSES.iter();
+        loop {
+            let error = match self.exchange(job).await {
+                Ok(StatusCode::GONE) => {
+                    tracing::info!(peer = job.peer(), "a subscriber wants nothing more");
+                    subscriber.end();
+                    return Ok(());
+                }
+                Ok(status) if status.is_success() => {
+                    subscriber.note(true);
+                    return Ok(());
+                }
+                Ok(status) => {
+                    let cause = format!("it was answered {status}");
+                    let error = Error::failed(format!("a request to {}", job.peer()), cause);
+                    if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
+                        return Err(error);
+                    }
+                    error
+                }
+                Err(error) => error,
+            };
+            let pause = pauses.next().filter(|_| !subscriber.is_quiet());
+            let Some(pause) = pause else {
+                subscriber.note(false);
+                return Err(error);
+            };
+            tokio::time::sleep(*pause).await;
+        }
+    }
+
+    /// Sends a request and takes care of its answer, whose status it gives.
+    async fn exchange(&self, job: &Job) -> Result<StatusCode, Error> {
         let unavailable = |error: io::Error| Error::unavailable(job.peer(), error);
         let Some(oauth) = &self.oauth else {
             let (response, used) = self.send(job, None).await.map_err(unavailable)?;
@@ -367,7 +483,7 @@ impl Shared {
                 let cause = format!("it answered {status} and asks to try again later");
                 return Err(Error::unavailable(job.peer(), cause));
             }
-            return Ok(());
+            return Ok(status);
         };
         let refresh = &job.refresh_token;
         let mut token = oauth
@@ -387,7 +503,8 @@ impl Shared {
                         .await
                         .map_err(unavailable)?;
                 }
-                status if status.is_success() => return Ok(()),
+                StatusCode::GONE if job.subscriber.is_some() => return Ok(status),
+                status if status.is_success() => return Ok(status),
                 StatusCode::INTERNAL_SERVER_ERROR => {
                     let action = format!("a request to {}", job.peer());
                     return Err(Error::failed(action, format!("it was answered {status}")));
@@ -398,7 +515,7 @@ impl Shared {
                 }
             }
         }
-        Ok(())
+        Err(Error::unavailable(job.peer(), "its token is refused"))
     }
 
     async fn send(
@@ -545,27 +662,10 @@ impl Sink for HttpSink {
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let job = self.job(message)?;
-        let workers = self
-            .network
-            .workers()
-            .map_err(|e| Error::unavailable("the network", e))?;
-        let shared = Arc::clone(&self.shared);
-        if self.is_waited_for {
-            let done = workers.wait_for(async move {
-                let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
-                waited.unwrap_or_else(|error| {
-                    Err(Error::unavailable(
-                        format!("'{}'", job.url.authority()),
-                        error,
-                    ))
-                })
-            });
-            return done.unwrap_or_else(|error| Err(self.failed(error.to_string())));
-        }
-        self.enter()?;
-        workers.next().spawn(shared.send_off(job));
-        Ok(())
+        let body = headers::body(message.payload)
+            .ok_or_else(|| self.failed("the payload is neither text nor bytes"))?;
+        let job = self.job(message, self.url(message)?, body)?;
+        self.begin(job).map_err(|failed| failed.error)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -596,7 +696,7 @@ impl Sink for HttpSink {
 }
 
 fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, Error> {
-    if setup.transport.ty == "http" {
+    if matches!(setup.transport.ty.as_str(), "http" | "websubhub") {
         return Ok(None);
     }
     let sink_id = settings

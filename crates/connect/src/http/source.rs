@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 use lang::plan::Transport;
 
+use super::hub::Desk;
 use super::listener::{Lease, PortOptions, Target};
 use super::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use super::service::{Service, Services};
@@ -58,6 +59,7 @@ impl HttpSource {
             credentials: credentials(environment, settings)?,
             is_durable: environment.state.is_some(),
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
+            desk: Desk::new(setup.transport, environment)?.map(Arc::new),
             limits: limits(settings)?,
             is_traced: settings.flag("trace.log.enabled", false),
         };

@@ -68,6 +68,8 @@ pub(crate) enum Body {
     Bytes(bytes::Bytes),
     /// Bytes that are text, unless they are not: then the mapper says so.
     Utf8(bytes::Bytes),
+    /// Keys and values.
+    Map(Vec<(Value, Value)>),
 }
 
 impl Body {
@@ -75,6 +77,12 @@ impl Body {
         match self {
             Body::Text(text) => text.len(),
             Body::Bytes(bytes) | Body::Utf8(bytes) => bytes.len(),
+            Body::Map(entries) => {
+                let values = entries.iter().flat_map(|(key, value)| [key, value]);
+                values
+                    .map(|value| size_of::<Value>() + value.heap_bytes())
+                    .sum()
+            }
         }
     }
 
@@ -82,6 +90,7 @@ impl Body {
         match self {
             Body::Text(text) => Payload::Text(text),
             Body::Bytes(bytes) => Payload::Bytes(bytes),
+            Body::Map(entries) => Payload::Map(entries),
             Body::Utf8(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => Payload::Text(text),
                 Err(_) => Payload::Bytes(bytes),

@@ -56,6 +56,7 @@ pub(crate) fn sink<T>(
         transport: &transport(ty, options),
         schema: &schema(),
         dynamic: &[],
+        table: None,
         environment: &Environment::new("A"),
     })
 }

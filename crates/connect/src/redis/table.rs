@@ -2,6 +2,7 @@
 //! records that have the value (`RedisTable`).
 //!
 //! Writes wait in memory until they are committed; what is read is what Redis has with them applied.
+//! Where no epochs are noted nothing will be replayed, so what waits goes out as soon as it is long.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,6 +23,15 @@ use crate::terms::{holds, is_plain, value};
 /// Keys that are asked for at once.
 const KEYS: usize = 1000;
 
+/// Bytes of changes at which they go out where no commit notes an epoch with them.
+const HELD_MAX: usize = 4 << 20;
+
+/// Bytes of changes that are sent before the server's answers to them are read.
+const PART_BYTES: usize = 1 << 20;
+
+/// What a change takes beside its key and values: nodes and allocations.
+const CHANGE_BYTES: usize = 160;
+
 /// The longest chain of `and` that is looked through for keys.
 const DEPTH_MAX: u32 = 100;
 
@@ -32,6 +42,21 @@ struct Change {
     layout: Arc<Layout>,
     old: Option<Row>,
     new: Option<Row>,
+    /// What it takes in memory, about.
+    bytes: usize,
+}
+
+impl Change {
+    fn new(layout: &Arc<Layout>, key: &str, old: Option<Row>, new: Option<Row>) -> Change {
+        let values = old.iter().chain(&new).flatten();
+        let values = values.map(|value| size_of::<Value>() + value.heap_bytes());
+        Change {
+            bytes: CHANGE_BYTES + key.len() + values.sum::<usize>(),
+            layout: Arc::clone(layout),
+            old,
+            new,
+        }
+    }
 }
 
 /// What is to be written, by key.
@@ -63,7 +88,11 @@ struct Server {
     /// Apps that keep tables here; each epoch is noted for all of them.
     apps: Vec<String>,
     changes: Changes,
+    /// What they take in memory.
+    held: usize,
     is_in_epoch: bool,
+    /// Each commit notes the epoch with what it writes.
+    notes_epochs: bool,
     /// An epoch whose commit was sent and not answered.
     in_doubt: Option<u64>,
     /// The epoch committed last by this process.
@@ -172,7 +201,9 @@ impl RedisTable {
             connection: None,
             apps: Vec::new(),
             changes: Changes::new(),
+            held: 0,
             is_in_epoch: false,
+            notes_epochs: setup.environment.state.is_some(),
             in_doubt: None,
             committed: None,
             known: HashMap::new(),
@@ -523,15 +554,8 @@ impl Server {
             (Some(change), _) | (None, Some(change)) => change.old.clone(),
             (None, None) => old,
         };
-        let layout = Arc::clone(layout);
-        changes.insert(
-            key,
-            Change {
-                layout,
-                old: first,
-                new,
-            },
-        );
+        let change = Change::new(layout, &key, first, new);
+        changes.insert(key, change);
     }
 
     fn update(
@@ -605,29 +629,67 @@ impl Server {
         if !self.is_in_epoch {
             return self.apply(&changes, Vec::new());
         }
-        self.changes.extend(changes);
+        for (key, change) in changes {
+            self.held += change.bytes;
+            if let Some(before) = self.changes.insert(key, change) {
+                self.held -= before.bytes;
+            }
+        }
         Ok(())
     }
 
-    /// Makes changes, all or none, and what follows with them.
-    fn apply(&mut self, changes: &Changes, more: Vec<Cmd>) -> Result<(), Error> {
-        let mut commands = Vec::new();
-        for (key, change) in changes {
-            change.layout.commands(key, change, &mut commands);
-        }
-        commands.extend(more);
-        if commands.is_empty() {
+    /// Makes the changes that are kept where they are many and need not wait for the commit. What the
+    /// server refuses stays, for the commit to say so.
+    fn make_room(&mut self) -> Result<(), Error> {
+        if self.notes_epochs || self.held < HELD_MAX {
             return Ok(());
         }
-        commands.insert(0, command(&["MULTI"]));
-        commands.push(command(&["EXEC"]));
-        match self.ask(commands)?.pop() {
+        let changes = std::mem::take(&mut self.changes);
+        match self.apply(&changes, Vec::new()) {
+            Ok(()) => {
+                self.held = 0;
+                Ok(())
+            }
+            Err(error) => {
+                self.changes = changes;
+                if error.is_unavailable() {
+                    Err(error)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// Makes changes, all or none, and what follows with them. They are sent part by part: the server
+    /// keeps them until it is told to do them all.
+    fn apply(&mut self, changes: &Changes, more: Vec<Cmd>) -> Result<(), Error> {
+        if changes.is_empty() && more.is_empty() {
+            return Ok(());
+        }
+        let (mut part, mut bytes) = (vec![command(&["MULTI"])], 0);
+        for (key, change) in changes {
+            change.layout.commands(key, change, &mut part);
+            bytes += change.bytes;
+            if bytes >= PART_BYTES {
+                self.queue(std::mem::take(&mut part))?;
+                bytes = 0;
+            }
+        }
+        part.extend(more);
+        part.push(command(&["EXEC"]));
+        match self.queue(part)?.pop() {
             Some(Reply::Array(replies)) => {
                 let refused = replies.iter().find_map(refusal);
                 refused.map_or(Ok(()), |cause| Err(self.failed(cause)))
             }
             _ => Err(self.failed("the server did not do the writes")),
         }
+    }
+
+    /// Sends a part of a transaction; where one is refused the transaction ends with its connection.
+    fn queue(&mut self, part: Vec<Cmd>) -> Result<Vec<Reply>, Error> {
+        self.ask(part).inspect_err(|_| self.connection = None)
     }
 
     /// The last epoch of an app, and the state that it belongs to.
@@ -691,6 +753,7 @@ impl RedisTable {
         work: impl FnOnce(&mut Server, &mut Changes) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut server = self.lock();
+        server.make_room()?;
         server.foresee(&self.layout, keys)?;
         let mut changes = Changes::new();
         let worked = work(&mut server, &mut changes);
@@ -846,6 +909,7 @@ impl Store for RedisTable {
         }
         if !noted {
             server.changes.clear();
+            server.held = 0;
         }
         server.in_doubt = None;
         server.committed = Some(epoch).filter(|epoch| *epoch > 0);
@@ -856,8 +920,13 @@ impl Store for RedisTable {
     fn abort(&mut self) -> Result<(), Error> {
         let mut server = self.lock();
         server.changes.clear();
+        server.held = 0;
         server.is_in_epoch = false;
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.lock().held
     }
 
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {

@@ -14,6 +14,7 @@ mod annotations;
 mod call;
 mod definitions;
 mod expr;
+mod hub;
 mod join;
 mod names;
 mod on_demand;
@@ -173,8 +174,9 @@ impl<'a> Checker<'a> {
     }
 
     /// Definitions first, whatever the order of the text: queries may read what stands after them.
-    fn app(&mut self, app: &ast::App) {
-        self.lost_text = self.has_lost_text(app);
+    fn app(&mut self, written: &ast::App) {
+        self.lost_text = self.has_lost_text(written);
+        let app = &*hub::with_subscriptions(written);
         self.app_annotations(&app.annotations);
         for element in &app.elements {
             self.definition(element);
@@ -202,7 +204,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.unread_streams();
-        self.rulings(app);
+        self.rulings(written);
     }
 
     /// Is there a syntax fault outside all elements that the parser understood?

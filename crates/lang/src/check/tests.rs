@@ -499,9 +499,8 @@ fn long_chains_and_deep_brackets_end() {
 
 #[test]
 fn what_does_not_run_is_a_warning_or_an_error() {
-    let text = "@source(type='websubhub', receiver.url='http://0.0.0.0:8000/hub', hub.id='h', table.name='T', \
-        topic.list='a', @map(type='json')) \
-        define stream S (a int); from S select a insert into Out;";
+    let text = "define stream S (a int); \
+        from S#rdbms:procedure('D', 'b int', '{call p(?)}', a) select a, b insert into Out;";
     let parsed = crate::parse(text);
     let catalog = Catalog::new([]);
     let lenient = check(&parsed.app, &catalog, &CheckConfig::default());

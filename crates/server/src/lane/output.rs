@@ -6,6 +6,7 @@ use engine::{LogLevel, Output, Outputs};
 use event::Batch;
 use lang::plan::StreamId;
 
+use super::cut::WRITTEN_MAX;
 use super::{Lane, OperationSeat, SinkSeat, Topic, with_cause};
 use crate::rejected::Rejection;
 use crate::report::chain;
@@ -40,9 +41,14 @@ impl Lane {
                 operation,
                 batch,
             }),
-            OperationSeat::Thread { outbox, slot } => {
+            OperationSeat::Thread {
+                outbox,
+                slot,
+                uncommitted,
+            } => {
                 let weight = weight_of(&batch);
                 self.cutter.wrote(weight.bytes);
+                self.cutter.is_wanted |= uncommitted.get() >= WRITTEN_MAX;
                 let rows = StoreRows {
                     slot,
                     operation,
@@ -65,6 +71,7 @@ impl Lane {
                 },
             };
             let batch = picked.as_ref().unwrap_or(batch);
+            self.show_table(app, stream, sink)?;
             match &mut self.apps[app].sinks[stream][sink] {
                 SinkSeat::Inline {
                     outlet,
@@ -95,6 +102,7 @@ impl Lane {
                     let rows = SinkRows {
                         slot: *slot,
                         batch: batch.clone(),
+                        is_table: false,
                     };
                     outbox
                         .push(Parcel::Rows(rows), weight_of(batch))

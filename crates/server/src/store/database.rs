@@ -62,9 +62,10 @@ impl Database {
         }
     }
 
-    /// Bytes of writes that wait for a commit.
+    /// Bytes of writes that wait for a commit, here or in a store.
     pub fn uncommitted(&self) -> usize {
-        self.redo.bytes
+        let held = self.seats.iter().map(|seat| seat.store.held());
+        self.redo.bytes.max(held.max().unwrap_or(0))
     }
 
     pub fn is_in_transaction(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use super::{bool, int, list, millis, pairs, text};
 use crate::spec::{
-    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Rule, Status,
-    TEXT_OR_BYTES,
+    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule,
+    Status, TEXT_OR_BYTES,
 };
 
 const SYSTEM_OPTIONS: OptionSpec = pairs(
@@ -325,20 +325,29 @@ define stream Trades (symbol string, price double);",
 };
 
 pub const LISTENER: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    payloads: &[Payload::Events],
+    example:
+        "@source(type='fileeventlistener', dir.uri='file:/data/in', file.name.list='orders.csv')
+define stream Happenings (path string, name string, status string);",
     options: &[
-        text("dir.uri", "Directory to watch.").required(),
-        millis("monitoring.interval", "100", "How often it is looked at."),
+        text("dir.uri", "Directory to watch, with all below it.")
+            .test("headwater::file_events::what_becomes_of_files_is_told")
+            .required(),
+        millis("monitoring.interval", "100", "How often it is looked at.")
+            .test("headwater::file_events::what_becomes_of_files_is_told"),
         list(
             "file.name.list",
-            "Files to report; all where it is not given.",
-        ),
+            "Names in the directory that are reported; all where it is not given.",
+        )
+        .test("headwater::file_events::what_happened_while_the_app_was_down_is_told_as_well"),
         SYSTEM_OPTIONS,
     ],
     ..ConnectorSpec::new(
         ConnectorKind::Source,
         "fileeventlistener",
         "io-file",
-        "Reports files that are created, change, are complete or vanish in a directory.",
+        "Reports files and folders that are created, change, are complete or vanish below a directory: path, name and status (`created`, `modifying`, `modifyingCompleted`, `removed`).",
     )
 };
 

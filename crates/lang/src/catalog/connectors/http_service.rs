@@ -10,8 +10,18 @@ const SOURCE_ID: OptionSpec = text(
 )
 .test("headwater::http::a_service_answers_each_request_with_its_own_response")
 .required();
-const HUB_ID: OptionSpec = text("hub.id", "Joins the source and the sink of one hub.").required();
-const HUB_TABLE: OptionSpec = text("table.name", "Table of the subscriptions.").required();
+const HUB_ID: OptionSpec = text(
+    "hub.id",
+    "Names the hub: a column of each subscription, so that hubs may share a table.",
+)
+.test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else")
+.required();
+const HUB_TABLE: OptionSpec = text(
+    "table.name",
+    "Table of the subscriptions; made where the app defines none of the name, in the `@store` of the stream if it has one.",
+)
+.test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else")
+.required();
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
@@ -109,12 +119,20 @@ define stream Answers (id string, price double);",
 };
 
 pub const WEBSUB_SOURCE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    example: "@source(type='websubhub', hub.id='prices', table.name='Subscriptions', topic.list='metal,energy', receiver.url='http://0.0.0.0:8280/hub', @map(type='keyvalue', implicit.cast.enable='true'))
+define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);
+@sink(type='websubhub', hub.id='prices', table.name='Subscriptions', @map(type='json'))
+define stream Prices (topic string, name string, price double);",
+    payloads: &[Payload::Map],
     options: super::options!(
         LISTENER,
         &[
             HUB_ID,
             HUB_TABLE,
-            list("topic.list", "Topics that may be subscribed to.").required()
+            list("topic.list", "Topics that may be subscribed to.")
+                .test("headwater::websub::a_request_that_cannot_be_is_refused_and_one_that_is_not_meant_is_dropped")
+                .required()
         ],
     ),
     properties: &["*"],
@@ -123,17 +141,43 @@ pub const WEBSUB_SOURCE: ConnectorSpec = ConnectorSpec {
         ConnectorKind::Source,
         "websubhub",
         "io-http",
-        "Receives subscriptions to the topics of a WebSub hub.",
+        "Receives subscriptions to the topics of a WebSub hub, asks each subscriber whether it is \
+         meant, and keeps them in a table.",
     )
 };
 
 pub const WEBSUB_SINK: ConnectorSpec = ConnectorSpec {
-    options: super::options!(&[HUB_ID, HUB_TABLE], CLIENT),
+    status: Status::Runs,
+    example: "@sink(type='websubhub', hub.id='prices', table.name='Subscriptions', @map(type='json'))
+define stream Prices (topic string, name string, price double);
+@source(type='websubhub', hub.id='prices', table.name='Subscriptions', topic.list='metal,energy', receiver.url='http://0.0.0.0:8280/hub', @map(type='keyvalue', implicit.cast.enable='true'))
+define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);",
+    payloads: TEXT_BYTES_OR_MAP,
+    options: super::options!(
+        &[
+            HUB_ID,
+            HUB_TABLE,
+            text(
+                "topic",
+                "Topic of the payload (an extension of ours; Siddhi takes the key `topic` of the `keyvalue` mapper).",
+            )
+            .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else")
+            .default("{{topic}}")
+            .dynamic(),
+            text(
+                "hub.url",
+                "Address of the hub, for the header `Link` (an extension of ours); by default that of its source in the app.",
+            )
+            .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else"),
+        ],
+        CLIENT
+    ),
+    reads_table: Some("table.name"),
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "websubhub",
         "io-http",
-        "Posts each payload to every subscriber of its topic.",
+        "Posts each payload to every subscriber of its topic, signed where the subscriber gave a secret.",
     )
 };
 

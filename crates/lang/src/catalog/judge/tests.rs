@@ -129,10 +129,6 @@ fn components() {
     );
     check("@source(type='inMemory', topic='t', @map)", &["E0502 @map"]);
     check(
-        "@sink(type='websubhub', hub.id='h', table.name='T')",
-        &["sink 'websubhub' is known but does not run yet"],
-    );
-    check(
         "@store(type='rdbms', jdbc.url='jdbc:db2://h:50000/X')",
         &["store 'rdbms' does not run yet with 'jdbc:db2:' in option 'jdbc.url'"],
     );

@@ -21,10 +21,10 @@ pub(super) const CODES: &[CodePage] = &[
         "a component that does not run yet",
         "The component and its options are known, so that the app can be checked, but its code is \
          not there. `run` refuses the app, and so does `check --runnable`.",
-        "Do without it for now.",
-        "@sink(type='websubhub', hub.id='orders', table.name='Subscribers', @map(type='json'))\n\
-         define stream S (a string);",
-        "@sink(type='log', @map(type='text'))\n\
-         define stream S (a string);",
+        "Do without it.",
+        "define stream S (a string);\n\
+         from S#rdbms:procedure('SHOP', 'b int', '{call p(?)}', a) select a, b insert into Out;",
+        "define stream S (a string);\n\
+         from S#rdbms:query('SHOP', 'b int', 'SELECT b FROM t WHERE a = ?', a) select a, b insert into Out;",
     ),
 ];

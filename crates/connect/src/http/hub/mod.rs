@@ -1,0 +1,48 @@
+//! A WebSub hub: the `websubhub` source takes subscriptions, the sink hands out what is published.
+//!
+//! Both keep to the recommendation of the W3C (<https://www.w3.org/TR/websub/>) where Siddhi does not:
+//! a subscription counts once its callback has confirmed it, a payload is signed with the secret of
+//! the subscriber, and a subscription ends with its lease. Promises: nothing goes to a callback that
+//! has not confirmed; a callback that is away costs the others nothing but the tries that are its due.
+//! Never: content fetched from a publisher; a redirect followed.
+
+mod intent;
+mod sink;
+
+use lang::catalog::connectors::http_service;
+use lang::spec::ConnectorSpec;
+
+use super::source::HttpSource;
+use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use crate::error::Error;
+
+pub(super) use intent::{Desk, answer};
+pub(super) use sink::Subscriber;
+
+pub const HUB: HubConnector = HubConnector;
+
+pub struct HubConnector;
+
+const SPECS: &[ConnectorSpec] = &[http_service::WEBSUB_SOURCE, http_service::WEBSUB_SINK];
+
+impl Connector for HubConnector {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        SPECS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Map]
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes, PayloadKind::Map]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Ok(Box::new(HttpSource::new(setup)?))
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Ok(Box::new(sink::HubSink::new(setup)?))
+    }
+}
