@@ -13,7 +13,7 @@ use mysql::binlog::events::FormatDescriptionEvent;
 
 use crate::cdc::{MysqlColumn, PostgresColumn, compressed, pgoutput};
 use crate::email::Mail;
-use crate::http::{decode, encode, events};
+use crate::http::{decode, encode, events, read_form};
 use crate::mapper::protobuf::compile;
 use crate::nats::protocol;
 use crate::net::KeyStore;
@@ -63,7 +63,13 @@ pub const SEEDS: &[(&str, &[&[u8]])] = &[
             b"\\x00ff",
         ],
     ),
-    ("http_form", &[b"a=%C3%A9&b=%zz+c%"]),
+    (
+        "http_form",
+        &[
+            b"a=%C3%A9&b=%zz+c%",
+            b"hub.callback=http%3A%2F%2Fh%2Fc%3Fx&hub.mode=subscribe&hub.topic=a&hub.lease_seconds=60&hub.secret=s",
+        ],
+    ),
     (
         "keystore",
         &[
@@ -181,6 +187,7 @@ pub fn cdc_postgres(bytes: &[u8]) {
 pub fn http_form(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     decode(&text);
+    read_form(&text);
     let mut encoded = String::new();
     encode(&mut encoded, &text);
     assert_eq!(decode(&encoded), text);

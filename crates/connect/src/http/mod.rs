@@ -27,6 +27,7 @@ use crate::error::Error;
 
 pub(crate) use call::{Calls, Received, ResponseSource};
 pub use hub::HUB;
+pub(crate) use hub::read_form;
 
 pub(crate) use fetch::Fetch;
 pub(crate) use headers::{add as add_headers, basic, encode};

@@ -332,7 +332,8 @@ impl HttpSink {
             return;
         };
         let mut flight = self.shared.lock();
-        let failed = std::mem::take(&mut flight.failed);
+        let again = |(_, error): &mut (Job, Error)| error.is_unavailable();
+        let failed: Vec<_> = flight.failed.extract_if(.., again).collect();
         flight.count += failed.len();
         drop(flight);
         for (job, _) in failed {
@@ -411,9 +412,10 @@ impl Shared {
         self.leave(failed);
     }
 
-    /// Why requests that were sent have not arrived.
+    /// Why requests that were sent have not arrived, though they may yet.
     fn lost(&self, flight: &Flight) -> Option<Error> {
-        let (job, error) = flight.failed.first()?;
+        let mut failed = flight.failed.iter();
+        let (job, error) = failed.find(|(_, error)| error.is_unavailable())?;
         let cause =
             std::error::Error::source(error).map_or_else(|| error.to_string(), |c| c.to_string());
         Some(Error::unavailable(job.peer(), cause))
@@ -685,13 +687,21 @@ impl Sink for HttpSink {
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
         let failed = std::mem::take(&mut self.shared.lock().failed);
-        failed
-            .into_iter()
-            .map(|(job, error)| Undelivered {
-                message: job.sent,
-                error,
-            })
-            .collect()
+        failed.into_iter().map(undelivered).collect()
+    }
+
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        let mut flight = self.shared.lock();
+        let refused = |(_, error): &mut (Job, Error)| !error.is_unavailable();
+        let refused = flight.failed.extract_if(.., refused);
+        refused.map(undelivered).collect()
+    }
+}
+
+fn undelivered((job, error): (Job, Error)) -> Undelivered {
+    Undelivered {
+        message: job.sent,
+        error,
     }
 }
 

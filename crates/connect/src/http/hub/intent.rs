@@ -102,69 +102,8 @@ impl Desk {
         }))
     }
 
-    /// What the form of a request asks for; else why it is refused.
     fn read(&self, form: &str) -> Result<Wish, String> {
-        let pairs = form.split('&').filter(|pair| !pair.is_empty());
-        let mut pairs: Vec<(String, String)> = pairs
-            .map(|pair| {
-                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (decode(key), decode(value))
-            })
-            .collect();
-        let mut take = |name: &str| {
-            let found = pairs.iter().position(|(key, _)| key == name);
-            found
-                .map(|at| pairs.swap_remove(at).1)
-                .filter(|value| !value.is_empty())
-        };
-        let missing = |name: &str| format!("'{name}' is missing");
-        let callback = take("hub.callback").ok_or_else(|| missing("hub.callback"))?;
-        let mode = take("hub.mode").ok_or_else(|| missing("hub.mode"))?;
-        let topic = take("hub.topic").ok_or_else(|| missing("hub.topic"))?;
-        let (lease, secret) = (take("hub.lease_seconds"), take("hub.secret"));
-        if Url::parse(&callback).is_none() {
-            return Err("'hub.callback' is no http or https URL".to_owned());
-        }
-        let mode = match mode.as_str() {
-            "subscribe" => Mode::Subscribe,
-            "unsubscribe" => Mode::Unsubscribe,
-            _ => return Err("'hub.mode' is neither 'subscribe' nor 'unsubscribe'".to_owned()),
-        };
-        if !self.topics.contains(&topic) {
-            return Err("'hub.topic' is no topic of this hub".to_owned());
-        }
-        let lease = match lease {
-            None => LEASE,
-            Some(text) => {
-                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-                // So many digits that they are no number are a long lease as well.
-                let seconds = text.parse().unwrap_or(LEASE_MAX).min(LEASE_MAX);
-                if !is_number || seconds == 0 {
-                    return Err("'hub.lease_seconds' is no number above 0".to_owned());
-                }
-                seconds
-            }
-        };
-        let secret = secret.unwrap_or_default();
-        if secret.len() > SECRET_MAX {
-            return Err("'hub.secret' has 200 bytes or more".to_owned());
-        }
-        let bare = |key: String| match key.strip_prefix("hub.") {
-            Some(bare) => bare.to_owned(),
-            None => key,
-        };
-        Ok(Wish {
-            callback,
-            topic,
-            mode,
-            lease,
-            secret,
-            others: pairs
-                .into_iter()
-                .map(|(key, value)| (bare(key), value))
-                .filter(|(key, _)| !OWN.contains(&key.as_str()))
-                .collect(),
-        })
+        Wish::read(form, &self.topics)
     }
 
     /// Is it meant? Only a callback that cannot be reached is asked again.
@@ -241,7 +180,81 @@ fn question(wish: &Wish, challenge: &str) -> Option<Url> {
     Some(url)
 }
 
+/// A form of a subscriber, and the question that it leads to.
+pub(crate) fn read_form(form: &str) {
+    let topics = ["a".to_owned()];
+    if let Ok(wish) = Wish::read(form, &topics) {
+        let url = question(&wish, "c").expect("the callback was a URL");
+        assert!(url.query.contains("hub.challenge=c"));
+    }
+}
+
 impl Wish {
+    /// What the form of a request asks for; else why it is refused.
+    fn read(form: &str, topics: &[String]) -> Result<Wish, String> {
+        let pairs = form.split('&').filter(|pair| !pair.is_empty());
+        let mut pairs: Vec<(String, String)> = pairs
+            .map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                (decode(key), decode(value))
+            })
+            .collect();
+        let mut take = |name: &str| {
+            let found = pairs.iter().position(|(key, _)| key == name);
+            found
+                .map(|at| pairs.swap_remove(at).1)
+                .filter(|value| !value.is_empty())
+        };
+        let missing = |name: &str| format!("'{name}' is missing");
+        let callback = take("hub.callback").ok_or_else(|| missing("hub.callback"))?;
+        let mode = take("hub.mode").ok_or_else(|| missing("hub.mode"))?;
+        let topic = take("hub.topic").ok_or_else(|| missing("hub.topic"))?;
+        let (lease, secret) = (take("hub.lease_seconds"), take("hub.secret"));
+        if Url::parse(&callback).is_none() {
+            return Err("'hub.callback' is no http or https URL".to_owned());
+        }
+        let mode = match mode.as_str() {
+            "subscribe" => Mode::Subscribe,
+            "unsubscribe" => Mode::Unsubscribe,
+            _ => return Err("'hub.mode' is neither 'subscribe' nor 'unsubscribe'".to_owned()),
+        };
+        if !topics.contains(&topic) {
+            return Err("'hub.topic' is no topic of this hub".to_owned());
+        }
+        let lease = match lease {
+            None => LEASE,
+            Some(text) => {
+                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+                // So many digits that they are no number are a long lease as well.
+                let seconds = text.parse().unwrap_or(LEASE_MAX).min(LEASE_MAX);
+                if !is_number || seconds == 0 {
+                    return Err("'hub.lease_seconds' is no number above 0".to_owned());
+                }
+                seconds
+            }
+        };
+        let secret = secret.unwrap_or_default();
+        if secret.len() > SECRET_MAX {
+            return Err("'hub.secret' has 200 bytes or more".to_owned());
+        }
+        let bare = |key: String| match key.strip_prefix("hub.") {
+            Some(bare) => bare.to_owned(),
+            None => key,
+        };
+        Ok(Wish {
+            callback,
+            topic,
+            mode,
+            lease,
+            secret,
+            others: pairs
+                .into_iter()
+                .map(|(key, value)| (bare(key), value))
+                .filter(|(key, _)| !OWN.contains(&key.as_str()))
+                .collect(),
+        })
+    }
+
     /// As Siddhi hands it to the `keyvalue` mapper: names without `hub.`.
     fn into_map(self) -> Vec<(Value, Value)> {
         let text = |key: &str, value: &str| (Value::str(key), Value::str(value));

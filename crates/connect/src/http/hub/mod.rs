@@ -16,6 +16,7 @@ use super::source::HttpSource;
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
 
+pub(crate) use intent::read_form;
 pub(super) use intent::{Desk, answer};
 pub(super) use sink::Subscriber;
 

@@ -292,4 +292,8 @@ impl Sink for HubSink {
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
         self.http.take_undelivered()
     }
+
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        self.http.take_refused()
+    }
 }
