@@ -401,7 +401,7 @@ fn handlers(text: &mut String, handlers: &[Handler], inputs: &Names) {
         match handler {
             Handler::Filter(condition) => put!(text, " [{}]", expr(condition, inputs)),
             Handler::Window(w) => put!(text, " #window.{}", call(&w.name, &w.args, inputs)),
-            Handler::Function(f) => put!(text, " #{}", call(&f.name, &f.args, inputs)),
+            Handler::Function(f) => put!(text, " #{}", function_call(&f.name, &f.args, inputs)),
         };
     }
 }
@@ -646,6 +646,19 @@ impl<'a> Names<'a> {
 
 fn call(name: &str, args: &[Expr], inputs: &Names) -> String {
     let args: Vec<String> = args.iter().map(|e| expr(e, inputs)).collect();
+    format!("{name}({})", args.join(", "))
+}
+
+/// As [`call`]; secrets are not for reading.
+fn function_call(name: &str, args: &[Expr], inputs: &Names) -> String {
+    let secrets = secret::arguments(name);
+    let args = args.iter().enumerate();
+    let args: Vec<String> = args
+        .map(|(index, arg)| match secrets.contains(&index) {
+            true => "…".to_owned(),
+            false => expr(arg, inputs),
+        })
+        .collect();
     format!("{name}({})", args.join(", "))
 }
 

@@ -1,9 +1,12 @@
-//! Where a line of an app holds a secret: what stands behind names such as `password`, and in the logins of
-//! URLs. Lines are shown to people, on terminals and in logs, where these parts are not to be read.
+//! Where a line of an app holds a secret: what stands behind names such as `password`, in the logins of
+//! URLs, and in the arguments of functions that reach outside. Lines are shown to people, on terminals and in logs, where these parts are not to be read.
 //!
 //! It goes by the form of the text, for a line with a fault may be no option of anything.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use crate::catalog::functions;
 
 /// A name with one of these in it is that of a secret.
 const WORDS: [&str; 6] = [
@@ -18,6 +21,29 @@ const WORDS: [&str; 6] = [
 /// How far before its `@` the login of a URL is looked for: lines may be of any length.
 const LOGIN_BYTES_MAX: usize = 512;
 
+/// Functions with arguments that are secrets, by the names of their parameters: the name as apps write it,
+/// and which arguments.
+static CALLS: LazyLock<Vec<(String, Vec<usize>)>> = LazyLock::new(|| {
+    let outside = functions::all().filter(|spec| spec.effect);
+    let found = outside.filter_map(|spec| {
+        let longest = spec.overloads.iter().max_by_key(|o| o.params.len())?;
+        let params = longest.params.iter().enumerate();
+        let secrets: Vec<usize> = params
+            .filter(|(_, param)| is_secret_argument(param.name))
+            .map(|(index, _)| index)
+            .collect();
+        let name = format!("{}:{}", spec.namespace, spec.name);
+        (!secrets.is_empty()).then_some((name, secrets))
+    });
+    found.collect()
+});
+
+/// Which arguments of a function are secrets; `name` as apps write it.
+pub(crate) fn arguments(name: &str) -> &'static [usize] {
+    let call = CALLS.iter().find(|(known, _)| known == name);
+    call.map_or(&[], |(_, secrets)| secrets)
+}
+
 /// The byte ranges of a line that are not to be shown.
 pub(crate) fn ranges(line: &str) -> Vec<Range<usize>> {
     let bytes = line.as_bytes();
@@ -25,6 +51,15 @@ pub(crate) fn ranges(line: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     while at < bytes.len() {
         let range = match bytes[at] {
+            b'(' => {
+                let secrets = arguments(called_before(line, at));
+                if !secrets.is_empty() {
+                    let (all, end) = arguments_behind(line, at + 1, secrets);
+                    found.extend(all);
+                    at = at.max(end);
+                }
+                None
+            }
             b'=' | b':' if is_secret(name_before(line, at)) => value_behind(line, at + 1),
             b'@' => login_before(line, at).or_else(|| login_behind(line, at)),
             _ => None,
@@ -59,6 +94,44 @@ fn is_name(c: char) -> bool {
 fn name_before(line: &str, at: usize) -> &str {
     let before = line[..at].trim_end();
     &before[before.trim_end_matches(is_name).len()..]
+}
+
+/// The name of the function whose arguments begin at `at`.
+fn called_before(line: &str, at: usize) -> &str {
+    let before = line[..at].trim_end();
+    &before[before.trim_end_matches(|c| is_name(c) || c == ':').len()..]
+}
+
+/// What stands in those arguments that are texts, and where the last of all ends on this line.
+fn arguments_behind(line: &str, from: usize, wanted: &[usize]) -> (Vec<Range<usize>>, usize) {
+    let mut found = Vec::new();
+    let (mut index, mut depth, mut text) = (0, 0_usize, None);
+    for (at, c) in line[from..].char_indices().map(|(at, c)| (from + at, c)) {
+        match (c, text) {
+            (quote, Some((begun, start))) if quote == begun => {
+                if depth == 0 && wanted.contains(&index) && start < at {
+                    found.push(start..at);
+                }
+                text = None;
+            }
+            (_, Some(_)) => {}
+            ('\'' | '"', None) => text = Some((c, at + 1)),
+            ('(', None) => depth += 1,
+            (')', None) if depth == 0 => return (found, at),
+            (')', None) => depth -= 1,
+            (',', None) if depth == 0 => index += 1,
+            _ => {}
+        }
+    }
+    if let Some((_, start)) = text.filter(|_| depth == 0 && wanted.contains(&index)) {
+        found.push(start..line.len());
+    }
+    (found, line.len())
+}
+
+/// Where credentials come from is no secret, but a class.
+fn is_secret_argument(name: &str) -> bool {
+    is_secret(name) && !name.contains("provider")
 }
 
 /// Does an option of this name hold a secret?
@@ -129,6 +202,15 @@ mod tests {
         check("uri='amqp://u:p@h:1/v'", &["p"]);
         check("uri='amqp://h:1/v'", &[]);
         check("nodes='h:6379@p:q', x='y'", &["p:q"]);
+        check(
+            "from S#s3:delete('b', str:concat('k', n), false, '', 'r', 'us', 's 1', x) select",
+            &["s 1"],
+        );
+        check(
+            "from S#s3:delete('b','k',false,'','r','us','cut off",
+            &["cut off"],
+        );
+        check("from S#file:delete('b','k',false,'','r','us','s')", &[]);
         check("@info(name='q') from S#window.time(1 sec)", &[]);
         check("password", &[]);
         check("password='", &[]);
