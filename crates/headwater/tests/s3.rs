@@ -1,15 +1,15 @@
 //! Objects of S3, on Moto, looked at by Amazon's own client.
 
+mod amazon;
 mod broker;
 mod network;
 
 use std::fs;
 use std::io::Write as _;
-use std::process::Command;
 use std::time::Instant;
 
 use broker::Apps;
-use network::{Running, Throttle, eventually, free_port, number};
+use network::{NOTICED, Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender')
@@ -24,19 +24,7 @@ const KEYS: &str = "aws.access.key='us', aws.secret.key='geheim-17'";
 
 /// What Amazon's client says.
 fn asked(server: &servers::Running, script: &str) -> String {
-    let scheme = server.place().setting("tls").map_or("http", |_| "https");
-    let endpoint = format!("{scheme}://127.0.0.1:{}", server.port());
-    let head = format!(
-        "import boto3\ns3 = boto3.client('s3', endpoint_url='{endpoint}', aws_access_key_id='x', \
-         aws_secret_access_key='x', region_name='eu-west-1', verify=False)\n"
-    );
-    let output = Command::new("python3")
-        .env("PYTHONPATH", server.place().installed().join("lib"))
-        .args(["-c", &(head + script)])
-        .output()
-        .expect("python3 is there");
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("it is text")
+    amazon::asked(server, "s3", script)
 }
 
 const LIST: &str = "
@@ -155,6 +143,72 @@ fn tls_trusts_what_the_deployment_names() {
     let strange = Running::start(&[&sending, "--config", &config]);
     strange.err_has("certificate", 1);
     strange.stop();
+}
+
+#[test]
+fn only_who_has_the_keys_may_store() {
+    let Some(server) = Order::new().start_or_skip("s3") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 5);
+    let config = endpoint(&apps, server.port());
+    // The bucket is looked for, made and given versions; then objects are looked for and stored.
+    let (key, secret) = amazon::user(&server, "'s3:*'");
+    let sending = |key: &str, secret: &str, policy: &str| {
+        let options = format!(
+            "aws.access.key='{key}', aws.secret.key='{secret}', object.path='all', versioning.enabled='true'"
+        );
+        write(&apps, policy, &options)
+    };
+    let args = ["--config", &config, "--until-done"];
+    for (name, password) in [("us", "geheim-17"), (&*key, "geheim-17")] {
+        let app = sending(name, password, "LOG");
+        let strange = Running::start(&[&[&*app], &args[..]].concat());
+        strange.err_has("the server answers 403", 1);
+        let said = format!("{}{}", strange.err(), strange.out());
+        assert!(
+            !said.contains("geheim") && !said.contains(&secret),
+            "{said}"
+        );
+        assert_eq!(strange.end().0, Some(4));
+    }
+    let app = sending(&key, &secret, "WAIT");
+    let known = Running::start(&[&[&*app], &args[..]].concat());
+    let said = format!("{}{}", known.err(), known.out());
+    assert!(!said.contains(&secret), "{said}");
+    let (code, summary) = known.end();
+    assert_eq!(code, Some(0), "{summary}");
+    amazon::judge_no_more(&server);
+    assert_eq!(asked(&server, LIST).lines().count(), 5);
+}
+
+#[test]
+fn a_server_that_stands_still_is_named_and_waited_for() {
+    let Some(server) = Order::new().start_or_skip("s3") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 1);
+    let config = endpoint(&apps, server.port());
+    let app = SENDER
+        .replace("{policy}", "WAIT")
+        .replace("tailing='false'", "tailing='true'");
+    let sending = apps.write("sender", &app, &format!("{KEYS}, object.path='all'"));
+    let run = Running::connected(&[&sending, "--config", &config], 1);
+    let count = || asked(&server, LIST).lines().count();
+    eventually("the first object", || count() == 1);
+    server.freeze();
+    let frozen = Instant::now();
+    let mut file = fs::File::options()
+        .append(true)
+        .open(apps.path("in.csv"))
+        .expect("it is there");
+    writeln!(file, "1,more").expect("there is room");
+    run.err_has("does not answer", 1);
+    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+    server.thaw();
+    run.err_has("the server answers again", 1);
+    eventually("the other object", || count() == 2);
+    assert_eq!(run.stop().0, Some(0));
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Queues of SQS, on Moto, looked at by Amazon's own client.
 
+mod amazon;
 mod broker;
 mod network;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use broker::{Apps, errors, key_file};
-use network::{Running, Throttle, eventually, free_port, number};
+use network::{NOTICED, Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender') -- {note}
@@ -33,23 +33,9 @@ const KEYS: &str = "access.key='us', secret.key='geheim-17'";
 
 /// What Amazon's client says; `sqs` is the client, `url` the queue.
 fn asked(server: &servers::Running, script: &str) -> String {
-    let scheme = server.place().setting("tls").map_or("http", |_| "https");
-    let endpoint = format!("{scheme}://127.0.0.1:{}", server.port());
-    let head = format!(
-        "import boto3, json, time, urllib.request\n\
-         def client(name, key='x', secret='x'):\n    \
-             return boto3.client(name, endpoint_url='{endpoint}', aws_access_key_id=key, \
-         aws_secret_access_key=secret, region_name='eu-west-1', verify=False)\n\
-         sqs = client('sqs')\n\
-         def url(name='rows.fifo'):\n    return sqs.get_queue_url(QueueName=name)['QueueUrl']\n"
-    );
-    let output = Command::new("python3")
-        .env("PYTHONPATH", server.place().installed().join("lib"))
-        .args(["-c", &(head + script)])
-        .output()
-        .expect("python3 is there");
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("it is text")
+    let url =
+        "def url(name='rows.fifo'):\n    return sqs.get_queue_url(QueueName=name)['QueueUrl']\n";
+    amazon::asked(server, "sqs", &format!("{url}{script}"))
 }
 
 /// A queue that keeps the order, and one that does not.
@@ -196,23 +182,8 @@ fn values_out_of_bounds_are_refused() {
     }
 }
 
-/// Makes a user who may do what is named, and has everybody asked from then on for the keys, which are
-/// printed.
-const USER: &str = "
-iam = client('iam')
-iam.create_user(UserName='u')
-keys = iam.create_access_key(UserName='u')['AccessKey']
-iam.put_user_policy(UserName='u', PolicyName='p', PolicyDocument=json.dumps({'Version': '2012-10-17',
-    'Statement': [{'Effect': 'Allow', 'Action': [ACTIONS], 'Resource': '*'}]}))
-print(keys['AccessKeyId'], keys['SecretAccessKey'])
-at = iam.meta.endpoint_url + '/moto-api/reset-auth'
-urllib.request.urlopen(urllib.request.Request(at, b'0', {'Content-Type': 'text/plain'})).read()
-";
-
 /// The options of a user's keys.
-fn user(server: &servers::Running, actions: &str) -> String {
-    let keys = asked(server, &USER.replace("ACTIONS", actions));
-    let (key, secret) = keys.trim().split_once(' ').expect("two");
+fn options_of(key: &str, secret: &str) -> String {
     format!("access.key='{key}', secret.key='{secret}'")
 }
 
@@ -221,7 +192,8 @@ fn only_who_has_the_keys_may_send_and_receive() {
     let Some(server) = start() else { return };
     let apps = Apps::new(server.port(), 20);
     let config = endpoint(&apps);
-    let keys = user(&server, "'sqs:*'");
+    let (key, secret) = amazon::user(&server, "'sqs:*'");
+    let keys = options_of(&key, &secret);
     let receiving = receiver(&apps, &[("keys", &keys)], "");
     let known = Running::connected(&[&receiving, "--config", &config], 1);
     let sending = sender(&apps, &[("keys", &keys)], "");
@@ -229,13 +201,15 @@ fn only_who_has_the_keys_may_send_and_receive() {
     assert_eq!(sent.end().0, Some(0));
     eventually("all rows", || apps.received() == apps.rows);
     assert_eq!(known.stop().0, Some(0));
-    let (key, secret) = keys.split_once("', secret.key='").expect("two");
-    for wrong in [KEYS.to_owned(), format!("{key}', secret.key='geheim-17'")] {
+    for wrong in [KEYS.to_owned(), options_of(&key, "geheim-17")] {
         let sending = sender(&apps, &[("keys", &wrong), ("policy", "LOG")], "");
         let strange = Running::start(&[&sending, "--config", &config, "--until-done"]);
         strange.err_has("the server answered 403", 1);
         let said = format!("{}{}", strange.err(), strange.out());
-        assert!(!said.contains("geheim") && !said.contains(secret), "{said}");
+        assert!(
+            !said.contains("geheim") && !said.contains(&secret),
+            "{said}"
+        );
         assert_eq!(strange.end().0, Some(4));
         let receiving = receiver(&apps, &[("keys", &wrong)], "");
         let strange = Running::start(&[&receiving, "--config", &config]);
@@ -253,7 +227,8 @@ fn what_cannot_be_deleted_is_tried_again() {
     let sent = Running::start(&[&sending, "--config", &config, "--until-done"]);
     assert_eq!(sent.end().0, Some(0));
     let actions = "'sqs:ReceiveMessage', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'";
-    let keys = user(&server, actions);
+    let (key, secret) = amazon::user(&server, actions);
+    let keys = options_of(&key, &secret);
     let options = "delete.retry.interval='400', max.number.of.delete.retry.attempts='2'";
     let receiving = receiver(&apps, &[("keys", &keys)], options);
     let started = Instant::now();
@@ -322,7 +297,7 @@ fn a_silent_server_is_lost_within_five_seconds() {
     receiver.err_has("source has lost its connection", 1);
     let silent = frozen.elapsed();
     // The line is looked for once a second.
-    assert!(silent < Duration::from_secs(7), "{silent:?}");
+    assert!(silent < NOTICED, "{silent:?}");
     server.thaw();
     receiver.err_has("source is connected", 2);
     eventually("the other row", || apps.received().ends_with("1,more\n"));

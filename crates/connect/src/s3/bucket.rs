@@ -1,21 +1,16 @@
 //! A bucket: who may ask for it and how, and what the library does not ask by itself.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use object_store::RetryConfig;
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
-use object_store::signer::{SignedUrlOptions, Signer as _};
 
+use super::account::Account;
 use super::requests::Requests;
 use crate::http::Url;
 use crate::net::ClientTls;
-
-/// How long a URL that proves who asks may be used.
-const PROOF: Duration = Duration::from_secs(60);
 
 /// Where buckets are when nobody says where.
 pub(super) const REGION: &str = "us-east-1";
@@ -39,8 +34,10 @@ pub(super) struct Access {
 pub(super) struct Bucket {
     pub name: String,
     pub store: AmazonS3,
+    /// Its URL.
+    place: String,
+    account: Account,
     requests: Requests,
-    region: String,
     is_versioned: bool,
 }
 
@@ -112,38 +109,45 @@ impl Bucket {
         if let Some(endpoint) = &access.endpoint {
             builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
         }
+        let place = place(&builder, name, &access.region);
+        let is_nobody = is_set(&builder, AmazonS3ConfigKey::SkipSignature);
+        let store = builder.build().map_err(|error| error.to_string())?;
         Ok(Bucket {
             name: name.to_owned(),
-            store: builder.build().map_err(|error| error.to_string())?,
+            place,
+            account: Account {
+                credentials: (!is_nobody).then(|| store.credentials().clone()),
+                service: "s3",
+                region: access.region.clone(),
+            },
+            store,
             requests,
-            region: access.region.clone(),
             is_versioned: access.is_versioned,
         })
     }
 
     /// Looks for the bucket, and makes it where there is none.
     pub async fn find(&self) -> Result<(), String> {
-        match self.ask(Method::HEAD, &[], String::new()).await? {
+        match self.head().await? {
             status if status.is_success() => return Ok(()),
             StatusCode::NOT_FOUND => {}
             status => return Err(self.said(status)),
         }
-        let place = match self.region.as_str() {
+        let place = match self.account.region.as_str() {
             REGION => String::new(),
             region => format!(
                 "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
                  <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
             ),
         };
-        match self.ask(Method::PUT, &[], place).await? {
+        match self.put("", place).await? {
             // Somebody else was faster.
             StatusCode::CONFLICT => return Ok(()),
             status if status.is_success() => {}
             status => return Err(self.said(status)),
         }
         if self.is_versioned {
-            let what = [("versioning".to_owned(), String::new())];
-            let status = self.ask(Method::PUT, &what, VERSIONED.to_owned()).await?;
+            let status = self.put("?versioning=", VERSIONED.to_owned()).await?;
             if !status.is_success() {
                 return Err(self.said(status));
             }
@@ -155,19 +159,16 @@ impl Bucket {
         format!("bucket '{}': the server answers {status}", self.name)
     }
 
-    /// Asks something of the bucket, which the library cannot.
-    async fn ask(
-        &self,
-        method: Method,
-        query: &[(String, String)],
-        body: String,
-    ) -> Result<StatusCode, String> {
-        let mut options = SignedUrlOptions::new();
-        options.extra_query.extend_from_slice(query);
-        let (status, _) = self
-            .send(method, &Path::default(), &options, Bytes::from(body))
-            .await?;
-        Ok(status)
+    /// What the server says of the bucket; whatever it is, the server is there.
+    pub async fn head(&self) -> Result<StatusCode, String> {
+        let asked = self.send(Method::HEAD, "", HeaderMap::new(), Bytes::new());
+        Ok(asked.await?.0)
+    }
+
+    /// Makes the bucket, or changes what `query` names of it.
+    async fn put(&self, query: &str, body: String) -> Result<StatusCode, String> {
+        let asked = self.send(Method::PUT, query, HeaderMap::new(), Bytes::from(body));
+        Ok(asked.await?.0)
     }
 
     /// Has the server copy an object of any bucket into this one.
@@ -178,7 +179,7 @@ impl Bucket {
         to: &Path,
         class: Option<&str>,
     ) -> Result<(), String> {
-        let mut options = SignedUrlOptions::new();
+        let mut headers = HeaderMap::new();
         let source = format!("/{bucket}/{}", encoded(from.as_ref()));
         let pairs = [
             ("x-amz-copy-source", Some(source.as_str())),
@@ -187,10 +188,12 @@ impl Bucket {
         for (name, value) in pairs {
             let Some(value) = value else { continue };
             let value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
-            let name = HeaderName::from_static(name);
-            options.signed_headers.insert(name, value);
+            headers.insert(HeaderName::from_static(name), value);
         }
-        let (status, body) = self.send(Method::PUT, to, &options, Bytes::new()).await?;
+        let target = encoded(to.as_ref());
+        let (status, body) = self
+            .send(Method::PUT, &target, headers, Bytes::new())
+            .await?;
         // A copy that fails after it has begun says so below a status that is good.
         if status.is_success() && !body.windows(7).any(|part| part == b"<Error>") {
             return Ok(());
@@ -201,21 +204,39 @@ impl Bucket {
         ))
     }
 
+    /// A request that the library does not make, of the bucket or of what is behind its URL.
     async fn send(
         &self,
         method: Method,
-        path: &Path,
-        options: &SignedUrlOptions,
+        behind: &str,
+        headers: HeaderMap,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), String> {
-        let url = self
-            .store
-            .signed_url_opts(method.clone(), path, PROOF, options)
-            .await
-            .map_err(|error| error.to_string())?;
-        let headers: HeaderMap = options.signed_headers.clone();
-        let asked = self.requests.ask(&method, url.as_str(), headers, body);
+        let url = format!("{}/{behind}", self.place);
+        let headers = self.account.sign(&method, &url, headers, &body).await?;
+        let asked = self.requests.ask(&method, &url, headers, body);
         asked.await.map_err(|error| error.to_string())
+    }
+}
+
+fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
+    builder
+        .get_config_value(&key)
+        .is_some_and(|value| value == "true")
+}
+
+/// The URL of a bucket, as the library asks for it.
+fn place(builder: &AmazonS3Builder, name: &str, region: &str) -> String {
+    let is_host = is_set(builder, AmazonS3ConfigKey::VirtualHostedStyleRequest);
+    let endpoints = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+    match endpoints
+        .iter()
+        .find_map(|key| builder.get_config_value(key))
+    {
+        Some(endpoint) if is_host => endpoint.trim_end_matches('/').to_owned(),
+        Some(endpoint) => format!("{}/{name}", endpoint.trim_end_matches('/')),
+        None if is_host => format!("https://{name}.s3.{region}.amazonaws.com"),
+        None => format!("https://s3.{region}.amazonaws.com/{name}"),
     }
 }
 
@@ -241,6 +262,26 @@ pub(super) fn storage_class(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_of_buckets() {
+        let plain = || AmazonS3Builder::new().with_bucket_name("b");
+        let own = || plain().with_endpoint("http://localhost:1/");
+        for (builder, expect) in [
+            (plain(), "https://s3.eu-west-1.amazonaws.com/b"),
+            (
+                plain().with_virtual_hosted_style_request(true),
+                "https://b.s3.eu-west-1.amazonaws.com",
+            ),
+            (own(), "http://localhost:1/b"),
+            (
+                own().with_virtual_hosted_style_request(true),
+                "http://localhost:1",
+            ),
+        ] {
+            assert_eq!(place(&builder, "b", "eu-west-1"), expect);
+        }
+    }
 
     #[test]
     fn names_of_copies_and_classes() {

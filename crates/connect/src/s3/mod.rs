@@ -6,11 +6,13 @@
 //! as stored when the server says so, and what was not stored comes again under the same name. Never: a
 //! request that the library repeats by itself, an object of some other name changed.
 
+mod account;
 mod bucket;
 pub mod functions;
 mod requests;
 mod sink;
 
+pub(crate) use account::Account;
 pub(crate) use requests::Requests;
 
 use lang::catalog::connectors::s3::CONNECTORS;

@@ -39,7 +39,7 @@ impl Requests {
         Requests(Arc::new(Fetch::new(tls, PATIENCE, ANSWER_BYTES_MAX)))
     }
 
-    /// A request whose URL proves who sends it.
+    /// A request whose headers prove who sends it.
     pub async fn ask(
         &self,
         method: &Method,

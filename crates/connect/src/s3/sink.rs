@@ -1,8 +1,9 @@
 //! The `s3` sink: payloads become objects, several on their way at once.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -20,6 +21,11 @@ use crate::net::{ClientTls, ClientTrust, Network, Outflow, Settings};
 /// Objects that are sent at once.
 const FLYING_MAX: usize = 8;
 
+/// How often is looked whether an object is waited for, and how long the server may then take to say
+/// anything. Two looks and an answer are less than five seconds.
+const LOOK: Duration = Duration::from_millis(750);
+const ANSWER: Duration = Duration::from_millis(2500);
+
 /// Paths whose last number is known; beyond, it is looked for again.
 const PATHS_MAX: usize = 10_000;
 
@@ -30,6 +36,8 @@ pub(super) struct S3Sink {
 }
 
 struct Shared {
+    /// App and stream.
+    name: String,
     bucket: Bucket,
     path: Dynamic,
     content_type: Dynamic,
@@ -87,8 +95,10 @@ impl S3Sink {
             folder(text).map_err(|cause| settings.refused(cause))?;
         }
         let node = settings.text("node.id").unwrap_or_default().trim();
+        let name = format!("{app}/{stream}");
         let shared = Shared {
-            outflow: Outflow::new(format!("{app}/{stream}"), format!("'s3://{bucket}'")),
+            outflow: Outflow::new(name.clone(), format!("'s3://{bucket}'")),
+            name,
             bucket: Bucket::new(bucket, &access, tls).map_err(|cause| settings.refused(cause))?,
             path,
             content_type: Dynamic::new(setup, "content.type", "application/octet-stream"),
@@ -174,35 +184,69 @@ impl Shared {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what waits, until the sink is closed and nothing waits.
     async fn serve(&self) {
+        let result = tokio::select! {
+            result = self.store() => result,
+            never = self.watch() => match never {},
+        };
+        self.outflow.ended(result);
+    }
+
+    /// Says so when the server is to store something and answers nobody. A large object takes its time,
+    /// so what is on its way goes on.
+    async fn watch(&self) -> Infallible {
+        let mut silent: Option<Instant> = None;
+        loop {
+            let oldest = self.outflow.oldest();
+            tokio::time::sleep(LOOK).await;
+            let is_waited_for = oldest.is_some() && oldest == self.outflow.oldest();
+            let is_there = !is_waited_for
+                || matches!(
+                    tokio::time::timeout(ANSWER, self.bucket.head()).await,
+                    Ok(Ok(_))
+                );
+            match (is_there, silent) {
+                (false, None) => {
+                    silent = Some(Instant::now());
+                    tracing::error!(
+                        sink = self.name,
+                        "the server has objects to store and does not answer; it is waited for"
+                    );
+                }
+                (true, Some(since)) => {
+                    silent = None;
+                    let gone_ms = since.elapsed().as_millis() as u64;
+                    tracing::warn!(sink = self.name, gone_ms, "the server answers again");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Stores what waits, until the sink is closed and nothing waits.
+    async fn store(&self) -> Result<(), String> {
         let mut flying = FuturesUnordered::new();
-        let result = loop {
+        loop {
             if flying.len() < FLYING_MAX
                 && let Some((number, sent)) = self.outflow.try_next()
             {
-                match self.name(number, &sent).await {
-                    Ok(name) => flying.push(self.put(number, name, sent)),
-                    Err(cause) => break Err(cause),
-                }
+                let name = self.name(number, &sent).await?;
+                flying.push(self.put(number, name, sent));
                 continue;
             }
             if flying.is_empty() && self.outflow.is_done() {
-                break Ok(());
+                return Ok(());
             }
             let has_room = flying.len() < FLYING_MAX;
             tokio::select! {
-                Some(stored) = flying.next() => match stored {
-                    Ok(number) => {
-                        self.names().given.remove(&number);
-                        self.outflow.confirm(number);
-                    }
-                    Err(cause) => break Err(cause),
-                },
+                Some(stored) = flying.next() => {
+                    let number = stored?;
+                    self.names().given.remove(&number);
+                    self.outflow.confirm(number);
+                }
                 () = self.outflow.changed(), if has_room => {}
             }
-        };
-        self.outflow.ended(result);
+        }
     }
 
     /// The name of an object: the next of its path.

@@ -4,20 +4,19 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::CONTENT_TYPE;
-use hyper::{Method, Request};
-use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredentialProvider};
-use object_store::client::HttpRequestBody;
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use object_store::aws::AmazonS3Builder;
 use serde_json::{Value as Json, json};
 
 use crate::component::Environment;
 use crate::error::Error;
 use crate::http::{Fetch, Url};
 use crate::net::{ClientTls, ClientTrust, Settings};
-use crate::s3::Requests;
+use crate::s3::{Account, Requests};
 
 /// How long the server may say nothing; beyond, it is lost.
-const PATIENCE: Duration = Duration::from_millis(4500);
+const PATIENCE: Duration = Duration::from_millis(3500);
 
 /// Longest time for which a question waits for messages at the server: less than its silence may last.
 /// A longer wait is several questions.
@@ -35,8 +34,7 @@ pub(super) struct Queue {
     /// Found by its name when it is opened.
     url: OnceLock<String>,
     endpoint: Url,
-    region: String,
-    credentials: AwsCredentialProvider,
+    account: Account,
     fetch: Fetch,
 }
 
@@ -126,8 +124,11 @@ impl Queue {
             name,
             url,
             endpoint,
-            region,
-            credentials: store.credentials().clone(),
+            account: Account {
+                credentials: Some(store.credentials().clone()),
+                service: "sqs",
+                region,
+            },
             fetch: Fetch::new(tls, PATIENCE, ANSWER_BYTES_MAX),
         })
     }
@@ -174,29 +175,23 @@ impl Queue {
     }
 
     async fn call(&self, action: &str, body: &Json) -> Result<Json, Fault> {
-        let credential = self.credentials.get_credential().await;
-        let credential = credential.map_err(Fault::lost)?;
-        let uri = format!(
+        let url = format!(
             "{}://{}{}",
             self.endpoint.scheme(),
             self.endpoint.host_header(),
             self.endpoint.target()
         );
-        let body = body.to_string();
-        let mut request = Request::post(uri)
-            .header(CONTENT_TYPE, "application/x-amz-json-1.0")
-            .header("x-amz-target", format!("AmazonSQS.{action}"))
-            .body(HttpRequestBody::from(body.clone()))
-            .map_err(Fault::lost)?;
-        AwsAuthorizer::new(&credential, "sqs", &self.region)
-            .try_authorize(&mut request, None)
-            .map_err(Fault::lost)?;
-        let asked = self.fetch.ask(
-            &Method::POST,
-            &self.endpoint,
-            request.headers(),
-            Bytes::from(body),
-        );
+        let body = Bytes::from(body.to_string());
+        let mut headers = HeaderMap::new();
+        let json = HeaderValue::from_static("application/x-amz-json-1.0");
+        headers.insert(CONTENT_TYPE, json);
+        let target = HeaderValue::from_str(&format!("AmazonSQS.{action}")).map_err(Fault::lost)?;
+        headers.insert("x-amz-target", target);
+        let signed = self.account.sign(&Method::POST, &url, headers, &body).await;
+        let headers = signed.map_err(Fault::lost)?;
+        let asked = self
+            .fetch
+            .ask(&Method::POST, &self.endpoint, &headers, body);
         let (status, answer) = asked.await.map_err(Fault::lost)?;
         let json = serde_json::from_slice(&answer);
         match json {

@@ -7,6 +7,7 @@ use crate::spec::{
 };
 
 const OBJECTS: &str = "headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart";
+const KEYS: &str = "headwater::s3::only_who_has_the_keys_may_store";
 const PROVIDER: &str = "headwater::s3::where_credentials_cannot_come_from_is_told";
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
@@ -32,8 +33,8 @@ define stream Orders (day string, amount double);",
              environment, containers, instance profiles, or nobody.",
         )
         .test(PROVIDER),
-        text("aws.access.key", "Access key.").test(OBJECTS),
-        text("aws.secret.key", "Secret key.").test(OBJECTS),
+        text("aws.access.key", "Access key.").test(KEYS),
+        text("aws.secret.key", "Secret key.").test(KEYS),
         text("aws.region", "Region of the bucket.").test(OBJECTS),
         bool(
             "versioning.enabled",
