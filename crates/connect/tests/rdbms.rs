@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use event::{Attribute, Batch, Chunks, Object, Schema, Type, Value};
 use headwater_connect::component::{Answer, Connector, Environment, Store, StoreSetup, Written};
@@ -82,41 +82,23 @@ impl Database {
     /// Runs SQL by the database's own client: a line for each row, columns between tabs.
     #[track_caller]
     fn ask(&self, sql: &str) -> Vec<String> {
-        let mut command = match self.kind {
-            Kind::Sqlite => {
-                let mut command = Command::new("sqlite3");
+        let server = match self.kind {
+            Kind::Sqlite => None,
+            Kind::MariaDb | Kind::MySql => Some("mariadb"),
+            Kind::Postgres => Some("postgres"),
+        };
+        let text = match server {
+            Some(server) => {
+                let port = self.port().parse().expect("a port");
+                servers::sql(server, port, sql)
+            }
+            None => {
                 let path = self.url.strip_prefix("jdbc:sqlite:").unwrap();
-                command.args(["-separator", "\t", "-nullvalue", "NULL", path, sql]);
-                command
-            }
-            Kind::MariaDb | Kind::MySql => {
-                let mut command = Command::new("mariadb");
-                command
-                    .args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"])
-                    .args([
-                        "-P",
-                        &self.port(),
-                        "-N",
-                        "-B",
-                        "--default-character-set=utf8mb4",
-                    ])
-                    .args(["-e", sql, "headwater"]);
-                command
-            }
-            Kind::Postgres => {
-                let mut command = Command::new("psql");
-                command
-                    .env("PGPASSWORD", "headwater")
-                    .args(["-X", "-q", "-t", "-A", "-F", "\t", "-P", "null=NULL"])
-                    .args(["-h", "127.0.0.1", "-p", &self.port(), "-U", "headwater"])
-                    .args(["-c", sql, "headwater"]);
-                command
+                let args = ["-separator", "\t", "-nullvalue", "NULL", path, sql];
+                servers::run(Command::new("sqlite3").args(args))
             }
         };
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {sql}: {said}", self.kind);
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = text.unwrap_or_else(|error| panic!("{:?}: {sql}: {error}", self.kind));
         text.lines().map(str::to_owned).collect()
     }
 

@@ -2,12 +2,14 @@
 
 mod broker;
 mod network;
+mod table;
 
 use std::process::Command;
 
 use broker::Apps;
 use network::{Running, eventually, number};
 use servers::Order;
+use table::Every;
 
 /// What `redis-cli` answers, its lines sorted.
 fn redis(port: u16, args: &[&str]) -> Vec<String> {
@@ -22,23 +24,8 @@ fn redis(port: u16, args: &[&str]) -> Vec<String> {
     lines
 }
 
-const EVERY: &str = "@app:name('Every')
-@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
-define stream In (n long, text string);
-@store(type='redis', nodes='127.0.0.1:{port}', table.name='rec') @PrimaryKey('n') @Index('parity')
-define table T (n long, text string, parity string, d double, b bool);
-@sink(type='log', prefix='found')
-define stream Found (n long, other long, text string, d double, b bool);
-@sink(type='log', prefix='there')
-define stream There (n long);
-@info(name='a') from In select n, text, ifThenElse(n % 2L == 0L, 'even', 'odd') as parity, convert(n, 'double') / 2.0 as d, n > 2L as b insert into T;
-@info(name='b') from In[n == 4L] delete T on T.n == 3L;
-@info(name='c') from In[n == 4L] select n, 'changed' as text update T set T.text = text, T.parity = 'none' on T.parity == 'odd';
-@info(name='d') from In[n == 4L] select 9L as n, 'new' as text, 'odd' as parity, 1.0E10 as d, true as b update or insert into T set T.d = d on T.n == n;
-@info(name='e') from In[n == 4L] select n, 'seen' as text update T set T.text = text on T.n == n;
-@info(name='f') from In[n == 4L] join T on T.d > 0.4 and T.n != 9L select In.n as n, T.n as other, T.text as text, T.d as d, T.b as b insert into Found;
-@info(name='g') from In[(T.n == n and T.parity == 'even') in T] select n insert into There;
-";
+const STORE: &str =
+    "@store(type='redis', nodes='127.0.0.1:{port}', table.name='rec') @Index('parity')";
 
 #[test]
 fn records_lie_as_siddhi_has_them_and_every_condition_works() {
@@ -47,41 +34,13 @@ fn records_lie_as_siddhi_has_them_and_every_condition_works() {
     };
     for state in [false, true] {
         redis(server.port(), &["FLUSHALL"]);
-        let apps = Apps::new(server.port(), 5);
-        let every = apps.write(
-            "every",
-            &EVERY.replace(
-                "select n, 'seen' as text update or insert into T set T.text = text on T.n == n",
-                "select n, 'seen' as text update T set T.text = text on T.n == n",
-            ),
-            "",
-        );
-        let folder = apps.path("state");
-        let mut args = vec![every.as_str(), "--until-done"];
-        if state {
-            args.extend(["--state", &folder]);
-        }
-        let run = Running::start(&args);
-        run.out_has("\"type\":\"summary\"", 1);
-        let out = run.out();
-        let (code, summary) = run.end();
-        assert_eq!(code, Some(0), "{summary}");
-        for found in [
-            "data=[4, 1, changed, 0.5, false]",
-            "data=[4, 2, row 2 é, 1.0, false]",
-            "data=[4, 4, seen, 2.0, true]",
-        ] {
-            assert!(out.contains(found), "{found} in {out}");
-        }
-        assert_eq!(
-            out.matches("found : Event").count() + out.matches("Event{").count()
-                - out.matches(" : Event{").count(),
-            3,
-            "{out}"
-        );
-        for n in [0, 2, 4] {
-            assert!(out.contains(&format!("data=[{n}], ")), "{out}");
-        }
+        let every = Every {
+            store: STORE,
+            seen: "",
+            more: "",
+            last: "4, 4, seen, 2.0, true",
+        };
+        every.run(&Apps::new(server.port(), 5), state);
         let port = server.port();
         let expect = [
             "1", "0.5", "b", "changed", "d", "false", "n", "none", "parity", "text",

@@ -29,6 +29,7 @@ mod running;
 mod s3;
 mod schema_registry;
 mod smtp;
+mod sql;
 mod tool;
 
 pub use error::Error;
@@ -37,6 +38,7 @@ pub use place::Place;
 pub use running::Running;
 pub use rustix::process::Signal as StopSignal;
 pub use schema_registry::java as avro_tools;
+pub use sql::sql;
 pub use tool::{answers, run, under, version_line};
 
 use std::path::Path;

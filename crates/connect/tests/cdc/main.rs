@@ -5,7 +5,7 @@
 
 mod gtid;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -201,27 +201,11 @@ fn ask(server: &Running, sql: &str) {
 /// What the database's own client prints.
 #[track_caller]
 fn answer(server: &Running, sql: &str) -> String {
-    let port = server.port().to_string();
-    let mut command = match server.version().starts_with("Postgre") {
-        false => {
-            let mut command = Command::new("mariadb");
-            command.args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"]);
-            command.args(["-P", &port, "--default-character-set=utf8mb4"]);
-            command.args(["--skip-column-names", "--batch", "-e", sql, "headwater"]);
-            command
-        }
-        true => {
-            let mut command = Command::new("psql");
-            command.env("PGPASSWORD", "headwater");
-            command.args(["-X", "-q", "-h", "127.0.0.1", "-p", &port]);
-            command.args(["-U", "headwater", "-c", sql, "headwater"]);
-            command
-        }
+    let name = match server.version().starts_with("Postgre") {
+        false => "mariadb",
+        true => "postgres",
     };
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{sql}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    servers::sql(name, server.port(), sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 const LISTEN: [(&str, &str); 2] = [("table.name", "t"), ("operation", "insert,update,delete")];
@@ -825,7 +809,7 @@ fn what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy() {
     server.thaw();
     assert!(error.is_unavailable(), "{}", chain(&error));
     assert!(
-        since.elapsed() < Duration::from_secs(6),
+        since.elapsed() < Duration::from_secs(5),
         "{:?}",
         since.elapsed()
     );
@@ -894,26 +878,6 @@ fn publications_of_postgres_are_made_as_debezium_makes_them() {
     refused("a", "slot.name=Upper", "lower case");
     refused("a", "publication.autocreate.mode=often", "autocreate");
     refused("nowhere", "", "not there");
-    let port = server.port().to_string();
-    let slots = Command::new("psql")
-        .env("PGPASSWORD", "headwater")
-        .args([
-            "-X",
-            "-t",
-            "-A",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &port,
-            "-U",
-            "headwater",
-        ])
-        .args([
-            "-c",
-            "SELECT slot_name FROM pg_replication_slots",
-            "headwater",
-        ])
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&slots.stdout), "debezium\n");
+    let slots = answer(&server, "SELECT slot_name FROM pg_replication_slots");
+    assert_eq!(slots, "debezium\n");
 }

@@ -52,10 +52,16 @@ pub struct Merge<'a> {
     pub set: &'a Sql,
 }
 
+/// Before a column of the table's own row in a [`Merge`].
+const TARGET: &str = "target.";
+
 impl Merge<'_> {
     /// What follows the source of the row.
     fn clauses(&self, sql: &mut Sql, source: &str) {
-        let equal = self.key.iter().map(|k| format!("target.{k} = {source}{k}"));
+        let equal = self
+            .key
+            .iter()
+            .map(|k| format!("{TARGET}{k} = {source}{k}"));
         let equal: Vec<String> = equal.collect();
         sql.push_str(&format!(" ON ({})", equal.join(" AND ")));
         if !self.set.is_empty() {
@@ -132,13 +138,15 @@ pub trait Dialect: Send + Sync {
     /// Does `text` hold `part`? A value that is null where one of them is.
     fn contains(&self, text: &Sql, part: &Sql) -> Sql;
 
-    /// What stands behind an INSERT to update `set` where the key is there already; `key` are the
-    /// key's columns.
-    fn on_conflict(&self, key: &str, set: &Sql) -> Sql;
-
     /// Has an INSERT a clause for keys that are there? Else the upsert is [`Dialect::merge`].
     fn has_conflicts(&self) -> bool {
         true
+    }
+
+    /// That clause: what stands behind an INSERT to update `set` where the key is there already; `key`
+    /// are the key's columns.
+    fn on_conflict(&self, _key: &str, _set: &Sql) -> Sql {
+        Sql::default()
     }
 
     /// The upsert of a database that has no [`Dialect::on_conflict`].
@@ -164,7 +172,10 @@ pub trait Dialect: Send + Sync {
 
     /// What stands before a column of the table's own row where a conflict has two rows in sight.
     fn own_row(&self, _table: &str) -> String {
-        String::new()
+        match self.has_conflicts() {
+            true => String::new(),
+            false => TARGET.to_owned(),
+        }
     }
 
     /// Asks for names and types of a table's columns; nothing for a table that is not there.
@@ -213,6 +224,11 @@ pub trait Dialect: Send + Sync {
 
 /// The table that notes epochs.
 pub const EPOCHS: &str = "headwater_epochs";
+
+/// [`Dialect::limit`] as the standard has it.
+fn fetch_next(rows: usize) -> String {
+    format!(" OFFSET 0 ROWS FETCH NEXT {rows} ROWS ONLY")
+}
 
 /// `left sign right` in parentheses.
 fn infix(left: &Sql, sign: &str, right: &Sql) -> Sql {

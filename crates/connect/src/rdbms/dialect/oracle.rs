@@ -6,7 +6,8 @@ use event::Type;
 use lang::plan::ArithmeticOp;
 
 use super::{
-    Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, infix, is_plain, sign,
+    Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, fetch_next, infix, is_plain,
+    sign,
 };
 use crate::rdbms::sql::Sql;
 
@@ -236,11 +237,6 @@ impl Dialect for Oracle {
         sql
     }
 
-    /// There is none: see [`Dialect::merge`].
-    fn on_conflict(&self, _key: &str, _set: &Sql) -> Sql {
-        Sql::default()
-    }
-
     fn has_conflicts(&self) -> bool {
         false
     }
@@ -259,16 +255,12 @@ impl Dialect for Oracle {
         Some(sql)
     }
 
-    fn own_row(&self, _table: &str) -> String {
-        "target.".to_owned()
-    }
-
     fn first_row(&self) -> (&'static str, &'static str) {
         ("SELECT 1", " FETCH FIRST 1 ROWS ONLY")
     }
 
     fn limit(&self, rows: usize) -> String {
-        format!(" OFFSET 0 ROWS FETCH NEXT {rows} ROWS ONLY")
+        fetch_next(rows)
     }
 
     fn columns_query(&self, table: &str) -> String {

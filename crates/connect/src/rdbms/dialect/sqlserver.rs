@@ -6,7 +6,9 @@ use std::fmt::Write;
 use event::Type;
 use lang::plan::ArithmeticOp;
 
-use super::{Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, infix, sign};
+use super::{
+    Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, fetch_next, infix, sign,
+};
 use crate::rdbms::sql::Sql;
 
 pub const SQLSERVER: &dyn Dialect = &SqlServer;
@@ -121,11 +123,6 @@ impl Dialect for SqlServer {
         sql
     }
 
-    /// There is none: see [`Dialect::merge`].
-    fn on_conflict(&self, _key: &str, _set: &Sql) -> Sql {
-        Sql::default()
-    }
-
     fn has_conflicts(&self) -> bool {
         false
     }
@@ -136,16 +133,12 @@ impl Dialect for SqlServer {
         Some(sql)
     }
 
-    fn own_row(&self, _table: &str) -> String {
-        "target.".to_owned()
-    }
-
     fn first_row(&self) -> (&'static str, &'static str) {
         ("SELECT TOP 1 1", "")
     }
 
     fn limit(&self, rows: usize) -> String {
-        format!(" OFFSET 0 ROWS FETCH NEXT {rows} ROWS ONLY")
+        fetch_next(rows)
     }
 
     fn columns_query(&self, table: &str) -> String {
