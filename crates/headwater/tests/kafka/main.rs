@@ -6,6 +6,7 @@
 mod avro;
 mod centres;
 mod clients;
+mod examples;
 mod failures;
 #[path = "../network/mod.rs"]
 mod network;
