@@ -3,7 +3,7 @@
 //!
 //! Debian has it in its unstable suite only: it is unpacked with the libraries that it was built for
 //! into a folder of its own, and nothing is installed. Settings of an order are options of the server
-//! without their dashes.
+//! without their dashes; `tls` is a PEM file with key and certificate.
 
 use std::path::Path;
 use std::process::Command;
@@ -116,7 +116,10 @@ impl Recipe for MySql {
                 "--secure-file-priv=NULL",
                 "--innodb-buffer-pool-size=128M",
             ]);
-        for (key, value) in place.settings() {
+        if let Some(pem) = place.setting("tls") {
+            command.args([format!("--ssl-cert={pem}"), format!("--ssl-key={pem}")]);
+        }
+        for (key, value) in place.settings().iter().filter(|(key, _)| key != "tls") {
             command.arg(format!("--{key}={value}"));
         }
         Ok(command)

@@ -156,6 +156,10 @@ fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, 
         if outcomes.len() == before {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
         }
+        // What those said that failed.
+        if let Some((_, failures)) = text.split_once("\nfailures:\n") {
+            eprintln!("{failures}");
+        }
     }
     Ok(outcomes)
 }
@@ -174,12 +178,35 @@ fn judge(cell: &Cell, outcomes: &BTreeMap<String, bool>) -> Verdict {
     }
 }
 
-/// What the server calls itself; what is no server of ours says itself what it is.
+/// What the server calls itself, with its version; what stands in its place, with its own.
 fn version(server: &str) -> String {
-    let Some(recipe) = servers::SERVERS.iter().find(|s| s.name() == server) else {
-        return server.to_owned();
+    if let Some(recipe) = servers::SERVERS.iter().find(|s| s.name() == server) {
+        return servers::install(*recipe).unwrap_or_else(|error| format!("no {server}: {error}"));
+    }
+    // That of the system, for which its packages bring modules.
+    const PYTHON: &str = "/usr/bin/python3";
+    let module = |name: &str| {
+        let script = format!("import {name}; print({name}.__version__)");
+        servers::version_line(PYTHON, &["-c", &script])
     };
-    servers::install(*recipe).unwrap_or_else(|error| format!("no {server}: {error}"))
+    let second_word = |line: String| line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut text = server.to_owned();
+    for peer in ["curl", "grpcio", "python", "sqlite", "websockets"] {
+        let place = format!("{{{peer}}}");
+        if !text.contains(&place) {
+            continue;
+        }
+        let version = match peer {
+            "curl" => servers::version_line("curl", &["--version"]).map(second_word),
+            "grpcio" => module("grpc"),
+            "python" => servers::version_line(PYTHON, &["--version"]).map(second_word),
+            "sqlite" => Ok(rusqlite::version().to_owned()),
+            module_name => module(module_name),
+        };
+        let version = version.unwrap_or_else(|error| format!("({error})"));
+        text = text.replace(&place, &version);
+    }
+    text
 }
 
 fn print_table(lines: &[(&&Row, Vec<Verdict>)], servers: &BTreeMap<&str, String>) {

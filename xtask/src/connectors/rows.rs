@@ -25,7 +25,8 @@ pub enum Cell {
 pub struct Row {
     /// `kind name`, as the catalog has them.
     pub connectors: &'static [&'static str],
-    /// The recipe of the server, or what stands on the other side in its place.
+    /// The recipe of the server, or what stands on the other side in its place, with the name of what
+    /// has a version in braces.
     pub server: &'static str,
     /// In the order of [`CASES`].
     pub cells: [Cell; CASES.len()],
@@ -111,7 +112,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["sink grpc"],
-        server: "grpcio of Python, and our grpc source",
+        server: "grpcio {grpcio} of Python, and our grpc source",
         cells: [
             Tests(&["headwater::grpc::a_server_gets_events_with_headers_metadata_and_sequence"]),
             Tests(&["headwater::grpc::a_server_gets_events_with_headers_metadata_and_sequence"]),
@@ -133,7 +134,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["sink grpc-call", "source grpc-call-response"],
-        server: "grpcio of Python, and our grpc-service source",
+        server: "grpcio {grpcio} of Python, and our grpc-service source",
         cells: [
             Tests(&["headwater::grpc::calls_get_their_responses_and_services_answer_each_request"]),
             No("responses come in the order in which they are given"),
@@ -411,14 +412,17 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart"]),
             Tests(&["headwater::s3::payloads_are_objects_whose_numbers_go_on_after_a_restart"]),
             Tests(&["headwater::s3::a_server_that_was_away_gets_every_object"]),
-            Tests(&["headwater::s3::a_server_that_was_away_gets_every_object"]),
+            Tests(&[
+                "headwater::s3::a_server_that_was_away_gets_every_object",
+                "headwater::s3::a_server_that_stands_still_is_named_and_waited_for",
+            ]),
             Tests(&[
                 "headwater::s3::a_server_that_takes_objects_slowly_holds_the_sender_and_gets_all",
             ]),
             NO_PAYLOAD,
             Tests(&["headwater::s3::reloads_while_objects_are_stored_store_each_once"]),
             Tests(&["headwater::s3::tls_trusts_what_the_deployment_names"]),
-            No("Moto judges no URL that is signed, as the sink asks for its bucket"),
+            Tests(&["headwater::s3::only_who_has_the_keys_may_store"]),
             Tests(&["headwater::s3::objects_for_a_server_that_is_away_go_where_on_error_says"]),
         ],
     },
@@ -440,7 +444,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["sink sse-server"],
-        server: "curl, and our sse source",
+        server: "curl {curl}, and our sse source",
         cells: [
             Tests(&["headwater::sse::all_who_hold_the_url_open_hear_every_payload"]),
             Tests(&["headwater::sse::all_who_hold_the_url_open_hear_every_payload"]),
@@ -483,7 +487,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["sink websocket"],
-        server: "Python's websockets, and our websocket-server source",
+        server: "websockets {websockets} of Python, and our websocket-server source",
         cells: [
             Tests(&[
                 "headwater::websocket::a_server_gets_and_gives_every_row_in_order",
@@ -506,7 +510,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["sink websocket-server"],
-        server: "Python's websockets",
+        server: "websockets {websockets} of Python",
         cells: [
             Tests(&["headwater::websocket::a_server_sink_sends_to_all_who_are_connected"]),
             Tests(&["headwater::websocket::a_server_sink_sends_to_all_who_are_connected"]),
@@ -577,7 +581,32 @@ pub const ROWS: &[Row] = &[
                 "headwater::changes::reloads_while_changes_come_lose_nothing_and_keep_the_order",
             ]),
             Tests(&[STORE_TLS]),
-            Tests(&["connect::cdc::a_data_source_stands_for_the_login"]),
+            Tests(&["headwater::changes::only_who_has_the_password_reads_changes"]),
+            NO_ON_ERROR,
+        ],
+    },
+    Row {
+        connectors: &["source cdc"],
+        server: "mysql",
+        cells: [
+            Tests(&["connect::cdc::changes_of_mysql_arrive_in_order_and_once"]),
+            Tests(&["connect::cdc::changes_of_mysql_arrive_in_order_and_once"]),
+            Tests(&[
+                "connect::cdc::changes_of_mysql_arrive_in_order_and_once",
+                "connect::cdc::gtid::a_replica_of_mysql_goes_on_where_its_primary_stopped",
+            ]),
+            Tests(&[
+                "headwater::changes::a_server_that_goes_away_while_it_is_read_is_named_and_gone_on_with",
+            ]),
+            Tests(&[
+                "headwater::changes::an_app_that_takes_nothing_leaves_the_changes_where_they_are",
+            ]),
+            Tests(&["connect::cdc::every_type_of_mysql"]),
+            Tests(&[
+                "headwater::changes::reloads_while_changes_come_lose_nothing_and_keep_the_order",
+            ]),
+            Tests(&[STORE_TLS]),
+            Tests(&["headwater::changes::only_who_has_the_password_reads_changes"]),
             NO_ON_ERROR,
         ],
     },
@@ -605,7 +634,7 @@ pub const ROWS: &[Row] = &[
                 "headwater::changes::reloads_while_changes_come_lose_nothing_and_keep_the_order",
             ]),
             Tests(&[STORE_TLS]),
-            Tests(&["connect::cdc::a_data_source_stands_for_the_login"]),
+            Tests(&["headwater::changes::only_who_has_the_password_reads_changes"]),
             NO_ON_ERROR,
         ],
     },
@@ -674,7 +703,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source grpc"],
-        server: "grpcio of Python, and our grpc sink",
+        server: "grpcio {grpcio} of Python, and our grpc sink",
         cells: [
             Tests(&["headwater::grpc::clients_are_answered_when_their_event_is_taken"]),
             Tests(&[
@@ -696,7 +725,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source grpc-service", "sink grpc-service-response"],
-        server: "grpcio of Python, and our grpc-call sink",
+        server: "grpcio {grpcio} of Python, and our grpc-call sink",
         cells: [
             Tests(&["headwater::grpc::calls_get_their_responses_and_services_answer_each_request"]),
             No("each request has its own response"),
@@ -712,7 +741,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source http"],
-        server: "curl, and our http sink",
+        server: "curl {curl}, and our http sink",
         cells: [
             Tests(&["headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"]),
             Tests(&["headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"]),
@@ -738,7 +767,7 @@ pub const ROWS: &[Row] = &[
             "source http-request",
             "source http-service",
         ],
-        server: "curl",
+        server: "curl {curl}",
         cells: [
             Tests(&["headwater::http::a_service_answers_each_request_with_its_own_response"]),
             No("each response belongs to its request"),
@@ -884,7 +913,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source sse"],
-        server: "http.server of Python, and our sse-server sink",
+        server: "http.server of Python {python}, and our sse-server sink",
         cells: [
             Tests(&["headwater::sse::events_are_read_as_they_are_and_asked_for_behind_the_last"]),
             Tests(&["headwater::sse::a_source_hears_a_sink_in_order_and_both_are_reloaded"]),
@@ -919,7 +948,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source websocket"],
-        server: "Python's websockets",
+        server: "websockets {websockets} of Python",
         cells: [
             Tests(&[
                 "headwater::websocket::a_server_gets_and_gives_every_row_in_order",
@@ -941,7 +970,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["source websocket-server"],
-        server: "Python's websockets, and our websocket sink",
+        server: "websockets {websockets} of Python, and our websocket sink",
         cells: [
             Tests(&[
                 "headwater::websocket::clients_on_any_path_are_read_and_a_bad_payload_hurts_no_neighbour",
@@ -968,12 +997,17 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         connectors: &["store rdbms"],
+        server: "mysql",
+        cells: STORE,
+    },
+    Row {
+        connectors: &["store rdbms"],
         server: "postgres",
         cells: STORE,
     },
     Row {
         connectors: &["store rdbms"],
-        server: "SQLite inside the process",
+        server: "SQLite {sqlite} inside the process",
         cells: [
             Tests(&["connect::rdbms::tests::rows_go_in_and_are_found"]),
             Tests(&["connect::rdbms::tests::updates_and_deletes_see_the_writes_before_them"]),
