@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::{Apps, errors};
-use network::{Running, Throttle, eventually, free_port, number};
+use network::{NOTICED, Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 struct Technology {
@@ -365,7 +365,7 @@ fn a_silent_server_is_lost_within_five_seconds() {
         receiver.err_has("source has lost its connection", 1);
         sender.err_has("sink has lost its connection", 1);
         let silent = frozen.elapsed();
-        assert!(silent < Duration::from_secs(6), "{name}: {silent:?}");
+        assert!(silent < NOTICED, "{name}: {silent:?}");
         server.thaw();
         receiver.err_has("source is connected", 2);
         sender.stop();

@@ -4,35 +4,15 @@ mod network;
 
 use std::io::Write as _;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use network::{Running, eventually, free_port, post_all};
+use network::{NOTICED, Running, eventually, free_port, post_all};
 use servers::Order;
 
 /// Lines that the database's own client gives.
+#[track_caller]
 fn ask(name: &str, port: u16, sql: &str) -> String {
-    let port = port.to_string();
-    let mut client = match name {
-        "mariadb" | "mysql" => {
-            let mut client = Command::new("mariadb");
-            client
-                .args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"])
-                .args(["-P", &port, "-N", "-B", "-e", sql, "headwater"]);
-            client
-        }
-        _ => {
-            let mut client = Command::new("psql");
-            client
-                .env("PGPASSWORD", "headwater")
-                .args(["-X", "-q", "-t", "-A", "-h", "127.0.0.1", "-p", &port])
-                .args(["-U", "headwater", "-c", sql, "headwater"]);
-            client
-        }
-    };
-    let output = client.output().expect("the client starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{sql}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    servers::sql(name, port, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 #[test]
@@ -67,11 +47,7 @@ from In select n insert into Kept;
         let since = Instant::now();
         post(2);
         running.err_has("does not answer", 1);
-        assert!(
-            since.elapsed() < Duration::from_secs(6),
-            "{name}: {:?}",
-            since.elapsed()
-        );
+        assert!(since.elapsed() < NOTICED, "{name}: {:?}", since.elapsed());
         server.thaw();
         running.err_has("answers again", 1);
         let (code, _) = running.stop();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use broker::{Apps, errors, key_file};
 use network::script::Script;
-use network::{Running, eventually, free_port, number};
+use network::{NOTICED, Running, eventually, free_port, number};
 
 /// What both programs have in common: the messages, made of their descriptions.
 const MESSAGES: &str = r#"
@@ -508,16 +508,13 @@ fn a_server_that_is_away_or_silent_gets_everything_later() {
     let frozen = Instant::now();
     run.err_has("sink has lost its connection", 1);
     let silent = frozen.elapsed();
-    assert!(silent < Duration::from_secs(6), "{silent:?}");
+    assert!(silent < NOTICED, "{silent:?}");
     listening.thaw();
     append(&here, "1,after\n");
     eventually("the other row", || there.received().ends_with("1,after\n"));
     run.stop();
     listening.stop();
 }
-
-/// Longest time until a peer that stands still is said to be lost, with some for a busy machine.
-const NOTICED: Duration = Duration::from_secs(6);
 
 #[test]
 fn a_peer_that_stands_still_is_noticed_by_client_and_server() {
@@ -527,24 +524,45 @@ fn a_peer_that_stands_still_is_noticed_by_client_and_server() {
     let own = "on.error='WAIT', headers=\"'stream.id:Rows'\"";
     let run = Running::connected(&[&sender(&here, "x", own, true)], 1);
     eventually("the row", || there.received() == here.rows);
-    // A server is asked while it has a call to answer.
-    listening.freeze();
-    let frozen = Instant::now();
-    append(&here, "1,after\n");
-    run.err_has("sink has lost its connection", 1);
-    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
-    listening.thaw();
-    eventually("the other row", || there.received().ends_with("1,after\n"));
+    // A server is asked while it has nothing to answer, and while it has.
+    for (lost, row) in [(1, ""), (2, "2,waits\n")] {
+        listening.freeze();
+        let frozen = Instant::now();
+        append(&here, row);
+        run.err_has("sink has lost its connection", lost);
+        assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+        listening.thaw();
+        let next = format!("{lost},next\n");
+        append(&here, &next);
+        eventually("the next row", || there.received().ends_with(&next));
+    }
+    assert!(there.received().contains("2,waits\n"));
     // A client is asked all the time.
     run.freeze();
     let frozen = Instant::now();
     listening.err_has("a client is lost: it gives no sign of life", 1);
     assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
     run.thaw();
-    append(&here, "2,again\n");
-    eventually("the last row", || there.received().ends_with("2,again\n"));
+    append(&here, "3,again\n");
+    eventually("the last row", || there.received().ends_with("3,again\n"));
     run.stop();
     listening.stop();
+}
+
+#[test]
+fn a_server_that_complains_of_questions_is_asked_no_more_while_it_has_no_call() {
+    let apps = Apps::new(free_port(), 1);
+    let Some(peer) = server(apps.port(), "", "") else {
+        return;
+    };
+    let run = Running::connected(&[&sender(&apps, "x", "on.error='WAIT'", true)], 1);
+    peer.has("consume:0,", 1);
+    // The library lets nobody ask more often than every two hours while there is no call.
+    run.err_has("the server wants to be asked less often", 1);
+    append(&apps, "1,after\n");
+    peer.has("consume:1,after", 1);
+    assert_eq!(run.stop().0, Some(0));
+    assert_eq!(peer.lines("consume:").len(), 2);
 }
 
 #[test]

@@ -6,10 +6,10 @@ mod network;
 use std::fs;
 use std::io::Write as _;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use broker::{Apps, errors};
-use network::{Running, Throttle, eventually};
+use network::{NOTICED, Running, Throttle, eventually};
 use servers::{Order, Running as Server};
 
 struct Kept {
@@ -28,53 +28,27 @@ const ALL: &[Kept] = &[
     Kept {
         server: "mariadb",
         store: "type='rdbms', jdbc.url='jdbc:mariadb://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
-        rows: |port| {
-            let port = port.to_string();
-            numbers(Command::new("mariadb").args([
-                "--no-defaults",
-                "-h127.0.0.1",
-                "-uheadwater",
-                "-pheadwater",
-                "-P",
-                &port,
-                "-N",
-                "-B",
-                "-e",
-                "SELECT n FROM Kept",
-                "headwater",
-            ]))
-        },
+        rows: |port| numbers(servers::sql("mariadb", port, ROWS_KEPT)),
+    },
+    Kept {
+        server: "mysql",
+        memory_max: MEMORY_MAX,
+        store: "type='rdbms', jdbc.url='jdbc:mysql://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
+        rows: |port| numbers(servers::sql("mysql", port, ROWS_KEPT)),
     },
     Kept {
         server: "postgres",
         store: "type='rdbms', jdbc.url='jdbc:postgresql://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
-        rows: |port| {
-            let port = port.to_string();
-            numbers(Command::new("psql").env("PGPASSWORD", "headwater").args([
-                "-X",
-                "-q",
-                "-t",
-                "-A",
-                "-h",
-                "127.0.0.1",
-                "-p",
-                &port,
-                "-U",
-                "headwater",
-                "-c",
-                "SELECT n FROM Kept",
-                "headwater",
-            ]))
-        },
+        rows: |port| numbers(servers::sql("postgres", port, ROWS_KEPT)),
     },
     Kept {
         server: "mongodb",
         store: "type='mongodb', mongodb.uri='mongodb://127.0.0.1:{port}/headwater'",
         rows: |port| {
-            numbers(&mut pymongo(
+            numbers(servers::run(&mut pymongo(
                 port,
                 "for r in d.Kept.find({}, {'n': 1}): print(r['n'])",
-            ))
+            )))
         },
     },
     Kept {
@@ -103,10 +77,11 @@ d = pymongo.MongoClient('127.0.0.1', {port}, serverSelectionTimeoutMS=5000).head
     client
 }
 
+const ROWS_KEPT: &str = "SELECT n FROM Kept";
+
 /// What a client prints; none while there is no table.
-fn numbers(client: &mut Command) -> Vec<u64> {
-    let output = client.output().expect("the client starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+fn numbers(said: Result<String, servers::Error>) -> Vec<u64> {
+    let text = said.unwrap_or_default();
     sorted(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
@@ -203,7 +178,7 @@ fn a_silent_server_is_lost_within_five_seconds_and_gone_on_with() {
         let said = || run.err().matches("ERROR").count() > 0;
         eventually("it is said", said);
         let silent = since.elapsed();
-        assert!(silent < Duration::from_secs(7), "{name}: {silent:?}");
+        assert!(silent < NOTICED, "{name}: {silent:?}");
         server.thaw();
         append(&apps, 2..3);
         eventually("all rows", || (kept.rows)(server.port()) == [0, 1, 2]);
@@ -278,53 +253,25 @@ fn what_becomes_of_rows_while_a_store_is_away_follows_on_error() {
 }
 
 /// Nothing of a case before is left.
-fn clear(server: &str, server_port: u16) {
-    let port = server_port.to_string();
-    let mut client = match server {
-        "mariadb" => {
-            let mut client = Command::new("mariadb");
-            client.args(["--no-defaults", "-h127.0.0.1", "-uheadwater", "-pheadwater"]);
-            client.args([
-                "-P",
-                &port,
-                "-e",
-                "DROP DATABASE headwater; CREATE DATABASE headwater",
-            ]);
-            client
-        }
-        "postgres" => {
-            let mut client = Command::new("psql");
-            client.env("PGPASSWORD", "headwater");
-            client.args([
-                "-X",
-                "-q",
-                "-h",
-                "127.0.0.1",
-                "-p",
-                &port,
-                "-U",
-                "headwater",
-            ]);
-            client.args([
-                "-c",
-                "DROP SCHEMA public CASCADE; CREATE SCHEMA public",
-                "headwater",
-            ]);
-            client
-        }
-        "mongodb" => pymongo(server_port, "d.client.drop_database('headwater')"),
-        _ => {
-            let mut client = Command::new("redis-cli");
-            client.args(["-p", &port, "FLUSHALL"]);
-            client
-        }
+fn clear(server: &str, port: u16) {
+    let cleared = match server {
+        "mariadb" | "mysql" => servers::sql(
+            server,
+            port,
+            "DROP DATABASE headwater; CREATE DATABASE headwater",
+        ),
+        "postgres" => servers::sql(
+            server,
+            port,
+            "DROP SCHEMA public CASCADE; CREATE SCHEMA public",
+        ),
+        "mongodb" => servers::run(&mut pymongo(port, "d.client.drop_database('headwater')")),
+        _ => servers::run(Command::new("redis-cli").args(["-p", &port.to_string(), "FLUSHALL"])),
     };
-    let output = client.output().expect("the client starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{server}: {said}");
+    cleared.unwrap_or_else(|error| panic!("{server}: {error}"));
 }
 
-/// TLS of both databases, for tables and for changes: whom the properties of the URL trust.
+/// TLS of all databases, for tables and for changes: whom the properties of the URL trust.
 #[test]
 fn a_database_is_reached_by_tls_where_its_certificate_is_trusted() {
     let pem = broker::key_file("server.pem");
@@ -332,6 +279,11 @@ fn a_database_is_reached_by_tls_where_its_certificate_is_trusted() {
         (
             "mariadb",
             "jdbc:mariadb://localhost:{port}/headwater?user=headwater&password=headwater",
+            "&sslMode=VERIFY_IDENTITY",
+        ),
+        (
+            "mysql",
+            "jdbc:mysql://localhost:{port}/headwater?user=headwater&password=headwater",
             "&sslMode=VERIFY_IDENTITY",
         ),
         (
@@ -347,8 +299,8 @@ fn a_database_is_reached_by_tls_where_its_certificate_is_trusted() {
         let kept = kept.expect("it is in the table");
         let url = url.replace("{port}", &server.port().to_string()) + verified;
         let trusting = match name {
-            "mariadb" => format!("{url}&serverSslCert={pem}"),
-            _ => format!("{url}&sslrootcert={pem}"),
+            "postgres" => format!("{url}&sslrootcert={pem}"),
+            _ => format!("{url}&serverSslCert={pem}"),
         };
         let apps = Apps::new(server.port(), 10);
         let store = |url: &str| format!("type='rdbms', jdbc.url='{url}'");
@@ -371,7 +323,7 @@ define stream In (n long, text string);
 define stream Seen (n long, text string);
 from In select * insert into Seen;
 ";
-            let table = if name == "mariadb" { "Kept" } else { "kept" };
+            let table = if name == "postgres" { "kept" } else { "Kept" };
             let app = app.replace("{url}", url).replace("{table}", table);
             apps.write("changes", &app, "")
         };

@@ -46,9 +46,11 @@ pub(super) struct KeepAlive {
     /// `None`: none are asked.
     pub time: Option<Duration>,
     pub timeout: Duration,
-    pub without_calls: bool,
+    /// `None`: also without a call, as long as the server does not complain; many do (proposal A8 of
+    /// gRPC: none more often than every five minutes).
+    pub without_calls: Option<bool>,
     /// How often a server has closed a connection because it was asked too often; each time the
-    /// questions become half as frequent, as gRPC wants it (proposal A8).
+    /// questions become half as frequent, as that proposal wants it.
     pub complaints: Arc<AtomicU32>,
 }
 
@@ -58,7 +60,17 @@ const COMPLAINTS_MAX: u32 = 10;
 impl KeepAlive {
     fn interval(&self) -> Option<Duration> {
         let complaints = self.complaints.load(Ordering::Relaxed);
+        // The first was about questions without a call, which have ended with it.
+        let complaints = match self.without_calls {
+            Some(_) => complaints,
+            None => complaints.saturating_sub(1),
+        };
         self.time.map(|time| time.saturating_mul(1 << complaints))
+    }
+
+    fn is_without_calls(&self) -> bool {
+        let is_welcome = || self.complaints.load(Ordering::Relaxed) == 0;
+        self.without_calls.unwrap_or_else(is_welcome)
     }
 
     /// Did the connection end because the server was asked too often?
@@ -117,7 +129,7 @@ impl Server {
             .timer(TokioTimer::new())
             .keep_alive_interval(self.keep_alive.interval())
             .keep_alive_timeout(self.keep_alive.timeout)
-            .keep_alive_while_idle(self.keep_alive.without_calls)
+            .keep_alive_while_idle(self.keep_alive.is_without_calls())
             .max_header_list_size(self.metadata_bytes);
         let shaking = builder.handshake::<_, Body>(TokioIo::new(line));
         let shaken = tokio::time::timeout(PATIENCE, shaking).await;
@@ -129,16 +141,17 @@ impl Server {
         tokio::spawn(async move {
             let cause = match connection.await {
                 Ok(()) => "the server has closed the connection".to_owned(),
-                Err(error) => {
-                    if keep_alive.heed(&error) {
-                        tracing::warn!(
-                            sink,
-                            seconds = keep_alive.interval().map(|every| every.as_secs()),
-                            "the server wants to be asked less often whether it is there"
-                        );
-                    }
-                    chain(&error)
+                // The server is there: the next call opens another connection.
+                Err(error) if keep_alive.heed(&error) => {
+                    tracing::warn!(
+                        sink,
+                        seconds = keep_alive.interval().map(|every| every.as_secs()),
+                        without_calls = keep_alive.is_without_calls(),
+                        "the server wants to be asked less often whether it is there"
+                    );
+                    return;
                 }
+                Err(error) => chain(&error),
             };
             if !closing.load(Ordering::Acquire) {
                 tracing::error!(sink, cause, "sink has lost its connection");

@@ -134,7 +134,9 @@ impl GrpcSink {
                     Some(_) => seconds("keep.alive.time")?,
                 },
                 timeout: seconds("keep.alive.timeout")?.unwrap_or(UNANSWERED),
-                without_calls: settings.flag("keep.alive.without.calls", false),
+                without_calls: settings
+                    .text("keep.alive.without.calls")
+                    .map(|_| settings.flag("keep.alive.without.calls", false)),
                 complaints: Arc::default(),
             },
             message_bytes: settings.number("max.inbound.message.size", 4 << 20)?,

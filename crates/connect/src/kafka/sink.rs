@@ -86,7 +86,7 @@ const EVENTS_PER_LOOK: u32 = 16;
 
 /// Between two looks at the connection while nothing is sent, and the wait for the answer of a broker
 /// that is asked only whether it answers.
-const IDLE_LOOK: Duration = Duration::from_secs(1);
+const IDLE_LOOK: Duration = Duration::from_millis(400);
 
 /// No topic can have this name: a broker that is asked about it answers, and makes none.
 const NO_TOPIC: &str = "?";

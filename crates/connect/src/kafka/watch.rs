@@ -12,8 +12,9 @@ use crate::component::Progress;
 use crate::net::number;
 
 /// A broker that owes an answer and has been silent for so long, in microseconds, is lost, where
-/// fetches are answered within half a second.
-const SILENCE_MICROS: i64 = 3_500_000;
+/// fetches are answered within half a second. With the statistics and a look of the sink, that is less
+/// than five seconds.
+const SILENCE_MICROS: i64 = 3_000_000;
 
 /// How long a broker may wait for records before it answers, where the app does not say.
 const FETCH_WAIT_MILLIS: i64 = 500;

@@ -29,7 +29,7 @@ const CONNECT: Duration = Duration::from_secs(4);
 /// How often a server that takes its time is asked whether it is there, and how long it may be silent.
 /// Both together are the time in which a lost server is noticed.
 const LOOK: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Connections that one piece of work and the look at the server may need at once.
 const CONNECTIONS_MIN: u32 = super::table::QUESTIONS as u32 + 2;

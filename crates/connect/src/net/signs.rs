@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// A server that was silent for so long is asked for a sign of life.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
-/// One that is silent for so long is lost.
-const SILENT: Duration = Duration::from_millis(4500);
+/// One that is silent for so long is lost; with a look, that is less than five seconds.
+const SILENT: Duration = Duration::from_secs(4);
 
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -14,13 +14,14 @@ use super::url::Target;
 use crate::error::{Error, chain};
 
 /// How often is looked whether a statement is waited for.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// How long a statement is waited for before the server is asked.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(1250);
 
-/// Longest wait for that other connection. The three together are less than five seconds.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Longest wait for that other connection. The three together are less than four seconds: a lost server
+/// is to be known within five, and the app may take its time to have a statement.
+const ANSWER: Duration = Duration::from_millis(1750);
 
 /// Longest pause between two questions: servers count the connections that were given up.
 const PAUSE_MAX: Duration = Duration::from_secs(60);

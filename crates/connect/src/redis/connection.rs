@@ -7,8 +7,9 @@ use redis::{Client, Cmd, IntoConnectionInfo as _, Pipeline, RedisConnectionInfo,
 
 pub(super) use redis::Value as Reply;
 
-/// How long a connection, and then each reply, may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a connection, and then each reply, may take. A server of this kind does one thing at a time,
+/// so that another connection would tell no more of it.
+const PATIENCE: Duration = Duration::from_millis(3500);
 
 /// A command of its name and what follows.
 pub(super) fn command(parts: &[&str]) -> Cmd {

@@ -25,6 +25,9 @@ pub use {gate::Gate, switch::Switch, throttle::Throttle};
 /// Longest wait for anything: a broker that has just begun may take its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// Longest time until a peer that goes away, or stands still, is said to be lost.
+pub const NOTICED: Duration = Duration::from_secs(5);
+
 /// Longest time for a run to come to its end.
 const RUN_MAX: Duration = Duration::from_secs(300);
 

@@ -13,6 +13,8 @@ const OWN: &str = "headwater::grpc::a_service_of_its_own_speaks_the_messages_of_
 const SECURE: &str = "headwater::grpc::tls_both_ways_with_java_key_stores";
 const AWAY: &str = "headwater::grpc::a_server_that_is_away_or_silent_gets_everything_later";
 const STILL: &str = "headwater::grpc::a_peer_that_stands_still_is_noticed_by_client_and_server";
+const COMPLAINT: &str =
+    "headwater::grpc::a_server_that_complains_of_questions_is_asked_no_more_while_it_has_no_call";
 const LIMITED: &str = "headwater::grpc::what_is_beyond_a_limit_or_for_nobody_is_refused";
 
 const TLS: &[OptionSpec] = &[
@@ -70,9 +72,8 @@ const CLIENT: &[OptionSpec] = &[
     long(
         "keep.alive.time",
         "2",
-        "Seconds between the protocol's own questions for a sign of life while a call is under way; 0: \
-         none. Where a server closes a connection because it is asked too often, half as often from \
-         then on.",
+        "Seconds between the protocol's own questions for a sign of life; 0: none. Where a server \
+         closes a connection because it is asked too often, half as often from then on.",
     )
     .test(STILL),
     long(
@@ -81,12 +82,13 @@ const CLIENT: &[OptionSpec] = &[
         "Seconds to wait for the answer to one.",
     )
     .test(AWAY),
-    bool(
+    OptionSpec::new(
         "keep.alive.without.calls",
-        "false",
-        "Asks without a call under way.",
+        OptionType::Bool,
+        "Asks also while no call is under way, or does not. Without it: as long as the server does not \
+         complain of it, as many do.",
     )
-    .test(AWAY),
+    .test(COMPLAINT),
     bool(
         "enable.retry",
         "false",
