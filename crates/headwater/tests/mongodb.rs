@@ -32,9 +32,7 @@ fn mongo(port: u16, script: &str) -> Vec<String> {
 const STORE: &str = "@store(type='mongodb', mongodb.uri='mongodb://127.0.0.1:{port}/headwater?appName=every', collection.name='rec') @Index('parity:-1', 'd', '{\"name\": \"mine\", \"sparse\": true}') @Index('text')";
 
 /// A condition that is looked at here.
-const PART: &str = "@sink(type='log', prefix='part')
-define stream Part (n long, other long);
-@info(name='h') from In[n == 4L] join T on {condition} select In.n as n, T.n as other insert into Part;
+const PART: &str = "@info(name='h') from In[n == 4L] join T on {condition} select In.n as n, T.n as other insert into Part;
 ";
 
 fn every(more: &str) -> Every<'_> {

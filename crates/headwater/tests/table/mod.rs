@@ -4,7 +4,7 @@ use crate::broker::Apps;
 use crate::network::Running;
 
 /// Five rows go in; the last of them has all else done. `{store}` is the annotation of the table,
-/// `{seen}` what one update does besides, `{more}` further queries.
+/// `{seen}` what one update does besides, `{more}` a query into `Part`.
 const EVERY: &str = "@app:name('Every')
 @source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='false', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
 define stream In (n long, text string);
@@ -14,6 +14,8 @@ define table T (n long, text string, parity string, d double, b bool);
 define stream Found (n long, other long, text string, d double, b bool);
 @sink(type='log', prefix='there')
 define stream There (n long);
+@sink(type='log', prefix='part')
+define stream Part (n long, other long);
 @info(name='a') from In select n, text, ifThenElse(n % 2L == 0L, 'even', 'odd') as parity, convert(n, 'double') / 2.0 as d, n > 2L as b insert into T;
 @info(name='b') from In[n == 4L] delete T on T.n == 3L;
 @info(name='c') from In[n == 4L] select n, 'changed' as text update T set T.text = text, T.parity = 'none' on T.parity == 'odd';
