@@ -68,6 +68,8 @@ const READ_PROPERTIES: &[&str] = &[
     "record.timestamp",
     "event.timestamp",
     "check.sum",
+    // Headers of the record.
+    "*",
 ];
 
 const PARTITION_WISE_NEEDS_LIST: Rule = Rule::Never {

@@ -207,10 +207,9 @@ fn path(
 ) {
     let text = value.text.trim();
     if let Some(property) = text.strip_prefix("trp:") {
-        let is_known = source
-            .properties
-            .iter()
-            .any(|p| *p == "*" || *p == property);
+        let has = |name: &str| source.properties.contains(&name);
+        // Of any name, but not what is nearly that of another.
+        let is_known = has(property) || has("*") && near_property(source, property).is_none();
         if !is_known {
             found.push(unknown_property(source, property, value.span));
         }
@@ -247,8 +246,14 @@ fn path(
     }
 }
 
+/// The property whose name the app may have meant.
+fn near_property(source: &ConnectorSpec, property: &str) -> Option<&'static str> {
+    let named = source.properties.iter().copied().filter(|p| *p != "*");
+    nearest(property, named)
+}
+
 fn unknown_property(source: &ConnectorSpec, property: &str, span: Span) -> Diagnostic {
-    let near = nearest(property, source.properties.iter().copied());
+    let near = near_property(source, property);
     let help = match (near, source.properties) {
         (Some(near), _) => format!("did you mean 'trp:{near}'?"),
         (None, []) => format!("{} has none", describe(source)),
