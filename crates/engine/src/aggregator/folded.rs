@@ -13,6 +13,8 @@ use crate::component::{Aggregate, EvalContext, Group, Scan};
 pub trait Folded: Default + Send + 'static {
     /// Settings known when the plan is made.
     type Settings: Send + 'static;
+    /// Siddhi fails where the last value leaves.
+    const FAILS_EMPTY: bool = false;
 
     /// An error fails the row and leaves the state alone.
     fn add(&mut self, args: &[Value], settings: &Self::Settings) -> Result<(), String>;
@@ -35,6 +37,9 @@ pub trait Folded: Default + Send + 'static {
 /// Why a row fails with `@app:compat('siddhi-5.1')`, which leaves without having come: a join gives
 /// rows that it never gave before.
 pub const NEVER_CAME: &str = "an event leaves that never came";
+
+/// The same, where Siddhi fails because the last value has left.
+const NONE_LEFT: &str = "there is no value left";
 
 pub struct Values<F: Folded> {
     states: States<F>,
@@ -70,7 +75,12 @@ impl<F: Folded> Aggregate for Values<F> {
                 state.add(&self.args, &self.settings)
             };
             self.total.change(before, state.bytes());
-            match changed.and_then(|()| state.value(&self.args, &self.settings)) {
+            let is_lost = F::FAILS_EMPTY && is_expired && context.environment.compat;
+            let value = changed.and_then(|()| match is_lost && state.is_empty() {
+                true => Err(NONE_LEFT.to_owned()),
+                false => state.value(&self.args, &self.settings),
+            });
+            match value {
                 Ok(value) => out.push(&value),
                 Err(reason) => {
                     context.fail(row, reason);

@@ -45,6 +45,7 @@ fn number(args: &[Value]) -> Result<f64, String> {
 impl Folded for Sorted {
     /// The share, above 0 and up to 100.
     type Settings = f64;
+    const FAILS_EMPTY: bool = true;
 
     fn add(&mut self, args: &[Value], _: &f64) -> Result<(), String> {
         let value = number(args)?;
