@@ -321,14 +321,14 @@ impl App {
         if let Some(budget) = &mut self.budget {
             budget.refused += rows.len as u64;
         }
-        outside.out.items.push(Output::Rejected(Rejected {
+        outside.out.items.push(Output::Rejected(Box::new(Rejected {
             stream: Some(stream),
             query: None,
             place: "memory budget".to_owned(),
             cause,
             rows,
             is_kept: true,
-        }));
+        })));
     }
 }
 

@@ -751,14 +751,14 @@ impl App {
             });
         }
         let Fault { place, cause } = broken.into_fault();
-        outside.out.items.push(Output::Rejected(Rejected {
+        outside.out.items.push(Output::Rejected(Box::new(Rejected {
             stream,
             query,
             place,
             cause,
             rows,
             is_kept: on_error == OnError::Store,
-        }));
+        })));
     }
 }
 

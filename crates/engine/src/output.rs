@@ -35,8 +35,8 @@ pub enum Output {
     },
     /// One line of `#log`.
     Log { level: LogLevel, text: String },
-    /// A chunk on which a query failed.
-    Rejected(Rejected),
+    /// A chunk on which a query failed; apart, so that the others stay small.
+    Rejected(Box<Rejected>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

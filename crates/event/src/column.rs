@@ -67,6 +67,9 @@ enum Rep {
     },
 }
 
+/// Events that arrive singly are many columns.
+const _: () = assert!(size_of::<Column>() == 4 * size_of::<u64>());
+
 impl Rep {
     fn whole(data: Arc<Data>) -> Rep {
         let len = data.values.len();
@@ -79,7 +82,11 @@ impl Rep {
 }
 
 /// A value that needs no heap; under a null mark a placeholder.
+///
+/// Whatever it is, it lies behind its mark at the same place: a copy is a few whole words then, and
+/// not bytes that the processor has to wait for until they can be read together.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[repr(C, u8)]
 enum One {
     Bool(bool),
     Int(i32),

@@ -246,12 +246,17 @@ impl Expression {
         self.root.evaluate(inputs, context)
     }
 
+    #[inline]
     pub fn column(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Column {
         if let Node::Input { slot, .. } = &self.root
             && let Part::Columns(columns) = inputs.parts[usize::from(slot.part)]
         {
             return columns[usize::from(slot.index)].clone();
         }
+        self.computed(inputs, context)
+    }
+
+    fn computed(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Column {
         let ty = self.ty;
         if inputs.rows == 1
             && self.is_simple

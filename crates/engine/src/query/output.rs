@@ -150,7 +150,7 @@ pub(super) fn write(
             .map(|c| c.slice(duplicate.row, 1))
             .collect();
         let time = event::Times::Same(batch.times.at(duplicate.row));
-        step.out.items.push(Output::Rejected(Rejected {
+        step.out.items.push(Output::Rejected(Box::new(Rejected {
             stream: None,
             query: Some(query),
             place: PLACE.to_owned(),
@@ -160,7 +160,7 @@ pub(super) fn write(
             ),
             rows: Batch::new(rows, 1, time, Chunks::One, step.now),
             is_kept: false,
-        }));
+        })));
     }
     match done.failure {
         Some(failure) => Err(Broken::at(PLACE.to_owned(), failure)),
