@@ -533,6 +533,10 @@ mod tests {
             Ok(())
         }
 
+        fn held(&self) -> usize {
+            self.open.len() * 1000
+        }
+
         fn has_lost(&self) -> bool {
             self.is_lost
         }
@@ -648,6 +652,37 @@ mod tests {
         check(&[2], &[&[1, 2], &[3]], &[1, 2, 3], 0);
         // At the commit, and once more while it is done again.
         check(&[3, 5], &[&[1, 2], &[3]], &[1, 2, 3], 0);
+    }
+
+    #[test]
+    fn a_lane_sees_what_a_store_holds_until_its_commit() {
+        for (is_committed, expect) in [(false, 3000), (true, 0)] {
+            let (database, ..) = database(Forgetful::default(), OnUnreachable::Retry);
+            let outbox = Arc::new(Outbox::new(Weight {
+                rows: 1000,
+                bytes: 1 << 20,
+            }));
+            let rows = StoreRows {
+                slot: 0,
+                operation: INSERT,
+                batch: rows(&[1, 2, 3]),
+            };
+            outbox.push_always(Parcel::Rows(rows)).expect("open");
+            if is_committed {
+                let cut = Arc::new(Cut::new(7, 0, 1));
+                cut.set_phase(Phase::Durable);
+                outbox.push_always(Parcel::Mark(cut)).expect("open");
+            }
+            outbox.close();
+            let uncommitted = Arc::<Uncommitted>::default();
+            let thread = StoreThread {
+                database,
+                outbox,
+                uncommitted: Arc::clone(&uncommitted),
+            };
+            thread.run();
+            assert_eq!(uncommitted.get(), expect);
+        }
     }
 
     #[test]
