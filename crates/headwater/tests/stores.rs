@@ -32,7 +32,6 @@ const ALL: &[Kept] = &[
     },
     Kept {
         server: "mysql",
-        memory_max: MEMORY_MAX,
         store: "type='rdbms', jdbc.url='jdbc:mysql://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
         rows: |port| numbers(servers::sql("mysql", port, ROWS_KEPT)),
     },
