@@ -107,9 +107,16 @@ impl SinkSlot {
             said: Sparse::default(),
         }
     }
+
+    /// As it is called in what is said.
+    fn name(&self) -> String {
+        let label = &self.metrics.label;
+        format!("{} of stream '{}'", label.ty, label.element)
+    }
 }
 
 pub(crate) struct SinkThread {
+    /// That of the first sink.
     pub name: String,
     pub slots: Vec<SinkSlot>,
     pub outbox: Arc<Outbox<SinkRows>>,
@@ -172,7 +179,7 @@ impl SinkThread {
         for slot in 0..self.slots.len() {
             if let Err(error) = self.slots[slot].sink.close() {
                 tracing::warn!(
-                    sink = self.name,
+                    sink = self.slots[slot].name(),
                     cause = chain(&error),
                     "sink did not close"
                 );
@@ -226,7 +233,7 @@ impl SinkThread {
         slot.is_connected = false;
         slot.metrics.retries.add(1);
         tracing::error!(
-            sink = self.name,
+            sink = slot.name(),
             cause = chain(&error),
             again_in_seconds = pause.as_secs_f32(),
             "sink cannot be reached"
@@ -264,7 +271,7 @@ impl SinkThread {
             match self.slots[slot].on_unreachable {
                 OnUnreachable::Wait if !self.health.is_stopping() => self.wait_for(slot),
                 OnUnreachable::Wait if self.has_state => {
-                    self.cut_off();
+                    self.cut_off(slot);
                     return false;
                 }
                 _ => {
@@ -348,7 +355,7 @@ impl SinkThread {
             };
             match self.slots[slot].on_unreachable {
                 OnUnreachable::Wait if !self.health.is_stopping() => self.wait_for(slot),
-                OnUnreachable::Wait if self.has_state => return self.cut_off(),
+                OnUnreachable::Wait if self.has_state => return self.cut_off(slot),
                 _ => return self.unreachable(slot, batch, message, cause),
             }
         }
@@ -365,7 +372,8 @@ impl SinkThread {
             };
             // The lane has gone only when the server ends without waiting.
             if self.inbox.push_always(letter).is_err() {
-                tracing::error!(sink = self.name, "rows for the fault stream are lost");
+                let sink = self.slots[slot].name();
+                tracing::error!(sink, "rows for the fault stream are lost");
             }
             return;
         }
@@ -383,11 +391,11 @@ impl SinkThread {
         }
     }
 
-    fn cut_off(&mut self) {
+    fn cut_off(&mut self, slot: usize) {
         self.is_cut_off = true;
         self.health.fail(format!(
             "sink '{}' cannot be reached; what waits for it is read again after the next start",
-            self.name
+            self.slots[slot].name()
         ));
     }
 
@@ -395,13 +403,18 @@ impl SinkThread {
         let slot = &mut self.slots[slot];
         slot.metrics.failed.add(rows);
         if let Some(count) = slot.said.say() {
-            tracing::error!(sink = self.name, cause, count, "events were not delivered");
+            tracing::error!(
+                sink = slot.name(),
+                cause,
+                count,
+                "events were not delivered"
+            );
         }
         self.rejected.keep(Rejection {
             time: crate::clock::wall_millis(),
             app: slot.app.clone(),
             stream: slot.stream.clone(),
-            place: format!("sink '{}'", self.name),
+            place: format!("sink '{}'", slot.name()),
             cause: cause.to_owned(),
             ..Rejection::of_payload(payload)
         });
@@ -429,13 +442,14 @@ impl SinkThread {
             }
             let mut is_lost = false;
             while let Err(error) = self.flush_one(slot) {
-                tracing::error!(sink = self.name, cause = chain(&error), "sink cannot flush");
+                let sink = self.slots[slot].name();
+                tracing::error!(sink, cause = chain(&error), "sink cannot flush");
                 self.slots[slot].is_connected = false;
                 let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
                 match (waits, self.health.is_stopping()) {
                     (true, false) => self.wait_for(slot),
                     (true, true) if self.has_state => {
-                        self.cut_off();
+                        self.cut_off(slot);
                         break;
                     }
                     _ => {

@@ -209,7 +209,7 @@ mod tests {
         // Nothing was asked, it has just come back, or a fetch may take that long.
         check(&[broker("learned", "UP", 0, 9 * LONG, LONG)], None);
         check(&[broker("learned", "UP", 1, 0, LONG)], None);
-        check(&[broker("learned", "UP", 1, 9 * LONG, 3_600_000)], None);
+        check(&[broker("learned", "UP", 1, 9 * LONG, 3_100_000)], None);
         // It takes connections and says nothing on them.
         let mute = broker("learned", "APIVERSION_QUERY", 1, LONG, -1);
         check(std::slice::from_ref(&mute), silent);

@@ -23,8 +23,9 @@ use super::target::{Stores, Target};
 use crate::error::{Cause, Error};
 use crate::net::{KeyStore, Network, system_certificates};
 
-/// How long a connection, and the choice of a server, may take.
-const CONNECT: Duration = Duration::from_secs(4);
+/// How long a connection, and the choice of a server, may take: less than [`LOOK`] and [`PATIENCE`], so
+/// that what is said is the driver's reason and not that time has passed.
+const CONNECT: Duration = Duration::from_secs(3);
 
 /// How often a server that takes its time is asked whether it is there, and how long it may be silent.
 /// Both together are the time in which a lost server is noticed.

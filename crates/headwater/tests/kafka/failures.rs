@@ -259,7 +259,10 @@ const TRANSACTION: &str = "@app:name('Transaction')
 define stream S (n int);
 @sink(type='kafka', bootstrap.servers='{broker}', topic='tx', partition.no='0', on.error='{policy}', optional.configuration='transactional.id:of-{policy}', @map(type='csv'))
 define stream Out (n int);
+@sink(type='log')
+define stream Handed (n int);
 from S select * insert into Out;
+from S select * insert into Handed;
 ";
 
 #[test]
@@ -291,6 +294,7 @@ fn a_transaction_does_not_hold_up_a_stop_without_its_broker() {
             .expect("it is there");
         writeln!(file, "2").expect("there is room");
         run.err_has("sink", 1);
+        run.out_has("data=[2]", 1);
         let since = Instant::now();
         let (code, summary) = run.stop();
         let took = since.elapsed();

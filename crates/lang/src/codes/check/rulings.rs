@@ -99,7 +99,7 @@ pub(super) const CODES: &[CodePage] = &[
         "Leave 'set' out to replace the row, or write @app:compat('siddhi-5.1').",
         "define stream S (k string, n int);\n\
          @PrimaryKey('k') define table T (k string, n int);\n\
-         from S update or insert into T set T.n = T.n + n on T.k == k;",
+         from S update or insert into T set T.n = n on T.k == k;",
         "define stream S (k string, n int);\n\
          @PrimaryKey('k') define table T (k string, n int);\n\
          from S update or insert into T on T.k == k;",
