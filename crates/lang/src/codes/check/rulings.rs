@@ -97,11 +97,11 @@ pub(super) const CODES: &[CodePage] = &[
          primary key, and replaces the whole row by the selected one. Headwater changes what 'set' \
          names (ruling 38).",
         "Leave 'set' out to replace the row, or write @app:compat('siddhi-5.1').",
-        "define stream S (k string, n int);\n\
-         @PrimaryKey('k') define table T (k string, n int);\n\
+        "define stream S (k string, n int, m int);\n\
+         @PrimaryKey('k') define table T (k string, n int, m int);\n\
          from S update or insert into T set T.n = n on T.k == k;",
-        "define stream S (k string, n int);\n\
-         @PrimaryKey('k') define table T (k string, n int);\n\
+        "define stream S (k string, n int, m int);\n\
+         @PrimaryKey('k') define table T (k string, n int, m int);\n\
          from S update or insert into T on T.k == k;",
     ),
     CodePage::new(
