@@ -22,7 +22,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::call::{Calls, Received, Waiting};
 use super::client::{Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within};
 use super::headers::{self, content_type};
-use super::hub::Subscriber;
+use super::hub::{self, Subscriber};
 use super::oauth::OAuth;
 use super::service::Dynamic;
 use super::url::Url;
@@ -36,9 +36,6 @@ const IN_FLIGHT_MAX: usize = 128;
 
 /// Longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-
-/// Pauses before a subscriber of a hub is sent a payload once more.
-const HUB_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Longest wait for an answer with OAuth and with `blocking.io` (`HttpSink`).
 const BLOCKING_WAIT: Duration = Duration::from_secs(30);
@@ -436,7 +433,7 @@ impl Shared {
 
     /// Tries a few times; a subscriber says yes by a status of success alone.
     async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
-        let mut pauses = HUB_PAUSES.iter();
+        let mut pauses = hub::PAUSES.iter();
         loop {
             let error = match self.exchange(job).await {
                 Ok(StatusCode::GONE) => {

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use event::Value;
 use hyper::body::Bytes;
@@ -35,9 +34,6 @@ const SECRET_MAX: usize = 199;
 
 /// Callbacks that are asked at once; who comes then is told to come again.
 const ASKED_MAX: usize = 256;
-
-/// Pauses before a callback that cannot be reached is asked once more.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Longest answer of a callback that is read.
 const ANSWER_BYTES_MAX: usize = 4096;
@@ -113,7 +109,7 @@ impl Desk {
             .fill(&mut bytes)
             .map_err(|_| "the system gives no random numbers".to_owned())?;
         let challenge = headers::hex(&bytes);
-        let mut pauses = PAUSES.iter();
+        let mut pauses = super::PAUSES.iter();
         loop {
             let answer = self.ask(wish, &challenge).await;
             let cause = match answer {

@@ -9,6 +9,8 @@
 mod intent;
 mod sink;
 
+use std::time::Duration;
+
 use lang::catalog::connectors::http_service;
 use lang::spec::ConnectorSpec;
 
@@ -19,6 +21,9 @@ use crate::error::Error;
 pub(crate) use intent::read_form;
 pub(super) use intent::{Desk, answer};
 pub(super) use sink::Subscriber;
+
+/// Pauses before a callback is asked, or sent a payload, once more.
+pub(super) const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 pub const HUB: HubConnector = HubConnector;
 
