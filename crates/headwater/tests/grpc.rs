@@ -59,8 +59,9 @@ def consume(requests, context):
     metadata = dict(context.invocation_metadata())
     for event in requests:
         judge(event, context)
-        print("consume:" + shown(event), metadata.get("x-key"), flush=True)
+        # The event comes last: who has seen it finds its peer.
         print("peer:" + context.peer(), flush=True)
+        print("consume:" + shown(event), metadata.get("x-key"), flush=True)
     return b""
 def process(event, context):
     judge(event, context)
