@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
+use crate::cargo::cargo;
+
 /// Seconds for each fuzz target unless `--seconds` says otherwise.
 const FUZZ_SECONDS: u64 = 600;
 
@@ -55,12 +57,6 @@ impl Tally {
         let word = if is_good { "passed" } else { "FAILED" };
         println!("{word}  {name} ({:.0} s)", started.elapsed().as_secs_f64());
     }
-}
-
-fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(args);
-    command
 }
 
 /// Fuzzing is a workspace of its own.

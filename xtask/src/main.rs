@@ -1,5 +1,6 @@
 //! Chores of the project that need logic: one file per subcommand, one line in [`COMMANDS`].
 
+mod cargo;
 mod compat;
 mod conformance;
 mod connectors;

@@ -8,6 +8,8 @@
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -15,6 +17,7 @@ use lang::catalog::connectors;
 use lang::spec::{ConnectorKind, Status};
 use serde_json::json;
 
+use crate::cargo;
 use rows::{CASES, Cell, ROWS, Row};
 
 /// What came of a cell.
@@ -99,61 +102,36 @@ fn without_row(is_asked: bool) -> Vec<String> {
 
 /// Which tests passed, by their paths.
 fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, bool>> {
-    let mut by_target: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    let mut by_target: BTreeMap<TestTarget, Vec<&str>> = BTreeMap::new();
     for test in tests {
-        let mut parts = test.splitn(3, "::");
-        let (package, target) = (
-            parts.next().unwrap_or_default(),
-            parts.next().unwrap_or_default(),
-        );
-        let is_integration = !test.contains("::tests::");
-        let target = if is_integration { target } else { "" };
-        by_target
-            .entry((package.to_owned(), target.to_owned()))
-            .or_default()
-            .push(test);
+        let target = TestTarget::of(test);
+        by_target.entry(target).or_default().push(test);
     }
+    let executables = build_tests()?;
     let mut outcomes = BTreeMap::new();
-    for ((package, target), tests) in by_target {
-        let prefix = if target.is_empty() {
-            format!("{package}::")
-        } else {
-            format!("{package}::{target}::")
-        };
+    for (target, tests) in by_target {
+        let prefix = target.prefix();
+        let executable = executables.get(&target);
+        let executable = executable.with_context(|| format!("there are no tests of {prefix}"))?;
         let names = tests
             .iter()
             .filter_map(|test| test.strip_prefix(prefix.as_str()));
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["test", "--quiet", "--manifest-path"]);
-        command.arg(format!("crates/{package}/Cargo.toml"));
-        match target.as_str() {
-            "" => command.arg("--lib"),
-            target => command.args(["--test", target]),
-        };
-        command.args(["--", "--exact", "--test-threads", "2", "--format", "pretty"]);
-        let output = command
+        let output = Command::new(executable)
+            .current_dir(Path::new("crates").join(&target.package))
+            .args(["--exact", "--test-threads", "2", "--format", "pretty"])
             .args(names)
             .env("HEADWATER_SERVERS", "required")
             .output()
-            .context("cannot start cargo")?;
+            .with_context(|| format!("cannot start {}", executable.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let said = text.lines().filter_map(|line| line.strip_prefix("test "));
         let before = outcomes.len();
         for (name, outcome) in said.filter_map(|line| line.split_once(" ... ")) {
             outcomes.insert(format!("{prefix}{name}"), outcome.starts_with("ok"));
         }
-        eprintln!(
-            "{}{}: {} of {} tests ran",
-            prefix.trim_end_matches("::"),
-            if target.is_empty() {
-                " (unit tests)"
-            } else {
-                ""
-            },
-            outcomes.len() - before,
-            tests.len()
-        );
-        if outcomes.len() == before {
+        let ran = outcomes.len() - before;
+        eprintln!("{target}: {ran} of {} tests ran", tests.len());
+        if ran == 0 {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
         }
         // What those said that failed.
@@ -162,6 +140,59 @@ fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, 
         }
     }
     Ok(outcomes)
+}
+
+/// A file of tests of a crate, or the unit tests of its library.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct TestTarget {
+    /// Its folder below `crates`.
+    package: String,
+    /// `None`: the library.
+    file: Option<String>,
+}
+
+impl TestTarget {
+    /// That of a test named as in [`rows`].
+    fn of(test: &str) -> TestTarget {
+        let mut parts = test.splitn(3, "::").map(str::to_owned);
+        TestTarget {
+            package: parts.next().unwrap_or_default(),
+            file: parts.next().filter(|_| !test.contains("::tests::")),
+        }
+    }
+
+    /// What stands before a test's own name.
+    fn prefix(&self) -> String {
+        let file = self.file.as_ref().map(|file| format!("{file}::"));
+        format!("{}::{}", self.package, file.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for TestTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "{}::{file}", self.package),
+            None => write!(f, "{} (unit tests)", self.package),
+        }
+    }
+}
+
+/// The programs of all tests. The whole workspace is built, so that what the test command has built
+/// is taken as it is: a crate alone would be built anew, with fewer features of its dependencies.
+fn build_tests() -> anyhow::Result<BTreeMap<TestTarget, PathBuf>> {
+    let built = cargo::build(&["test", "--workspace", "--quiet", "--no-run"])?;
+    let executables = built.iter().filter_map(|message| {
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        let file = match message["target"]["kind"][0].as_str()? {
+            "test" => Some(message["target"]["name"].as_str()?.to_owned()),
+            "lib" => None,
+            _ => return None,
+        };
+        let package = folder.file_name()?.to_str()?.to_owned();
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        Some((TestTarget { package, file }, executable))
+    });
+    Ok(executables.collect())
 }
 
 fn judge(cell: &Cell, outcomes: &BTreeMap<String, bool>) -> Verdict {
@@ -270,7 +301,6 @@ mod tests {
     use super::*;
 
     use std::fs;
-    use std::path::{Path, PathBuf};
 
     /// All Rust text of a crate.
     fn text_of(crate_folder: &Path) -> String {

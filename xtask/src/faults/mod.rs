@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
+use crate::cargo;
+
 /// Longest a run may take; a run that hangs is a failure, not a wait.
 const RUN_SECONDS_MAX: u64 = 120;
 
@@ -208,23 +210,11 @@ impl Bench {
 }
 
 fn build() -> anyhow::Result<PathBuf> {
-    let output = Command::new("cargo")
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "headwater",
-            "--message-format",
-            "json",
-        ])
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(output.status.success(), "headwater does not build");
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Json>(line).ok())
-        .filter(|json| json["target"]["name"] == "headwater")
-        .find_map(|json| json["executable"].as_str().map(PathBuf::from))
+    let built = cargo::build(&["build", "--release", "--bin", "headwater"])?;
+    built
+        .iter()
+        .filter(|message| message["target"]["name"] == "headwater")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo named no executable")
 }
 
