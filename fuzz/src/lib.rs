@@ -5,6 +5,7 @@ pub mod map;
 use std::sync::LazyLock;
 
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};
+use headwater_event::codec::Writer;
 use headwater_event::{Batch, Chunks, Value};
 use headwater_lang::catalog::Catalog;
 use headwater_lang::check::{CheckConfig, check};
@@ -49,9 +50,33 @@ pub fn app() -> App {
 
 /// States as the app saves them, from empty to full.
 pub fn saved_states() -> Vec<Vec<u8>> {
+    states_by(|app| app.snapshot())
+}
+
+/// The same, of which each but the first has what has changed since the one before.
+pub fn saved_changes() -> Vec<Vec<u8>> {
+    let mut is_first = true;
+    states_by(|app| {
+        let mut writer = Writer::default();
+        match std::mem::replace(&mut is_first, false) {
+            true => app.save(&mut writer),
+            false => app.save_changes(&mut writer),
+        }
+        app.mark_saved();
+        writer.bytes
+    })
+}
+
+/// [`saved_changes`], made once.
+pub fn states() -> &'static [Vec<u8>] {
+    static STATES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(saved_changes);
+    &STATES
+}
+
+fn states_by(mut save: impl FnMut(&mut App) -> Vec<u8>) -> Vec<Vec<u8>> {
     let mut app = app();
     let mut out = Outputs::default();
-    let mut states = vec![app.snapshot()];
+    let mut states = vec![save(&mut app)];
     app.step(0, 0, Input::Start, &mut NoHost, &mut out);
     for (time, key) in [(5, "a"), (6, "b"), (700, "a"), (1200, "c"), (2500, "a")] {
         app.step(
@@ -61,7 +86,7 @@ pub fn saved_states() -> Vec<Vec<u8>> {
             &mut NoHost,
             &mut out,
         );
-        states.push(app.snapshot());
+        states.push(save(&mut app));
     }
     states
 }

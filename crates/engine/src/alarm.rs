@@ -16,6 +16,8 @@ use event::codec::{Error as StateError, Reader, Writer};
 use lang::plan::{AggregationId, PartitionId, QueryId, WindowId};
 
 use crate::component::Key;
+use crate::snapshot::{Extent, Fields, Id, List, tape};
+use crate::touched::Touched;
 
 /// Number of a timed operator, in the order of definition.
 pub(crate) type OperatorId = usize;
@@ -100,6 +102,8 @@ struct Operator {
     keys: BTreeMap<Key, Deadlines>,
     /// No deadline is before this one.
     earliest: i64,
+    /// Keys whose deadlines have changed since they were saved.
+    touched: Touched,
 }
 
 /// Time, number, operator, key; an entry whose alarm is not the armed one any more is stale.
@@ -125,17 +129,13 @@ pub(crate) struct Due {
     pub deadline: i64,
 }
 
-impl Operator {
-    fn save(&self, writer: &mut Writer, key_text: &dyn Fn(Owner, Key) -> String) {
-        writer.count(self.keys.len());
-        for (&key, deadlines) in &self.keys {
-            writer.str(&key_text(self.owner, key));
-            writer.count(deadlines.queue.len());
-            deadlines.queue.iter().for_each(|&t| writer.i64(t));
-            let (time, number) = deadlines.armed.unwrap_or((0, u64::MAX));
-            writer.i64(time);
-            writer.u64(number);
-        }
+impl Deadlines {
+    fn save(&self, writer: &mut Writer) {
+        writer.count(self.queue.len());
+        self.queue.iter().for_each(|&t| writer.i64(t));
+        let (time, number) = self.armed.unwrap_or((0, u64::MAX));
+        writer.i64(time);
+        writer.u64(number);
     }
 }
 
@@ -151,6 +151,7 @@ impl Alarms {
             is_wall: owner.is_wall(),
             keys: BTreeMap::new(),
             earliest: i64::MAX,
+            touched: Touched::default(),
         });
         self.operators.len() - 1
     }
@@ -178,6 +179,7 @@ impl Alarms {
     pub fn notify(&mut self, operator: OperatorId, key: Key, deadline: i64, now: i64) {
         let earliest = &mut self.operators[operator].earliest;
         *earliest = deadline.min(*earliest);
+        self.operators[operator].touched.mark(key);
         let deadlines = self.operators[operator].keys.entry(key).or_default();
         deadlines.queue.push_back(deadline);
         if deadlines.armed.is_none() && !deadlines.is_running {
@@ -188,6 +190,7 @@ impl Alarms {
     fn arm(&mut self, operator: OperatorId, key: Key, time: i64) {
         let number = self.next;
         self.next += 1;
+        self.operators[operator].touched.mark(key);
         let deadlines = self.operators[operator].keys.entry(key).or_default();
         deadlines.armed = Some((time, number));
         self.heap_of(operator)
@@ -247,6 +250,7 @@ impl Alarms {
     }
 
     fn start(&mut self, operator: OperatorId, key: Key) {
+        self.operators[operator].touched.mark(key);
         if let Some(deadlines) = self.operators[operator].keys.get_mut(&key) {
             deadlines.armed = None;
             deadlines.is_running = true;
@@ -296,6 +300,7 @@ impl Alarms {
     /// The next due deadline of a running alarm; when there is none the alarm is armed for the
     /// deadline that comes after, or rests.
     pub fn next_deadline(&mut self, operator: OperatorId, key: Key, now: i64) -> Option<Due> {
+        self.operators[operator].touched.mark(key);
         let deadlines = self.operators[operator].keys.get_mut(&key)?;
         match deadlines.queue.front().copied() {
             Some(deadline) if deadline <= now => {
@@ -346,21 +351,55 @@ impl Alarms {
 
     /// A partition key is gone.
     pub fn forget(&mut self, operator: OperatorId, key: Key) {
+        self.operators[operator].touched.mark(key);
         self.operators[operator].keys.remove(&key);
     }
 
+    pub fn is_touched(&self) -> bool {
+        self.operators.iter().any(|o| o.touched.is_any())
+    }
+
+    pub fn mark_saved(&mut self) {
+        self.operators.iter_mut().for_each(|o| o.touched.begin());
+    }
+
+    /// A list of the keys that wait, operator by operator; the operators by their labels.
     pub fn save(
         &self,
         writer: &mut Writer,
+        extent: Extent,
         label: &dyn Fn(Owner) -> Option<String>,
         key_text: &dyn Fn(Owner, Key) -> String,
     ) {
-        writer.u64(self.next);
-        writer.count(self.operators.len());
-        for operator in &self.operators {
-            writer.str(&label(operator.owner).unwrap_or_default());
-            writer.section(|w| operator.save(w, key_text));
+        tape::blob(writer, |w| {
+            w.u64(self.next);
+            w.count(self.operators.len());
+            for operator in &self.operators {
+                w.str(&label(operator.owner).unwrap_or_default());
+            }
+        });
+        let mut list = List::new(writer, extent);
+        for (at, operator) in (0u32..).zip(&self.operators) {
+            let id = |key: Key| Id::from(at) << 32 | Id::from(key);
+            let save = |list: &mut List<'_>, key: Key, deadlines: &Deadlines| {
+                list.entry(id(key), |w| {
+                    w.str(&key_text(operator.owner, key));
+                    deadlines.save(w);
+                });
+            };
+            if extent == Extent::All {
+                let keys = operator.keys.iter();
+                keys.for_each(|(&key, deadlines)| save(&mut list, key, deadlines));
+                continue;
+            }
+            for key in operator.touched.iter() {
+                match operator.keys.get(&key) {
+                    Some(deadlines) => save(&mut list, key, deadlines),
+                    None => list.gone(id(key)..id(key) + 1),
+                }
+            }
         }
+        list.end();
     }
 
     /// What an alarm before its clock, of the application and of the wall, would have fired for long
@@ -383,46 +422,63 @@ impl Alarms {
     /// label has none.
     pub fn restored(
         &self,
-        reader: &mut Reader<'_>,
+        fields: &mut Fields<'_>,
         label: &dyn Fn(Owner) -> Option<String>,
         key_of: &dyn Fn(Owner, &str) -> Option<Key>,
     ) -> Result<Alarms, StateError> {
+        let mut head = fields.blob()?;
         let mut alarms = Alarms {
-            next: reader.u64()?,
+            next: head.u64()?,
             ..Alarms::default()
         };
-        let mut saved = HashMap::new();
-        for _ in 0..reader.count()? {
-            saved.insert(reader.str()?, reader.section()?);
-        }
+        let mut own = HashMap::new();
         for (operator, owner) in self.operators.iter().map(|o| o.owner).enumerate() {
             alarms.add_operator(owner);
             alarms.operators[operator].is_wall = self.operators[operator].is_wall;
             alarms.operators[operator].earliest = i64::MIN;
-            let label = label(owner);
-            let Some(reader) = label.and_then(|label| saved.get_mut(label.as_str())) else {
-                continue;
-            };
-            for _ in 0..reader.count()? {
-                let text = reader.str()?;
-                let key = key_of(owner, text).ok_or_else(|| {
-                    StateError::Mismatch(format!("an alarm of the unknown key '{text}'"))
-                })?;
-                let mut deadlines = Deadlines::default();
-                for _ in 0..reader.count()? {
-                    deadlines.queue.push_back(reader.i64()?);
-                }
-                let (time, number) = (reader.i64()?, reader.u64()?);
-                if number != u64::MAX {
-                    deadlines.armed = Some((time, number));
-                    alarms
-                        .heap_of(operator)
-                        .push(Reverse((time, number, operator, key)));
-                }
-                alarms.operators[operator].keys.insert(key, deadlines);
+            own.extend(label(owner).map(|label| (label, operator)));
+        }
+        // For each operator that was saved the one that has its label now.
+        let mut operators = Vec::new();
+        for _ in 0..head.count()? {
+            operators.push(own.get(head.str()?).copied());
+        }
+        let mut list = fields.list()?;
+        while let Some((id, mut entry)) = list.next()? {
+            let saved = usize::try_from(id >> 32).ok();
+            let operator = saved.and_then(|saved| operators.get(saved));
+            let operator = operator.ok_or_else(|| {
+                StateError::Mismatch(format!("an alarm of the unknown operator {}", id >> 32))
+            })?;
+            if let Some(operator) = *operator {
+                alarms.take_back(operator, &mut entry, key_of)?;
             }
         }
         Ok(alarms)
+    }
+
+    fn take_back(
+        &mut self,
+        operator: OperatorId,
+        reader: &mut Reader<'_>,
+        key_of: &dyn Fn(Owner, &str) -> Option<Key>,
+    ) -> Result<(), StateError> {
+        let text = reader.str()?;
+        let key = key_of(self.operators[operator].owner, text);
+        let key = key
+            .ok_or_else(|| StateError::Mismatch(format!("an alarm of the unknown key '{text}'")))?;
+        let mut deadlines = Deadlines::default();
+        for _ in 0..reader.count()? {
+            deadlines.queue.push_back(reader.i64()?);
+        }
+        let (time, number) = (reader.i64()?, reader.u64()?);
+        if number != u64::MAX {
+            deadlines.armed = Some((time, number));
+            self.heap_of(operator)
+                .push(Reverse((time, number, operator, key)));
+        }
+        self.operators[operator].keys.insert(key, deadlines);
+        Ok(())
     }
 }
 

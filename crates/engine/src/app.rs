@@ -94,6 +94,8 @@ pub struct App {
     /// What the saved state of each element looks like.
     pub(crate) shapes: Shapes,
     pub(crate) unbegun: Unbegun,
+    /// What changes is marked, so that it can be saved by itself.
+    pub(crate) marks_changes: bool,
     /// The memory it may take; `None`: no end.
     pub(crate) budget: Option<Budget>,
     /// What its queries have done, where somebody wants to know.
@@ -298,6 +300,7 @@ impl App {
             rows_in: vec![0; streams.len()],
             shapes: Shapes::of(plan),
             unbegun: Unbegun::default(),
+            marks_changes: false,
             budget: Budget::of(plan, setup.memory_max),
             work: WorkLog::new(setup.is_measured, plan.queries.len()),
             streams,

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::emission::{Emission, SlideStep};
-use crate::window::Held;
+use crate::window::{Held, Queue};
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
 use jiff::tz::TimeZone;
@@ -475,6 +475,16 @@ pub trait WindowOperator: Send {
     }
 
     fn remove(&mut self, key: Key);
+
+    /// The rows of a key, where they lie in a queue. [`WindowOperator::save`] leaves out its closed
+    /// segments, which are saved once and not each time the key has changed.
+    fn queue(&self, _key: Key) -> Option<&Queue> {
+        None
+    }
+
+    fn queue_mut(&mut self, _key: Key) -> Option<&mut Queue> {
+        None
+    }
 
     /// State of one key, versioned by the first byte. Deadlines are saved by the engine.
     fn save(&self, key: Key, writer: &mut Writer);

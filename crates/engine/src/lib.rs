@@ -79,6 +79,7 @@ mod snapshot;
 mod spec;
 mod straight;
 mod table;
+mod touched;
 mod trigger;
 pub mod window;
 mod work;
@@ -92,7 +93,7 @@ pub use memory::Holder;
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, Rejected};
 pub use script::{Script, ScriptEngine};
-pub use snapshot::{Dropped, Fit};
+pub use snapshot::{Dropped, Fit, compose, state_len};
 pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.

@@ -9,7 +9,7 @@
 //! settled where the writer's own failures are; one that a reader fails on goes to the log.
 
 use event::Batch;
-use event::codec::{Error as StateError, Reader, Writer as StateWriter};
+use event::codec::{Error as StateError, Writer as StateWriter};
 use event::text::java_hash;
 use lang::ast::{EventType, JoinTrigger};
 use lang::plan::{self, From, Handler, Plan, StreamId, WindowId};
@@ -20,8 +20,9 @@ use crate::component::{Environment, Key};
 use crate::error::Error;
 use crate::junction::{Task, Writer};
 use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
+use crate::snapshot::{Extent, Fields, Id, List, tape};
 use crate::table::ConditionContext;
-use crate::window::Held;
+use crate::window::{Held, Queue};
 
 /// The one key of a named window: it is shared by all keys of a partition.
 const SHARED: Key = 0;
@@ -31,6 +32,8 @@ pub(crate) struct NamedWindow {
     /// The window and nothing else.
     pub chain: Chain,
     output: EventType,
+    /// Something may have changed since it was saved.
+    is_touched: bool,
 }
 
 /// Named windows in the order of the text.
@@ -80,7 +83,9 @@ impl NamedWindows {
     /// Begins the state of some windows.
     pub fn start(&mut self, which: &[WindowId], step: &mut Step<'_>) {
         for &window in self.start_order.iter().filter(|w| which.contains(w)) {
-            self.all[window].chain.start(SHARED, step);
+            let window = &mut self.all[window];
+            window.is_touched = true;
+            window.chain.start(SHARED, step);
         }
     }
 }
@@ -116,6 +121,7 @@ impl NamedWindow {
         let (chain, _) = Chain::new(&single, 0, &all, place, alarms, context)?;
         Ok(NamedWindow {
             name: window.schema.name.clone(),
+            is_touched: true,
             chain,
             output: window.output,
         })
@@ -140,14 +146,37 @@ impl NamedWindow {
         self.chain.operator().map_or(0, |(_, w, _)| w.bytes(SHARED))
     }
 
-    pub fn save(&self, writer: &mut StateWriter) {
-        if let Some((name, window, _)) = self.chain.operator() {
-            writer.str(name);
-            window.save(SHARED, writer);
+    /// Has something changed since it was saved?
+    pub fn is_touched(&self) -> bool {
+        self.is_touched
+    }
+
+    pub fn mark_saved(&mut self) {
+        self.is_touched = false;
+        let window = self.chain.operator_mut();
+        if let Some(queue) = window.and_then(|window| window.queue_mut(SHARED)) {
+            queue.mark_saved();
         }
     }
 
-    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+    pub fn save(&self, writer: &mut StateWriter, extent: Extent) {
+        let operator = self.chain.operator();
+        tape::blob(writer, |w| {
+            if let Some((name, window, _)) = operator {
+                w.str(name);
+                window.save(SHARED, w);
+            }
+        });
+        let mut list = List::new(writer, extent);
+        match operator.and_then(|(_, window, _)| window.queue(SHARED)) {
+            Some(queue) => queue.save_segments(&mut list, extent, Id::from),
+            None => list.gone(0..Id::MAX),
+        }
+        list.end();
+    }
+
+    pub fn restore(&mut self, fields: &mut Fields<'_>) -> Result<(), StateError> {
+        let reader = &mut fields.blob()?;
         let own = self.chain.operator().map_or("", |(name, ..)| name);
         let name = reader.str()?;
         if name != own {
@@ -155,22 +184,32 @@ impl NamedWindow {
                 "window '{name}', expected '{own}'"
             )));
         }
-        match self.chain.operator_mut() {
-            Some(window) => window.restore(SHARED, reader),
-            None => Ok(()),
+        let Some(window) = self.chain.operator_mut() else {
+            return Ok(());
+        };
+        window.restore(SHARED, reader)?;
+        let mut segments = fields.list()?;
+        while let Some((_, mut segment)) = segments.next()? {
+            let queue = window.queue_mut(SHARED);
+            let queue = queue.ok_or_else(|| StateError::Mismatch("rows of no window".into()))?;
+            queue.take_back(&mut segment)?;
         }
+        window.queue_mut(SHARED).map_or(Ok(()), Queue::be_whole)
     }
 
     pub fn remove(&mut self, alarms: &mut Alarms) {
+        self.is_touched = true;
         self.chain.remove(SHARED, alarms);
     }
 
     fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        self.is_touched = true;
         let rows = self.chain.process(batch, SHARED, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
     }
 
     fn alarm(&mut self, deadline: i64, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        self.is_touched = true;
         let rows = self.chain.alarm(SHARED, deadline, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
     }

@@ -3,15 +3,24 @@
 //! A saved state is a list of named pieces: the clocks, each partition's keys, the alarms, each
 //! table, each query with its windows, aggregators, limiters and stateful functions. A piece carries
 //! what its form depends on as text, so that an app that was edited meanwhile takes back what still
-//! fits and names the rest (`fit`). Keys of partitions and groups are saved by their text; dense
-//! numbers are never written. Rows carry the types they were saved with.
+//! fits and names the rest (`fit`). Keys of partitions and groups are saved by their text. Rows carry
+//! the types they were saved with.
+//!
+//! A save writes all of it, or what has changed since the save before: pieces that nothing has
+//! touched by their name alone, and of those that keep something by key the keys that were touched.
+//! [`compose`] lays such increments over what was saved before them (`tape`). Dense numbers say which
+//! key of an increment is which, within one run of the app; a restored app gives its own.
 //!
 //! A state that cannot be read leaves the app without one; it is made anew then.
 
 mod fit;
+mod query;
+pub(crate) mod tape;
 
 pub(crate) use fit::Unbegun;
-pub use fit::{Dropped, Fit};
+pub use fit::{Dropped, Fit, state_len};
+pub use tape::compose;
+pub(crate) use tape::{Entries, Extent, Fields, Id, List};
 
 use std::collections::HashMap;
 
@@ -23,12 +32,8 @@ use crate::alarm::Owner;
 use crate::app::App;
 use crate::component::Key;
 use crate::error::RestoreError;
-use crate::expr::Site;
-use crate::query::Stage;
+use crate::named::NamedWindow;
 use fit::{Pairs, Saved};
-
-/// Version of the whole; what windows, aggregators and functions save carries its own.
-const VERSION: u32 = 2;
 
 /// A piece of an app's state. Partitions come before what is saved by their keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,16 +93,67 @@ impl App {
 
     /// As [`App::snapshot`], to a writer that may hand the bytes on as they come.
     pub fn save(&self, writer: &mut Writer) {
-        let pieces = self.pieces();
-        writer.u32(VERSION);
-        writer.count(pieces.len());
-        for piece in pieces {
-            let state = self.state_of(piece);
-            writer.str(&self.name_of(piece));
-            writer.str(&state.shape);
-            writer.count(state.parts.len());
-            state.parts.iter().for_each(|part| writer.str(part));
-            writer.section(|w| self.save_piece(piece, w));
+        self.save_extent(writer, Extent::All);
+    }
+
+    /// What has changed since the last [`App::mark_saved`], for [`compose`] to lay over what was
+    /// saved then. Since the app was made or restored there must have been one.
+    pub fn save_changes(&self, writer: &mut Writer) {
+        debug_assert!(self.marks_changes, "changes of an app that was not saved");
+        self.save_extent(writer, Extent::Changes);
+    }
+
+    /// What was just saved, all or changes, is what the next changes are saved over. Without this
+    /// call they include those before.
+    pub fn mark_saved(&mut self) {
+        for partition in &mut self.partitions {
+            partition.mark_saved();
+        }
+        self.core.alarms.mark_saved();
+        self.core.tables.mark_saved();
+        self.core
+            .windows
+            .iter_mut()
+            .for_each(NamedWindow::mark_saved);
+        for aggregation in &mut self.core.aggregations {
+            aggregation.is_touched = false;
+        }
+        for at in 0..self.queries.len() {
+            self.mark_query_saved(at);
+        }
+        self.marks_changes = true;
+    }
+
+    fn save_extent(&self, writer: &mut Writer, extent: Extent) {
+        tape::begin(writer);
+        for piece in self.pieces() {
+            let name = self.name_of(piece);
+            match extent {
+                Extent::All => tape::whole_piece(writer, &name, &self.state_of(piece)),
+                Extent::Changes if self.is_touched(piece) => tape::changed_piece(writer, &name),
+                Extent::Changes => {
+                    tape::same_piece(writer, &name);
+                    continue;
+                }
+            }
+            self.save_piece(piece, writer, extent);
+        }
+        tape::end(writer);
+    }
+
+    /// May a piece have changed since it was saved?
+    fn is_touched(&self, piece: Piece) -> bool {
+        match piece {
+            Piece::Clock => true,
+            Piece::Partition(id) => self.partitions[id].is_touched(),
+            Piece::Alarms => self.core.alarms.is_touched(),
+            Piece::Table(id) => self.core.tables.memory(id).is_touched(),
+            Piece::Window(id) => self.core.windows.get(id).is_touched(),
+            Piece::Aggregation(id) => self.core.aggregations[id].is_touched,
+            Piece::Query(id) => {
+                let query = &self.queries[id];
+                query.touched.is_any() || query.selector.touched.is_any()
+            }
         }
     }
 
@@ -156,27 +212,22 @@ impl App {
         }
     }
 
-    fn save_piece(&self, piece: Piece, writer: &mut Writer) {
+    fn save_piece(&self, piece: Piece, writer: &mut Writer, extent: Extent) {
         match piece {
-            Piece::Clock => self.save_clock(writer),
-            Piece::Partition(id) => {
-                let partition = &self.partitions[id];
-                writer.count(partition.live.len());
-                for &key in &partition.live {
-                    let name = partition.keys.name(key);
-                    writer.str(name.as_ref().map_or("", |(_, text)| text));
-                    writer.i64(partition.last_used(key));
-                }
-            }
+            Piece::Clock => tape::blob(writer, |w| self.save_clock(w)),
+            Piece::Partition(id) => self.partitions[id].save(writer, extent),
             Piece::Alarms => self.core.alarms.save(
                 writer,
+                extent,
                 &|owner| self.label(owner, &|piece| Some(self.name_of(piece))),
                 &|owner, key| self.key_text(owner, key),
             ),
-            Piece::Table(id) => self.core.tables.memory(id).save(writer),
-            Piece::Window(id) => self.core.windows.get(id).save(writer),
-            Piece::Aggregation(id) => self.core.aggregations[id].save(writer),
-            Piece::Query(id) => self.save_query(id, writer),
+            Piece::Table(id) => self.core.tables.memory(id).save(writer, extent),
+            Piece::Window(id) => self.core.windows.get(id).save(writer, extent),
+            Piece::Aggregation(id) => {
+                tape::blob(writer, |w| self.core.aggregations[id].save(w));
+            }
+            Piece::Query(id) => self.save_query(id, writer, extent),
         }
     }
 
@@ -264,67 +315,6 @@ impl App {
         self.key_text(Owner::Window { query, side: 0 }, key)
     }
 
-    fn save_query(&self, at: usize, writer: &mut Writer) {
-        let keys = self.keys_of(&self.queries[at]);
-        let names: Vec<String> = keys.iter().map(|&k| self.key_name(at, k)).collect();
-        let query = &self.queries[at];
-        writer.count(keys.len());
-        for (&key, name) in keys.iter().zip(&names) {
-            writer.str(name);
-            for chain in query.chains() {
-                match chain.operator() {
-                    Some((name, window, _)) => {
-                        writer.str(name);
-                        writer.section(|w| window.save(key, w));
-                    }
-                    None => writer.str(""),
-                }
-                for processor in chain.stages().filter_map(Stage::processor) {
-                    writer.str(&processor.name);
-                    writer.section(|w| processor.operator.save(key, w));
-                }
-            }
-            if let Some(pattern) = query.pattern() {
-                writer.section(|w| pattern.save(key, w));
-            }
-            match &query.limiter {
-                Some(limiter) => writer.section(|w| limiter.save(key, w)),
-                None => writer.section(|_| {}),
-            }
-        }
-        let groups = query.selector.saved_groups(&keys);
-        let places: HashMap<Key, usize> = keys.iter().enumerate().map(|(i, k)| (*k, i)).collect();
-        writer.count(groups.len());
-        for (group, key, text) in &groups {
-            writer.count(places.get(key).copied().unwrap_or(0));
-            writer.str(text);
-            writer.section(|w| {
-                for site in query.selector.all_sites() {
-                    if let Site::Aggregate(site) = site {
-                        w.section(|w| site.aggregate.save(*group, w));
-                    }
-                }
-            });
-        }
-        // Running aggregators of filters have one state per partition key.
-        for (at, &key) in keys.iter().enumerate() {
-            writer.count(at);
-            for chain in query.chains() {
-                for stage in chain.stages() {
-                    for site in stage.sites() {
-                        if let Site::Aggregate(site) = site {
-                            writer.section(|w| site.aggregate.save(key, w));
-                        }
-                    }
-                }
-            }
-        }
-        query.save_calls(writer);
-        if let Some(pattern) = query.pattern() {
-            pattern.save_marks(writer);
-        }
-    }
-
     /// What of a saved state this app would take back, and what not. Nothing changes.
     pub fn fit(&self, saved: &[u8]) -> Result<Fit, RestoreError> {
         let saved = Saved::read_all(saved)?;
@@ -348,11 +338,12 @@ impl App {
     pub fn restore_what_fits(&mut self, saved: &[u8]) -> Result<Fit, RestoreError> {
         let saved = Saved::read_all(saved)?;
         let pairs = self.pair(&saved);
+        self.marks_changes = false;
         self.forget_all();
         for (piece, at) in &pairs.pieces {
             let Some(at) = at else { continue };
-            let mut reader = Reader::new(saved[*at].bytes);
-            self.restore_piece(*piece, &mut reader, &saved, &pairs)
+            let mut fields = Fields::new(saved[*at].fields.clone());
+            self.restore_piece(*piece, &mut fields, &saved, &pairs)
                 .map_err(|cause| RestoreError::Part {
                     part: saved[*at].name.to_owned(),
                     cause,
@@ -381,20 +372,13 @@ impl App {
     fn restore_piece(
         &mut self,
         piece: Piece,
-        reader: &mut Reader<'_>,
+        fields: &mut Fields<'_>,
         saved: &[Saved<'_>],
         pairs: &Pairs,
     ) -> Result<(), StateError> {
         match piece {
-            Piece::Clock => self.restore_clock(reader),
-            Piece::Partition(id) => {
-                let partition = &mut self.partitions[id];
-                for _ in 0..reader.count()? {
-                    let key = partition.keys.intern(0, reader.str()?);
-                    partition.touch(key, reader.i64()?);
-                }
-                Ok(())
-            }
+            Piece::Clock => self.restore_clock(&mut fields.blob()?),
+            Piece::Partition(id) => self.partitions[id].restore(fields),
             Piece::Alarms => {
                 let name = |piece| Some(saved[pairs.of(piece)?].name.to_owned());
                 let key_of = |owner, text: &str| match self.partition_of(owner) {
@@ -402,7 +386,7 @@ impl App {
                     Some(partition) => self.partitions[partition].keys.find(0, text),
                 };
                 self.core.alarms = self.core.alarms.restored(
-                    reader,
+                    fields,
                     &|owner| self.label(owner, &name),
                     &key_of,
                 )?;
@@ -411,13 +395,13 @@ impl App {
                 self.core.alarms.check(clocks)
             }
             Piece::Table(id) => {
-                let table = self.core.tables.memory(id).restored(reader)?;
+                let table = self.core.tables.memory(id).restored(fields)?;
                 self.core.tables.replace(id, table);
                 Ok(())
             }
-            Piece::Window(id) => self.core.windows.get_mut(id).restore(reader),
-            Piece::Aggregation(id) => self.core.aggregations[id].restore(reader),
-            Piece::Query(id) => self.restore_query(id, reader),
+            Piece::Window(id) => self.core.windows.get_mut(id).restore(fields),
+            Piece::Aggregation(id) => self.core.aggregations[id].restore(&mut fields.blob()?),
+            Piece::Query(id) => self.restore_query(id, fields),
         }
     }
 
@@ -448,80 +432,5 @@ impl App {
             self.rows_in[stream] = counts.get(self.stream_name(stream)).copied().unwrap_or(0);
         }
         Ok(())
-    }
-
-    fn restore_query(&mut self, at: usize, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        let partition = self.queries[at].partition;
-        let mut keys = Vec::new();
-        for _ in 0..reader.count()? {
-            let text = reader.str()?;
-            let key = match partition {
-                Some(p) => self.partitions[p].keys.intern(0, text),
-                None => 0,
-            };
-            keys.push(key);
-            let query = &mut self.queries[at];
-            let types = query.selector.types();
-            for chain in query.chains_mut() {
-                let name = reader.str()?;
-                let own = chain.operator().map_or("", |(name, ..)| name);
-                if name != own {
-                    return Err(StateError::Mismatch(format!(
-                        "window '{name}', expected '{own}'"
-                    )));
-                }
-                if let Some(window) = chain.operator_mut() {
-                    window.restore(key, &mut reader.section()?)?;
-                }
-                for processor in chain.stages_mut().filter_map(Stage::processor_mut) {
-                    let name = reader.str()?;
-                    if name != processor.name {
-                        return Err(StateError::Mismatch(format!(
-                            "stream function '{name}', expected '{}'",
-                            processor.name
-                        )));
-                    }
-                    processor.operator.restore(key, &mut reader.section()?)?;
-                }
-            }
-            if let Some(pattern) = query.pattern_mut() {
-                pattern.restore(key, &mut reader.section()?)?;
-            }
-            let mut section = reader.section()?;
-            if let Some(limiter) = &mut query.limiter {
-                limiter.restore(key, &mut section, &types)?;
-            }
-        }
-        let query = &mut self.queries[at];
-        for _ in 0..reader.count()? {
-            // Not a count of bytes that follow, so it is checked against the keys instead.
-            let index = reader.u64()? as usize;
-            let key = keys.get(index).copied();
-            let key = key.ok_or_else(|| StateError::Mismatch("a group of no key".into()))?;
-            let group = query.selector.restored_group(key, reader.str()?);
-            let mut section = reader.section()?;
-            for site in query.selector.all_sites_mut() {
-                if let Site::Aggregate(site) = site {
-                    site.aggregate.restore(group, &mut section.section()?)?;
-                }
-            }
-        }
-        for &key in &keys {
-            reader.u64()?;
-            for chain in query.chains_mut() {
-                for stage in chain.stages_mut() {
-                    for site in stage.sites_mut() {
-                        if let Site::Aggregate(site) = site {
-                            site.aggregate.restore(key, &mut reader.section()?)?;
-                        }
-                    }
-                }
-            }
-        }
-        query.restore_calls(reader)?;
-        match query.pattern_mut() {
-            Some(pattern) => pattern.restore_marks(reader),
-            None => Ok(()),
-        }
     }
 }

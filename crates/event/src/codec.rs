@@ -32,6 +32,9 @@ pub enum Error {
 /// Nesting of lists and maps that is read back.
 const DEPTH_MAX: usize = 64;
 
+/// Bytes of the longest [`Writer::varint`].
+const VARINT_MAX: usize = 128_usize.div_ceil(7);
+
 /// Bytes that a writer gathers before it hands them on.
 const BLOCK: usize = if cfg!(test) { 1 << 10 } else { 64 << 10 };
 
@@ -148,6 +151,23 @@ impl Writer {
         self.u64(v as u64);
     }
 
+    /// Seven bits a byte, the lowest first: short where the number is small.
+    pub fn varint(&mut self, mut v: u128) {
+        let (mut bytes, mut len) = ([0; VARINT_MAX], 0);
+        while v >= 0x80 {
+            bytes[len] = v as u8 | 0x80;
+            len += 1;
+            v >>= 7;
+        }
+        bytes[len] = v as u8;
+        self.put(&bytes[..=len]);
+    }
+
+    /// Bytes as they are, without their length.
+    pub fn raw(&mut self, v: &[u8]) {
+        self.put(v);
+    }
+
     pub fn blob(&mut self, v: &[u8]) {
         self.count(v.len());
         self.put(v);
@@ -196,6 +216,24 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// As [`Writer::section`], for many short parts: the length takes a byte or two, and `room` is
+    /// used for one after the other.
+    pub fn entry(&mut self, room: &mut Vec<u8>, write: impl Fn(&mut Writer)) {
+        let mut first = Writer {
+            bytes: std::mem::take(room),
+            drain: Some(Drain::Count(0)),
+        };
+        write(&mut first);
+        let handed_on = first.counted();
+        self.varint(u128::from(handed_on) + first.bytes.len() as u128);
+        match handed_on {
+            0 => self.put(&first.bytes),
+            _ => write(self),
+        }
+        first.bytes.clear();
+        *room = first.bytes;
     }
 
     pub fn value(&mut self, value: &Value) {
@@ -537,6 +575,31 @@ impl<'a> Reader<'a> {
         Ok(f64::from_bits(self.u64()?))
     }
 
+    /// What [`Writer::varint`] has written.
+    pub fn varint(&mut self) -> Result<u128, Error> {
+        let at = self.at;
+        let mut v = 0;
+        for shift in (0..VARINT_MAX).map(|i| 7 * i as u32) {
+            let byte = self.u8()?;
+            let bits = u128::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits {
+                break;
+            }
+            v |= bits << shift;
+            if byte < 0x80 {
+                return Ok(v);
+            }
+        }
+        Err(Error::Mismatch(format!("a number too large at byte {at}")))
+    }
+
+    /// So many bytes as they are.
+    pub fn raw(&mut self, count: u128) -> Result<&'a [u8], Error> {
+        let at = self.at;
+        let count = usize::try_from(count).map_err(|_| Error::Short { at })?;
+        self.take(count)
+    }
+
     /// A count of things of at least one byte each, so never more than bytes are left.
     pub fn count(&mut self) -> Result<usize, Error> {
         let at = self.at;
@@ -810,6 +873,22 @@ mod tests {
         assert!(writer.bytes.len() < 64);
         let read = Reader::new(&writer.bytes).rows(&[], 0);
         assert_eq!(read.map(|batch| batch.len), Ok(1_000_000));
+    }
+
+    #[test]
+    fn numbers_of_any_size_take_few_bytes() {
+        for number in [0, 1, 127, 128, 16_384, u128::from(u64::MAX), u128::MAX] {
+            let mut writer = Writer::default();
+            writer.varint(number);
+            let bits = (128 - number.leading_zeros()).max(1);
+            assert_eq!(writer.bytes.len(), bits.div_ceil(7) as usize, "{number}");
+            assert_eq!(Reader::new(&writer.bytes).varint(), Ok(number));
+            for cut in 0..writer.bytes.len() {
+                assert!(Reader::new(&writer.bytes[..cut]).varint().is_err());
+            }
+        }
+        assert!(Reader::new(&[0xff; 19]).varint().is_err());
+        assert!(Reader::new(&[0x80; 40]).varint().is_err());
     }
 
     /// Keeps what a stream handed on.

@@ -29,8 +29,8 @@ use crate::group::{database, destination, is_topic};
 use crate::health::Health;
 use crate::keeper::Keeper;
 use crate::lane::{
-    AskedOperations, Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved, ShownTable,
-    SinkSeat, Subscriber, Topic, fault_stream,
+    AskedOperations, Chain, Cutter, INBOX, Lane, LaneApp, LaneSource, OperationSeat, Saved,
+    ShownTable, SinkSeat, Subscriber, Topic, fault_stream,
 };
 use crate::lines::Lines;
 use crate::metrics::{
@@ -45,7 +45,7 @@ use crate::rejected::{FILES, RejectedLog, SharedLog};
 use crate::report::chain;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::source::{Mailbox, SourceThread};
-use crate::state::{GroupState, StateDir, choose};
+use crate::state::{Composer, GroupState, StateDir, choose};
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
 
@@ -267,6 +267,7 @@ impl<'a> Builder<'a> {
             health: Arc::clone(&self.health),
             current: None,
             unfinished: saved.effects,
+            composer: Composer::default(),
         };
         let names: Vec<&str> = self.plans.iter().map(|p| p.name.as_str()).collect();
         let lane = Lane {
@@ -302,6 +303,7 @@ impl<'a> Builder<'a> {
                 is_dirty: false,
                 written: 0,
                 effects: Vec::new(),
+                chain: Chain::default(),
             },
             carried: VecDeque::new(),
             outputs: Outputs::default(),

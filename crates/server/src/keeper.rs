@@ -22,7 +22,7 @@ use crate::pulse::Pulse;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
 use crate::source::Mailbox;
-use crate::state::{GroupState, Spool};
+use crate::state::{Composer, GroupState, Spool};
 
 /// What the lane hands over.
 pub(crate) struct Job {
@@ -50,6 +50,7 @@ pub(crate) struct Keeper {
     pub current: Option<Arc<Cut>>,
     /// Effects of the snapshot that was restored: perhaps done, perhaps not.
     pub unfinished: Vec<PendingEffect>,
+    pub composer: Composer,
 }
 
 impl Keeper {
@@ -90,6 +91,8 @@ impl Keeper {
         }
         if let Some(snapshot) = job.snapshot.take() {
             self.write(&snapshot)?;
+            let bytes = snapshot.len();
+            self.apps.iter().for_each(|app| app.saved_bytes.add(bytes));
         }
         cut.set_phase(Phase::Durable);
         if cut.wait_committed() == Phase::GivenUp {
@@ -97,11 +100,16 @@ impl Keeper {
         }
         if let Some(state) = &self.state {
             state.mark_current(cut.epoch).map_err(|e| chain(&e))?;
+            let length = state.length(cut.epoch);
+            self.composer.look(state, cut.epoch, length);
             self.environment
                 .effects
                 .checkpoint(cut.epoch)
                 .map_err(|e| chain(&e))?;
-            self.apps.iter().for_each(|app| app.snapshots.add(1));
+            for app in &self.apps {
+                app.snapshots.add(1);
+                app.state_bytes.set(length.whole + length.changes);
+            }
         }
         self.act(job.effects);
         for (mailbox, sequence) in &job.acknowledged {

@@ -11,6 +11,7 @@ mod ask;
 mod cut;
 mod host;
 mod output;
+mod saved;
 mod shown;
 mod watch;
 
@@ -47,9 +48,10 @@ use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{Database, StoreRows, Uncommitted};
 
 pub(crate) use ask::AskedOperations;
-pub(crate) use cut::Saved;
+pub(crate) use cut::Chain;
 use cut::WRITTEN_MAX;
 pub(crate) use host::PendingEffect;
+pub(crate) use saved::{Saved, compose};
 pub(crate) use shown::ShownTable;
 
 pub(crate) type Inbox = Queue<Letter>;
@@ -260,6 +262,7 @@ pub(crate) struct Cutter {
     /// Bytes handed to stores since the last cut.
     pub written: usize,
     pub effects: Vec<PendingEffect>,
+    pub chain: Chain,
 }
 
 /// What a lane leaves behind.

@@ -112,8 +112,11 @@ pub struct AppMetrics {
     pub refused: Counter,
     /// Events that wait for the app, or for others of its lane.
     pub queued: Counter,
+    /// Bytes of the saved state: those of the last whole snapshot and of the changes over it.
     pub state_bytes: Counter,
     pub snapshots: Counter,
+    /// Bytes that the lane has saved, all of the state or what had changed.
+    pub saved_bytes: Counter,
     pub sources: Listed<SourceMetrics>,
     /// In the order of the plan.
     pub streams: Listed<StreamMetrics>,
@@ -487,13 +490,20 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         "Events that wait for the app, or for others of its lane.",
         |a| a.queued.get() as f64,
     ),
-    ("headwater_state_bytes", "Size of the last snapshot.", |a| {
-        a.state_bytes.get() as f64
-    }),
+    (
+        "headwater_state_bytes",
+        "Size of the saved state: a whole snapshot and the changes over it.",
+        |a| a.state_bytes.get() as f64,
+    ),
     (
         "headwater_snapshots_total",
         "Snapshots made durable.",
         |a| a.snapshots.get() as f64,
+    ),
+    (
+        "headwater_saved_bytes_total",
+        "Bytes saved: all of the state, or what had changed.",
+        |a| a.saved_bytes.get() as f64,
     ),
 ];
 

@@ -4,6 +4,7 @@
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
 use engine::{App, Environment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
+use event::codec::Writer;
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use lang::plan::{Plan, QueryId, StreamId};
 
@@ -124,6 +125,8 @@ pub struct Session<'a> {
     clock: i64,
     /// `advance` moves the app's own clock, as in a playback run of a live case.
     event_clock: bool,
+    /// In [`Mode::Changes`]: the app's state as it was put together, and from how many saves.
+    composed: Option<(Vec<u8>, usize)>,
     saved: Vec<Vec<u8>>,
     held: Option<Vec<u8>>,
     pending: Option<Pending>,
@@ -155,6 +158,7 @@ impl<'a> Session<'a> {
             app: None,
             clock,
             event_clock: false,
+            composed: None,
             saved: Vec::new(),
             held: None,
             pending: None,
@@ -205,6 +209,7 @@ impl<'a> Session<'a> {
             .prepare(app.operations())
             .map_err(store_refused)?;
         self.app = Some(app);
+        self.composed = None;
         Ok(())
     }
 
@@ -387,6 +392,7 @@ impl<'a> Session<'a> {
         if saved.is_some() && self.app.is_none() && self.create().is_err() {
             return;
         }
+        self.composed = None;
         if let (Some(app), Some(saved)) = (&mut self.app, saved)
             && let Err(error) = app.restore(&saved)
         {
@@ -470,24 +476,62 @@ impl<'a> Session<'a> {
         self.stores.set_clock(now);
         app.step(app_now, now, input, &mut self.stores, &mut self.out);
         self.collect(now);
-        if self.mode == Mode::Snapshot {
-            self.save_and_restore();
+        let result = match self.mode {
+            Mode::Snapshot => self.save_and_restore(),
+            Mode::Changes => self.save_changes(),
+            Mode::One | Mode::Seven | Mode::Whole | Mode::Lockstep => Ok(()),
+        };
+        if let Err(error) = result {
+            self.outcome.failures.push(format!("restore: {error}"));
         }
     }
 
-    fn save_and_restore(&mut self) {
-        let Some(app) = &mut self.app else { return };
-        let saved = app.snapshot();
-        match self
-            .fresh()
-            .map_err(|e| e.to_string())
-            .and_then(|mut fresh| {
-                fresh.restore(&saved).map_err(|e| e.to_string())?;
-                Ok(fresh)
-            }) {
-            Ok(fresh) => self.app = Some(fresh),
-            Err(error) => self.outcome.failures.push(format!("restore: {error}")),
+    fn save_and_restore(&mut self) -> Result<(), String> {
+        if let Some(app) = &self.app {
+            self.app = Some(self.restored(&app.snapshot())?);
         }
+        Ok(())
+    }
+
+    fn restored(&self, saved: &[u8]) -> Result<App, String> {
+        let mut fresh = self.fresh().map_err(|e| e.to_string())?;
+        fresh.restore(saved).map_err(|e| e.to_string())?;
+        Ok(fresh)
+    }
+
+    /// Saves what has changed, over what was saved before; where there are changes enough the app
+    /// goes on from that, which must be what it would have saved as a whole.
+    fn save_changes(&mut self) -> Result<(), String> {
+        const SAVES: usize = 3;
+        let Some(app) = &mut self.app else {
+            return Ok(());
+        };
+        let mut writer = Writer::default();
+        let saves = match self.composed.take() {
+            None => {
+                app.save(&mut writer);
+                1
+            }
+            Some((before, saves)) => {
+                let mut changes = Writer::default();
+                app.save_changes(&mut changes);
+                let mut layers = [before.as_slice(), &changes.bytes];
+                engine::compose(&mut layers, &mut writer).map_err(|e| e.to_string())?;
+                saves + 1
+            }
+        };
+        app.mark_saved();
+        if saves < SAVES {
+            self.composed = Some((writer.bytes, saves));
+            return Ok(());
+        }
+        let whole = app.snapshot();
+        let goes_on = self.restored(&writer.bytes)?;
+        if goes_on.snapshot() != self.restored(&whole)?.snapshot() {
+            return Err("what has changed is not all that has".to_owned());
+        }
+        self.app = Some(goes_on);
+        Ok(())
     }
 
     fn collect(&mut self, at: i64) {

@@ -13,15 +13,19 @@ pub enum Mode {
     Lockstep,
     /// As [`Mode::Seven`], and after each step the app is saved, thrown away and restored.
     Snapshot,
+    /// As [`Mode::Seven`], and what changes is saved after each step; after some the app is thrown
+    /// away and restored from what was put together.
+    Changes,
 }
 
 impl Mode {
-    pub const ALL: [Mode; 5] = [
+    pub const ALL: [Mode; 6] = [
         Mode::One,
         Mode::Seven,
         Mode::Whole,
         Mode::Lockstep,
         Mode::Snapshot,
+        Mode::Changes,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -31,6 +35,7 @@ impl Mode {
             Mode::Whole => "whole",
             Mode::Lockstep => "lockstep",
             Mode::Snapshot => "snapshot",
+            Mode::Changes => "changes",
         }
     }
 
@@ -42,7 +47,7 @@ impl Mode {
     pub const fn chunks_max(self) -> usize {
         match self {
             Mode::One => 1,
-            Mode::Seven | Mode::Snapshot => 7,
+            Mode::Seven | Mode::Snapshot | Mode::Changes => 7,
             Mode::Whole | Mode::Lockstep => usize::MAX,
         }
     }

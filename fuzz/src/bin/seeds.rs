@@ -9,7 +9,8 @@ use serde_json::Value;
 
 fn main() -> std::io::Result<()> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let states = headwater_fuzz::saved_states();
+    let mut states = headwater_fuzz::saved_states();
+    states.extend(headwater_fuzz::saved_changes());
     let count = write(
         &fuzz.join("corpus/snapshot"),
         states.iter().map(Vec::as_slice),

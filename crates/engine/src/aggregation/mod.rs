@@ -64,6 +64,8 @@ pub(crate) struct Aggregation {
     is_purge_armed: bool,
     /// Why a table could not be written, since the last report.
     trouble: Option<String>,
+    /// Something may have changed since it was saved.
+    pub is_touched: bool,
 }
 
 /// Where the values of a column come from.
@@ -197,6 +199,7 @@ impl Aggregation {
             purge_base: 0,
             is_purge_armed: false,
             trouble: None,
+            is_touched: true,
             shape,
         })
     }
@@ -214,6 +217,7 @@ impl Aggregation {
         batch: Batch,
         step: &mut Step<'_>,
     ) -> Result<Option<Prepared>, Broken> {
+        self.is_touched = true;
         let rows = self.chain.process(batch, 0, step)?;
         let Some(rows) = rows.filter(|_| !self.is_cut_off) else {
             return Ok(None);
@@ -228,6 +232,7 @@ impl Aggregation {
 
     /// Adds rows to their buckets.
     pub fn take(&mut self, prepared: Prepared, step: &mut Step<'_>) -> Result<(), Broken> {
+        self.is_touched = true;
         let Prepared { rows, args, times } = prepared;
         let mut chunk = 0;
         while chunk < rows.chunk_count() {
@@ -363,6 +368,7 @@ impl Aggregation {
 
     /// The timer has come to the end of a bucket.
     pub fn alarm(&mut self, level: usize, step: &mut Step<'_>) -> Result<(), Broken> {
+        self.is_touched = true;
         self.levels[level].is_armed = false;
         self.catch_up(step);
         self.arm(step);

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use event::codec::{Error as StateError, Writer};
 use event::column::View;
 use event::{Batch, BatchParts, Chunks, Clock, Times};
 use lang::plan::{self, PartitionBy, Plan, QueryId, StreamId};
@@ -17,7 +18,9 @@ use crate::expr::{Expression, Inputs};
 use crate::graph::{Graph, Receiver};
 use crate::keyed::Pages;
 use crate::query::{Interner, Step, for_each_key, intern_all, plain_layout};
+use crate::snapshot::{Extent, Fields, Id, List};
 use crate::table::ConditionContext;
+use crate::touched::Touched;
 
 pub(crate) struct Partition {
     pub name: String,
@@ -28,6 +31,12 @@ pub(crate) struct Partition {
     pub live: Vec<Key>,
     /// By key: when it was last used.
     last_used: Pages<LastUsed>,
+    /// By key: its place among those that were ever seen.
+    seen_at: Pages<u32>,
+    /// The next such place.
+    seen: u32,
+    /// Keys that were used, or are gone, since they were saved.
+    touched: Touched,
     /// Idle period and interval, milliseconds.
     pub purge: Option<(i64, i64)>,
     /// Wall clock of the last use that [`Partition::purge_used_at`] was told of.
@@ -100,6 +109,9 @@ impl Partition {
             keys: Interner::default(),
             live: Vec::new(),
             last_used: Pages::default(),
+            seen_at: Pages::default(),
+            seen: 0,
+            touched: Touched::default(),
             purge: partition.purge,
             told_at: i64::MIN,
         })
@@ -170,11 +182,37 @@ impl Partition {
     pub fn touch(&mut self, key: Key, now: i64) -> bool {
         let now = LastUsed(now.max(i64::MIN + 1));
         let before = std::mem::replace(self.last_used.at(key), now);
+        if before != now {
+            self.touched.mark(key);
+        }
         if before != LastUsed::NEVER {
             return false;
         }
+        if self.seen == u32::MAX {
+            self.count_seen_anew();
+        }
         self.live.push(key);
+        *self.seen_at.at(key) = self.seen;
+        self.seen += 1;
         true
+    }
+
+    /// Gives the live keys the first places, in their order.
+    #[cold]
+    fn count_seen_anew(&mut self) {
+        self.seen = 0;
+        for &key in &self.live {
+            *self.seen_at.at(key) = self.seen;
+            self.touched.mark(key);
+            self.seen += 1;
+        }
+    }
+
+    /// Has the state of the key begun?
+    pub fn is_live(&self, key: Key) -> bool {
+        self.last_used
+            .get(key)
+            .is_some_and(|&used| used != LastUsed::NEVER)
     }
 
     /// A key is used at this time of the wall clock: the interval of looks at idle keys, where there
@@ -201,10 +239,12 @@ impl Partition {
         let mut pages = Vec::new();
         for &key in &gone {
             *self.last_used.at(key) = LastUsed::NEVER;
+            self.touched.mark(key);
             pages.extend(self.keys.give_back(key));
         }
         for page in &pages {
             self.last_used.release(page.clone());
+            self.seen_at.release(page.clone());
         }
         (gone, pages)
     }
@@ -213,16 +253,75 @@ impl Partition {
         self.keys.clear();
         self.live.clear();
         self.last_used.clear();
+        self.seen_at.clear();
+        self.seen = 0;
+        self.touched.end();
         self.told_at = i64::MIN;
     }
 
-    pub fn last_used(&self, key: Key) -> i64 {
+    fn last_used(&self, key: Key) -> i64 {
         self.last_used.get(key).copied().unwrap_or_default().0
+    }
+
+    // ---- state ----
+
+    pub fn is_touched(&self) -> bool {
+        self.touched.is_any()
+    }
+
+    pub fn mark_saved(&mut self) {
+        self.touched.begin();
+    }
+
+    pub fn save(&self, writer: &mut Writer, extent: Extent) {
+        let mut list = List::new(writer, extent);
+        let keys = match extent {
+            Extent::All => self.live_by_number(),
+            Extent::Changes => self.touched.iter().collect(),
+        };
+        for key in keys {
+            if !self.is_live(key) {
+                list.gone(Id::from(key)..Id::from(key) + 1);
+                continue;
+            }
+            let name = self.keys.name(key);
+            list.entry(Id::from(key), |w| {
+                w.str(name.as_ref().map_or("", |(_, text)| text));
+                w.i64(self.last_used(key));
+                w.u32(self.seen_at.get(key).copied().unwrap_or(0));
+            });
+        }
+        list.end();
+    }
+
+    /// Keys whose state has begun, in the order of their numbers.
+    pub fn live_by_number(&self) -> Vec<Key> {
+        let mut keys = self.live.clone();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub fn restore(&mut self, fields: &mut Fields<'_>) -> Result<(), StateError> {
+        let mut keys = Vec::new();
+        let mut list = fields.list()?;
+        while let Some((_, mut entry)) = list.next()? {
+            let (text, last_used) = (entry.str()?, entry.i64()?);
+            keys.push((entry.u32()?, text, last_used));
+        }
+        keys.sort_unstable_by_key(|(seen, ..)| *seen);
+        for (_, text, last_used) in keys {
+            let key = self.keys.intern(0, text);
+            self.touch(key, last_used);
+        }
+        Ok(())
     }
 
     /// Heap bytes of keys and what is known of each.
     pub fn bytes(&self) -> usize {
-        self.keys.bytes() + self.last_used.bytes() + size_of_val(&self.live[..])
+        self.keys.bytes()
+            + self.last_used.bytes()
+            + self.seen_at.bytes()
+            + size_of_val(&self.live[..])
     }
 }
 

@@ -40,6 +40,7 @@ use crate::output::{Output, Outputs};
 use crate::pattern::Pattern;
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
+use crate::touched::Touched;
 use chain::Slid;
 use select::Selected;
 
@@ -129,6 +130,8 @@ pub(crate) struct Query {
     pub partition: Option<plan::PartitionId>,
     input: Input,
     pub selector: Selector,
+    /// Partition keys whose state has changed since it was saved.
+    pub touched: Touched,
     pub limiter: Option<Limiter>,
     limiter_operator: Option<OperatorId>,
     pub output: plan::Output,
@@ -247,6 +250,7 @@ impl Query {
             partition: query.partition,
             input,
             selector,
+            touched: Touched::default(),
             limiter,
             limiter_operator,
             output: query.output.clone(),
@@ -405,6 +409,7 @@ impl Query {
 
     /// The state of a partition key begins; key 0 when the app starts.
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
+        self.touched.mark(key);
         for chain in self.chains_mut() {
             chain.start(key, step);
         }
@@ -437,6 +442,7 @@ impl Query {
     }
 
     pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+        self.touched.mark(key);
         for chain in self.chains_mut() {
             chain.remove(key, alarms);
         }
@@ -476,6 +482,7 @@ impl Query {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.touched.mark(key);
         if self.slides {
             return self.slide(key, step, |chain, by_one, step| {
                 chain.slide(batch, by_one, key, step)
@@ -580,6 +587,7 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.touched.mark(key);
         if self.slides {
             return self.slide(key, step, |chain, _, step| {
                 chain.slide_alarm(key, deadline, step)
@@ -602,6 +610,7 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Vec<Batch> {
+        self.touched.mark(key);
         let Some(pattern) = self.pattern_mut() else {
             return Vec::new();
         };
@@ -622,6 +631,7 @@ impl Query {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.touched.mark(key);
         self.select(Some(rows), key, step)
     }
 
@@ -633,6 +643,7 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.touched.mark(key);
         let at = usize::from(stage);
         let rows = match &mut self.input {
             Input::Single(chain) => chain.stage_alarm(at, key, deadline, step)?,
@@ -649,6 +660,7 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
+        self.touched.mark(key);
         let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator) else {
             return Ok(None);
         };

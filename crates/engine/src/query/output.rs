@@ -84,6 +84,10 @@ impl Tables {
         total.deleted += written.deleted;
     }
 
+    pub fn mark_saved(&mut self) {
+        self.tables.iter_mut().flatten().for_each(Table::mark_saved);
+    }
+
     pub fn replace(&mut self, table: TableId, with: Table) {
         self.tables[table] = Some(with);
     }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type, Value};
 use lang::ast::EventType;
 use lang::plan;
@@ -20,7 +21,9 @@ use super::{Broken, Step};
 use crate::component::{Failure, Group, Groups, Key};
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site};
+use crate::snapshot::{Extent, Id, List};
 use crate::table::ConditionContext;
+use crate::touched::Touched;
 
 pub(crate) struct Selector {
     pub sites: Vec<Site>,
@@ -30,6 +33,9 @@ pub(crate) struct Selector {
     names: Vec<String>,
     pub(super) group_by: Vec<Expression>,
     pub groups: Interner,
+    /// Groups whose state or text has changed since it was saved; without `group by` the keys of the
+    /// query say so.
+    pub touched: Touched,
     pub(super) having: Option<Having>,
     order_by: Vec<(Expression, bool)>,
     limit: Option<u64>,
@@ -162,6 +168,7 @@ impl Selector {
                 .collect(),
             group_by,
             groups: Interner::default(),
+            touched: Touched::default(),
             having: having.map(|condition| Having {
                 inputs,
                 sites: having_sites,
@@ -334,6 +341,9 @@ impl Selector {
             Some(_) if !self.sites.is_empty() => self.groups_of(key),
             _ => Vec::new(),
         };
+        if groups.is_some() {
+            self.touched.mark_each(&reset_groups);
+        }
         let rows = SiteRows {
             batch: &batch,
             groups: row_groups,
@@ -390,25 +400,91 @@ impl Selector {
         self.groups.of_key(key)
     }
 
-    /// Groups with a state, each with its partition key and text. `keys` are those in use.
-    pub fn saved_groups(&self, keys: &[Key]) -> Vec<(Group, Key, String)> {
-        if !self.has_aggregator {
-            return Vec::new();
-        }
-        if self.group_by.is_empty() {
-            return keys.iter().map(|&k| (k, k, String::new())).collect();
-        }
-        let all = self.groups.all();
-        all.map(|(group, key, text)| (group, key, text.into_owned()))
-            .collect()
+    /// It keeps a state for each group of a `group by`.
+    fn keeps_groups(&self) -> bool {
+        self.has_aggregator && !self.group_by.is_empty()
     }
 
-    /// The number of a group that was saved.
-    pub fn restored_group(&mut self, key: Key, text: &str) -> Group {
-        if self.group_by.is_empty() {
-            return key;
+    /// It keeps one state for each key.
+    fn keeps_keys(&self) -> bool {
+        self.has_aggregator && self.group_by.is_empty()
+    }
+
+    /// The groups that have a state.
+    pub fn save_groups(&self, list: &mut List<'_>, extent: Extent) {
+        if !self.keeps_groups() {
+            return;
         }
-        self.groups.intern(key, text)
+        match extent {
+            Extent::All => {
+                for (group, key, text) in self.groups.all() {
+                    self.save_group(list, group, key, &text);
+                }
+            }
+            Extent::Changes => {
+                for group in self.touched.iter() {
+                    match self.groups.name(group) {
+                        Some((key, text)) => self.save_group(list, group, key, &text),
+                        None => list.gone(Id::from(group)..Id::from(group) + 1),
+                    }
+                }
+            }
+        }
+    }
+
+    fn save_group(&self, list: &mut List<'_>, group: Group, key: Key, text: &str) {
+        list.entry(Id::from(group), |w| {
+            w.varint(u128::from(key));
+            w.str(text);
+            self.save_sites(group, w);
+        });
+    }
+
+    /// What is kept for a key by itself.
+    pub fn save_key(&self, key: Key, writer: &mut Writer) {
+        if self.keeps_keys() {
+            self.save_sites(key, writer);
+        }
+    }
+
+    fn save_sites(&self, group: Group, writer: &mut Writer) {
+        for site in self.all_sites() {
+            if let Site::Aggregate(site) = site {
+                writer.section(|w| site.aggregate.save(group, w));
+            }
+        }
+    }
+
+    pub fn restore_key(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        match self.keeps_keys() {
+            true => self.restore_sites(key, reader),
+            false => Ok(()),
+        }
+    }
+
+    /// A group that was saved; `key_of` finds the partition key by its number in the saved state.
+    pub fn restore_group(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key_of: impl Fn(Id) -> Option<Key>,
+    ) -> Result<(), StateError> {
+        let key = key_of(reader.varint()?);
+        let key = key.ok_or_else(|| StateError::Mismatch("a group of no key".into()))?;
+        let text = reader.str()?;
+        if !self.keeps_groups() {
+            return Err(StateError::Mismatch("a group where none is kept".into()));
+        }
+        let group = self.groups.intern(key, text);
+        self.restore_sites(group, reader)
+    }
+
+    fn restore_sites(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        for site in self.all_sites_mut() {
+            if let Site::Aggregate(site) = site {
+                site.aggregate.restore(group, &mut reader.section()?)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn group_numbers(
@@ -426,6 +502,7 @@ impl Selector {
         {
             let column = std::slice::from_ref(&batch.columns[column]);
             group::intern_all(&mut self.groups, key, column, batch.len, numbers);
+            self.touched.mark_each(numbers);
             return true;
         }
         let mut ignored = Vec::new();
@@ -435,6 +512,7 @@ impl Selector {
         let group_by = self.group_by.iter_mut();
         columns.extend(group_by.map(|e| e.column(&inputs, &mut context)));
         group::intern_all(&mut self.groups, key, &columns, batch.len, numbers);
+        self.touched.mark_each(numbers);
         columns.clear();
         self.room.computed = columns;
         true
@@ -577,6 +655,9 @@ impl Selector {
     }
 
     fn clear(&mut self, groups: &[Group]) {
+        if !self.group_by.is_empty() {
+            self.touched.mark_each(groups);
+        }
         for site in &mut self.sites {
             if let Site::Aggregate(site) = site {
                 groups.iter().for_each(|&g| site.aggregate.clear(g));

@@ -162,7 +162,11 @@ impl Selector {
         known.push_back(group);
         match left {
             None => group,
-            Some(_) if is_known => known.pop_front().unwrap_or(group),
+            Some(_) if is_known => {
+                let group = known.pop_front().unwrap_or(group);
+                self.touched.mark(group);
+                group
+            }
             Some((rows, row)) => {
                 let columns = rows.columns.iter().map(|c| c.slice(row, 1));
                 let mut batch = nothing(columns.collect(), step.now);
@@ -307,6 +311,7 @@ impl Selector {
         let through = (leaves - numbers.len()).min(arriving.len());
         numbers.extend_from_slice(&arriving[..through]);
         known.extend(&arriving[through..]);
+        self.touched.mark_each(&numbers);
         self.sliding.leaving_groups = numbers;
     }
 

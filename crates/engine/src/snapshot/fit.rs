@@ -7,7 +7,8 @@
 use event::codec::{Error as StateError, Reader};
 use lang::explain::State;
 
-use super::{Piece, VERSION};
+use super::Piece;
+use super::tape::{self, END, Field, PIECE, VERSION};
 use crate::app::App;
 use crate::error::RestoreError;
 
@@ -39,12 +40,22 @@ pub(super) struct Saved<'a> {
     pub name: &'a str,
     shape: &'a str,
     parts: Vec<String>,
-    pub bytes: &'a [u8],
+    pub fields: Vec<Field<'a>>,
+}
+
+/// How many bytes the saved state takes that these begin with.
+pub fn state_len(bytes: &[u8]) -> Result<usize, RestoreError> {
+    let mut reader = Reader::new(bytes);
+    Saved::read_from(&mut reader, bytes)?;
+    Ok(reader.position())
 }
 
 impl<'a> Saved<'a> {
     pub fn read_all(bytes: &'a [u8]) -> Result<Vec<Saved<'a>>, RestoreError> {
-        let mut reader = Reader::new(bytes);
+        Saved::read_from(&mut Reader::new(bytes), bytes)
+    }
+
+    fn read_from(reader: &mut Reader<'a>, bytes: &'a [u8]) -> Result<Vec<Saved<'a>>, RestoreError> {
         let version = reader.u32()?;
         if version != VERSION {
             return Err(RestoreError::Version {
@@ -52,13 +63,23 @@ impl<'a> Saved<'a> {
                 expected: VERSION,
             });
         }
-        let count = reader.count()?;
-        Ok((0..count)
-            .map(|_| Saved::read(&mut reader))
-            .collect::<Result<_, _>>()?)
+        let (mut all, mut mark) = (Vec::new(), reader.u8()?);
+        while mark == PIECE {
+            let (saved, next) = Saved::read(reader, bytes)?;
+            all.push(saved);
+            mark = next;
+        }
+        match mark {
+            END => Ok(all),
+            mark => {
+                let at = reader.position() - 1;
+                Err(StateError::Mark { mark, at }.into())
+            }
+        }
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Saved<'a>, StateError> {
+    /// A piece, and the mark behind it.
+    fn read(reader: &mut Reader<'a>, bytes: &'a [u8]) -> Result<(Saved<'a>, u8), StateError> {
         let (name, shape) = (reader.str()?, reader.str()?);
         let count = reader.count()?;
         if count > PARTS_MAX {
@@ -67,12 +88,14 @@ impl<'a> Saved<'a> {
         let parts = (0..count)
             .map(|_| reader.str().map(str::to_owned))
             .collect::<Result<_, _>>()?;
-        Ok(Saved {
+        let (fields, mark) = tape::read_fields(reader, bytes)?;
+        let saved = Saved {
             name,
             shape,
             parts,
-            bytes: reader.blob()?,
-        })
+            fields,
+        };
+        Ok((saved, mark))
     }
 }
 

@@ -78,6 +78,8 @@ pub(super) fn apply(
         return false;
     }
     find_rows(table, batch, sought, inserts, (hashes, rows));
+    let changed = rows.iter().filter(|&&row| row != NO_ROW);
+    changed.for_each(|&row| table.changes.rows.mark(row));
     for (column, value) in &mut update.set {
         assign(table, *column, &value.column(&inputs, context), rows);
     }

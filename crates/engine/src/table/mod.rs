@@ -10,17 +10,18 @@
 mod condition;
 mod direct;
 mod index;
+mod saved;
 mod write;
 
 pub(crate) use condition::{Condition, ConditionContext, MemoryCondition, Terms, types};
 pub(crate) use write::{ExternalWrite, TableWrite};
 
-use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 
 use crate::expr::{OTHER, Slot};
 use crate::query::order::compare;
 use index::Index;
+use saved::Changes;
 
 /// Rows of a page; a power of two.
 const PAGE_ROWS: usize = 1024;
@@ -44,6 +45,7 @@ pub(crate) struct Table {
     sorted_by: Option<usize>,
     /// Rows changed in place since the table was made; for counts, not part of its state.
     pub assigned: u64,
+    changes: Changes,
 }
 
 /// The pages, apart from the indexes that look into them.
@@ -136,6 +138,7 @@ impl Table {
             live: 0,
             sorted_by: sorted_by(definition),
             assigned: 0,
+            changes: Changes::default(),
         }
     }
 
@@ -153,6 +156,7 @@ impl Table {
             live: 0,
             sorted_by: self.sorted_by,
             assigned: 0,
+            changes: Changes::default(),
         }
     }
 
@@ -244,6 +248,8 @@ impl Table {
                 to.append(from, start..start + take);
             }
             page.alive.resize(used + take, true);
+            let first = self.rows.count as u32;
+            self.changes.rows.mark_range(first..first + take as u32);
             self.rows.count += take;
             self.live += take;
             start += take;
@@ -346,6 +352,7 @@ impl Table {
                 index.remove(row, &self.rows);
             }
             self.rows.pages[page].alive[at] = false;
+            self.changes.rows.mark(row);
             self.live -= 1;
         }
         let dead = self.rows.count - self.live;
@@ -363,12 +370,14 @@ impl Table {
 
     fn clear(&mut self) {
         self.rows = Rows::default();
+        self.changes.are_numbers_new = true;
         self.indexes.iter_mut().for_each(Index::clear);
     }
 
     /// Rows get new numbers; their order stays.
     fn compact(&mut self) {
         let old = std::mem::take(&mut self.rows);
+        self.changes.are_numbers_new = true;
         self.live = 0;
         for index in &mut self.indexes {
             index.clear();
@@ -438,6 +447,7 @@ impl Table {
                 index.remove(row, &self.rows);
             }
         }
+        self.changes.rows.mark(row);
         let page = &mut self.rows.pages[row as usize / PAGE_ROWS];
         for (column, value) in values {
             page.columns[*column].set(row as usize % PAGE_ROWS, value);
@@ -462,38 +472,6 @@ impl Table {
     pub fn bytes(&self) -> usize {
         let pages = self.rows.pages.iter().map(Page::bytes);
         pages.sum::<usize>() + self.indexes.iter().map(Index::bytes).sum::<usize>()
-    }
-
-    pub fn save(&self, writer: &mut Writer) {
-        writer.u8(1);
-        let columns = (0..self.types.len()).map(|column| self.parts(column));
-        writer.rows_of(self.live, &Times::Same(0), None, columns);
-    }
-
-    /// A column page by page; only pages with dead rows are copied.
-    fn parts(&self, column: usize) -> Vec<Part<'static>> {
-        let part = |page: &Page| {
-            let rows = &page.columns[column];
-            if !page.alive.contains(&false) {
-                return Part::Column(rows.clone());
-            }
-            let alive = page.alive.iter().zip(0u32..).filter(|(alive, _)| **alive);
-            let alive: Vec<u32> = alive.map(|(_, row)| row).collect();
-            Part::Column(rows.gather(&alive))
-        };
-        self.rows.pages.iter().map(part).collect()
-    }
-
-    /// Reads a table of the same shape.
-    pub fn restored(&self, reader: &mut Reader<'_>) -> Result<Table, StateError> {
-        let at = reader.u8()?;
-        if at != 1 {
-            return Err(StateError::Mark { mark: at, at: 0 });
-        }
-        let batch = reader.rows(&self.types, 0)?;
-        let mut table = self.empty_like();
-        table.insert(&batch.columns, 0..batch.len, &mut Vec::new());
-        Ok(table)
     }
 }
 

@@ -98,6 +98,14 @@ impl Stored for State {
         self.queue.bytes() + self.stamps.runs.len() * size_of::<(usize, i64)>()
     }
 
+    fn queue(&self) -> Option<&Queue> {
+        Some(&self.queue)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut Queue> {
+        Some(&mut self.queue)
+    }
+
     fn save(&self, _types: &RowTypes, writer: &mut Writer) {
         self.queue.save(writer);
         writer.count(self.stamps.runs.len());
@@ -110,7 +118,7 @@ impl Stored for State {
     fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<State, StateError> {
         let queue = Queue::restore(types, reader)?;
         let mut stamps = Stamps::default();
-        let mut left = queue.len();
+        let mut left = queue.len_saved();
         for _ in 0..reader.count()? {
             let count = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
             let known = left.checked_sub(count);

@@ -42,6 +42,7 @@ mod unique;
 pub use held::{Attribute, Held};
 pub(crate) use index::{KeyColumn, equal, hash};
 pub(crate) use pool::{Pool, Slot, Visit};
+pub use store::Queue;
 pub(crate) use store::RowTypes;
 pub(crate) use stored::{Stored, StoredKeys};
 

@@ -111,6 +111,14 @@ impl Stored for Queue {
         self.bytes()
     }
 
+    fn queue(&self) -> Option<&Queue> {
+        Some(self)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut Queue> {
+        Some(self)
+    }
+
     fn save(&self, _types: &RowTypes, writer: &mut Writer) {
         self.save(writer);
     }
@@ -216,6 +224,14 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn remove(&mut self, key: Key) {
         self.keys.remove(key);
+    }
+
+    fn queue(&self, key: Key) -> Option<&Queue> {
+        self.keys.get(key)?.queue()
+    }
+
+    fn queue_mut(&mut self, key: Key) -> Option<&mut Queue> {
+        self.keys.get_mut(key)?.queue_mut()
     }
 
     fn save(&self, key: Key, writer: &mut Writer) {

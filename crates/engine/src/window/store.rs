@@ -14,6 +14,7 @@ use event::codec::{Error as StateError, Part, Reader, Writer};
 use event::{Batch, Cells, Chunks, Column, ColumnBuilder, Schema, Times, TimesBuilder, Type};
 
 use super::index::Indexes;
+use crate::snapshot::{Extent, Id, List};
 
 /// Types of the rows of a window, shared by its keys.
 pub type RowTypes = Arc<[Type]>;
@@ -179,6 +180,18 @@ pub struct Queue {
     /// A segment whose last row has left by [`Queue::take_one`], until it has been looked at.
     spent: Option<Batch>,
     indexes: Indexes,
+    /// Segments that were closed and are gone: the number of the first one that is there.
+    segments_gone: u64,
+    /// Closed segments before this number are in the last saved state.
+    segments_saved: u64,
+    /// While it is restored: what its segments are to add up to.
+    owed: Option<Owed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    head: usize,
+    len: usize,
 }
 
 /// The values of one attribute of a queue; of which part the last one was is remembered.
@@ -214,6 +227,9 @@ impl Queue {
             gone: 0,
             spent: None,
             indexes: Indexes::default(),
+            segments_gone: 0,
+            segments_saved: 0,
+            owed: None,
         }
     }
 
@@ -252,6 +268,7 @@ impl Queue {
             self.head = end;
             if self.head == segment.len {
                 self.segments.pop_front();
+                self.segments_gone += 1;
                 self.head = 0;
             }
         }
@@ -273,6 +290,7 @@ impl Queue {
         self.head += 1;
         if self.head == segment.len {
             self.spent = self.segments.pop_front();
+            self.segments_gone += 1;
             self.head = 0;
         }
         true
@@ -448,36 +466,106 @@ impl Queue {
         closed.map(batch_bytes).sum::<usize>() + self.open.bytes() + self.indexes.bytes()
     }
 
-    /// One column of all rows, oldest first.
-    fn parts(&self, index: usize) -> Vec<Part<'_>> {
-        let mut head = self.head;
-        let mut parts = Vec::with_capacity(self.segments.len() + 1);
-        for segment in &self.segments {
-            let column = segment.columns[index].slice(head, segment.len - head);
-            parts.push(Part::Column(column));
-            head = 0;
-        }
-        parts.extend(self.open.part(index));
-        parts
-    }
-
+    /// All but the closed segments, which are saved beside it: they never change.
     pub fn save(&self, writer: &mut Writer) {
-        let mut times = TimesBuilder::default();
-        let mut head = self.head;
-        for segment in &self.segments {
-            times.extend(&segment.times, head..segment.len);
-            head = 0;
-        }
-        times.extend(&self.open.times.clone().finish(0), 0..self.open.len());
-        let columns = (0..self.open.types.len()).map(|i| self.parts(i));
-        writer.rows_of(self.len, &times.finish(0), None, columns);
+        writer.count(self.head);
+        writer.count(self.len);
+        self.open.save(writer);
     }
 
+    /// The closed segments, those that are new or all of them; `id` gives their numbers in the list
+    /// from those in the queue.
+    pub(crate) fn save_segments(
+        &self,
+        list: &mut List<'_>,
+        extent: Extent,
+        id: impl Fn(u64) -> Id,
+    ) {
+        let first = match extent {
+            Extent::All => self.segments_gone,
+            Extent::Changes => {
+                // Of a queue that is new another one may have been saved under these numbers.
+                let end = match self.segments_saved {
+                    0 => u64::MAX,
+                    _ => self.segments_gone,
+                };
+                list.gone(id(0)..id(end));
+                self.segments_saved.max(self.segments_gone)
+            }
+        };
+        for (number, segment) in (self.segments_gone..).zip(&self.segments) {
+            if number >= first {
+                list.entry(id(number), |w| w.rows(segment));
+            }
+        }
+    }
+
+    /// What was just saved is known to be.
+    pub fn mark_saved(&mut self) {
+        self.segments_saved = self.segments_gone + self.segments.len() as u64;
+    }
+
+    /// Reads what [`Queue::save`] has written; [`Queue::take_back`] adds the segments.
     pub fn restore(types: &RowTypes, reader: &mut Reader<'_>) -> Result<Queue, StateError> {
-        let batch = reader.rows(types, 0)?;
-        let mut queue = Queue::new(types);
-        queue.append(&batch, 0..batch.len);
-        Ok(queue)
+        // No counts of bytes that follow.
+        let mut number = || {
+            reader
+                .u64()
+                .map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+        };
+        let owed = Owed {
+            head: number()?,
+            len: number()?,
+        };
+        let open = Rows::restore(types, reader)?;
+        if open.len() >= SEGMENT_ROWS {
+            return Err(StateError::Mismatch("too many rows in a segment".into()));
+        }
+        Ok(Queue {
+            len: open.len(),
+            open,
+            owed: Some(owed),
+            ..Queue::new(types)
+        })
+    }
+
+    /// The next segment of a queue that is restored.
+    pub fn take_back(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        let segment = reader.rows(&self.open.types, 0)?;
+        if self.segments.is_empty() {
+            self.head = self.owed.map_or(0, |owed| owed.head);
+        }
+        let is_sound = match self.segments.is_empty() {
+            true => self.head < segment.len && segment.len <= SEGMENT_ROWS,
+            false => segment.len == SEGMENT_ROWS,
+        };
+        if !is_sound {
+            self.head = 0;
+            let what = format!("a segment of {} rows", segment.len);
+            return Err(StateError::Mismatch(what));
+        }
+        self.len += match self.segments.is_empty() {
+            true => segment.len - self.head,
+            false => segment.len,
+        };
+        self.segments.push_back(segment);
+        Ok(())
+    }
+
+    /// All segments have been taken back.
+    pub fn be_whole(&mut self) -> Result<(), StateError> {
+        match self.owed.take() {
+            Some(owed) if owed.len != self.len => Err(StateError::Mismatch(format!(
+                "{} rows, expected {}",
+                self.len, owed.len
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Rows when all segments have been taken back.
+    pub fn len_saved(&self) -> usize {
+        self.owed.map_or(self.len, |owed| owed.len)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::store::RowTypes;
+use super::store::{Queue, RowTypes};
 use crate::component::Key;
 use crate::keyed::Keyed;
 
@@ -12,6 +12,15 @@ pub trait Stored: Send + Sized {
 
     /// On the heap.
     fn bytes(&self) -> usize;
+
+    /// Its rows, where they lie in a queue; [`Stored::save`] leaves out the closed segments then.
+    fn queue(&self) -> Option<&Queue> {
+        None
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut Queue> {
+        None
+    }
 
     fn save(&self, types: &RowTypes, writer: &mut Writer);
 

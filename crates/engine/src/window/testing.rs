@@ -13,6 +13,7 @@
 use super::WINDOWS;
 use crate::component::*;
 use crate::emission::Emission;
+use crate::snapshot::{Entries, Extent, Id, List};
 use event::codec::{Reader, Writer};
 use event::{Attribute, Batch, Chunks, Clock, Schema, Type, Value};
 
@@ -237,18 +238,34 @@ impl Run<'_> {
         }
         if self.saves {
             let mut writers: Vec<Writer> = Vec::new();
+            let mut segments: Vec<Writer> = Vec::new();
             for key in KEYS {
                 let mut writer = Writer::default();
                 self.operator.save(key, &mut writer);
                 writers.push(writer);
+                let mut writer = Writer::default();
+                if let Some(queue) = self.operator.queue(key) {
+                    let mut list = List::new(&mut writer, Extent::All);
+                    queue.save_segments(&mut list, Extent::All, Id::from);
+                }
+                segments.push(writer);
             }
             self.operator = self.case.bind();
-            for (key, writer) in KEYS.into_iter().zip(&writers) {
+            for ((key, writer), segments) in KEYS.into_iter().zip(&writers).zip(&segments) {
                 let mut reader = Reader::new(&writer.bytes);
                 self.operator
                     .restore(key, &mut reader)
                     .expect("what was saved is restored");
                 assert!(reader.is_done(), "something is left of the saved state");
+                if let Some(queue) = self.operator.queue_mut(key) {
+                    let mut segments = Entries::of(&segments.bytes[1..]);
+                    while let Some((_, mut segment)) = segments.next().expect("entries") {
+                        queue
+                            .take_back(&mut segment)
+                            .expect("a segment that was saved");
+                    }
+                    queue.be_whole().expect("all segments");
+                }
             }
         }
     }

@@ -45,6 +45,14 @@ impl Stored for TimedQueue {
         self.queue.bytes()
     }
 
+    fn queue(&self) -> Option<&Queue> {
+        Some(&self.queue)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut Queue> {
+        Some(&mut self.queue)
+    }
+
     fn save(&self, _types: &RowTypes, writer: &mut Writer) {
         self.queue.save(writer);
         writer.i64(self.latest);

@@ -1,21 +1,19 @@
 //! When a lane makes a cut, and what it puts into it.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::Batch;
-use event::codec::{Error as CodecError, Reader, Writer};
+use event::codec::Writer;
 use lang::plan::StreamId;
 
-use super::{Cutter, Lane, Letter, PendingEffect};
+use super::{Cutter, Lane, Letter, Saved};
 use crate::backoff::Backoff;
 use crate::cut::{Cut, Phase};
 use crate::keeper::{Job, wait_for_room};
 use crate::queue::Taken;
 use crate::report::chain;
 use crate::sink::Parcel;
-use crate::source::Position;
 use crate::state::Spool;
 use crate::store::Database;
 
@@ -35,8 +33,45 @@ const COUNT_SHARE: u32 = 50;
 /// database's cache and to be done again, so this and not the interval bounds its memory.
 pub(super) const WRITTEN_MAX: usize = 16 << 20;
 
-/// The first byte of what a snapshot holds.
-const VERSION: u8 = 2;
+/// Bytes of a whole snapshot up to which the next one is whole too: so many take no time.
+const WHOLE_MAX: u64 = 16 << 10;
+
+/// Cuts behind the last whole snapshot after which the lane writes one, because nobody else has.
+const CHANGES_MAX: u64 = 64;
+
+/// How the snapshots of a run follow each other: a whole one, then changes. A cut that is given up
+/// ends the run of its lane, so each is made over one that is durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Chain {
+    /// Epoch and bytes of the last whole one; epoch 0 before the first.
+    whole: (u64, u64),
+    /// Bytes of the last changes.
+    changes: u64,
+}
+
+impl Chain {
+    /// Is the snapshot of an epoch to have changes alone? `composed` is the newest epoch that was
+    /// made whole since.
+    fn goes_on(&self, epoch: u64, composed: u64) -> bool {
+        let (begun, bytes) = self.whole;
+        begun > 0
+            && bytes > WHOLE_MAX
+            && epoch - begun.max(composed) < CHANGES_MAX
+            // What changes that much is no shorter by what has not.
+            && self.changes <= bytes / 2
+    }
+
+    fn add(&mut self, epoch: u64, bytes: u64, are_changes: bool) {
+        if are_changes {
+            self.changes = bytes;
+        } else {
+            *self = Chain {
+                whole: (epoch, bytes),
+                changes: 0,
+            };
+        }
+    }
+}
 
 impl Cutter {
     pub(super) fn next_count(&self) -> Instant {
@@ -86,12 +121,6 @@ impl Lane {
                 (Arc::clone(&s.mailbox), s.sequence)
             })
             .collect();
-        if let Some(snapshot) = &snapshot {
-            let bytes = snapshot.len();
-            self.apps
-                .iter()
-                .for_each(|app| app.metrics.state_bytes.set(bytes));
-        }
         if self.cutter.next_count() <= Instant::now() {
             self.count();
         }
@@ -232,152 +261,33 @@ impl Lane {
             return None;
         }
         let mut writer = Writer::default();
-        self.snapshot(&mut writer);
+        self.snapshot(&mut writer, false);
         Some(Saved::read(writer.bytes).expect("what was just written can be read"))
     }
 
-    /// The state of the group in a spool; `None` without state. A long one goes to the disk as it is
-    /// written: while that has no room, everything waits.
+    /// The state of the group in a spool, or what of it has changed since the last cut; `None`
+    /// without state. A long one goes to the disk as it is written: while that has no room,
+    /// everything waits.
     fn saved(&mut self, epoch: u64) -> Result<Option<Spool>, String> {
         let Some(state) = self.cutter.state.clone() else {
             return Ok(None);
         };
+        let goes_on = self.cutter.chain.goes_on(epoch, state.composed());
+        let before = goes_on.then_some(epoch - 1);
         let mut backoff = Backoff::default();
         loop {
-            let spool = state.spool(epoch);
+            let spool = state.spool(epoch, before);
             let mut writer = Writer::streaming(Box::new(spool.clone()));
-            self.snapshot(&mut writer);
+            self.snapshot(&mut writer, before.is_some());
             let Err(error) = writer.finish() else {
+                self.apps.iter_mut().for_each(|app| app.engine.mark_saved());
+                self.cutter.chain.add(epoch, spool.len(), before.is_some());
                 return Ok(Some(spool));
             };
             drop(spool);
             let cause = chain(&error);
             wait_for_room(&cause, &mut backoff, &self.health)?;
         }
-    }
-
-    /// Apps, positions and pending effects. Topics carry nothing between two steps.
-    fn snapshot(&self, writer: &mut Writer) {
-        writer.u8(VERSION);
-        writer.u64(self.rejected.len());
-        writer.count(self.apps.len());
-        for app in &self.apps {
-            writer.str(&app.name);
-            writer.section(|w| app.engine.save(w));
-        }
-        writer.count(self.sources.len());
-        for source in &self.sources {
-            writer.str(&self.apps[source.app].name);
-            writer.str(&source.key);
-            writer.bool(source.position.is_some());
-            if let Some(position) = &source.position {
-                writer.blob(&position.source);
-                writer.blob(&position.mapper);
-            }
-        }
-        writer.count(self.cutter.effects.len());
-        for effect in &self.cutter.effects {
-            writer.str(&effect.app);
-            writer.str(&effect.function);
-            writer.count(effect.arguments.len());
-            effect.arguments.iter().for_each(|v| writer.value(v));
-        }
-    }
-}
-
-/// A snapshot taken apart.
-#[derive(Default)]
-pub(crate) struct Saved {
-    /// Length of the log of rejected events.
-    pub rejected: u64,
-    /// Name of each app, and where its state lies.
-    apps: Vec<(String, Range<usize>)>,
-    bytes: Vec<u8>,
-    /// App, key and position of each source.
-    pub positions: Vec<(String, String, Option<Position>)>,
-    pub effects: Vec<PendingEffect>,
-}
-
-impl Saved {
-    /// Name and state of each app.
-    pub fn apps(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let apps = self.apps.iter();
-        apps.map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
-    }
-
-    /// What it holds of some apps, as their state without logs and effects.
-    pub fn part(&self, is_wanted: impl Fn(&str) -> bool) -> Saved {
-        let mut part = Saved::default();
-        for (name, bytes) in self.apps().filter(|(name, _)| is_wanted(name)) {
-            part.put_app(name, bytes);
-        }
-        let positions = self.positions.iter();
-        let wanted = positions.filter(|(app, ..)| is_wanted(app));
-        part.positions.extend(wanted.cloned());
-        part
-    }
-
-    /// Takes in what another holds, of other apps.
-    pub fn join(&mut self, other: Saved) {
-        for (name, bytes) in other.apps() {
-            self.put_app(name, bytes);
-        }
-        self.positions.extend(other.positions);
-    }
-
-    fn put_app(&mut self, name: &str, bytes: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        self.apps.push((name.to_owned(), start..self.bytes.len()));
-    }
-
-    pub fn read(bytes: Vec<u8>) -> Result<Saved, CodecError> {
-        let mut saved = Saved::taken_apart(&bytes)?;
-        saved.bytes = bytes;
-        Ok(saved)
-    }
-
-    fn taken_apart(bytes: &[u8]) -> Result<Saved, CodecError> {
-        let mut reader = Reader::new(bytes);
-        let mark = reader.u8()?;
-        if mark != VERSION {
-            return Err(CodecError::Mark { mark, at: 0 });
-        }
-        let mut saved = Saved {
-            rejected: reader.u64()?,
-            ..Saved::default()
-        };
-        for _ in 0..reader.count()? {
-            let name = reader.str()?.to_owned();
-            let length = reader.blob()?.len();
-            let end = reader.position();
-            saved.apps.push((name, end - length..end));
-        }
-        for _ in 0..reader.count()? {
-            let (app, key) = (reader.str()?.to_owned(), reader.str()?.to_owned());
-            let position = if reader.bool()? {
-                Some(Position {
-                    source: reader.blob()?.to_vec(),
-                    mapper: reader.blob()?.to_vec(),
-                })
-            } else {
-                None
-            };
-            saved.positions.push((app, key, position));
-        }
-        for _ in 0..reader.count()? {
-            let (app, function) = (reader.str()?.to_owned(), reader.str()?.to_owned());
-            let count = reader.count()?;
-            let arguments = (0..count)
-                .map(|_| reader.value())
-                .collect::<Result<_, _>>()?;
-            saved.effects.push(PendingEffect {
-                app,
-                function,
-                arguments,
-            });
-        }
-        Ok(saved)
     }
 }
 
@@ -403,6 +313,7 @@ mod tests {
             is_dirty: true,
             written: 0,
             effects: Vec::new(),
+            chain: Chain::default(),
         };
         cutter.wrote(WRITTEN_MAX - 1);
         assert!(!cutter.is_wanted);

@@ -1,13 +1,18 @@
-//! The envelope of a snapshot: mark, version, epoch, lengths and CRC in front of the payload.
+//! The envelope of a snapshot: mark, version, epochs, lengths and CRC in front of the payload.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 
 const MARK: &[u8; 8] = b"HWSNAP\r\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+
+/// Bytes read at once.
+const BLOCK: usize = 256 << 10;
 
 /// What stands in front of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,6 +23,10 @@ pub(super) struct Head {
     pub crc: u32,
     /// Length of the log of undelivered events that belongs to the epoch.
     pub undelivered: u64,
+    /// The epoch whose state the payload says the changes from; 0 where it is whole.
+    pub before: u64,
+    /// The run of a lane that wrote it: changes only fit a state of the same run.
+    pub run: u64,
 }
 
 /// Why a file is no snapshot to go on from.
@@ -30,8 +39,8 @@ pub(super) enum Unusable {
 }
 
 impl Head {
-    /// Mark, version, epoch, length and CRC of the payload, undelivered, CRC of all these.
-    pub const LEN: usize = 8 + 4 + 8 + 8 + 4 + 8 + 4;
+    /// Mark, version, epoch, length and CRC of the payload, undelivered, before, run, CRC of all these.
+    pub const LEN: usize = 8 + 4 + 8 + 8 + 4 + 8 + 8 + 8 + 4;
 
     pub fn to_bytes(self) -> [u8; Head::LEN] {
         let mut head = [0; Head::LEN];
@@ -41,8 +50,10 @@ impl Head {
         head[20..28].copy_from_slice(&self.len.to_le_bytes());
         head[28..32].copy_from_slice(&self.crc.to_le_bytes());
         head[32..40].copy_from_slice(&self.undelivered.to_le_bytes());
-        let crc = crc32fast::hash(&head[..40]);
-        head[40..].copy_from_slice(&crc.to_le_bytes());
+        head[40..48].copy_from_slice(&self.before.to_le_bytes());
+        head[48..56].copy_from_slice(&self.run.to_le_bytes());
+        let crc = crc32fast::hash(&head[..56]);
+        head[56..].copy_from_slice(&crc.to_le_bytes());
         head
     }
 
@@ -64,7 +75,7 @@ impl Head {
             )));
         }
         from.read_exact(&mut head[12..]).map_err(|_| torn())?;
-        if crc32fast::hash(&head[..40]) != number(40, &head) {
+        if crc32fast::hash(&head[..56]) != number(56, &head) {
             return Err(damaged("the checksum of its head is wrong"));
         }
         let long = |at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| head[at + i]));
@@ -73,50 +84,121 @@ impl Head {
             len: long(20),
             crc: number(28, &head),
             undelivered: long(32),
+            before: long(40),
+            run: long(48),
         })
+    }
+
+    /// The head of the snapshot of an epoch; of the payload nothing is known then.
+    pub fn of(path: &Path, epoch: u64) -> Result<Head, Unusable> {
+        Layer::open(path, epoch).map(|layer| layer.head)
     }
 }
 
 /// Can the file be used as the snapshot of this epoch? Reads it piece by piece.
-pub(super) fn check(path: &Path, epoch: u64) -> Result<(), Unusable> {
-    visit(path, epoch, |_| ()).map(|_| ())
+pub(super) fn check(path: &Path, epoch: u64) -> Result<Head, Unusable> {
+    Layer::open(path, epoch)?.finish()
 }
 
-pub(super) fn read(path: &Path, epoch: u64) -> Result<(Head, Vec<u8>), Unusable> {
-    let mut bytes = Vec::new();
-    let head = visit(path, epoch, |piece| bytes.extend_from_slice(piece))?;
-    Ok((head, bytes))
+/// A snapshot that is read once from front to back, and checked on the way.
+pub(super) struct Layer {
+    pub head: Head,
+    file: File,
+    block: Vec<u8>,
+    /// What of the block is still to be read.
+    at: usize,
+    end: usize,
+    /// Of what has been read.
+    crc: crc32fast::Hasher,
+    len: u64,
+    /// Nobody wants it any more.
+    stop: Option<Arc<AtomicBool>>,
 }
 
-fn visit(path: &Path, epoch: u64, mut each: impl FnMut(&[u8])) -> Result<Head, Unusable> {
-    const PIECE: usize = 256 << 10;
-    let unreadable = |e: std::io::Error| Unusable::Damaged(e.to_string());
-    let mut file = File::open(path).map_err(unreadable)?;
-    let head = Head::read(&mut file)?;
-    if head.epoch != epoch {
-        return Err(Unusable::Damaged(format!("it holds epoch {}", head.epoch)));
+impl Layer {
+    pub fn open(path: &Path, epoch: u64) -> Result<Layer, Unusable> {
+        let mut file = File::open(path).map_err(unreadable)?;
+        let head = Head::read(&mut file)?;
+        if head.epoch != epoch {
+            return Err(Unusable::Damaged(format!("it holds epoch {}", head.epoch)));
+        }
+        Ok(Layer {
+            head,
+            file,
+            block: Vec::new(),
+            at: 0,
+            end: 0,
+            crc: crc32fast::Hasher::new(),
+            len: 0,
+            stop: None,
+        })
     }
-    let mut crc = crc32fast::Hasher::new();
-    let mut piece = vec![0; PIECE];
-    let mut len = 0;
-    loop {
-        let count = match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(unreadable(e)),
-        };
-        len += count as u64;
-        crc.update(&piece[..count]);
-        each(&piece[..count]);
+
+    /// Reading fails from when this is set.
+    pub fn until(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
     }
-    if len != head.len {
-        return Err(Unusable::Damaged("it is torn".to_owned()));
+
+    /// Reads what is left. Was all as it had been written?
+    pub fn finish(mut self) -> Result<Head, Unusable> {
+        loop {
+            let count = self.fill_buf().map_err(unreadable)?.len();
+            if count == 0 {
+                break;
+            }
+            self.consume(count);
+        }
+        if self.len != self.head.len {
+            return Err(Unusable::Damaged("it is torn".to_owned()));
+        }
+        if self.crc.finalize() != self.head.crc {
+            return Err(Unusable::Damaged("its checksum is wrong".to_owned()));
+        }
+        Ok(self.head)
     }
-    if crc.finalize() != head.crc {
-        return Err(Unusable::Damaged("its checksum is wrong".to_owned()));
+}
+
+fn unreadable(error: io::Error) -> Unusable {
+    Unusable::Damaged(error.to_string())
+}
+
+impl Read for Layer {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let block = self.fill_buf()?;
+        let count = block.len().min(into.len());
+        into[..count].copy_from_slice(&block[..count]);
+        self.consume(count);
+        Ok(count)
     }
-    Ok(head)
+}
+
+impl BufRead for Layer {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.end {
+            if self
+                .stop
+                .as_ref()
+                .is_some_and(|stop| stop.load(Ordering::Relaxed))
+            {
+                return Err(io::Error::other("it is not wanted any more"));
+            }
+            self.block.resize(BLOCK, 0);
+            (self.at, self.end) = (0, 0);
+            self.end = loop {
+                match self.file.read(&mut self.block) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    result => break result?,
+                }
+            };
+            self.crc.update(&self.block[..self.end]);
+            self.len += self.end as u64;
+        }
+        Ok(&self.block[self.at..self.end])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.at = (self.at + count).min(self.end);
+    }
 }
 
 /// Puts a file in place whole or not at all: temporary file, fsync, rename, fsync of the directory.

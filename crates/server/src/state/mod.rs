@@ -4,7 +4,7 @@
 //! DIR/lock                          held while a server runs on the directory
 //! DIR/id                            names the directory to the stores that take part in epochs
 //! DIR/GROUP/apps                    names of the apps saved together
-//! DIR/GROUP/snapshot-EPOCH          two newest epochs
+//! DIR/GROUP/snapshot-EPOCH          two newest epochs, and those they say the changes from
 //! DIR/GROUP/current                 newest epoch that every store has committed
 //! DIR/GROUP/rejected                events that were rejected
 //! ```
@@ -13,17 +13,25 @@
 //! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
 //! directory, CRC); the one before it is kept until the next is current. Never: a guess. A damaged
 //! or foreign file is an error that names it, or is passed over for the one before with a warning.
+//!
+//! A snapshot is whole, or it has what has changed since the one before it; then it is good for
+//! nothing without that one (`chain`).
 
+mod chain;
 mod epoch;
 mod file;
 mod spool;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+pub(crate) use chain::Composer;
 pub use epoch::{Choice, choose};
-use file::Unusable;
 pub(crate) use file::write_whole;
+use file::{Head, Unusable};
 pub(crate) use spool::Spool;
 
 use crate::error::Error;
@@ -42,6 +50,10 @@ pub struct GroupState {
     dir: PathBuf,
     /// Under this name transactional stores remember the epoch they have committed.
     pub store_key: String,
+    /// Names what is written from now on: changes never fit what was written before.
+    run: u64,
+    /// The newest epoch that was made whole after it was written.
+    composed: Arc<AtomicU64>,
 }
 
 /// What a group finds when it starts.
@@ -120,12 +132,18 @@ impl StateDir {
             fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
             write_whole(&list_path, &[list.as_bytes()])?;
         }
+        remove_unfinished(&dir)?;
         let store_key = format!(
             "{}/{}",
             self.id,
             dir.file_name().unwrap_or_default().to_string_lossy()
         );
-        Ok(GroupState { dir, store_key })
+        Ok(GroupState {
+            dir,
+            store_key,
+            run: noise(),
+            composed: Arc::default(),
+        })
     }
 
     fn groups(&self) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
@@ -151,6 +169,18 @@ pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Erro
     Ok(groups)
 }
 
+/// What a server that was killed was writing when it was.
+fn remove_unfinished(dir: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(Error::file("read", dir))? {
+        let path = entry.map_err(Error::file("read", dir))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("snapshot-") && name.ends_with(".tmp") {
+            fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
 /// The group that an app was saved in, to be read only.
 pub(crate) fn saved_group(root: &Path, app: &str) -> Result<Option<GroupState>, Error> {
     let groups = groups_in(root)?;
@@ -160,6 +190,8 @@ pub(crate) fn saved_group(root: &Path, app: &str) -> Result<Option<GroupState>, 
     Ok(own.next().map(|(dir, _)| GroupState {
         dir,
         store_key: String::new(),
+        run: 0,
+        composed: Arc::default(),
     }))
 }
 
@@ -171,16 +203,27 @@ impl GroupState {
     /// Looks at the snapshots without judging which one fits the stores.
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
+        let mut heads = BTreeMap::new();
         for (epoch, path) in self.snapshots()? {
             match file::check(&path, epoch) {
-                Ok(()) => found.epochs.push(epoch),
+                Ok(head) => {
+                    heads.insert(epoch, head);
+                }
                 Err(Unusable::Damaged(message)) => {
                     found.damaged.push(format!("{}: {message}", path.display()));
                 }
                 Err(Unusable::Foreign(message)) => return Err(Error::State { path, message }),
             }
         }
-        found.epochs.sort_unstable_by(|a, b| b.cmp(a));
+        for &epoch in heads.keys().rev() {
+            match chain::of(epoch, |epoch| heads.get(&epoch).copied()) {
+                Ok(_) => found.epochs.push(epoch),
+                Err(message) => {
+                    let path = self.snapshot_path(epoch);
+                    found.damaged.push(format!("{}: {message}", path.display()));
+                }
+            }
+        }
         let current = self.dir.join("current");
         if let Ok(text) = fs::read_to_string(&current) {
             found.current = text.trim().parse().ok();
@@ -200,31 +243,28 @@ impl GroupState {
         Ok(snapshots)
     }
 
-    /// Length of the log of undelivered events at that epoch, and the payload.
-    pub fn read(&self, epoch: u64) -> Result<(u64, Vec<u8>), Error> {
-        let path = self.snapshot_path(epoch);
-        match file::read(&path, epoch) {
-            Ok((head, payload)) => Ok((head.undelivered, payload)),
-            Err(Unusable::Damaged(message) | Unusable::Foreign(message)) => {
-                Err(Error::State { path, message })
-            }
-        }
+    /// Takes the payload of a snapshot; it is durable once it is sealed, and not current yet. With
+    /// `before` the payload is what has changed since that epoch, which this run has written.
+    pub(crate) fn spool(&self, epoch: u64, before: Option<u64>) -> Spool {
+        let head = Head {
+            epoch,
+            before: before.unwrap_or(0),
+            run: self.run,
+            ..Head::default()
+        };
+        Spool::new(self.snapshot_path(epoch), head)
     }
 
-    /// Takes the payload of a snapshot; it is durable once it is sealed, and not current yet.
-    pub(crate) fn spool(&self, epoch: u64) -> Spool {
-        Spool::new(self.snapshot_path(epoch), epoch)
-    }
-
-    /// Every store has committed the epoch: it is what a restart goes on from. Snapshots older than
-    /// the one before it are removed, and so are newer ones that were given up.
+    /// Every store has committed the epoch: it is what a restart goes on from. Snapshots that
+    /// neither it nor the one before it needs are removed, and so are newer ones that were given up.
     pub fn mark_current(&self, epoch: u64) -> Result<(), Error> {
         write_whole(
             &self.dir.join("current"),
             &[format!("{epoch}\n").as_bytes()],
         )?;
+        let needed = self.oldest_needed(epoch);
         for (old, path) in self.snapshots()? {
-            if old + 1 < epoch || old > epoch {
+            if old < needed || old > epoch {
                 fs::remove_file(&path).map_err(Error::file("remove", path))?;
             }
         }
@@ -275,12 +315,15 @@ fn read_or_make_id(root: &Path) -> Result<String, Error> {
     Ok(id)
 }
 
-/// Unlikely to occur twice: the clock, the process and the seeds of the standard hasher.
 fn fresh_id() -> String {
+    format!("{:016x}", noise())
+}
+
+/// Unlikely to occur twice: the clock, the process and the seeds of the standard hasher.
+fn noise() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     let now = crate::clock::wall_millis();
-    let noise = RandomState::new().hash_one((now, std::process::id()));
-    format!("{noise:016x}")
+    RandomState::new().hash_one((now, std::process::id()))
 }
 
 #[cfg(test)]
@@ -293,7 +336,7 @@ mod tests {
 
     fn write(group: &GroupState, epoch: u64, payload: &[u8]) {
         use std::io::Write;
-        let mut spool = group.spool(epoch);
+        let mut spool = group.spool(epoch, None);
         spool.write_all(payload).expect("writes");
         spool.seal(10 * epoch).expect("seals");
     }

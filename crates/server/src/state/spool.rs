@@ -19,7 +19,8 @@ pub(crate) struct Spool(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
-    epoch: u64,
+    /// Length, CRC and the length of the log are known when it is sealed.
+    head: Head,
     memory: Vec<u8>,
     file: Option<File>,
     crc: crc32fast::Hasher,
@@ -27,10 +28,10 @@ struct Inner {
 }
 
 impl Spool {
-    pub fn new(path: PathBuf, epoch: u64) -> Spool {
+    pub(super) fn new(path: PathBuf, head: Head) -> Spool {
         Spool(Arc::new(Mutex::new(Inner {
             path,
-            epoch,
+            head,
             memory: Vec::new(),
             file: None,
             crc: crc32fast::Hasher::new(),
@@ -52,10 +53,10 @@ impl Spool {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let head = Head {
-            epoch: inner.epoch,
             len: inner.len,
             crc: inner.crc.clone().finalize(),
             undelivered,
+            ..inner.head
         };
         let tmp = temporary(&inner.path);
         match &mut inner.file {
@@ -66,6 +67,17 @@ impl Spool {
                     .map_err(Error::file("write", &tmp))?;
                 put_in_place(file, &tmp, &inner.path)
             }
+        }
+    }
+}
+
+impl Spool {
+    /// It will not be sealed.
+    pub(super) fn discard(self) {
+        let mut inner = self.lock();
+        if inner.file.take().is_some() {
+            // What is left of it is written over.
+            std::fs::remove_file(temporary(&inner.path)).ok();
         }
     }
 }
