@@ -291,6 +291,80 @@ fn what_is_read_back_is_counted_once() {
     });
 }
 
+/// Thousands of keys in every kind of state that is saved by what has changed. Saves come many times
+/// a second, so that changes stand on changes and are merged on the way.
+fn keys() -> Case {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = format!(
+        "@store(type='rdbms', jdbc.url='jdbc:sqlite:{}/out.db')",
+        dir.path().display()
+    );
+    let app = format!(
+        "@app:name('Keys')
+         @source(type='file', mode='line', file.uri='file:{0}/in.csv', tailing='false',
+             file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+         define stream Lines (id string, line long);
+         {store} define table Groups (id string, n long);
+         {store} define table Parts (id string, n long);
+         {store} define table Rows (id string, n long);
+         {store} define table Sums (line long, total long);
+         @primaryKey('id') define table Counts (id string, n long);
+         from Lines select id, count() as n group by id insert into Groups;
+         partition with (id of Lines) begin
+         from Lines select id, count() as n insert into Parts;
+         end;
+         from Lines left outer join Counts on Lines.id == Counts.id
+         select Lines.id as id, ifThenElse(Counts.n is null, 0L, Counts.n) + 1L as n
+         update or insert into Counts set Counts.n = n on Counts.id == id;
+         from Lines join Counts on Lines.id == Counts.id
+         select Lines.id as id, Counts.n as n insert into Rows;
+         from Lines#window.length(3000) select line, sum(line) as total insert into Sums;",
+        dir.path().display()
+    );
+    let path = dir.path().join("keys.siddhi");
+    fs::write(&path, app).expect("the app is written");
+    let line = |line: usize| format!("k{},{line}\n", line * 7919 % KEYS);
+    let lines: String = (0..KEYS * SEEN).map(line).collect();
+    fs::write(dir.path().join("in.csv"), lines).expect("the input is written");
+    Case {
+        dir,
+        apps: vec![path],
+        changes: Vec::new(),
+    }
+}
+
+const KEYS: usize = 4_001;
+
+/// How often each key comes.
+const SEEN: usize = 4;
+
+// covers: 648
+#[test]
+fn what_has_changed_is_saved_and_put_together_again() {
+    at_every_point(8, "-KILL", &keys, &|case, name| {
+        let all = KEYS * SEEN;
+        for table in ["Groups", "Parts", "Rows"] {
+            let counts = case.rows(&format!(
+                "select count(*) || ' ' || count(distinct id || '-' || n) || ' ' || max(n) \
+                 from {table}"
+            ));
+            let expect = format!("{all} {all} {SEEN}");
+            assert_eq!(counts, [expect], "{table}, {name}: {}", case.log());
+        }
+        let sums = case.rows(
+            "select count(*) || ' ' || count(distinct line) || ' ' || \
+             sum(total = case when line < 3000 then line * (line + 1) / 2 \
+                 else 1500 * (2 * line - 2999) end) from Sums",
+        );
+        assert_eq!(
+            sums,
+            [format!("{all} {all} {all}")],
+            "{name}: {}",
+            case.log()
+        );
+    });
+}
+
 /// An aggregation in a store: buckets that the clock has closed lie in the database, open ones in
 /// the snapshot. The last sale asks for both together.
 fn totals() -> Case {

@@ -10,6 +10,7 @@ mod group;
 pub(crate) mod order;
 mod output;
 mod reduce;
+mod saved;
 mod select;
 mod site;
 mod sliding;

@@ -237,6 +237,10 @@ impl Queue {
         self.len
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     pub fn append(&mut self, batch: &Batch, rows: Range<usize>) {
         self.len += rows.len();
         let mut at = rows.start;

@@ -17,7 +17,7 @@ impl TimedQueue {
     /// In a partition Siddhi gives up the state of a key whose last row has left (`canDestroy`), and
     /// with it the newest timestamp: what then comes late sets a deadline, that has passed.
     pub fn forget(&mut self) {
-        if self.queue.len() == 0 {
+        if self.queue.is_empty() {
             self.latest = i64::MIN;
         }
     }
