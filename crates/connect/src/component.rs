@@ -424,6 +424,59 @@ pub enum Connection {
     Lost { cause: String },
 }
 
+// ---- epochs ----
+
+/// What takes part in the epochs of a group: all that was written between two cuts counts at once,
+/// together with the number of the epoch, or not at all. Every store does, and sinks whose
+/// destination has transactions ([`Sink::epochs`]).
+///
+/// A cut precommits, waits until the snapshot is durable, and commits; after a crash the number tells
+/// which snapshot belongs to what is there. The key says whose number it is: that of another state
+/// directory is none.
+pub trait Epochs {
+    /// Begins a transaction that all calls belong to until `commit` or `abort`.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Does all of the commit that can be done before it: what was written, and the number, are on
+    /// the other side.
+    fn precommit(&mut self, _epoch: u64, _key: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Makes the transaction durable, and in the same act notes the epoch with its key. Called again
+    /// where the outcome is not known.
+    fn commit(&mut self, epoch: u64, key: &[u8]) -> Result<(), Error>;
+
+    fn abort(&mut self) -> Result<(), Error>;
+
+    /// Bytes that are kept in memory until the commit, with all tables that share a store's
+    /// transaction. Where they are many the caller commits early.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Is what was written since `begin` gone (the disk of a store is full)? Then nothing works
+    /// before `abort`, and all writes must be done again. A sink does that by itself, when it is
+    /// connected again; one that says so cannot.
+    fn has_lost(&self) -> bool {
+        false
+    }
+
+    /// The last epoch committed by this app, with its key.
+    fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error>;
+
+    /// Commits will come about this often, or sooner.
+    ///
+    /// # Errors
+    /// No transaction may last that long.
+    fn fit(&mut self, _interval: Duration) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Bytes of writes that are kept to be done again; beyond it a restart goes on from the last snapshot.
+pub const KEPT_BYTES_MAX: usize = 64 << 20;
+
 // ---- sinks ----
 
 /// Takes messages out. Calls come from one thread, in order.
@@ -469,13 +522,19 @@ pub trait Sink: Send {
     fn take_refused(&mut self) -> Vec<Undelivered> {
         Vec::new()
     }
+
+    /// The part that it takes in the epochs of its group, where it does. Then what is published between
+    /// two cuts is one transaction, and `flush` is not called.
+    fn epochs(&mut self) -> Option<&mut dyn Epochs> {
+        None
+    }
 }
 
 // ---- stores ----
 
 /// A table that is kept outside. Calls come from one thread; each call is atomic by itself, or part
 /// of the epoch where one was begun.
-pub trait Store: Send {
+pub trait Store: Epochs + Send {
     /// Looks whether its place can be reached and a table that is there has the columns of the
     /// definition; changes nothing.
     fn probe(&mut self) -> Result<Vec<Difference>, Error> {
@@ -502,30 +561,6 @@ pub trait Store: Send {
     fn take_refused(&mut self) -> Vec<Refused> {
         Vec::new()
     }
-
-    /// Begins a transaction that all calls belong to until `commit` or `abort`.
-    fn begin(&mut self) -> Result<(), Error>;
-
-    /// Makes the transaction durable, and in the same act notes the epoch with the positions of the
-    /// app's sources.
-    fn commit(&mut self, epoch: u64, positions: &[u8]) -> Result<(), Error>;
-
-    fn abort(&mut self) -> Result<(), Error>;
-
-    /// Bytes that the store keeps in memory until the commit, with all tables that share its
-    /// transaction. Where they are many the caller commits early.
-    fn held(&self) -> usize {
-        0
-    }
-
-    /// Has the store undone by itself what was written since `begin` (its disk is full)? Then
-    /// nothing works before `abort`, and all writes must be done again.
-    fn has_lost(&self) -> bool {
-        false
-    }
-
-    /// The last epoch committed by this app, with its positions.
-    fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error>;
 
     fn close(&mut self) -> Result<(), Error>;
 }

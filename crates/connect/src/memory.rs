@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Value};
 use lang::store::{Operation, OperationId, OperationKind, Term};
 
-use crate::component::{Answer, Store, Written};
+use crate::component::{Answer, Epochs, Store, Written};
 use crate::error::Error;
 use crate::terms::{holds, is_plain, value};
 
@@ -174,6 +174,12 @@ impl Store for MemoryStore {
         }
     }
 
+    fn close(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Epochs for MemoryStore {
     fn begin(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -188,9 +194,5 @@ impl Store for MemoryStore {
 
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         Ok(None)
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Command;
 use std::time::Instant;
 
-use network::{NOTICED, Running, eventually, free_port, post_all};
+use network::{NOTICED, Running, durable_and_not_current, eventually, free_port, post_all};
 use servers::Order;
 
 /// Lines that the database's own client gives.
@@ -99,6 +99,72 @@ from In select n insert into Kept;
         let rows = ask(name, server.port(), "SELECT n FROM Kept ORDER BY n");
         let expect: String = (0..1000).map(|n| format!("{n}\n")).collect();
         assert!(rows == expect, "{name}: {} rows", rows.lines().count());
+    }
+}
+
+const LINES: u32 = 300_000;
+
+#[test]
+fn every_row_is_there_once_whenever_the_run_is_killed() {
+    for name in ["mariadb", "mysql", "postgres"] {
+        let Some(server) = Order::new().start_or_skip(name) else {
+            continue;
+        };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| dir.path().join(name);
+        let text = format!(
+            "@App:name('Killed')
+@source(type='file', mode='line', file.uri='file:{}', tailing='false', action.after.process='keep', @map(type='csv'))
+define stream In (n int);
+@store(type='rdbms', jdbc.url='{}')
+define table Kept (n int, c long);
+from In select n, count() as c insert into Kept;
+",
+            path("in.csv").display(),
+            server.endpoint()
+        );
+        std::fs::write(path("app.siddhi"), text).expect("the folder can be written");
+        let rows: String = (0..LINES).map(|n| format!("{n}\n")).collect();
+        std::fs::write(path("in.csv"), rows).expect("the folder can be written");
+        let (app, state) = (path("app.siddhi"), path("state"));
+        let args = [
+            &app.display().to_string(),
+            "--state",
+            &state.display().to_string(),
+            "--state-interval",
+            "50ms",
+        ];
+        let written = || {
+            let rows = servers::sql(name, server.port(), "SELECT count(*) FROM Kept");
+            let count = rows.ok().and_then(|rows| rows.trim().parse().ok());
+            count.unwrap_or(0_u64)
+        };
+        for kill in 0..8 {
+            let before = written();
+            let run = Running::start(&args);
+            match kill % 2 {
+                0 => eventually("more is written", || {
+                    let count = written();
+                    count > before || count == u64::from(LINES)
+                }),
+                _ => {
+                    durable_and_not_current(&state.join("Killed"), || written() == u64::from(LINES))
+                }
+            }
+            run.kill();
+        }
+        let (code, summary) = Running::start(&[&args[..], &["--until-done"]].concat()).end();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        let counts = ask(
+            name,
+            server.port(),
+            "SELECT concat(count(*), ' ', count(DISTINCT n), ' ', count(DISTINCT c), ' ', max(c)) FROM Kept",
+        );
+        assert_eq!(
+            counts,
+            format!("{LINES} {LINES} {LINES} {LINES}\n"),
+            "{name}"
+        );
     }
 }
 

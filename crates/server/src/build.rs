@@ -41,11 +41,12 @@ use crate::probe::bytes_waiting;
 use crate::process::Process;
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Weight};
+use crate::recovery;
 use crate::rejected::{FILES, RejectedLog, SharedLog};
 use crate::report::chain;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::source::{Mailbox, SourceThread};
-use crate::state::{Composer, GroupState, StateDir, choose};
+use crate::state::{Composer, GroupState, StateDir};
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
 
@@ -181,10 +182,7 @@ impl<'a> Builder<'a> {
         let store_context = StoreContext {
             health: Arc::clone(&self.health),
             rejected: self.undelivered.clone(),
-            store_key: self
-                .state
-                .as_ref()
-                .map_or_else(String::new, |s| s.store_key.clone()),
+            store_key: self.store_key(),
             second: Duration::from_secs(1),
             gives_up: false,
         };
@@ -192,13 +190,13 @@ impl<'a> Builder<'a> {
             gives_up: !self.common.waits_for_stores,
             ..store_context.clone()
         };
-        for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
-            seat.open(&opening).map_err(|message| Error::Connect {
-                what: "a store".into(),
-                message,
-            })?;
-        }
-        let (epoch, saved) = self.recover(&mut stores, &opening)?;
+        let (seats, mut sinks) = self.sinks()?;
+        let mut parts: Vec<&mut StoreSeat> = stores.seats().collect();
+        recovery::open(&mut parts, &mut sinks, &opening)?;
+        let (epoch, saved) = match &self.state {
+            None => (0, None),
+            Some(state) => recovery::recover(state, &mut parts, &mut sinks, &opening)?,
+        };
         self.open_logs(saved.as_ref())?;
         self.environments[0]
             .effects
@@ -213,7 +211,6 @@ impl<'a> Builder<'a> {
         }
         let saved = saved.unwrap_or_default();
         let (sources, lane_sources, subscribers) = self.sources(&saved)?;
-        let (seats, sinks) = self.sinks()?;
         let place_of_tables = stores.inline_places(&self.plans);
         let first_asked = engines.iter().map(|e| e.operations().len()).max();
         let (operations, store_threads, databases) = stores.seated(&engines, &store_context);
@@ -277,6 +274,7 @@ impl<'a> Builder<'a> {
             subscribers,
             inbox: self.inbox,
             sink_boxes: sinks.iter().map(|s| Arc::clone(&s.outbox)).collect(),
+            sinks_that_commit: sinks.iter().filter(|s| s.takes_part()).count(),
             store_boxes: store_threads
                 .iter()
                 .map(|s| Arc::clone(&s.outbox))
@@ -319,6 +317,12 @@ impl<'a> Builder<'a> {
             sinks,
             stores: store_threads,
         })
+    }
+
+    /// Names the state directory to what takes part in epochs.
+    fn store_key(&self) -> String {
+        let state = self.state.as_ref();
+        state.map_or_else(String::new, |state| state.store_key.clone())
     }
 
     fn state_error(&self, message: String) -> Error {
@@ -394,42 +398,6 @@ impl<'a> Builder<'a> {
              afresh",
             chain(error)
         ))
-    }
-
-    /// Which epoch to go on from, and what its snapshot holds (with the length of the log of
-    /// undelivered events, which is written in front of it).
-    fn recover(
-        &self,
-        stores: &mut Stores,
-        context: &StoreContext,
-    ) -> Result<(u64, Option<(u64, Saved)>), Error> {
-        let Some(state) = &self.state else {
-            return Ok((0, None));
-        };
-        let found = state.find()?;
-        for damaged in &found.damaged {
-            tracing::warn!(snapshot = damaged, "a snapshot cannot be used");
-        }
-        let mut epochs = Vec::new();
-        for seat in stores.databases.iter_mut().flat_map(|d| &mut d.seats) {
-            let epoch = seat.last_epoch(context).map_err(|message| Error::Connect {
-                what: "a store".into(),
-                message,
-            })?;
-            epochs.push((seat.table.clone(), epoch));
-        }
-        let choice = choose(&found.epochs, found.current, &epochs);
-        for warning in &choice.warnings {
-            tracing::warn!("{warning}");
-        }
-        let newest = found.epochs.first().copied().unwrap_or(0);
-        let Some(epoch) = choice.epoch else {
-            return Ok((0, None));
-        };
-        let (undelivered, bytes) = state.read(epoch)?;
-        let saved = Saved::read(bytes).map_err(|e| self.state_error(chain(&e)))?;
-        tracing::info!(epoch, newest, "going on from the saved state");
-        Ok((epoch, Some((undelivered, saved))))
     }
 
     fn open_logs(&self, saved: Option<&(u64, Saved)>) -> Result<(), Error> {
@@ -657,6 +625,8 @@ impl<'a> Builder<'a> {
                 health: Arc::clone(&self.health),
                 has_state: self.state.is_some(),
                 is_cut_off: false,
+                store_key: self.store_key(),
+                uncommitted: Arc::default(),
                 messages: Messages::default(),
             });
         }
@@ -705,7 +675,13 @@ impl<'a> Builder<'a> {
                 metrics,
             });
         }
+        if let Some(epochs) = made.epochs() {
+            epochs
+                .fit(self.common.state_interval)
+                .map_err(|e| self.refused(app, &e))?;
+        }
         let on_unreachable = on_unreachable(plan, app, stream, transport);
+        let uncommitted = Arc::clone(&threads[thread].uncommitted);
         let slots = &mut threads[thread].slots;
         slots.push(SinkSlot::new(
             &plan.name,
@@ -718,6 +694,7 @@ impl<'a> Builder<'a> {
         Ok(SinkSeat::Thread {
             slot: slots.len() - 1,
             outbox: Arc::clone(&threads[thread].outbox),
+            uncommitted,
             metrics,
         })
     }
@@ -818,6 +795,10 @@ struct Database {
 }
 
 impl Stores {
+    fn seats(&mut self) -> impl Iterator<Item = &mut StoreSeat> {
+        self.databases.iter_mut().flat_map(|d| &mut d.seats)
+    }
+
     fn add(&mut self, name: String, app: usize, table: usize, is_read: bool, seat: StoreSeat) {
         let found = self.databases.iter().position(|d| d.name == name);
         let database = found.unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 //!
 //! The lane makes the cut between two steps and sends a mark down each queue to a sink or store.
 //! Each of them says when all that stood before the mark has been taken. Then the snapshot is
-//! written, then the stores commit, then the sources are told what they may let go of.
+//! written, then the stores and transactional sinks commit, then the sources are told what they may let go of.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ pub(crate) struct Cut {
 struct Progress {
     /// Sinks and stores that have not taken everything before the mark.
     unflushed: usize,
-    /// Stores that have not committed.
+    /// Stores, and sinks that take part in epochs, that have not committed.
     uncommitted: usize,
     phase: Phase,
 }
@@ -26,13 +26,14 @@ struct Progress {
 pub(crate) enum Phase {
     #[default]
     Flushing,
-    /// The snapshot is durable: stores commit.
+    /// The snapshot is durable: stores and sinks commit.
     Durable,
-    /// The cut is given up; stores abort what belongs to it.
+    /// The cut is given up; they abort what belongs to it.
     GivenUp,
 }
 
 impl Cut {
+    /// `stores`: with the sinks that commit.
     pub fn new(epoch: u64, sinks: usize, stores: usize) -> Cut {
         Cut {
             epoch,
@@ -81,12 +82,12 @@ impl Cut {
         self.wait_while(|p| p.unflushed > 0 && p.phase != Phase::GivenUp)
     }
 
-    /// For a store: until the snapshot is durable, or the cut is given up.
+    /// For who commits: until the snapshot is durable, or the cut is given up.
     pub fn wait_durable(&self) -> Phase {
         self.wait_while(|p| p.phase == Phase::Flushing)
     }
 
-    /// Until all stores have committed, or the cut is given up.
+    /// Until all have committed, or the cut is given up.
     pub fn wait_committed(&self) -> Phase {
         self.wait_while(|p| p.uncommitted > 0 && p.phase != Phase::GivenUp)
     }

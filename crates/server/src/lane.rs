@@ -165,6 +165,7 @@ pub(crate) enum SinkSeat {
     Thread {
         outbox: Arc<Outbox<SinkRows>>,
         slot: usize,
+        uncommitted: Arc<Uncommitted>,
         metrics: Arc<SinkMetrics>,
     },
 }
@@ -218,6 +219,8 @@ pub(crate) struct Lane {
     pub subscribers: Vec<Subscriber>,
     pub inbox: Arc<Inbox>,
     pub sink_boxes: Vec<Arc<Outbox<SinkRows>>>,
+    /// So many of them commit with a cut, as stores do.
+    pub sinks_that_commit: usize,
     pub store_boxes: Vec<Arc<Outbox<StoreRows>>>,
     /// Those that queries read.
     pub databases: Vec<Database>,

@@ -29,6 +29,7 @@ pub mod probe;
 pub mod process;
 mod pulse;
 mod queue;
+mod recovery;
 pub mod rejected;
 mod reload;
 pub mod report;

@@ -4,6 +4,8 @@
 //! events did. Its queue is bounded: when the destination is slow the lane waits, and with it the
 //! sources.
 
+mod epochs;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,13 +16,14 @@ use event::Batch;
 use lang::plan::StreamId;
 
 use crate::backoff::{Backoff, Sparse};
-use crate::cut::{Cut, Phase};
+use crate::cut::Cut;
 use crate::health::Health;
 use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
+use crate::store::Uncommitted;
 
 /// Rows that may wait for a destination.
 pub(crate) const ROWS_MAX: usize = 64 * 1024;
@@ -73,6 +76,8 @@ pub(crate) struct SinkSlot {
     pub sink: Box<dyn Sink>,
     pub on_unreachable: OnUnreachable,
     pub metrics: Arc<SinkMetrics>,
+    /// In the epochs of its group.
+    pub takes_part: bool,
     pub is_connected: bool,
     /// The mapper has what it needs.
     pub is_ready: bool,
@@ -88,17 +93,23 @@ impl SinkSlot {
         app: &str,
         stream: &str,
         outlet: Outlet,
-        sink: Box<dyn Sink>,
+        mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
         metrics: Arc<SinkMetrics>,
     ) -> SinkSlot {
+        let takes_part = sink.epochs().is_some();
         SinkSlot {
             app: app.to_owned(),
             stream: stream.to_owned(),
             outlet,
             sink,
-            on_unreachable,
+            // What is given up for a destination that is away would be missing in its transaction.
+            on_unreachable: match takes_part {
+                true => OnUnreachable::Wait,
+                false => on_unreachable,
+            },
             metrics,
+            takes_part,
             is_connected: false,
             is_ready: false,
             backoff: Backoff::default(),
@@ -109,7 +120,7 @@ impl SinkSlot {
     }
 
     /// As it is called in what is said.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let label = &self.metrics.label;
         format!("{} of stream '{}'", label.ty, label.element)
     }
@@ -129,6 +140,10 @@ pub(crate) struct SinkThread {
     /// The group stops while a sink waits for its destination: nothing more is delivered, and no
     /// cut may say that it was.
     pub is_cut_off: bool,
+    /// Names the state directory to sinks that take part in epochs.
+    pub store_key: String,
+    /// What those keep until their commit, as the lane sees it.
+    pub uncommitted: Arc<Uncommitted>,
     /// Reused from batch to batch.
     pub messages: Messages,
 }
@@ -160,20 +175,14 @@ impl SinkThread {
                         self.publish(rows.slot, &rows.batch);
                     }
                 }
-                Taken::Item(Parcel::Mark(cut)) => {
-                    self.flush();
-                    if self.is_cut_off {
-                        cut.set_phase(Phase::GivenUp);
-                    } else {
-                        cut.flushed();
-                    }
-                }
+                Taken::Item(Parcel::Mark(cut)) => self.reach(&cut),
                 Taken::Late => {
                     self.retry_due();
                     self.look_due();
                 }
                 Taken::Closed => break,
             }
+            self.say_uncommitted();
         }
         self.flush();
         for slot in 0..self.slots.len() {
@@ -221,8 +230,8 @@ impl SinkThread {
     }
 
     /// `pause`: until the next try, should this one fail.
-    fn connect(&mut self, slot: usize, pause: Duration) -> bool {
-        let slot = &mut self.slots[slot];
+    fn connect(&mut self, slot_number: usize, pause: Duration) -> bool {
+        let slot = &mut self.slots[slot_number];
         let ready = slot.outlet.ready();
         slot.is_ready |= ready.is_ok();
         let Err(error) = ready.and_then(|()| slot.sink.connect()) else {
@@ -232,6 +241,10 @@ impl SinkThread {
         };
         slot.is_connected = false;
         slot.metrics.retries.add(1);
+        if slot.has_lost() {
+            self.end(slot_number, chain(&error));
+            return false;
+        }
         tracing::error!(
             sink = slot.name(),
             cause = chain(&error),
@@ -332,7 +345,7 @@ impl SinkThread {
             self.try_connect(slot);
         }
         let mut has_retried = false;
-        loop {
+        while !self.is_cut_off {
             let cause = if self.slots[slot].is_connected {
                 match self.slots[slot].sink.publish(message) {
                     Ok(()) => return self.slots[slot].metrics.events.add(rows),
@@ -344,6 +357,9 @@ impl SinkThread {
                             continue;
                         }
                         chain(&error)
+                    }
+                    Err(error) if self.slots[slot].has_lost() => {
+                        return self.end(slot, chain(&error));
                     }
                     Err(error) => {
                         let text = payload_text(batch, message.rows);
@@ -385,7 +401,7 @@ impl SinkThread {
     /// Blocks until the destination is there or the group is to stop.
     fn wait_for(&mut self, slot: usize) {
         let mut pause = WAIT_PAUSE_MIN;
-        while !self.health.is_stopping() && !self.connect(slot, pause) {
+        while !self.is_cut_off && !self.health.is_stopping() && !self.connect(slot, pause) {
             self.health.pause(pause);
             pause = WAIT_PAUSE_MAX.min(pause * 2);
         }
@@ -434,6 +450,9 @@ impl SinkThread {
 
     fn flush(&mut self) {
         for slot in 0..self.slots.len() {
+            if self.slots[slot].takes_part {
+                continue;
+            }
             if !self.slots[slot].is_connected
                 && self.slots[slot].on_unreachable != OnUnreachable::Wait
             {

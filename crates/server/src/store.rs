@@ -331,16 +331,6 @@ impl StoreSeat {
             tracing::warn!(table = self.table, cause = chain(&error), "abort failed");
         }
     }
-
-    /// The epoch committed under this state directory; 0 for none.
-    pub fn last_epoch(&mut self, context: &StoreContext) -> Result<u64, String> {
-        let name = self.name();
-        let found = retry(&name, context, || self.store.last_epoch())?;
-        Ok(match found {
-            Some((epoch, key)) if key == context.store_key.as_bytes() => epoch,
-            _ => 0,
-        })
-    }
 }
 
 /// Tries until it works, the server stops, or the fault is one that trying does not mend.
@@ -387,7 +377,7 @@ impl Uncommitted {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn set(&self, bytes: usize) {
+    pub fn set(&self, bytes: usize) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 }
@@ -460,6 +450,7 @@ mod tests {
     use super::*;
     use crate::queue::Weight;
     use connect::Error;
+    use connect::component::Epochs;
     use event::{Column, Times};
     use std::sync::Mutex;
 
@@ -516,6 +507,12 @@ mod tests {
             Ok(Answer::Contains(vec![true; self.open.len()]))
         }
 
+        fn close(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    impl Epochs for Forgetful {
         fn begin(&mut self) -> Result<(), Error> {
             Ok(())
         }
@@ -543,10 +540,6 @@ mod tests {
 
         fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
             Ok(None)
-        }
-
-        fn close(&mut self) -> Result<(), Error> {
-            Ok(())
         }
     }
 

@@ -240,6 +240,7 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::kafka::failures::a_broker_that_is_not_there_is_waited_for"]),
             Tests(&[
                 "headwater::kafka::failures::a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost",
+                "headwater::kafka::exactly_once::every_number_is_there_once_when_the_broker_is_killed",
             ]),
             Tests(&[SLOW]),
             NO_PAYLOAD,

@@ -14,7 +14,7 @@ use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
 use lang::plan::{CompareOp, Constant};
 use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
 
-use crate::component::{Answer, Refused, Store};
+use crate::component::{Answer, Epochs, Refused, Store};
 use crate::error::Error;
 use crate::terms::{holds, is_plain, value};
 use kept::Kept;
@@ -340,6 +340,13 @@ impl Store for CachedStore {
         refused
     }
 
+    fn close(&mut self) -> Result<(), Error> {
+        self.forget();
+        self.inner.close()
+    }
+}
+
+impl Epochs for CachedStore {
     fn begin(&mut self) -> Result<(), Error> {
         self.inner.begin()
     }
@@ -365,11 +372,6 @@ impl Store for CachedStore {
 
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         self.inner.last_epoch()
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.forget();
-        self.inner.close()
     }
 }
 

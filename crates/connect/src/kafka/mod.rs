@@ -11,6 +11,7 @@
 //! in a message, `unsafe`.
 
 mod centres;
+mod epochs;
 mod partitions;
 mod properties;
 mod record;

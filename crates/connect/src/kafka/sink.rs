@@ -18,11 +18,12 @@ use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 use rdkafka::statistics::Statistics;
 
+use super::epochs::Part;
 use super::properties::{Properties, Side, option};
 use super::said;
 use super::sequence;
 use super::watch::{self, STATISTICS_MILLIS, Watch};
-use crate::component::{Environment, Payload, Sink, SinkSetup};
+use crate::component::{Environment, Epochs, Payload, Sink, SinkSetup};
 use crate::error::{Cause, Error, chain};
 use crate::http::Dynamic;
 use crate::log::write_events;
@@ -64,18 +65,18 @@ const IDEMPOTENT_IN_FLIGHT_MAX: u32 = 5;
 const ENDLESS_MILLIS: &str = "2147483647";
 
 /// Wait for room, and between two looks at what was confirmed.
-const LOOK: Duration = Duration::from_millis(1);
+pub(super) const LOOK: Duration = Duration::from_millis(1);
 
 /// How long a transaction may last where the app does not say, in milliseconds.
-const TRANSACTION_MILLIS: u32 = 60_000;
+pub(super) const TRANSACTION_MILLIS: u32 = 60_000;
 
 /// Time for the broker to answer about a transaction; asked again, the client goes on where it was.
-const TRANSACTION: Duration = Duration::from_secs(30);
-const TRANSACTION_LOOK: Duration = Duration::from_millis(500);
+pub(super) const TRANSACTION: Duration = Duration::from_secs(30);
+pub(super) const TRANSACTION_LOOK: Duration = Duration::from_millis(500);
 
 /// A sink that closes waits for the broker no longer than this, and for a transaction not that long.
 const CLOSE: Duration = Duration::from_secs(10);
-const CLOSE_TRANSACTION: Duration = Duration::from_secs(3);
+pub(super) const CLOSE_TRANSACTION: Duration = Duration::from_secs(3);
 
 /// For so long a full queue of a broker that is away is waited for before the server is asked whether
 /// it is to stop, and what is on its way before records that failed are sent again.
@@ -92,11 +93,11 @@ const IDLE_LOOK: Duration = Duration::from_millis(400);
 const NO_TOPIC: &str = "?";
 
 /// Records between two looks at what was confirmed.
-const POLL_EVERY: u32 = 256;
+pub(super) const POLL_EVERY: u32 = 256;
 
 pub(super) struct KafkaSink {
-    name: String,
-    config: ClientConfig,
+    pub(super) name: String,
+    pub(super) config: ClientConfig,
     topic: Dynamic,
     partition: Dynamic,
     key: Dynamic,
@@ -109,15 +110,18 @@ pub(super) struct KafkaSink {
     waits: bool,
     /// Nothing was sent yet: librdkafka has no topic to ask the broker about.
     has_sent: bool,
-    producer: Option<BaseProducer<Context>>,
+    pub(super) producer: Option<BaseProducer<Context>>,
     connected: Option<Instant>,
     /// Records of the open transaction.
     transaction: Vec<Sent>,
-    is_begun: bool,
+    pub(super) is_begun: bool,
+    /// With state: in the epochs of its group.
+    pub(super) part: Part,
     /// The broker knows the transactional id.
     is_introduced: bool,
-    /// What did not arrive, in the order in which it was published, by its numbers.
-    failed: Vec<(u64, Undelivered)>,
+    /// What did not arrive, in the order in which it was published, by its numbers; in an epoch, what
+    /// the broker will never take.
+    pub(super) failed: Vec<(u64, Undelivered)>,
     /// Of the next record.
     next_number: u64,
     unpolled: u32,
@@ -132,15 +136,17 @@ pub(super) struct Sequence {
 }
 
 /// What librdkafka calls while the producer is polled.
-struct Context {
-    watch: Watch,
+pub(super) struct Context {
+    pub(super) watch: Watch,
     failed: Mutex<Vec<(u64, Undelivered)>>,
     /// Failures of a transaction's records are those of the transaction.
     is_transactional: bool,
+    /// In an epoch, records that fail for ever are taken out of it.
+    takes_part: bool,
 }
 
 /// What is needed of a message beside what librdkafka keeps.
-struct Kept {
+pub(super) struct Kept {
     number: u64,
     is_text: bool,
     rows: Box<[u32]>,
@@ -169,7 +175,7 @@ impl ProducerContext for Context {
         let Err((error, record)) = result else {
             return;
         };
-        if self.is_transactional {
+        if self.is_transactional && !(self.takes_part && is_permanent(error)) {
             return;
         }
         let message = Sent {
@@ -223,8 +229,12 @@ fn is_permanent(error: &KafkaError) -> bool {
 }
 
 /// Is the client still at it?
-fn is_retriable(error: &KafkaError) -> bool {
-    matches!(error, KafkaError::Transaction(error) if error.is_retriable())
+pub(super) fn is_retriable(error: &KafkaError) -> bool {
+    match error {
+        KafkaError::Transaction(error) => error.is_retriable(),
+        KafkaError::Flush(code) => *code == Code::OperationTimedOut,
+        _ => false,
+    }
 }
 
 impl KafkaSink {
@@ -241,6 +251,7 @@ impl KafkaSink {
         let mut sink = KafkaSink::at(setup, brokers)?;
         sink.is_one_of_several = true;
         sink.waits = false;
+        sink.part = Part::default();
         // The header is that of all, and each record has its partition.
         sink.sequence = None;
         if matches!(&sink.partition, Dynamic::Constant(text) if text.is_empty()) {
@@ -269,17 +280,27 @@ impl KafkaSink {
         }
         let is_synchronous = transport_flag(setup.transport, "is.synchronous", false);
         let on_error = settings.text("on.error").unwrap_or_default().trim();
-        let waits = on_error.eq_ignore_ascii_case("WAIT") && !is_synchronous;
+        let is_transactional = properties.config.get("transactional.id").is_some();
+        let takes_part = is_transactional && setup.environment.state.is_some();
+        let waits = on_error.eq_ignore_ascii_case("WAIT") && !is_synchronous || takes_part;
         if waits && !chosen.contains(&"delivery.timeout.ms") {
             properties.config.set("delivery.timeout.ms", ENDLESS_MILLIS);
         }
-        let is_transactional = properties.config.get("transactional.id").is_some();
         if is_transactional {
             fit_into_transaction(&mut properties.config);
         }
+        let topic = dynamic(setup, settings, "topic");
+        let part = match takes_part {
+            true => {
+                let is_chosen = chosen.contains(&"transaction.timeout.ms");
+                Part::of(&properties.config, &topic, is_chosen)
+            }
+            false => Part::default(),
+        };
         Ok(KafkaSink {
             name: format!("Kafka at '{brokers}'"),
-            topic: dynamic(setup, settings, "topic"),
+            topic,
+            part,
             partition: dynamic(setup, settings, "partition.no"),
             key: dynamic(setup, settings, "key"),
             sequence: text("sequence.id").map(Sequence::new),
@@ -303,14 +324,14 @@ impl KafkaSink {
         })
     }
 
-    fn unavailable(&self, cause: impl Into<Cause>) -> Error {
+    pub(super) fn unavailable(&self, cause: impl Into<Cause>) -> Error {
         Error::unavailable(self.name.clone(), cause)
     }
 }
 
 /// Java's client lets a record be tried for longer than its transaction may last; librdkafka refuses
 /// that.
-fn fit_into_transaction(config: &mut ClientConfig) {
+pub(super) fn fit_into_transaction(config: &mut ClientConfig) {
     let millis = |name| config.get(name).and_then(number::<u32>);
     let transaction = millis("transaction.timeout.ms").unwrap_or(TRANSACTION_MILLIS);
     if millis("delivery.timeout.ms").is_some_and(|delivery| delivery > transaction) {
@@ -346,6 +367,9 @@ impl Sink for KafkaSink {
     /// sent again, in order.
     fn connect(&mut self) -> Result<(), Error> {
         self.collect();
+        if self.part.takes_part {
+            self.set_refused_apart()?;
+        }
         if self.producer.is_none() {
             if is_again_too_soon(self.connected) {
                 return Err(self.unavailable("the client failed again at once"));
@@ -355,6 +379,7 @@ impl Sink for KafkaSink {
                 watch: Watch::new(&self.config),
                 failed: Mutex::default(),
                 is_transactional: self.is_transactional,
+                takes_part: self.part.takes_part,
             };
             let producer: BaseProducer<Context> = self
                 .config
@@ -365,6 +390,9 @@ impl Sink for KafkaSink {
             self.is_introduced = false;
         }
         self.introduce()?;
+        if self.part.takes_part {
+            return self.rejoin();
+        }
         self.call_back()?;
         self.send_again()
     }
@@ -427,6 +455,12 @@ impl Sink for KafkaSink {
     }
 
     fn close(&mut self) -> Result<(), Error> {
+        if self.part.takes_part {
+            // What no cut has covered is read again.
+            let aborted = self.abort();
+            self.producer = None;
+            return aborted;
+        }
         if self.is_transactional {
             let committed = match self.commit_within(CLOSE_TRANSACTION) {
                 Ok(false) => self.abandon("the transaction was not committed in time"),
@@ -440,7 +474,18 @@ impl Sink for KafkaSink {
         self.undelivered().map_or(Ok(()), Err)
     }
 
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        self.part.take_refused()
+    }
+
+    fn epochs(&mut self) -> Option<&mut dyn Epochs> {
+        self.part.takes_part.then_some(self as &mut dyn Epochs)
+    }
+
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        if self.part.takes_part {
+            return Vec::new();
+        }
         self.collect();
         let failed = std::mem::take(&mut self.failed).into_iter();
         failed.map(|(_, undelivered)| undelivered).collect()
@@ -488,7 +533,7 @@ impl KafkaSink {
     }
 
     /// Takes what librdkafka has to say.
-    fn collect(&mut self) {
+    pub(super) fn collect(&mut self) {
         let Some(producer) = &self.producer else {
             return;
         };
@@ -517,12 +562,15 @@ impl KafkaSink {
         }
         if let Some(cause) = fatal {
             tracing::error!(sink = self.name, cause, "the Kafka client has failed");
-            self.give_up();
+            match self.part.takes_part {
+                true => self.client_failed(&cause),
+                false => self.give_up(),
+            }
         }
     }
 
     /// Ends the client; what it has not delivered is told as such.
-    fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         let Some(producer) = self.producer.take() else {
             return;
         };
@@ -555,9 +603,18 @@ impl KafkaSink {
             if goes_on && watch.lost().is_none() && since.elapsed() < TRANSACTION {
                 continue;
             }
-            let cause = watch.cause().unwrap_or_else(|| said(&error));
+            let cause = watch.cause().unwrap_or_else(|| error.to_string());
             if !goes_on {
                 self.producer = None;
+            }
+            if error.rdkafka_error_code() == Some(Code::InvalidTransactionTimeout) {
+                return Err(Error::failed(
+                    "beginning a transaction",
+                    format!(
+                        "{cause}: lower property 'transaction.timeout.ms' of the sink, or save \
+                             state more often (--state-interval)"
+                    ),
+                ));
             }
             return Err(self.unavailable(cause));
         }
@@ -607,7 +664,10 @@ impl KafkaSink {
     }
 
     /// Why the next record cannot be taken: those before it did not arrive.
-    fn failure(&self) -> Option<Error> {
+    pub(super) fn failure(&self) -> Option<Error> {
+        if let Some(failure) = self.part_failure() {
+            return Some(failure);
+        }
         if self.producer.is_none() {
             return Some(self.unavailable("there is no connection"));
         }
@@ -620,6 +680,46 @@ impl KafkaSink {
     }
 
     pub(super) fn send(&mut self, message: &Message<'_>, payload: &[u8]) -> Result<(), Error> {
+        let number = self.hand_over(message, payload)?;
+        if self.part.takes_part {
+            self.part.keep(number, message, payload);
+        } else if self.is_transactional {
+            let mut sent = Sent::new(message);
+            sent.payload = Bytes::copy_from_slice(payload);
+            self.transaction.push(sent);
+        }
+        Ok(())
+    }
+
+    /// Begins a transaction where none is open.
+    pub(super) fn open_transaction(&mut self) -> Result<(), Error> {
+        if !self.is_transactional || self.is_begun {
+            return Ok(());
+        }
+        let Some(producer) = &self.producer else {
+            return Err(self.unavailable("there is no connection"));
+        };
+        match producer.begin_transaction() {
+            Ok(()) => {
+                self.is_begun = true;
+                self.part.begun();
+                Ok(())
+            }
+            Err(error) if self.part.takes_part => {
+                self.judge(&error, Instant::now())?;
+                Err(self.unavailable(said(&error)))
+            }
+            Err(error) => Err(self.unavailable(said(&error))),
+        }
+    }
+
+    /// Gives a record to the client, which numbers it.
+    pub(super) fn hand_over(
+        &mut self,
+        message: &Message<'_>,
+        payload: &[u8],
+    ) -> Result<u64, Error> {
+        self.open_transaction()?;
         let topic = self.topic.of(message).trim();
         let action = || format!("writing to topic '{topic}'");
         let partition = match self.partition.of(message).trim() {
@@ -633,12 +733,6 @@ impl KafkaSink {
         let Some(producer) = &self.producer else {
             return Err(self.unavailable("there is no connection"));
         };
-        if self.is_transactional && !self.is_begun {
-            producer
-                .begin_transaction()
-                .map_err(|error| self.unavailable(said(&error)))?;
-            self.is_begun = true;
-        }
         self.next_number += 1;
         let kept = Kept {
             number: self.next_number,
@@ -667,16 +761,22 @@ impl KafkaSink {
                 Err((error, _)) if is_permanent(&error) => {
                     return Err(Error::failed(action(), said(&error)));
                 }
-                Err((error, _)) => return Err(self.unavailable(said(&error))),
+                Err((error, _)) if error.rdkafka_error_code() == Some(Code::QueueFull) => {
+                    return Err(self.unavailable(said(&error)));
+                }
+                Err((error, _)) => {
+                    let cause = said(&error);
+                    self.collect();
+                    // The client takes no record into a transaction that has failed.
+                    if self.part.takes_part && self.producer.is_some() {
+                        self.lose(&cause);
+                    }
+                    return Err(self.unavailable(cause));
+                }
             }
         }
         self.has_sent = true;
-        if self.is_transactional {
-            let mut sent = Sent::new(message);
-            sent.payload = Bytes::copy_from_slice(payload);
-            self.transaction.push(sent);
-        }
-        Ok(())
+        Ok(self.next_number)
     }
 
     fn settle_if_synchronous(&mut self) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use super::filter::{Filter, is_known};
 use super::row::{from_document, to_bson, to_document, weight};
 use super::server::Shared;
 use super::target::Target;
-use crate::component::{Answer, Difference, Refused, Store, StoreSetup, Written};
+use crate::component::{Answer, Difference, Epochs, Refused, Store, StoreSetup, Written};
 use crate::error::Error;
 use crate::terms::{holds, is_plain, value};
 
@@ -678,6 +678,13 @@ impl Store for MongoTable {
         std::mem::take(&mut self.refused)
     }
 
+    fn close(&mut self) -> Result<(), Error> {
+        self.server.lock().close();
+        Ok(())
+    }
+}
+
+impl Epochs for MongoTable {
     /// Writes are done as they come; what is between two notes is no transaction.
     fn begin(&mut self) -> Result<(), Error> {
         Ok(())
@@ -695,10 +702,5 @@ impl Store for MongoTable {
         // The answer may be no, and documents there all the same: of a run before its first epoch.
         self.is_resumed = true;
         self.server.lock().noted(&self.app)
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.server.lock().close();
-        Ok(())
     }
 }

@@ -373,7 +373,8 @@ impl Database {
         let app = dialect
             .literal(app)
             .map_err(|cause| Error::failed("reading the last epoch", cause))?;
-        let sql = format!("SELECT epoch, {hex} FROM {EPOCHS} WHERE app = {app}");
+        let [hint, lock] = dialect.waits_for_writers();
+        let sql = format!("SELECT epoch, {hex} FROM {EPOCHS}{hint} WHERE app = {app}{lock}");
         let rows = self.read("reading the last epoch", |link| link.list(&sql))?;
         let [epoch, positions] = rows.first().map_or(&[][..], Vec::as_slice) else {
             return Ok(None);

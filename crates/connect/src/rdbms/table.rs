@@ -14,7 +14,7 @@ use super::link::{Append, Bound, Fault, Found, Link, Statement};
 use super::rows::{Binder, Check};
 use super::statements::{Definition, Keys, Prepared, Writer, keys};
 use super::url::Target;
-use crate::component::{Answer, Difference, Store, StoreSetup, Written};
+use crate::component::{Answer, Difference, Epochs, Store, StoreSetup, Written};
 use crate::error::Error;
 
 pub struct TableStore {
@@ -447,6 +447,13 @@ impl Store for TableStore {
         }
     }
 
+    fn close(&mut self) -> Result<(), Error> {
+        self.database = None;
+        Ok(())
+    }
+}
+
+impl Epochs for TableStore {
     fn begin(&mut self) -> Result<(), Error> {
         self.database()?.begin()
     }
@@ -465,10 +472,5 @@ impl Store for TableStore {
 
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         self.database()?.last_epoch(&self.app)
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.database = None;
-        Ok(())
     }
 }

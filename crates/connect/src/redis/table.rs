@@ -14,7 +14,7 @@ use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
 use redis::Cmd;
 
 use super::connection::{Connection, Reply, command, refusal, text};
-use crate::component::{Answer, Store, StoreSetup, Written};
+use crate::component::{Answer, Epochs, Store, StoreSetup, Written};
 use crate::error::Error;
 use crate::http::{Ids, split_port};
 use crate::mapper::scalar;
@@ -877,6 +877,13 @@ impl Store for RedisTable {
         }
     }
 
+    fn close(&mut self) -> Result<(), Error> {
+        self.lock().connection = None;
+        Ok(())
+    }
+}
+
+impl Epochs for RedisTable {
     fn begin(&mut self) -> Result<(), Error> {
         self.lock().is_in_epoch = true;
         Ok(())
@@ -931,10 +938,5 @@ impl Store for RedisTable {
 
     fn last_epoch(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         self.lock().noted(&self.app)
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.lock().connection = None;
-        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::{broker, consume, kcat, produce};
-use crate::network::{Running, Stub, curl, eventually, free_port, ok};
+use super::{broker, consume, kcat, produce, received};
+use crate::network::{Running, Stub, curl, durable_and_not_current, eventually, free_port, ok};
 
 fn example(name: &str) -> String {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -104,4 +104,50 @@ fn requests_become_records_and_records_become_requests() {
         consume(broker, "others", "%k %s\n") == ["k3 two pears, \"ripe\""]
     });
     assert_eq!(run.stop().0, Some(0));
+}
+
+#[test]
+fn each_payment_counts_once_whenever_the_run_is_killed() {
+    const PAYMENTS: u64 = 30_000;
+    let Some(broker) = broker() else { return };
+    let payments = (0..PAYMENTS).map(|n| {
+        let account = n % 100;
+        format!("{{\"id\":\"p{n}\",\"account\":\"a{account}\",\"cents\":1}}")
+    });
+    produce(broker, "payments", 0, payments);
+    let dir = tempfile::tempdir().expect("a folder");
+    let state = dir.path().join("state");
+    let places = format!("localhost:9092={}", broker.endpoint());
+    let app = example("balances/balances.siddhi");
+    let args = [
+        &app,
+        "--replace",
+        &places,
+        "--state",
+        &state.display().to_string(),
+        "--state-interval",
+        "50ms",
+    ];
+    let run = Running::start(&args);
+    durable_and_not_current(&state.join("Balances"), || {
+        received(broker, "balances").len() as u64 >= PAYMENTS
+    });
+    run.kill();
+    let (code, summary) = Running::start(&[&args[..], &["--until-done"]].concat()).end();
+    assert_eq!(code, Some(0), "{summary}");
+    let committed = ["-X", "isolation.level=read_committed"];
+    let read = [
+        &["-C", "-t", "balances", "-o", "beginning", "-e"],
+        &committed[..],
+    ]
+    .concat();
+    let text = kcat(broker, &read, "");
+    let mut balances: Vec<u64> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Json>(line).ok())
+        .filter_map(|record| record["balance"].as_u64())
+        .collect();
+    balances.sort_unstable();
+    let expect: Vec<u64> = (0..PAYMENTS).map(|n| n / 100 + 1).collect();
+    assert!(balances == expect, "{} of {PAYMENTS}", balances.len());
 }

@@ -6,6 +6,7 @@
 mod avro;
 mod centres;
 mod clients;
+mod exactly_once;
 mod examples;
 mod failures;
 #[path = "../network/mod.rs"]

@@ -422,6 +422,31 @@ pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     assert!(looked_for(PATIENCE, is_so), "{what} never came about");
 }
 
+/// Waits for a new epoch of this group to be current, then until a snapshot is durable and not current:
+/// its transactions are committed just now, or were. Ends as well when all is done.
+#[track_caller]
+pub fn durable_and_not_current(group: &Path, is_done: impl Fn() -> bool) {
+    const LOOKS: usize = 1000;
+    let [_, before] = epochs(group);
+    eventually("a snapshot that is durable and not current", || {
+        let is_now = (0..LOOKS).any(|_| {
+            let [newest, current] = epochs(group);
+            current > before && newest > current
+        });
+        is_now || is_done()
+    });
+}
+
+/// Number of the newest snapshot of a group, and what is marked current.
+fn epochs(group: &Path) -> [u64; 2] {
+    let files = fs::read_dir(group).into_iter().flatten().flatten();
+    let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    let numbers = names.filter_map(|name| name.strip_prefix("snapshot-")?.parse().ok());
+    let newest = numbers.max().unwrap_or(0);
+    let current = fs::read_to_string(group.join("current")).unwrap_or_default();
+    [newest, current.trim().parse().unwrap_or(0)]
+}
+
 /// Looks again and again for so long; false: it never was so.
 fn looked_for(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + patience;

@@ -29,7 +29,7 @@ const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Counting takes at most one of so many parts of the time.
 const COUNT_SHARE: u32 = 50;
 
-/// Bytes of writes at which a cut is made early. What a store has not committed is kept, in the
+/// Bytes of writes at which a cut is made early. What a store or sink has not committed is kept, in a
 /// database's cache and to be done again, so this and not the interval bounds its memory.
 pub(super) const WRITTEN_MAX: usize = 16 << 20;
 
@@ -127,7 +127,8 @@ impl Lane {
         self.effects_barrier(epoch);
         self.lines.flush();
         let stores = self.store_boxes.len() + usize::from(!self.databases.is_empty());
-        let cut = Arc::new(Cut::new(epoch, self.sink_boxes.len(), stores));
+        let sinks = self.sink_boxes.len() - self.sinks_that_commit;
+        let cut = Arc::new(Cut::new(epoch, sinks, stores + self.sinks_that_commit));
         for outbox in &self.sink_boxes {
             outbox
                 .push_always(Parcel::Mark(Arc::clone(&cut)))

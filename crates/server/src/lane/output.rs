@@ -97,8 +97,10 @@ impl Lane {
                 SinkSeat::Thread {
                     outbox,
                     slot,
+                    uncommitted,
                     metrics,
                 } => {
+                    self.cutter.is_wanted |= uncommitted.get() >= WRITTEN_MAX;
                     let rows = SinkRows {
                         slot: *slot,
                         batch: batch.clone(),

@@ -1,8 +1,8 @@
 //! Which snapshot a restart goes on from.
 //!
-//! Epoch N is written in two phases: snapshot N becomes durable, then every transactional store
-//! commits its rows together with the number N, then N is marked current. A crash between the
-//! phases leaves snapshot N without its rows; the number in the store tells.
+//! Epoch N is written in two phases: snapshot N becomes durable, then every store and sink that takes
+//! part commits its rows together with the number N, then N is marked current. A crash between the
+//! phases leaves snapshot N without its rows; the number beside them tells.
 
 /// The snapshot to restore (`None`: start empty), and what the user should know.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -12,47 +12,66 @@ pub struct Choice {
 }
 
 /// `snapshots`: readable epochs, newest first. `current`: newest epoch known to be committed by
-/// all. `stores`: name and last committed epoch of each transactional store, 0 for none.
-pub fn choose(snapshots: &[u64], current: Option<u64>, stores: &[(String, u64)]) -> Choice {
+/// all. `members`: name and last committed epoch of each store and sink that takes part, 0 for none.
+///
+/// One that knows of no epoch while there is a current one has no say: it is new in its app, was
+/// replaced, or has forgotten (Kafka drops offsets of groups that nobody uses).
+pub fn choose(snapshots: &[u64], current: Option<u64>, members: &[(String, u64)]) -> Choice {
     let newest = snapshots.first().copied();
-    let Some(oldest_store) = stores.iter().map(|(_, e)| *e).min() else {
+    if members.is_empty() {
         return Choice {
             epoch: newest,
             warnings: Vec::new(),
         };
-    };
+    }
     let mut warnings = Vec::new();
-    for (name, epoch) in stores {
-        if *epoch != oldest_store {
+    let mut known = Vec::new();
+    for (name, epoch) in members {
+        match (epoch, current) {
+            (0, Some(current)) => warnings.push(format!(
+                "{name} knows of no epoch of this state directory, of which {current} is current: it \
+                 is new in its app, was replaced, or has forgotten; what it was given since then may \
+                 be written to it twice"
+            )),
+            _ => known.push((name, *epoch)),
+        }
+    }
+    let Some(oldest) = known.iter().map(|(_, epoch)| *epoch).min() else {
+        return Choice {
+            epoch: current.filter(|epoch| snapshots.contains(epoch)).or(newest),
+            warnings,
+        };
+    };
+    for (name, epoch) in &known {
+        if *epoch != oldest {
             warnings.push(format!(
-                "store '{name}' has committed epoch {epoch}, another one only {oldest_store}: \
-                 rows of the epochs between may be written to it twice"
+                "{name} has committed epoch {epoch}, another one only {oldest}: rows of the epochs \
+                 between may be written to it twice"
             ));
         }
     }
-    if oldest_store == 0 {
+    if oldest == 0 {
         // Nothing was ever committed: lawful only while the first epoch was on its way.
-        if current.is_none() {
-            return Choice {
-                epoch: None,
-                warnings,
-            };
-        }
-    } else if snapshots.contains(&oldest_store) {
         return Choice {
-            epoch: Some(oldest_store),
+            epoch: None,
+            warnings,
+        };
+    }
+    if snapshots.contains(&oldest) {
+        return Choice {
+            epoch: Some(oldest),
             warnings,
         };
     }
     warnings.push(match newest {
         Some(newest) => format!(
-            "no snapshot fits the stores, which have committed epoch {oldest_store}: going on \
-             from epoch {newest}; rows may be missing or stand twice (was a database or the state \
-             directory replaced?)"
+            "no snapshot fits the stores, which have committed epoch {oldest}: going on from epoch \
+             {newest}; rows may be missing or stand twice (was a database or the state directory \
+             replaced?)"
         ),
         None => format!(
-            "the stores have committed epoch {oldest_store} but there is no snapshot: starting \
-             empty; rows may stand twice"
+            "the stores have committed epoch {oldest} but there is no snapshot: starting empty; rows \
+             may stand twice"
         ),
     });
     Choice {
@@ -103,5 +122,16 @@ mod tests {
         check(&[7, 6], Some(7), &[9], Some(7), 1);
         check(&[7, 6], Some(6), &[7, 6], Some(6), 1);
         check(&[], None, &[4], None, 1);
+        check(&[], None, &[4, 0], None, 1);
+    }
+
+    #[test]
+    fn one_that_knows_nothing_leaves_it_to_the_others_or_to_what_is_current() {
+        check(&[7, 6], Some(6), &[0], Some(6), 1);
+        check(&[7, 6], Some(6), &[0, 7], Some(7), 1);
+        check(&[7, 6], Some(6), &[0, 0], Some(6), 2);
+        check(&[7, 6], Some(7), &[7, 0, 6], Some(6), 2);
+        // The current one cannot be read.
+        check(&[6], Some(7), &[0], Some(6), 1);
     }
 }

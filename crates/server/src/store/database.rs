@@ -1,7 +1,7 @@
 //! The tables of one database: they share its transaction, so what it has undone is done again for
 //! all of them, in the order in which it was done.
 
-use connect::component::Answer;
+use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
 use lang::store::{OperationId, OperationKind};
 
@@ -10,9 +10,6 @@ use crate::backoff::Backoff;
 use crate::rejected::SharedLog;
 use crate::report::chain;
 use crate::sink::weight_of;
-
-/// Bytes of writes that are kept to be done again.
-const REDO_BYTES_MAX: usize = 64 << 20;
 
 /// Where tables of one database are written to and asked.
 pub(crate) struct Database {
@@ -37,7 +34,7 @@ impl Redo {
         }
         self.bytes += weight_of(&rows.batch).bytes;
         self.rows.push(rows);
-        if self.bytes > REDO_BYTES_MAX {
+        if self.bytes > KEPT_BYTES_MAX {
             self.rows = Vec::new();
             self.is_too_long = true;
         }

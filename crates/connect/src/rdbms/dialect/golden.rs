@@ -169,6 +169,10 @@ fn statements(dialect: &dyn Dialect) -> String {
     say("keep", marks.keep.unwrap_or("(nothing)"));
     say("undo", &marks.undo.join("; "));
     say("room for epochs", &dialect.create_epochs());
+    say(
+        "epoch asked for",
+        &dialect.waits_for_writers().join(" WHERE …"),
+    );
     say("epoch", &Statement::new(dialect.note_epoch(), dialect).text);
     say("first rows", &format!("… ORDER BY x{}", dialect.limit(10)));
     say("insert", &writer.append().head());

@@ -203,6 +203,12 @@ pub trait Dialect: Send + Sync {
         sql
     }
 
+    /// What makes a question about epochs wait for who is noting one: behind the table's name, and
+    /// behind the condition. A run that was killed may have sent its COMMIT.
+    fn waits_for_writers(&self) -> [&'static str; 2] {
+        ["", " FOR UPDATE"]
+    }
+
     /// Begins a transaction.
     fn begin(&self) -> &'static str {
         "BEGIN"

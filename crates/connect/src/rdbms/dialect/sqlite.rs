@@ -137,6 +137,11 @@ impl Dialect for Sqlite {
         )
     }
 
+    /// Who is gone holds no lock.
+    fn waits_for_writers(&self) -> [&'static str; 2] {
+        ["", ""]
+    }
+
     fn create_epochs(&self) -> String {
         format!(
             "CREATE TABLE IF NOT EXISTS {EPOCHS} (app TEXT PRIMARY KEY, epoch INTEGER NOT NULL, \

@@ -163,6 +163,10 @@ impl Dialect for SqlServer {
         format!("CONVERT(VARCHAR(max), {column}, 2)")
     }
 
+    fn waits_for_writers(&self) -> [&'static str; 2] {
+        [" WITH (UPDLOCK)", ""]
+    }
+
     fn create_epochs(&self) -> String {
         format!(
             "IF OBJECT_ID(N'{EPOCHS}') IS NULL CREATE TABLE {EPOCHS} (app NVARCHAR(254) PRIMARY \

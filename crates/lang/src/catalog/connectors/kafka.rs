@@ -30,6 +30,13 @@ const PROPERTIES: OptionSpec = pairs(
     "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma.",
 )
 .test("connect::kafka::java_names_become_those_of_librdkafka");
+const WRITE_PROPERTIES: OptionSpec = pairs(
+    "optional.configuration",
+    "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma. With \
+     `transactional.id` and `--state` all records between two saves are one transaction, so that readers \
+     of committed records find each once, up to an interval later.",
+)
+.test("headwater::kafka::every_number_is_there_once_whenever_the_run_is_killed");
 const REPLAY: &str = "headwater::kafka::what_is_asked_for_again_comes_again_and_nothing_else";
 const SINK_ID: OptionSpec = text(
     "sink.id",
@@ -166,7 +173,7 @@ define stream Trades (symbol string, price double);",
             "Waits for the answer of the broker to each record.",
         )
         .test("headwater::kafka::compressed_and_synchronous_records_arrive"),
-        PROPERTIES,
+        WRITE_PROPERTIES,
     ],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,

@@ -28,6 +28,9 @@ ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part
 -- room for epochs
 CREATE TABLE IF NOT EXISTS headwater_epochs (app VARCHAR(254) PRIMARY KEY, epoch BIGINT NOT NULL, positions LONGBLOB NOT NULL) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 
+-- epoch asked for
+ WHERE … FOR UPDATE
+
 -- epoch
 REPLACE INTO headwater_epochs (app, epoch, positions) VALUES (?, ?, ?)
 

@@ -28,6 +28,9 @@ ROLLBACK TO SAVEPOINT part
 -- room for epochs
 CREATE TABLE headwater_epochs (app VARCHAR(254) PRIMARY KEY, epoch NUMBER(19) NOT NULL, positions BLOB NOT NULL)
 
+-- epoch asked for
+ WHERE … FOR UPDATE
+
 -- epoch
 MERGE INTO headwater_epochs target USING (SELECT :1 AS app, :2 AS epoch, :3 AS positions FROM DUAL) source ON (target.app = source.app) WHEN MATCHED THEN UPDATE SET epoch = source.epoch, positions = source.positions WHEN NOT MATCHED THEN INSERT (app, epoch, positions) VALUES (source.app, source.epoch, source.positions)
 

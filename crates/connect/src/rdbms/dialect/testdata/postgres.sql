@@ -28,6 +28,9 @@ ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part
 -- room for epochs
 CREATE TABLE IF NOT EXISTS headwater_epochs (app VARCHAR(254) PRIMARY KEY, epoch BIGINT NOT NULL, positions BYTEA NOT NULL)
 
+-- epoch asked for
+ WHERE … FOR UPDATE
+
 -- epoch
 INSERT INTO headwater_epochs (app, epoch, positions) VALUES ($1, $2, $3) ON CONFLICT (app) DO UPDATE SET epoch = EXCLUDED.epoch, positions = EXCLUDED.positions
 

@@ -28,6 +28,9 @@ ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part
 -- room for epochs
 CREATE TABLE IF NOT EXISTS headwater_epochs (app TEXT PRIMARY KEY, epoch INTEGER NOT NULL, positions BLOB NOT NULL)
 
+-- epoch asked for
+ WHERE …
+
 -- epoch
 REPLACE INTO headwater_epochs (app, epoch, positions) VALUES (?1, ?2, ?3)
 

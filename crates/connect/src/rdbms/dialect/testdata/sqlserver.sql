@@ -28,6 +28,9 @@ ROLLBACK TRANSACTION part
 -- room for epochs
 IF OBJECT_ID(N'headwater_epochs') IS NULL CREATE TABLE headwater_epochs (app NVARCHAR(254) PRIMARY KEY, epoch BIGINT NOT NULL, positions VARBINARY(max) NOT NULL)
 
+-- epoch asked for
+ WITH (UPDLOCK) WHERE …
+
 -- epoch
 MERGE INTO headwater_epochs WITH (HOLDLOCK) AS target USING (VALUES (@P1, @P2, @P3)) AS source (app, epoch, positions) ON (target.app = source.app) WHEN MATCHED THEN UPDATE SET epoch = source.epoch, positions = source.positions WHEN NOT MATCHED THEN INSERT (app, epoch, positions) VALUES (source.app, source.epoch, source.positions);
 
