@@ -58,9 +58,11 @@ const RECORD_BYTES: usize = size_of::<(u64, Sent)>();
 
 /// Beginnings of the properties that a client which reads the number has in common with the producer.
 const OF_CONNECTION: &[&str] = &[
+    "api.version.",
     "bootstrap.",
     "broker.",
     "client.id",
+    "enable.ssl.",
     "log.",
     "reconnect.",
     "sasl.",
