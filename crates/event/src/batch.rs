@@ -309,9 +309,9 @@ impl Batch {
             return self.filter(&keep);
         }
         for column in &mut self.columns {
-            *column = column.gather(rows);
+            column.retain(rows);
         }
-        self.times = self.times.gather(rows);
+        self.times.retain(rows);
         self.len = rows.len();
         Some(self)
     }

@@ -1,16 +1,19 @@
 //! Typed vectors with an optional null mask.
 
 mod builder;
+mod one;
 mod single;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 pub use crate::strings::StrView;
-use crate::strings::{ShortText, Strings};
+use crate::strings::Strings;
 use crate::types::Type;
 use crate::value::Value;
 pub use builder::ColumnBuilder;
+use one::{One, one_of};
 pub use single::Single;
 
 /// The vector behind a column. `Any` holds OBJECT values and values of another type than declared.
@@ -46,6 +49,57 @@ struct Data {
     nulls: Option<Vec<bool>>,
 }
 
+/// As `Arc::get_mut`, which locks the count of weak references for a moment: a column that is written
+/// row by row would spend more on that than on the values.
+#[inline]
+fn own_mut(data: &mut Arc<Data>) -> Option<&mut Data> {
+    if Arc::strong_count(data) != 1 {
+        return None;
+    }
+    // Whoever has given the vector up before has done with it.
+    fence(Ordering::Acquire);
+    // SAFETY: a vector never leaves this module but inside its column, and nobody makes a weak
+    // reference to one: the only reference there is, is borrowed here alone.
+    #[allow(unsafe_code)]
+    Some(unsafe { &mut *Arc::as_ptr(data).cast_mut() })
+}
+
+/// A vector of which less than one in so many rows is left is written anew.
+const RETAINED_SHARE: usize = 8;
+
+/// Moves the rows with these numbers, which ascend, to the front; the others are gone.
+pub(crate) fn retain_rows<T: Copy>(values: &mut Vec<T>, rows: &[u32]) {
+    for (to, &row) in rows.iter().enumerate() {
+        values[to] = values[row as usize];
+    }
+    values.truncate(rows.len());
+}
+
+impl Data {
+    fn retain(&mut self, rows: &[u32]) {
+        match &mut self.values {
+            Values::Bool(v) => retain_rows(v, rows),
+            Values::Int(v) => retain_rows(v, rows),
+            Values::Long(v) => retain_rows(v, rows),
+            Values::Float(v) => retain_rows(v, rows),
+            Values::Double(v) => retain_rows(v, rows),
+            Values::Str(v) => v.retain(rows),
+            Values::Any(v) => {
+                for (to, &row) in rows.iter().enumerate() {
+                    v.swap(to, row as usize);
+                }
+                v.truncate(rows.len());
+            }
+        }
+        if let Some(nulls) = &mut self.nulls {
+            retain_rows(nulls, rows);
+            if !nulls.contains(&true) {
+                self.nulls = None;
+            }
+        }
+    }
+}
+
 /// A range of rows of a shared vector, or a single row that lies in the column itself. Cloning and
 /// slicing copy no vector.
 ///
@@ -61,10 +115,9 @@ enum Rep {
         offset: usize,
         len: usize,
     },
-    One {
-        value: One,
-        is_null: bool,
-    },
+    One(One),
+    /// Null; what lies there is a placeholder.
+    Null(One),
 }
 
 /// Events that arrive singly are many columns.
@@ -81,87 +134,8 @@ impl Rep {
     }
 }
 
-/// A value that needs no heap; under a null mark a placeholder.
-///
-/// Whatever it is, it lies behind its mark at the same place: a copy is a few whole words then, and
-/// not bytes that the processor has to wait for until they can be read together.
-#[derive(Clone, Copy, PartialEq, Debug)]
-#[repr(C, u8)]
-enum One {
-    Bool(bool),
-    Int(i32),
-    Long(i64),
-    Float(f32),
-    Double(f64),
-    Str(ShortText),
-}
-
-impl One {
-    /// The value, where it is of the type, or the placeholder of a null; `None` for what needs a
-    /// vector.
-    fn of(ty: Type, value: &Value) -> Option<(One, bool)> {
-        let one = match (ty, value) {
-            (Type::Bool, Value::Bool(v)) => One::Bool(*v),
-            (Type::Int, Value::Int(v)) => One::Int(*v),
-            (Type::Long, Value::Long(v)) => One::Long(*v),
-            (Type::Float, Value::Float(v)) => One::Float(*v),
-            (Type::Double, Value::Double(v)) => One::Double(*v),
-            (Type::String, Value::Str(text)) => One::Str(ShortText::new(text)?),
-            (Type::Object, _) => return None,
-            (ty, Value::Null) => {
-                let one = match ty {
-                    Type::Bool => One::Bool(false),
-                    Type::Int => One::Int(0),
-                    Type::Long => One::Long(0),
-                    Type::Float => One::Float(0.0),
-                    Type::Double => One::Double(0.0),
-                    Type::String | Type::Object => One::Str(ShortText::default()),
-                };
-                return Some((one, true));
-            }
-            _ => return None,
-        };
-        Some((one, false))
-    }
-
-    /// The same bits?
-    fn is_same(self, other: One) -> bool {
-        match (self, other) {
-            (One::Float(a), One::Float(b)) => a.to_bits() == b.to_bits(),
-            (One::Double(a), One::Double(b)) => a.to_bits() == b.to_bits(),
-            (a, b) => a == b,
-        }
-    }
-
-    fn into_values(self) -> Values {
-        match self {
-            One::Bool(v) => Values::Bool(vec![v]),
-            One::Int(v) => Values::Int(vec![v]),
-            One::Long(v) => Values::Long(vec![v]),
-            One::Float(v) => Values::Float(vec![v]),
-            One::Double(v) => Values::Double(vec![v]),
-            One::Str(v) => Values::Str(Strings::from(v)),
-        }
-    }
-}
-
 /// The null marks of a single row.
 static NULL: [bool; 1] = [true];
-
-impl View<'_> {
-    /// A row that needs no vector.
-    fn one(&self, row: usize) -> Option<One> {
-        Some(match self {
-            View::Bool(v) => One::Bool(v[row]),
-            View::Int(v) => One::Int(v[row]),
-            View::Long(v) => One::Long(v[row]),
-            View::Float(v) => One::Float(v[row]),
-            View::Double(v) => One::Double(v[row]),
-            View::Str(v) => One::Str(v.short(row)?),
-            View::Any(_) => return None,
-        })
-    }
-}
 
 impl Values {
     fn view(&self, rows: Range<usize>) -> View<'_> {
@@ -186,10 +160,24 @@ impl Column {
         if len == 1
             && let Some(value) = values.view(0..1).one(0)
         {
-            let is_null = nulls.is_some();
-            return Column(Rep::One { value, is_null });
+            return Column::alone(value, nulls.is_some());
         }
         Column::many(Data { values, nulls })
+    }
+
+    #[inline(always)]
+    fn alone(value: One, is_null: bool) -> Column {
+        Column(if is_null {
+            Rep::Null(value)
+        } else {
+            Rep::One(value)
+        })
+    }
+
+    /// A null that stands for a column that is put in its place later.
+    #[inline(always)]
+    pub const fn later() -> Column {
+        Column(Rep::Null(One::LATER))
     }
 
     fn many(data: Data) -> Column {
@@ -203,9 +191,9 @@ impl Column {
     /// One value for `len` rows.
     pub fn constant(ty: Type, value: &Value, len: usize) -> Column {
         if len == 1
-            && let Some((value, is_null)) = One::of(ty, value)
+            && let Some((value, is_null)) = one_of(ty, value)
         {
-            return Column(Rep::One { value, is_null });
+            return Column::alone(value, is_null);
         }
         let mut builder = ColumnBuilder::with_capacity(ty, len);
         for _ in 0..len {
@@ -217,7 +205,7 @@ impl Column {
     pub fn len(&self) -> usize {
         match &self.0 {
             Rep::Many { len, .. } => *len,
-            Rep::One { .. } => 1,
+            Rep::One(_) | Rep::Null(_) => 1,
         }
     }
 
@@ -230,12 +218,11 @@ impl Column {
         if len == 1
             && let Some(value) = self.view().one(start)
         {
-            let is_null = self.is_null(start);
-            return Column(Rep::One { value, is_null });
+            return Column::alone(value, self.is_null(start));
         }
         let (data, offset) = match &self.0 {
             Rep::Many { data, offset, .. } => (Arc::clone(data), offset + start),
-            Rep::One { value, .. } => {
+            Rep::One(value) | Rep::Null(value) => {
                 let values = value.into_values();
                 (
                     Arc::new(Data {
@@ -261,13 +248,9 @@ impl Column {
                 },
             ) => Arc::ptr_eq(data, other) && (offset, len) == (at, rows),
             // A row that lies in its column is what it holds.
-            (
-                Rep::One { value, is_null },
-                Rep::One {
-                    value: other,
-                    is_null: null,
-                },
-            ) => value.is_same(*other) && is_null == null,
+            (Rep::One(value), Rep::One(other)) | (Rep::Null(value), Rep::Null(other)) => {
+                value.is_same(other)
+            }
             _ => false,
         }
     }
@@ -293,15 +276,14 @@ impl Column {
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Rep::Many { .. } => size_of::<Data>() + self.bytes(),
-            Rep::One { .. } => 0,
+            Rep::One(_) | Rep::Null(_) => 0,
         }
     }
 
     /// A row that holds nothing of the vector in which it lies.
     pub fn own_row(&self, row: usize) -> Column {
         if let Some(value) = self.view().one(row) {
-            let is_null = self.is_null(row);
-            return Column(Rep::One { value, is_null });
+            return Column::alone(value, self.is_null(row));
         }
         let mut builder = ColumnBuilder::like(self, 1);
         builder.extend(self, row..row + 1);
@@ -335,13 +317,15 @@ impl Column {
                 let nulls = data.nulls.as_deref();
                 nulls.map(|n| &n[*offset..offset + len])
             }
-            Rep::One { is_null, .. } => is_null.then_some(&NULL),
+            Rep::One(_) => None,
+            Rep::Null(_) => Some(&NULL),
         }
     }
 
     pub fn is_null(&self, row: usize) -> bool {
         match &self.0 {
-            Rep::One { is_null, .. } => *is_null,
+            Rep::One(_) => false,
+            Rep::Null(_) => true,
             Rep::Many { data, offset, .. } => match &data.values {
                 Values::Any(v) => v[offset + row].is_null(),
                 _ => data.nulls.as_ref().is_some_and(|n| n[offset + row]),
@@ -360,14 +344,7 @@ impl Column {
     pub fn view(&self) -> View<'_> {
         match &self.0 {
             Rep::Many { data, offset, len } => data.values.view(*offset..offset + len),
-            Rep::One { value, .. } => match value {
-                One::Bool(v) => View::Bool(std::slice::from_ref(v)),
-                One::Int(v) => View::Int(std::slice::from_ref(v)),
-                One::Long(v) => View::Long(std::slice::from_ref(v)),
-                One::Float(v) => View::Float(std::slice::from_ref(v)),
-                One::Double(v) => View::Double(std::slice::from_ref(v)),
-                One::Str(v) => View::Str(StrView::of_short(v)),
-            },
+            Rep::One(value) | Rep::Null(value) => value.view(),
         }
     }
 
@@ -422,6 +399,25 @@ impl Column {
             View::Any(v) => Values::Any(rows.iter().map(|&r| v[r as usize].clone()).collect()),
         };
         Column::new(values, self.nulls().map(|n| pick(n, rows)))
+    }
+
+    /// Keeps the rows with these numbers, which ascend. A vector that is nobody else's is made shorter
+    /// where it lies, unless so little of it is left that it had better be given back.
+    pub fn retain(&mut self, rows: &[u32]) {
+        let is_worth_it = rows.len() > 1 && rows.len() >= self.len() / RETAINED_SHARE;
+        match &mut self.0 {
+            Rep::Many { data, offset, len }
+                if is_worth_it && *offset == 0 && *len == data.values.len() =>
+            {
+                if let Some(data) = own_mut(data) {
+                    data.retain(rows);
+                    *len = rows.len();
+                    return;
+                }
+            }
+            _ => {}
+        }
+        *self = self.gather(rows);
     }
 
     /// Rows picked by index; [`Column::NO_ROW`] stands for a null.
@@ -642,25 +638,25 @@ impl Column {
                 // Nobody has a weak reference: one owner is the only one there can be.
                 *offset == 0 && *len == data.values.len() && Arc::strong_count(data) == 1
             }
-            Rep::One { .. } => false,
+            Rep::One(_) | Rep::Null(_) => false,
         };
         if !is_own {
             *self = Column::many(self.copied());
         }
         match &mut self.0 {
-            Rep::Many { data, .. } => {
-                Arc::get_mut(data).expect("the vector was made this column's own")
+            Rep::Many { data, .. } => own_mut(data).expect("the vector was made this column's own"),
+            Rep::One(_) | Rep::Null(_) => {
+                unreachable!("a row of its own was just given a vector")
             }
-            Rep::One { .. } => unreachable!("a row of its own was just given a vector"),
         }
     }
 
     /// A vector of these rows alone.
     fn copied(&self) -> Data {
         match &self.0 {
-            Rep::One { value, is_null } => Data {
+            Rep::One(value) | Rep::Null(value) => Data {
                 values: value.into_values(),
-                nulls: is_null.then(|| vec![true]),
+                nulls: self.nulls().map(<[bool]>::to_vec),
             },
             Rep::Many { len, .. } => {
                 let mut builder = ColumnBuilder::like(self, *len);
@@ -826,6 +822,42 @@ mod tests {
         let mut again = ColumnBuilder::new(Type::Double);
         again.extend(&joined, 0..2);
         assert_eq!(again.finish().value(1), Value::Null);
+    }
+
+    #[test]
+    fn rows_are_kept_where_they_lie_as_they_are_elsewhere() {
+        let long = Value::str("a text that lies outside its view");
+        let types = [
+            (Type::Bool, [Value::Bool(true), Value::Bool(false)]),
+            (Type::Int, [Value::Int(1), Value::Int(2)]),
+            (Type::Long, [Value::Long(1), Value::Long(2)]),
+            (Type::Float, [Value::Float(0.5), Value::Null]),
+            (Type::Double, [Value::Double(0.25), Value::Null]),
+            (Type::String, [Value::str("short"), long.clone()]),
+            (Type::Object, [Value::Int(1), long]),
+        ];
+        let picks: [&[u32]; 6] = [&[], &[3], &[0, 2], &[1, 3, 5], &[0, 1, 2, 3, 4, 5], &[4, 5]];
+        for (ty, values) in types {
+            let mut builder = ColumnBuilder::new(ty);
+            (0..6).for_each(|row| builder.push(&values[row % 2]));
+            let whole = builder.finish();
+            for rows in picks {
+                let expect: Vec<Value> =
+                    rows.iter().map(|&row| whole.value(row as usize)).collect();
+                // Its own, shared, and a part of one.
+                let own = Column(Rep::whole(Arc::new(whole.copied())));
+                let part = Column::concat(&[whole.slice(2, 1), whole.clone()]).slice(1, 6);
+                for mut column in [own, whole.clone(), part] {
+                    column.retain(rows);
+                    let kept: Vec<Value> = (0..column.len()).map(|r| column.value(r)).collect();
+                    assert_eq!(kept, expect);
+                    let has_null = expect.contains(&Value::Null) && ty != Type::Object;
+                    assert_eq!(column.nulls().is_some(), has_null);
+                }
+            }
+            let unchanged: Vec<Value> = (0..6).map(|row| whole.value(row)).collect();
+            assert_eq!(unchanged[..2], values);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::column::retain_rows;
 use crate::picking::keep_bits;
 
 /// Longest text that lies inside its view, in bytes.
@@ -108,6 +109,14 @@ impl Strings {
         #[allow(unsafe_code)]
         unsafe {
             std::str::from_utf8_unchecked(self.bytes(row))
+        }
+    }
+
+    /// Keeps the rows with these numbers, which ascend.
+    pub(crate) fn retain(&mut self, rows: &[u32]) {
+        retain_rows(&mut self.views, rows);
+        if self.views.iter().all(View::is_inline) {
+            self.buffers.clear();
         }
     }
 
@@ -248,15 +257,6 @@ impl Default for ShortText {
     }
 }
 
-impl From<ShortText> for Strings {
-    fn from(text: ShortText) -> Strings {
-        Strings {
-            views: vec![text.0],
-            buffers: Vec::new(),
-        }
-    }
-}
-
 impl ShortText {
     /// `None` for a longer text.
     #[inline]
@@ -365,6 +365,15 @@ impl StrBuilder {
             self.views.push(View::inline(bytes));
         } else {
             self.push_outside(bytes);
+        }
+    }
+
+    /// Appends the first row of a column.
+    #[inline]
+    pub(crate) fn push_first(&mut self, from: &StrView<'_>) {
+        match from.views[0] {
+            view if view.is_inline() => self.views.push(view),
+            _ => self.push_outside(from.bytes(0)),
         }
     }
 

@@ -50,7 +50,7 @@ impl Times {
         }
     }
 
-    /// Rows picked by index, ascending.
+    /// Rows picked by index; those that ascend cost less.
     pub fn gather(&self, rows: &[u32]) -> Times {
         match self {
             Times::Same(t) => Times::Same(*t),
@@ -59,17 +59,36 @@ impl Times {
                 Times::PerRow(rows.iter().map(|&r| times[r as usize]).collect(), 0)
             }
             Times::Runs(runs, offset) => {
-                let mut run = 0;
+                let (mut run, mut before) = (0, 0);
                 let picked = rows.iter().map(|&r| {
-                    let row = (offset + r as usize) as u32;
-                    while runs[run].0 <= row {
+                    let row = offset + r as usize;
+                    if row < before {
+                        run = run_of(runs, row);
+                    }
+                    while runs[run].0 as usize <= row {
                         run += 1;
                     }
+                    before = row;
                     runs[run].1
                 });
                 Times::PerRow(picked.collect(), 0)
             }
         }
+    }
+
+    /// As [`Times::gather`], in place where the timestamps are nobody else's.
+    pub fn retain(&mut self, rows: &[u32]) {
+        if let Times::PerRow(times, offset) = self
+            && rows.len() > 1
+            && let Some(times) = Arc::get_mut(times)
+        {
+            for (to, &row) in rows.iter().enumerate() {
+                times[to] = times[*offset + row as usize];
+            }
+            *offset = 0;
+            return;
+        }
+        *self = self.gather(rows);
     }
 
     /// Is one of the rows before 1970? Marks in place of a timestamp are, and of many rows together it
@@ -152,7 +171,15 @@ impl TimesBuilder {
         }
     }
 
+    #[inline]
     pub fn extend(&mut self, times: &Times, rows: Range<usize>) {
+        if let Times::Same(time) = times {
+            return self.push(rows.len(), *time);
+        }
+        self.extend_each(times, rows);
+    }
+
+    fn extend_each(&mut self, times: &Times, rows: Range<usize>) {
         if let Times::PerRow(times, offset) = times {
             return self.extend_from_slice(&times[offset + rows.start..offset + rows.end]);
         }
@@ -231,6 +258,19 @@ mod tests {
             let gathered = sliced.gather(&odd);
             for (at, &row) in odd.iter().enumerate() {
                 assert_eq!(gathered.at(at), sliced.at(row as usize));
+            }
+            let backwards: Vec<u32> = odd.iter().rev().copied().collect();
+            let turned = sliced.gather(&backwards);
+            for (at, &row) in backwards.iter().enumerate() {
+                assert_eq!(turned.at(at), sliced.at(row as usize));
+            }
+            let mut retained = sliced.clone();
+            retained.retain(&odd);
+            let mut own = Times::PerRow(times.into(), start);
+            own.retain(&odd);
+            for (at, &row) in odd.iter().enumerate() {
+                assert_eq!(retained.at(at), sliced.at(row as usize));
+                assert_eq!(own.at(at), sliced.at(row as usize));
             }
             let runs: Vec<i64> = sliced
                 .runs(0..times.len() - start)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Data, Rep, Values, View};
+use super::{Column, Data, Rep, Single, Values, View};
 use crate::strings::StrBuilder;
 use crate::types::Type;
 use crate::value::Value;
@@ -124,7 +124,7 @@ impl ColumnBuilder {
     pub fn behind(column: Column) -> ColumnBuilder {
         let is_whole = match &column.0 {
             Rep::Many { data, offset, len } => *offset == 0 && *len == data.values.len(),
-            Rep::One { .. } => false,
+            Rep::One(_) | Rep::Null(_) => false,
         };
         let data = match column.0 {
             Rep::Many { data, .. } if is_whole => {
@@ -152,6 +152,20 @@ impl ColumnBuilder {
     typed_push!(push_long, Long, i64);
     typed_push!(push_float, Float, f32);
     typed_push!(push_double, Double, f64);
+
+    /// As [`ColumnBuilder::push`].
+    #[inline(always)]
+    pub fn push_single(&mut self, value: Single<'_>) {
+        match value {
+            Single::Null => self.push_null(),
+            Single::Bool(v) => self.push_bool(v),
+            Single::Int(v) => self.push_int(v),
+            Single::Long(v) => self.push_long(v),
+            Single::Float(v) => self.push_float(v),
+            Single::Double(v) => self.push_double(v),
+            Single::Text(v) => self.push_str(v),
+        }
+    }
 
     #[inline]
     pub fn push_str(&mut self, text: &str) {
@@ -220,6 +234,25 @@ impl ColumnBuilder {
             Rows::Str(v) => v.reserve(rows, share),
             Rows::Any(v) => room(v, rows, share),
         }
+    }
+
+    /// Appends the only row of a column.
+    #[inline]
+    pub fn push_only(&mut self, from: &Column) {
+        if let Rep::One(value) = &from.0
+            && self.nulls.is_none()
+        {
+            match (&mut self.rows, value.view()) {
+                (Rows::Bool(to), View::Bool(v)) => return to.push(v[0]),
+                (Rows::Int(to), View::Int(v)) => return to.push(v[0]),
+                (Rows::Long(to), View::Long(v)) => return to.push(v[0]),
+                (Rows::Float(to), View::Float(v)) => return to.push(v[0]),
+                (Rows::Double(to), View::Double(v)) => return to.push(v[0]),
+                (Rows::Str(to), View::Str(v)) => return to.push_first(&v),
+                _ => {}
+            }
+        }
+        self.extend(from, 0..1);
     }
 
     /// Appends rows of a column.
@@ -393,7 +426,7 @@ impl ColumnBuilder {
         {
             let is_null = self.nulls.take().is_some_and(|nulls| nulls[0]);
             self.truncate(0);
-            return Column(Rep::One { value, is_null });
+            return Column::alone(value, is_null);
         }
         let empty = match &self.rows {
             Rows::Bool(_) => Rows::Bool(Vec::new()),

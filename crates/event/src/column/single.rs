@@ -1,7 +1,6 @@
 //! The value of a row alone.
 
 use super::{Column, One, Rep, View};
-use crate::strings::{ShortText, StrView};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -46,20 +45,12 @@ impl<'a> Single<'a> {
     }
 
     /// A column of this row; `None` where the value is not of the type, or needs the heap.
+    #[inline]
     pub fn column(self, ty: Type) -> Option<Column> {
-        let value = match (ty, self) {
-            (Type::Bool, Single::Bool(v)) => One::Bool(v),
-            (Type::Int, Single::Int(v)) => One::Int(v),
-            (Type::Long, Single::Long(v)) => One::Long(v),
-            (Type::Float, Single::Float(v)) => One::Float(v),
-            (Type::Double, Single::Double(v)) => One::Double(v),
-            (Type::String, Single::Text(v)) => One::Str(ShortText::new(v)?),
-            _ => return None,
-        };
-        Some(Column(Rep::One {
-            value,
-            is_null: false,
-        }))
+        match self {
+            Single::Null => One::placeholder(ty).map(|value| Column(Rep::Null(value))),
+            value => One::of(ty, value).map(|value| Column(Rep::One(value))),
+        }
     }
 }
 
@@ -69,15 +60,8 @@ impl Column {
     #[inline]
     pub fn single(&self) -> Option<Single<'_>> {
         match &self.0 {
-            Rep::One { is_null: true, .. } => Some(Single::Null),
-            Rep::One { value, .. } => Some(match value {
-                One::Bool(v) => Single::Bool(*v),
-                One::Int(v) => Single::Int(*v),
-                One::Long(v) => Single::Long(*v),
-                One::Float(v) => Single::Float(*v),
-                One::Double(v) => Single::Double(*v),
-                One::Str(v) => Single::Text(StrView::of_short(v).get(0)),
-            }),
+            Rep::One(value) => Some(value.single()),
+            Rep::Null(_) => Some(Single::Null),
             Rep::Many { len: 1, .. } => self.single_of_many(),
             Rep::Many { .. } => None,
         }
