@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::emission::{Emission, SlideStep};
 use crate::window::{Held, Queue};
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
+use event::{Batch, Column, ColumnBuilder, Schema, Single, Times, Type, Value};
 use jiff::tz::TimeZone;
 use lang::spec::FunctionSpec;
 
@@ -231,6 +231,17 @@ pub trait Aggregate: Send {
     ) {
     }
 
+    /// As [`Aggregate::slide`], of a row that arrives alone, after the one that leaves for it if one
+    /// does: the value for the one that arrives.
+    fn slide_one(
+        &mut self,
+        _left: Option<&SlideRow<'_>>,
+        _arrived: &SlideRow<'_>,
+        _emptied: &mut Vec<Group>,
+    ) -> Single<'static> {
+        Single::Null
+    }
+
     /// It stands in a query with groups or in a partition: Siddhi gives the state of a group up with
     /// the row that leaves nothing of it (`PartitionStateHolder`), while that of a query without
     /// either stays.
@@ -281,6 +292,16 @@ pub struct SlideRows<'a> {
     /// Of an aggregator with an argument; no column of mixed values.
     pub arg: Option<&'a Column>,
     pub groups: Groups<'a>,
+}
+
+/// One row on one side of a sliding window. What its argument is, is looked up where it lies: values
+/// handed on by many hands cost more than what is done with them.
+#[derive(Clone, Copy)]
+pub struct SlideRow<'a> {
+    pub group: Group,
+    /// Of an aggregator with an argument, as in [`SlideRows`].
+    pub arg: Option<&'a Column>,
+    pub row: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -448,14 +469,14 @@ pub trait WindowOperator: Send {
     }
 
     /// As [`WindowOperator::process`] of such a window, for a batch of one row that arrives while at
-    /// most one leaves: tells whether one does, which [`WindowOperator::left`] then shows. `None`,
-    /// and nothing has happened, where it is not so simple.
+    /// most one leaves, which [`WindowOperator::left`] then shows. `None`, and nothing has happened,
+    /// where it is not so simple.
     fn slide_one(
         &mut self,
         _key: Key,
         _batch: &Batch,
         _context: &mut WindowContext<'_>,
-    ) -> Option<bool> {
+    ) -> Option<OneArrived> {
         None
     }
 
@@ -490,6 +511,15 @@ pub trait WindowOperator: Send {
     fn save(&self, key: Key, writer: &mut Writer);
 
     fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError>;
+}
+
+/// A row has arrived alone in a sliding window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OneArrived {
+    /// Rows in the window before.
+    pub held: usize,
+    /// One has left for it.
+    pub leaves: bool,
 }
 
 /// The clock, and the one way to be called back.

@@ -221,7 +221,14 @@ impl App {
     }
 
     /// To sinks, to streams that read an in-memory topic the stream writes, to taps.
-    fn leave(&mut self, stream: StreamId, batch: Batch, depth: u32, outside: &mut Outside<'_>) {
+    #[inline]
+    pub(crate) fn leave(
+        &mut self,
+        stream: StreamId,
+        batch: Batch,
+        depth: u32,
+        outside: &mut Outside<'_>,
+    ) {
         let junction = &self.streams[stream];
         for &to in junction.linked.iter().rev() {
             self.stack.push(Task::Stream {

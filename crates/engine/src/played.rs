@@ -4,7 +4,7 @@
 //! stands between two of its chunks, or could: neighbours travel together as long as nothing is due
 //! among them and nothing they set can be.
 
-use event::{Batch, Chunks, Clock, Times};
+use event::{Batch, Chunks, Clock};
 use lang::plan::StreamId;
 
 use crate::alarm::Owner;
@@ -31,8 +31,8 @@ impl App {
         }
         let count = batch.chunk_count();
         let mut chunk = 0;
-        let mut batch = batch;
-        while chunk < count {
+        let mut rest = (count > 0).then_some(batch);
+        while let Some(batch) = rest.take() {
             // Several clocks in one batch are those of the wall at which its chunks arrived.
             if let Clock::PerChunk(walls) = &batch.clock {
                 self.core.wall = self.core.wall.max(walls[chunk]);
@@ -50,12 +50,11 @@ impl App {
             }
             let (end, clocks) = self.quiet_chunks(&batch, chunk, quiet);
             let mut part = if (chunk, end) == (0, count) {
-                std::mem::replace(
-                    &mut batch,
-                    Batch::new(Vec::new(), 0, Times::Same(0), Chunks::One, 0),
-                )
+                batch
             } else {
-                batch.slice_chunks(chunk..end)
+                let part = batch.slice_chunks(chunk..end);
+                rest = (end < count).then_some(batch);
+                part
             };
             match clocks.last() {
                 Some(&last) if last > self.core.clock => {

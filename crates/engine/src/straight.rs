@@ -11,7 +11,6 @@ use lang::plan::{Output as PlanOutput, QueryId, StreamId};
 use crate::app::{App, Outside};
 use crate::graph::Receiver;
 use crate::junction::DEPTH_MAX;
-use crate::output::Output;
 
 /// How a chunk goes on from a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,8 +21,8 @@ pub(crate) enum Way {
         side: u16,
         to: Option<StreamId>,
     },
-    /// Out of the app, to whoever observes the stream.
-    Tap,
+    /// To sinks and to whoever observes the stream.
+    Leave,
     /// As [`App::hand_out`] finds it.
     Fork,
 }
@@ -39,12 +38,13 @@ impl App {
 
     fn way(&self, stream: StreamId) -> Way {
         let from = &self.streams[stream];
-        if self.budget.is_some() || from.deferred.is_some() || from.has_sinks || from.is_inner {
+        if self.budget.is_some() || from.deferred.is_some() || from.is_inner {
             return Way::Fork;
         }
+        let leaves = from.has_sinks || from.is_observed;
         match from.receivers.as_slice() {
-            [] if from.is_observed => Way::Tap,
-            &[Receiver::Query { query, side }] if !from.is_observed => {
+            [] if leaves => Way::Leave,
+            &[Receiver::Query { query, side }] if !leaves => {
                 let reader = &self.queries[query];
                 let to = match reader.output {
                     PlanOutput::Stream(to) if self.streams[to].is_inner => return Way::Fork,
@@ -98,10 +98,10 @@ impl App {
                 break;
             }
         }
-        if self.streams[stream].way == Way::Tap && batch.chunk_count() == 1 {
+        if self.streams[stream].way == Way::Leave && batch.chunk_count() == 1 {
             let rows_in = &mut self.rows_in[stream];
             *rows_in = rows_in.saturating_add(batch.len as u64);
-            outside.out.items.push(Output::Tap { stream, batch });
+            self.leave(stream, batch, depth, outside);
         } else if self.streams[stream].deferred.is_some() && depth > 0 {
             self.deferred.push_back((stream, batch));
         } else {

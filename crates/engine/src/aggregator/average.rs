@@ -1,6 +1,6 @@
 //! `avg(x)`.
 
-use event::ColumnBuilder;
+use event::Single;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
@@ -49,11 +49,11 @@ impl Running for Mean {
     }
 
     #[inline(always)]
-    fn put(&self, out: &mut ColumnBuilder) {
+    fn value(&self) -> Single<'static> {
         if self.count == 0 {
-            out.push_null();
+            Single::Null
         } else {
-            out.push_double(self.sum / self.count as f64);
+            Single::Double(self.sum / self.count as f64)
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
+use event::{ColumnBuilder, Single};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{
-    Aggregate, Aggregator, Argument, EvalContext, Group, Groups, Refused, Scan, SlideScan,
+    Aggregate, Aggregator, Argument, EvalContext, Group, Groups, Refused, Scan, SlideRow, SlideScan,
 };
 use crate::spec::runs;
 
@@ -101,6 +101,24 @@ impl Aggregate for Counts {
                 },
             ),
         }
+    }
+
+    fn slide_one(
+        &mut self,
+        left: Option<&SlideRow<'_>>,
+        arrived: &SlideRow<'_>,
+        emptied: &mut Vec<Group>,
+    ) -> Single<'static> {
+        if let Some(left) = left {
+            let count = self.states.at(left.group);
+            *count -= 1;
+            if *count == 0 {
+                emptied.push(left.group);
+            }
+        }
+        let count = self.states.at(arrived.group);
+        *count += 1;
+        Single::Long(*count)
     }
 
     fn clear(&mut self, group: Group) {

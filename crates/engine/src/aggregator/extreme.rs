@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{ColumnBuilder, Type};
+use event::{Single, Type};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -121,11 +121,8 @@ impl<T: Number> Running for Best<T> {
         }
     }
 
-    fn put(&self, out: &mut ColumnBuilder) {
-        match self.best {
-            Some(best) => best.push(out),
-            None => out.push_null(),
-        }
+    fn value(&self) -> Single<'static> {
+        self.best.map_or(Single::Null, Number::single)
     }
 
     fn is_empty(&self) -> bool {

@@ -1,7 +1,7 @@
 //! `minForever(x)` and `maxForever(x)`: extremes that no removal takes back.
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{ColumnBuilder, Type};
+use event::{Single, Type};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -68,11 +68,8 @@ impl<T: Number> Running for Best<T> {
         self.add(value, end);
     }
 
-    fn put(&self, out: &mut ColumnBuilder) {
-        match self.0 {
-            Some(best) => best.push(out),
-            None => out.push_null(),
-        }
+    fn value(&self) -> Single<'static> {
+        self.0.map_or(Single::Null, Number::single)
     }
 
     fn is_empty(&self) -> bool {

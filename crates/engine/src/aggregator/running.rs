@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
-use event::{Column, ColumnBuilder, Type, Value};
+use event::{Column, ColumnBuilder, Single, Type, Value};
 
 use super::kept::Total;
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
-use crate::component::{Aggregate, EvalContext, Group, Scan, SlideScan};
+use crate::component::{Aggregate, EvalContext, Group, Scan, SlideRow, SlideScan};
 
 /// A number as an aggregator takes it.
 pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
@@ -18,7 +18,9 @@ pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
     /// Java's conversion; `None` for what is no number.
     fn of_value(value: &Value) -> Option<Self>;
     fn to_value(self) -> Value;
-    fn push(self, out: &mut ColumnBuilder);
+    fn single(self) -> Single<'static>;
+    /// The number in a row of a column; `None` for what is none of this kind.
+    fn of_row(column: &Column, row: usize) -> Option<Self>;
 
     /// Java's `equals` of the boxed number.
     fn equals(self, other: Self) -> bool {
@@ -53,8 +55,19 @@ impl Number for f64 {
     }
 
     #[inline(always)]
-    fn push(self, out: &mut ColumnBuilder) {
-        out.push_double(self);
+    fn single(self) -> Single<'static> {
+        Single::Double(self)
+    }
+
+    #[inline(always)]
+    fn of_row(column: &Column, row: usize) -> Option<f64> {
+        Some(match column.view() {
+            View::Double(v) => v[row],
+            View::Float(v) => f64::from(v[row]),
+            View::Int(v) => f64::from(v[row]),
+            View::Long(v) => v[row] as f64,
+            _ => return None,
+        })
     }
 }
 
@@ -76,8 +89,17 @@ impl Number for i64 {
     }
 
     #[inline(always)]
-    fn push(self, out: &mut ColumnBuilder) {
-        out.push_long(self);
+    fn single(self) -> Single<'static> {
+        Single::Long(self)
+    }
+
+    #[inline(always)]
+    fn of_row(column: &Column, row: usize) -> Option<i64> {
+        Some(match column.view() {
+            View::Long(v) => v[row],
+            View::Int(v) => i64::from(v[row]),
+            _ => return None,
+        })
     }
 }
 
@@ -98,8 +120,16 @@ impl Number for i32 {
     }
 
     #[inline(always)]
-    fn push(self, out: &mut ColumnBuilder) {
-        out.push_int(self);
+    fn single(self) -> Single<'static> {
+        Single::Int(self)
+    }
+
+    #[inline(always)]
+    fn of_row(column: &Column, row: usize) -> Option<i32> {
+        match column.view() {
+            View::Int(v) => Some(v[row]),
+            _ => None,
+        }
     }
 }
 
@@ -120,8 +150,16 @@ impl Number for f32 {
     }
 
     #[inline(always)]
-    fn push(self, out: &mut ColumnBuilder) {
-        out.push_float(self);
+    fn single(self) -> Single<'static> {
+        Single::Float(self)
+    }
+
+    #[inline(always)]
+    fn of_row(column: &Column, row: usize) -> Option<f32> {
+        match column.view() {
+            View::Float(v) => Some(v[row]),
+            _ => None,
+        }
     }
 }
 
@@ -136,13 +174,12 @@ pub trait Running: Default + Send + 'static {
 
     fn add(&mut self, value: Self::Input, settings: Self::Settings);
     fn remove(&mut self, value: Self::Input, settings: Self::Settings);
-    /// Appends the value, or null.
-    fn put(&self, out: &mut ColumnBuilder);
+    fn value(&self) -> Single<'static>;
 
     /// The value right after one was added.
     #[inline(always)]
-    fn put_added(&self, out: &mut ColumnBuilder) {
-        self.put(out);
+    fn value_added(&self) -> Single<'static> {
+        self.value()
     }
     fn is_empty(&self) -> bool;
     /// It keeps values on the heap.
@@ -185,14 +222,14 @@ impl<S: Running> Numbers<S> {
         let state = self.states.at(group);
         let before = if S::KEEPS { state.bytes() } else { 0 };
         match value {
-            None => state.put(out),
+            None => out.push_single(state.value()),
             Some(value) if is_expired => {
                 state.remove(value, settings);
-                state.put(out);
+                out.push_single(state.value());
             }
             Some(value) => {
                 state.add(value, settings);
-                state.put_added(out);
+                out.push_single(state.value_added());
             }
         }
         if S::KEEPS {
@@ -280,6 +317,32 @@ impl<S: Running> Aggregate for Numbers<S> {
         }
     }
 
+    fn slide_one(
+        &mut self,
+        left: Option<&SlideRow<'_>>,
+        arrived: &SlideRow<'_>,
+        emptied: &mut Vec<Group>,
+    ) -> Single<'static> {
+        let settings = self.settings;
+        if let Some(left) = left {
+            let state = self.states.at(left.group);
+            if let Some(value) = number_at(left) {
+                state.remove(value, settings);
+            }
+            if state.is_empty() {
+                emptied.push(left.group);
+            }
+        }
+        let state = self.states.at(arrived.group);
+        match number_at(arrived) {
+            None => state.value(),
+            Some(value) => {
+                state.add(value, settings);
+                state.value_added()
+            }
+        }
+    }
+
     fn clear(&mut self, group: Group) {
         let bytes = self.states.get(group).map_or(0, Running::bytes);
         self.total.change(bytes, 0);
@@ -314,6 +377,13 @@ impl<S: Running> Aggregate for Numbers<S> {
         *self.states.at(group) = state;
         Ok(())
     }
+}
+
+/// The number in a row of an argument; `None` for null.
+#[inline(always)]
+fn number_at<T: Number>(slid: &SlideRow<'_>) -> Option<T> {
+    let column = slid.arg.filter(|column| !column.is_null(slid.row))?;
+    T::of_row(column, slid.row)
 }
 
 /// Rows of an argument as numbers.
@@ -362,10 +432,10 @@ impl<const HAS_NULLS: bool, A: Slots<S> + ?Sized, S: Running> Follow
     fn arrive(&mut self, group: Group, row: usize) {
         let state = self.states.slot(group);
         if HAS_NULLS && self.arrived.is_null(row) {
-            state.put(self.out);
+            self.out.push_single(state.value());
         } else {
             state.add(self.arrived.all[row], self.settings);
-            state.put_added(self.out);
+            self.out.push_single(state.value_added());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `stdDev(x)`: population standard deviation.
 
-use event::ColumnBuilder;
+use event::Single;
 use event::codec::{Error as StateError, Reader, Writer};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
@@ -68,11 +68,11 @@ impl Running for Spread {
         }
     }
 
-    fn put(&self, out: &mut ColumnBuilder) {
+    fn value(&self) -> Single<'static> {
         match self.count {
-            0 => out.push_null(),
-            1 => out.push_double(0.0),
-            count => out.push_double((self.squares / count as f64).sqrt()),
+            0 => Single::Null,
+            1 => Single::Double(0.0),
+            count => Single::Double((self.squares / count as f64).sqrt()),
         }
     }
 

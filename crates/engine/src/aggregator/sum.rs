@@ -1,7 +1,7 @@
 //! `sum(x)`.
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{ColumnBuilder, Type};
+use event::{Single, Type};
 use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 use lang::spec::FunctionSpec;
 
@@ -96,18 +96,18 @@ impl<T: Add> Running for Total<T> {
     }
 
     #[inline(always)]
-    fn put(&self, out: &mut ColumnBuilder) {
+    fn value(&self) -> Single<'static> {
         if self.count == 0 {
-            out.push_null();
+            Single::Null
         } else {
-            self.sum.push(out);
+            self.sum.single()
         }
     }
 
     /// A value that makes up for one that left before it gives a sum, if of nothing.
     #[inline(always)]
-    fn put_added(&self, out: &mut ColumnBuilder) {
-        self.sum.push(out);
+    fn value_added(&self) -> Single<'static> {
+        self.sum.single()
     }
 
     fn is_empty(&self) -> bool {

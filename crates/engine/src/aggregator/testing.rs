@@ -8,6 +8,7 @@
 
 use super::AGGREGATORS;
 use crate::component::*;
+use crate::emission::SlideStep;
 use event::codec::{Reader, Writer};
 use event::value::Shared;
 use event::{Column, ColumnBuilder, Object, Times, Type, Value};
@@ -232,6 +233,74 @@ pub fn check_failure(name: &str, ty: Type, input: &str, failed: &[u32], expect: 
 
 pub fn is_empty_after(name: &str, ty: Type, input: &str) -> bool {
     run(name, ty, true, &[], input, 1, false).is_empty
+}
+
+/// What follows a sliding window does so one by one as it does many at once.
+#[test]
+fn rows_that_arrive_alone_are_followed_like_many() {
+    let steps = |leave, arrive| {
+        [SlideStep {
+            leave,
+            arrive,
+            in_turn: leave > 0,
+        }]
+    };
+    let values = [
+        Value::Double(0.1),
+        Value::Double(7.25),
+        Value::Null,
+        Value::Double(-3.5),
+        Value::Double(0.2),
+        Value::Double(7.25),
+    ];
+    let column = |value: &Value| Column::constant(Type::Double, value, 1);
+    for aggregator in AGGREGATORS {
+        let name = aggregator.spec().full_name();
+        let argument = Argument {
+            ty: Type::Double,
+            constant: None,
+            attribute: Some(0),
+        };
+        let Ok(mut many) = aggregator.bind(std::slice::from_ref(&argument), true) else {
+            continue;
+        };
+        if !many.slides() {
+            continue;
+        }
+        let mut one = bind(&name, Type::Double, true, &[]);
+        let (mut emptied, mut emptied_alone) = (Vec::new(), Vec::new());
+        for (at, value) in values.iter().cycle().take(24).enumerate() {
+            let group = (at % 2) as Group;
+            let arriving = column(value);
+            let left = at.checked_sub(3).map(|before| {
+                let value = &values[before % values.len()];
+                ((before % 2) as Group, column(value))
+            });
+            let scan = SlideScan {
+                steps: &steps(u32::from(left.is_some()), 1),
+                leaving: SlideRows {
+                    arg: Some(left.as_ref().map_or(&arriving, |(_, column)| column)),
+                    groups: Groups::One(left.as_ref().map_or(group, |left| left.0)),
+                },
+                arriving: SlideRows {
+                    arg: Some(&arriving),
+                    groups: Groups::One(group),
+                },
+            };
+            let mut out = ColumnBuilder::new(Type::Object);
+            many.slide(&scan, &mut out, &mut emptied);
+            let slid = |group, column| SlideRow {
+                group,
+                arg: Some(column),
+                row: 0,
+            };
+            let left = left.as_ref().map(|(group, column)| slid(*group, column));
+            let arrived = slid(group, &arriving);
+            let alone = one.slide_one(left.as_ref(), &arrived, &mut emptied_alone);
+            assert_eq!(out.finish().value(0), alone.value(), "{name}, row {at}");
+            assert_eq!(emptied, emptied_alone, "{name}, row {at}");
+        }
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub(super) enum Side<'a, T: Clone> {
 
 impl<'a, T: Number> Side<'a, T> {
     /// `None` for null and for values that are not of one numeric type.
-    pub fn of(operand: &'a Operand) -> Option<Side<'a, T>> {
+    pub fn of(operand: &'a Operand<'_>) -> Option<Side<'a, T>> {
         match operand {
             Operand::Constant(value) => T::of_value(value).map(Side::One),
             Operand::Column(column) => {
@@ -168,8 +168,8 @@ impl<'a, T: Number> Side<'a, T> {
 }
 
 /// Rows that are null on either side.
-pub(super) fn nulls(left: &Operand, right: &Operand) -> Option<Vec<bool>> {
-    let of = |operand: &Operand| match operand {
+pub(super) fn nulls(left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<bool>> {
+    let of = |operand: &Operand<'_>| match operand {
         Operand::Column(column) => column.nulls().map(<[bool]>::to_vec),
         Operand::Constant(_) => None,
     };
@@ -185,12 +185,12 @@ pub(super) fn nulls(left: &Operand, right: &Operand) -> Option<Vec<bool>> {
 pub(super) fn evaluate(
     op: ArithmeticOp,
     ty: Type,
-    left: &Operand,
-    right: &Operand,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
     rows: usize,
     context: &mut EvalContext<'_>,
-) -> Operand {
-    let is_null = |o: &Operand| matches!(o, Operand::Constant(Value::Null));
+) -> Operand<'static> {
+    let is_null = |o: &Operand<'_>| matches!(o, Operand::Constant(Value::Null));
     if is_null(left) || is_null(right) {
         return Operand::Constant(Value::Null);
     }
@@ -211,11 +211,11 @@ pub(super) fn evaluate(
 fn typed<T: Number>(
     op: ArithmeticOp,
     ty: Type,
-    left: &Operand,
-    right: &Operand,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
     rows: usize,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'static> {
     let (Some(a), Some(b)) = (Side::<T>::of(left), Side::<T>::of(right)) else {
         return by_rows::<T>(op, ty, left, right, rows, context);
     };
@@ -224,34 +224,43 @@ fn typed<T: Number>(
     }
     let mut nulls = nulls(left, right);
     let values = match op {
-        ArithmeticOp::Add => zip(&a, &b, T::plus),
-        ArithmeticOp::Subtract => zip(&a, &b, T::minus),
-        ArithmeticOp::Multiply => zip(&a, &b, T::times),
-        ArithmeticOp::Divide => divide(&a, &b, rows, &mut nulls, T::over),
-        ArithmeticOp::Modulo => divide(&a, &b, rows, &mut nulls, T::modulo),
+        ArithmeticOp::Add => zip(a, b, T::plus),
+        ArithmeticOp::Subtract => zip(a, b, T::minus),
+        ArithmeticOp::Multiply => zip(a, b, T::times),
+        ArithmeticOp::Divide => divide(a, b, rows, &mut nulls, T::over),
+        ArithmeticOp::Modulo => divide(a, b, rows, &mut nulls, T::modulo),
     };
-    Operand::Column(Column::new(T::values(values), nulls))
+    Operand::from(Column::new(T::values(values), nulls))
 }
 
-fn zip<T: Number>(a: &Side<'_, T>, b: &Side<'_, T>, f: impl Fn(T, T) -> T) -> Vec<T> {
+/// A side that had to be converted becomes the result.
+fn zip<T: Number>(a: Side<'_, T>, b: Side<'_, T>, f: impl Fn(T, T) -> T) -> Vec<T> {
     match (a, b) {
+        (Side::Many(Cow::Owned(mut a)), Side::Many(b)) => {
+            a.iter_mut().zip(b.iter()).for_each(|(a, &b)| *a = f(*a, b));
+            a
+        }
+        (Side::Many(a), Side::Many(Cow::Owned(mut b))) => {
+            b.iter_mut().zip(a.iter()).for_each(|(b, &a)| *b = f(a, *b));
+            b
+        }
         (Side::Many(a), Side::Many(b)) => a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect(),
-        (Side::Many(a), Side::One(b)) => a.iter().map(|&a| f(a, *b)).collect(),
-        (Side::One(a), Side::Many(b)) => b.iter().map(|&b| f(*a, b)).collect(),
-        (Side::One(a), Side::One(b)) => vec![f(*a, *b)],
+        (Side::Many(a), Side::One(b)) => a.iter().map(|&a| f(a, b)).collect(),
+        (Side::One(a), Side::Many(b)) => b.iter().map(|&b| f(a, b)).collect(),
+        (Side::One(a), Side::One(b)) => vec![f(a, b)],
     }
 }
 
 /// Marks rows with a zero divisor null; their value is not looked at.
 fn divide<T: Number>(
-    a: &Side<'_, T>,
-    b: &Side<'_, T>,
+    a: Side<'_, T>,
+    b: Side<'_, T>,
     rows: usize,
     nulls: &mut Option<Vec<bool>>,
     f: impl Fn(T, T) -> T,
 ) -> Vec<T> {
     match b {
-        Side::One(b) if *b != T::ZERO => zip(a, &Side::One(*b), f),
+        Side::One(b) if b != T::ZERO => zip(a, Side::One(b), f),
         _ => (0..rows)
             .map(|row| {
                 let divisor = b.get(row);
@@ -278,11 +287,11 @@ pub(super) fn one<T: Number>(op: ArithmeticOp, a: T, b: T) -> Option<T> {
 fn by_rows<T: Number>(
     op: ArithmeticOp,
     ty: Type,
-    left: &Operand,
-    right: &Operand,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
     rows: usize,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'static> {
     let mut builder = ColumnBuilder::with_capacity(ty, rows);
     for at in 0..rows {
         let (a, b) = (left.value(at), right.value(at));
@@ -306,5 +315,5 @@ fn by_rows<T: Number>(
             None => builder.push_null(),
         }
     }
-    Operand::Column(builder.finish())
+    Operand::from(builder.finish())
 }

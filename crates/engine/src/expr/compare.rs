@@ -14,13 +14,13 @@ use crate::component::EvalContext;
 pub(super) fn evaluate(
     op: CompareOp,
     types: [Type; 2],
-    left: &Operand,
-    right: &Operand,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
     rows: usize,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'static> {
     let with_null = op == CompareOp::NotEqual;
-    let is_null = |o: &Operand| matches!(o, Operand::Constant(Value::Null));
+    let is_null = |o: &Operand<'_>| matches!(o, Operand::Constant(Value::Null));
     if is_null(left) || is_null(right) {
         return Operand::Constant(Value::Bool(with_null));
     }
@@ -89,7 +89,7 @@ pub(crate) fn comparison_type(a: Type, b: Type) -> Option<Type> {
 }
 
 /// The run-time type of the values; `None` where they differ.
-fn operand_type(operand: &Operand) -> Option<Type> {
+fn operand_type(operand: &Operand<'_>) -> Option<Type> {
     match operand {
         Operand::Constant(value) => value.ty().filter(|t| *t != Type::Object),
         Operand::Column(column) => Some(match column.view() {
@@ -104,7 +104,7 @@ fn operand_type(operand: &Operand) -> Option<Type> {
     }
 }
 
-fn numbers<T: Number>(op: CompareOp, left: &Operand, right: &Operand) -> Option<Vec<bool>> {
+fn numbers<T: Number>(op: CompareOp, left: &Operand<'_>, right: &Operand<'_>) -> Option<Vec<bool>> {
     let (a, b) = (Side::<T>::of(left)?, Side::<T>::of(right)?);
     Some(match op {
         CompareOp::Less => zip(&a, &b, |a, b| a < b),
@@ -125,7 +125,7 @@ fn zip<T: Number>(a: &Side<'_, T>, b: &Side<'_, T>, f: impl Fn(T, T) -> bool) ->
     }
 }
 
-fn texts(op: CompareOp, left: &Operand, right: &Operand, rows: usize) -> Option<Vec<bool>> {
+fn texts(op: CompareOp, left: &Operand<'_>, right: &Operand<'_>, rows: usize) -> Option<Vec<bool>> {
     let equal = match op {
         CompareOp::Equal => true,
         CompareOp::NotEqual => false,
@@ -162,7 +162,7 @@ fn text_view(column: &Column) -> Option<StrView<'_>> {
     }
 }
 
-fn flags(op: CompareOp, left: &Operand, right: &Operand, rows: usize) -> Option<Vec<bool>> {
+fn flags(op: CompareOp, left: &Operand<'_>, right: &Operand<'_>, rows: usize) -> Option<Vec<bool>> {
     let equal = match op {
         CompareOp::Equal => true,
         CompareOp::NotEqual => false,
@@ -179,11 +179,11 @@ fn flags(op: CompareOp, left: &Operand, right: &Operand, rows: usize) -> Option<
 fn by_rows(
     op: CompareOp,
     types: [Type; 2],
-    left: &Operand,
-    right: &Operand,
+    left: &Operand<'_>,
+    right: &Operand<'_>,
     rows: usize,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'static> {
     let answers =
         (0..rows).map(
             |at| match compare_values(op, types, &left.value(at), &right.value(at)) {

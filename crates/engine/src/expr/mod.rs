@@ -27,6 +27,8 @@ pub(crate) use compile::{
     AggregateSite, Compiler, Layout, Site, aggregates_of, argument, attributes_of, width,
 };
 
+use std::borrow::Cow;
+
 use event::codec::Error as StateError;
 use event::column::View;
 use event::picking::{picked_bits, picked_marks};
@@ -37,17 +39,32 @@ use crate::component::{EvalContext, Evaluate};
 use bounds::Bounds;
 
 /// What an expression gives: a column, or one value for all rows.
+///
+/// A column of the inputs is not taken hold of: that would cost more than many a computation.
 #[derive(Clone, Debug)]
-pub(crate) enum Operand {
-    Column(Column),
+pub(crate) enum Operand<'a> {
+    Column(Cow<'a, Column>),
     Constant(Value),
 }
 
-impl Operand {
+impl From<Column> for Operand<'_> {
+    fn from(column: Column) -> Self {
+        Operand::Column(Cow::Owned(column))
+    }
+}
+
+impl Operand<'_> {
     pub fn into_column(self, ty: Type, rows: usize) -> Column {
         match self {
-            Operand::Column(column) => column,
+            Operand::Column(column) => column.into_owned(),
             Operand::Constant(value) => Column::constant(ty, &value, rows),
+        }
+    }
+
+    fn into_owned(self) -> Operand<'static> {
+        match self {
+            Operand::Column(column) => Operand::from(column.into_owned()),
+            Operand::Constant(value) => Operand::Constant(value),
         }
     }
 
@@ -73,11 +90,11 @@ impl Operand {
     /// As [`Operand::mask`]; a column that nobody else holds is taken over.
     pub fn into_mask(self, rows: usize) -> Vec<bool> {
         match self {
-            Operand::Column(column) => match column.into_bools() {
+            Operand::Column(Cow::Owned(column)) => match column.into_bools() {
                 Ok(mask) => mask,
-                Err(column) => Operand::Column(column).mask(rows),
+                Err(column) => Operand::from(column).mask(rows),
             },
-            constant => constant.mask(rows),
+            other => other.mask(rows),
         }
     }
 
@@ -146,9 +163,11 @@ impl<'a> Inputs<'a> {
         self
     }
 
-    fn get(&self, slot: Slot) -> Operand {
+    fn get(&self, slot: Slot) -> Operand<'a> {
         match self.parts[usize::from(slot.part)] {
-            Part::Columns(columns) => Operand::Column(columns[usize::from(slot.index)].clone()),
+            Part::Columns(columns) => {
+                Operand::Column(Cow::Borrowed(&columns[usize::from(slot.index)]))
+            }
             Part::Values(values) => Operand::Constant(values[usize::from(slot.index)].clone()),
         }
     }
@@ -242,7 +261,11 @@ impl Expression {
         }
     }
 
-    pub fn evaluate(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Operand {
+    pub fn evaluate<'i>(
+        &mut self,
+        inputs: &Inputs<'i>,
+        context: &mut EvalContext<'_>,
+    ) -> Operand<'i> {
         self.root.evaluate(inputs, context)
     }
 
@@ -346,6 +369,14 @@ impl Expression {
         }
     }
 
+    /// The same, of whatever part.
+    pub fn as_slot(&self) -> Option<Slot> {
+        match &self.root {
+            Node::Input { slot, .. } => Some(*slot),
+            _ => None,
+        }
+    }
+
     /// Is it made of columns, constants and operators alone?
     pub fn is_of_columns(&self) -> bool {
         self.root.is_of_columns()
@@ -376,7 +407,7 @@ impl Node {
         }
     }
 
-    fn evaluate(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Operand {
+    fn evaluate<'i>(&mut self, inputs: &Inputs<'i>, context: &mut EvalContext<'_>) -> Operand<'i> {
         match self {
             Node::Constant(value) => Operand::Constant(value.clone()),
             Node::Input { slot, .. } => inputs.get(*slot),
@@ -427,7 +458,7 @@ impl Node {
                     .iter_mut()
                     .map(|(arg, ty)| arg.evaluate(inputs, context).into_column(*ty, inputs.rows))
                     .collect();
-                Operand::Column(function.evaluate(&args, inputs.rows, context))
+                Operand::from(function.evaluate(&args, inputs.rows, context))
             }
         }
     }
@@ -438,7 +469,7 @@ impl Node {
         rows: &[u32],
         inputs: &Inputs<'_>,
         context: &mut EvalContext<'_>,
-    ) -> Operand {
+    ) -> Operand<'static> {
         let mut used = Vec::new();
         self.collect_slots(&mut used);
         let whole: Vec<u32> = rows
@@ -472,7 +503,8 @@ impl Node {
             parts,
             rows: rows.len(),
         };
-        self.evaluate(&narrowed, &mut context.narrowed(&whole))
+        let answer = self.evaluate(&narrowed, &mut context.narrowed(&whole));
+        answer.into_owned()
     }
 
     fn collect_slots(&self, to: &mut Vec<Slot>) {
@@ -538,8 +570,8 @@ impl Node {
 const IF_THEN_ELSE: &str =
     ". Exception on class 'io.siddhi.core.executor.function.IfThenElseFunctionExecutor'";
 
-pub(crate) fn bools(values: Vec<bool>) -> Operand {
-    Operand::Column(Column::new(event::Values::Bool(values), None))
+pub(crate) fn bools(values: Vec<bool>) -> Operand<'static> {
+    Operand::from(Column::new(event::Values::Bool(values), None))
 }
 
 fn logical(
@@ -548,7 +580,7 @@ fn logical(
     right: &mut Node,
     inputs: &Inputs<'_>,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'static> {
     let operand = left.evaluate(inputs, context);
     row::expect_bools(&operand, inputs.rows, context);
     if let Operand::Constant(value) = &operand
@@ -591,12 +623,12 @@ fn logical(
     bools(mask)
 }
 
-fn choose(
+fn choose<'i>(
     ty: Type,
     parts: &mut [Node; 3],
-    inputs: &Inputs<'_>,
+    inputs: &Inputs<'i>,
     context: &mut EvalContext<'_>,
-) -> Operand {
+) -> Operand<'i> {
     let [condition, yes, no] = parts;
     let mask = condition.evaluate(inputs, context).mask(inputs.rows);
     let yes_rows: Vec<u32> = (0..mask.len() as u32)
@@ -631,5 +663,5 @@ fn choose(
             no_at += 1;
         }
     }
-    Operand::Column(builder.finish())
+    Operand::from(builder.finish())
 }

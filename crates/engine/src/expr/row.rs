@@ -49,7 +49,7 @@ pub(crate) fn cannot_cast(value: &Value, class: &str) -> String {
 }
 
 /// Fails each row whose value is neither a BOOL nor null.
-pub(super) fn expect_bools(operand: &Operand, rows: usize, context: &mut EvalContext<'_>) {
+pub(super) fn expect_bools(operand: &Operand<'_>, rows: usize, context: &mut EvalContext<'_>) {
     if is_bool(operand) {
         return;
     }
@@ -59,7 +59,7 @@ pub(super) fn expect_bools(operand: &Operand, rows: usize, context: &mut EvalCon
 }
 
 /// The same for values of some rows of those being evaluated.
-pub(super) fn expect_bools_at(operand: &Operand, rows: &[u32], context: &mut EvalContext<'_>) {
+pub(super) fn expect_bools_at(operand: &Operand<'_>, rows: &[u32], context: &mut EvalContext<'_>) {
     if is_bool(operand) {
         return;
     }
@@ -68,7 +68,7 @@ pub(super) fn expect_bools_at(operand: &Operand, rows: &[u32], context: &mut Eva
     }
 }
 
-fn is_bool(operand: &Operand) -> bool {
+fn is_bool(operand: &Operand<'_>) -> bool {
     match operand {
         Operand::Column(column) => matches!(column.view(), View::Bool(_)),
         Operand::Constant(value) => matches!(value, Value::Bool(_) | Value::Null),

@@ -11,7 +11,7 @@ use super::arithmetic::{self, Number};
 use super::{Inputs, Node, Operand, Part, Slot, compare};
 
 /// All that an operand has.
-pub(super) fn of_operand(operand: &Operand) -> Option<Single<'_>> {
+pub(super) fn of_operand<'a>(operand: &'a Operand<'_>) -> Option<Single<'a>> {
     match operand {
         Operand::Column(column) => column.single(),
         Operand::Constant(value) => Single::of_value(value),

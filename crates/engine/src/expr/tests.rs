@@ -46,10 +46,10 @@ fn pairs(a: &[Value], b: &[Value]) -> (Vec<Value>, Vec<Value>) {
     all.unzip()
 }
 
-fn column(ty: Type, values: &[Value]) -> Operand {
+fn column(ty: Type, values: &[Value]) -> Operand<'static> {
     let mut builder = ColumnBuilder::new(ty);
     values.iter().for_each(|v| builder.push(v));
-    Operand::Column(builder.finish())
+    Operand::from(builder.finish())
 }
 
 fn with_context<T>(run: impl FnOnce(&mut EvalContext<'_>) -> T) -> (T, Vec<Failure>) {
@@ -67,7 +67,7 @@ fn check(
     left: &[Value],
     right: &[Value],
     what: &str,
-    evaluate: impl Fn(&Operand, &Operand, usize, &mut EvalContext<'_>) -> Operand,
+    evaluate: impl Fn(&Operand<'_>, &Operand<'_>, usize, &mut EvalContext<'_>) -> Operand<'static>,
     expect: impl Fn(&Value, &Value) -> Value,
 ) {
     let rows = left.len();
@@ -274,7 +274,7 @@ fn a_value_of_another_class_fails_its_row_and_no_other() {
     );
     // An ordering operator casts to the declared class: an INT is no LONG.
     let declared = [Type::Long, Type::Int];
-    let mixed = Operand::Column(Column::new(event::Values::Any(vec![Value::Int(7)]), None));
+    let mixed = Operand::from(Column::new(event::Values::Any(vec![Value::Int(7)]), None));
     let (_, failures) = with_context(|context| {
         compare::evaluate(CompareOp::Greater, declared, &mixed, &one, 1, context)
     });

@@ -9,7 +9,7 @@ use super::stage::{Stage, StagePlace};
 use super::{Broken, Step};
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{
-    Argument, Environment, Failure, Key, WindowContext, WindowOperator, WindowSetup,
+    Argument, Environment, Failure, Key, OneArrived, WindowContext, WindowOperator, WindowSetup,
 };
 use crate::emission::Emission;
 use crate::error::Error;
@@ -602,7 +602,6 @@ impl Chain {
         let Some(window) = &mut self.window else {
             return Ok(None);
         };
-        let held = window.operator.sliding_rows(key).unwrap_or(0);
         window.keep_columns(&mut batch, step)?;
         let is_alone = batch.len == 1
             && batch.chunk_count() == 1
@@ -610,12 +609,13 @@ impl Chain {
             && batch.resets.is_none();
         if by_one
             && is_alone
-            && let Some(leaves) = window.take_one(&batch, key, step)
+            && let Some(OneArrived { held, leaves }) = window.take_one(&batch, key, step)
         {
             batch.inner = None;
             let left = leaves.then(|| window.operator.left(key)).flatten();
             return Ok(Some(Slid::One(SlidOne { batch, held, left })));
         }
+        let held = window.operator.sliding_rows(key).unwrap_or(0);
         let spare = window.take(batch, key, step)?;
         Ok(Some(window.slid(held, spare)))
     }
@@ -820,7 +820,7 @@ impl WindowStage {
     }
 
     /// As [`WindowOperator::slide_one`].
-    fn take_one(&mut self, batch: &Batch, key: Key, step: &mut Step<'_>) -> Option<bool> {
+    fn take_one(&mut self, batch: &Batch, key: Key, step: &mut Step<'_>) -> Option<OneArrived> {
         let mut failures = Vec::new();
         let mut context = WindowContext {
             now: step.now,
@@ -828,12 +828,12 @@ impl WindowStage {
             deadlines: &mut self.deadlines,
             failures: &mut failures,
         };
-        let leaves = self.operator.slide_one(key, batch, &mut context)?;
+        let arrived = self.operator.slide_one(key, batch, &mut context)?;
         if !self.deadlines.is_empty() {
             self.notify(key, &self.deadlines, step);
             self.deadlines.clear();
         }
-        Some(leaves)
+        Some(arrived)
     }
 
     /// Puts the columns that the window needs into it; gives the batch back without its columns, to be filled again.
@@ -850,16 +850,22 @@ impl WindowStage {
         if self.takes_all {
             return Ok(());
         }
+        if self.computed.is_empty() {
+            // They ascend: none is overwritten before it has moved.
+            for (to, &from) in self.keep.iter().enumerate() {
+                batch.columns.swap(to, from);
+            }
+            batch.columns.truncate(self.keep.len());
+            return Ok(());
+        }
         let mut columns = std::mem::take(&mut self.columns);
         columns.extend(self.keep.iter().map(|&c| batch.columns[c].clone()));
-        if !self.computed.is_empty() {
-            let mut failures: Vec<Failure> = Vec::new();
-            let inputs = Inputs::of(&batch.columns, batch.len);
-            let mut context = step.evaluation(batch, &mut failures);
-            let computed = self.computed.iter_mut();
-            columns.extend(computed.map(|e| e.column(&inputs, &mut context)));
-            self.check(failures)?;
-        }
+        let mut failures: Vec<Failure> = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len);
+        let mut context = step.evaluation(batch, &mut failures);
+        let computed = self.computed.iter_mut();
+        columns.extend(computed.map(|e| e.column(&inputs, &mut context)));
+        self.check(failures)?;
         std::mem::swap(&mut batch.columns, &mut columns);
         columns.clear();
         self.columns = columns;

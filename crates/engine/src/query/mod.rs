@@ -543,7 +543,7 @@ impl Query {
             Slid::Many(slid) => self.selector.select_sliding(slid, key, step)?,
         };
         match selected {
-            Some(selected) => self.emit(selected.batch, step),
+            Some(batch) => self.emit(batch, step),
             None => Ok(None),
         }
     }

@@ -39,10 +39,29 @@ impl Seen {
         }
     }
 
+    /// The last of the rows of each group, in the order in which the groups first appear; `many` are
+    /// those at most.
+    pub fn last_rows(
+        &mut self,
+        groups: &[Group],
+        passed: impl Iterator<Item = u32>,
+        many: usize,
+        rows: &mut Vec<u32>,
+    ) {
+        rows.resize(many, 0);
+        let mut next = 0;
+        for row in passed {
+            let place = self.place(groups[row as usize], next);
+            rows[place as usize] = row;
+            next += u32::from(place == next);
+        }
+        rows.truncate(next as usize);
+    }
+
     /// The place of a group: `next`, where it has none in this chunk yet. Which it is, is hard to
     /// guess for the processor, so there is no branch on it.
     #[inline]
-    pub fn place(&mut self, group: Group, next: u32) -> u32 {
+    fn place(&mut self, group: Group, next: u32) -> u32 {
         let slot = &mut self.places[group as usize];
         let place = if slot.0 == self.stamp { slot.1 } else { next };
         *slot = (self.stamp, place);

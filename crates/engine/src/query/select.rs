@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use event::{Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type, Value};
+use event::{Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type};
 use lang::ast::EventType;
 use lang::plan;
 
@@ -19,7 +19,7 @@ use super::sliding::Sliding;
 use super::{Broken, Step};
 use crate::component::{Failure, Group, Groups, Key};
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site};
+use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site, Slot};
 use crate::table::ConditionContext;
 use crate::touched::Touched;
 
@@ -43,6 +43,9 @@ pub(crate) struct Selector {
     is_projection: bool,
     /// These are the columns that come, in their order.
     is_identity: bool,
+    /// For each item the column that it is, of the row or of what is computed, where no other item is
+    /// that too: it is not shared, but handed on.
+    moved: Vec<Option<Slot>>,
     /// Rows that arrive alone in a sliding window are followed one by one.
     pub slides_by_one: bool,
     pub(super) events: EventType,
@@ -64,6 +67,8 @@ pub(super) struct Room {
     pub columns: Vec<Column>,
     pub computed: Vec<Column>,
     pub numbers: Vec<Group>,
+    /// The rows that leave.
+    rows: Vec<u32>,
 }
 
 pub(super) struct Having {
@@ -155,6 +160,12 @@ impl Selector {
                 .any(|(expr, _)| site::has_aggregator_beside(expr, &site::SURE));
         let is_column = |(at, item): (usize, &Expression)| item.as_column(ROW) == Some(at);
         let is_identity = items.len() == inputs && items.iter().enumerate().all(is_column);
+        let plain: Vec<Option<Slot>> = items.iter().map(Expression::as_slot).collect();
+        let is_only = |slot: &Slot| {
+            let others = plain.iter().filter(|p| **p == Some(*slot));
+            slot.part != OTHER && others.count() == 1
+        };
+        let moved = plain.iter().map(|p| p.filter(is_only)).collect();
         let mut selector = Selector {
             sites,
             site_items,
@@ -178,6 +189,7 @@ impl Selector {
             has_aggregator: selector.has_aggregator,
             is_projection: false,
             is_identity,
+            moved,
             slides_by_one: false,
             events,
             is_late_fallible,
@@ -287,15 +299,39 @@ impl Selector {
         if self.is_identity && batch.columns.len() == self.items.len() {
             return Ok(());
         }
-        let mut failures = Vec::new();
         let mut columns = std::mem::take(&mut self.room.columns);
-        let inputs = Inputs::of(&batch.columns, batch.len);
-        let mut context = step.evaluation(batch, &mut failures);
-        let items = self.items.iter_mut();
-        columns.extend(items.map(|item| item.column(&inputs, &mut context)));
-        std::mem::swap(&mut batch.columns, &mut columns);
+        let result = self.put_items(batch, &mut [], &mut columns, step);
         columns.clear();
         self.room.columns = columns;
+        result
+    }
+
+    /// The same where results of aggregators have been computed. `columns` is empty; the columns that
+    /// the rows had are left in it.
+    pub(super) fn put_items(
+        &mut self,
+        batch: &mut Batch,
+        computed: &mut [Column],
+        columns: &mut Vec<Column>,
+        step: &mut Step<'_>,
+    ) -> Result<(), Broken> {
+        let mut failures = Vec::new();
+        let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
+        let mut context = step.evaluation(batch, &mut failures);
+        let items = self.items.iter_mut().zip(&self.moved);
+        columns.extend(items.map(|(item, moved)| match moved {
+            Some(_) => Column::later(),
+            None => item.column(&inputs, &mut context),
+        }));
+        for (column, moved) in columns.iter_mut().zip(&self.moved) {
+            let from = match *moved {
+                Some(Slot { part: ROW, index }) => &mut batch.columns[usize::from(index)],
+                Some(Slot { index, .. }) => &mut computed[usize::from(index)],
+                None => continue,
+            };
+            std::mem::swap(column, from);
+        }
+        std::mem::swap(&mut batch.columns, columns);
         match failures.iter().min_by_key(|f| f.row) {
             Some(first) => Err(self.broken(first)),
             None => Ok(()),
@@ -447,7 +483,7 @@ impl Selector {
         for item in &mut self.items {
             let mut context = step.evaluation(batch, &mut failures);
             columns.push(if item.reads_computed() {
-                later()
+                Column::later()
             } else {
                 item.column(&inputs, &mut context)
             });
@@ -587,6 +623,9 @@ impl Selector {
         if let Some(last) = self.last_row(batch, groups) {
             return Ok(last.map(|row| only(batch, columns, row)));
         }
+        if let Some(selected) = self.last_of_groups(batch, columns, groups) {
+            return Ok(Some(selected));
+        }
         let mut keep: Vec<bool> = match self.events {
             EventType::All => vec![true; batch.len],
             EventType::Current => match &batch.expired {
@@ -647,6 +686,50 @@ impl Selector {
             EventType::Expired => batch.is_expired(*row),
         };
         Some((0..batch.len).rev().find(takes))
+    }
+
+    /// Of one chunk of CURRENT rows the last of each group leaves, where no clause says otherwise.
+    /// `None` where it is not so simple.
+    fn last_of_groups(
+        &mut self,
+        batch: &Batch,
+        columns: &[Column],
+        groups: Option<&[Group]>,
+    ) -> Option<Selected> {
+        let groups = groups?;
+        let is_simple = self.having.is_none()
+            && self.order_by.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && !self.is_unreduced
+            && self.events != EventType::Expired
+            && batch.chunks == Chunks::One
+            && batch.len > 0
+            && batch.expired.is_none()
+            && batch.resets.is_none()
+            && batch.inner.is_none();
+        if !is_simple {
+            return None;
+        }
+        let rows = &mut self.room.rows;
+        rows.clear();
+        self.seen.begin(self.groups.width());
+        self.seen
+            .last_rows(groups, 0..batch.len as u32, batch.len, rows);
+        Some(Selected {
+            batch: Batch::from(BatchParts {
+                columns: columns.iter().map(|c| c.gather(rows)).collect(),
+                len: rows.len(),
+                times: batch.times.gather(rows),
+                expired: None,
+                resets: None,
+                chunks: Chunks::One,
+                inner: None,
+                clock: batch.clock.clone(),
+            }),
+            groups: Some(rows.iter().map(|&row| groups[row as usize]).collect()),
+            names: None,
+        })
     }
 
     /// Where every row is a chunk there is nothing to reduce or to sort.
@@ -836,14 +919,7 @@ impl Selector {
             None => rows.extend(passed),
             Some(groups) => {
                 self.seen.begin(self.groups.width());
-                rows.resize(len, 0);
-                let mut next = 0;
-                for row in passed {
-                    let place = self.seen.place(groups[row as usize], next);
-                    rows[place as usize] = row;
-                    next += u32::from(place == next);
-                }
-                rows.truncate(next as usize);
+                self.seen.last_rows(groups, passed, len, rows);
             }
         }
     }
@@ -928,13 +1004,8 @@ impl Selector {
     }
 }
 
-/// Stands for a column that is computed later.
-pub(super) fn later() -> Column {
-    Column::constant(Type::Bool, &Value::Null, 1)
-}
-
 /// The rows of a batch with other columns; those that it had are left in the vector.
-pub(super) fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
+fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
     std::mem::swap(&mut batch.columns, columns);
     batch.inner = None;
     Selected {

@@ -14,10 +14,10 @@ use event::{Batch, BatchParts, Column, ColumnBuilder};
 use lang::ast::EventType;
 
 use super::chain::{SlidMany, SlidOne};
-use super::select::{Selected, Selector, later, whole};
+use super::select::Selector;
 use super::site::SiteRows;
 use super::{Broken, Step};
-use crate::component::{Group, Groups, Key, SlideRows, SlideScan};
+use crate::component::{Group, Groups, Key, SlideRow, SlideRows, SlideScan};
 use crate::emission::{Arrivals, SlideStep};
 use crate::expr::{Expression, Inputs, ROW, Site};
 use crate::keyed::Keyed;
@@ -95,17 +95,7 @@ impl Selector {
         slid: SlidOne<'_>,
         key: Key,
         step: &mut Step<'_>,
-    ) -> Result<Option<Selected>, Broken> {
-        const BEFORE: [SlideStep; 1] = [SlideStep {
-            leave: 1,
-            arrive: 1,
-            in_turn: true,
-        }];
-        const ALONE: [SlideStep; 1] = [SlideStep {
-            leave: 0,
-            arrive: 1,
-            in_turn: false,
-        }];
+    ) -> Result<Option<Batch>, Broken> {
         let SlidOne { batch, held, left } = slid;
         let mut numbers = std::mem::take(&mut self.room.numbers);
         let mut columns = std::mem::take(&mut self.room.columns);
@@ -120,27 +110,22 @@ impl Selector {
             let Site::Aggregate(site) = site else {
                 continue;
             };
-            site.begin(1);
             let arg = site.args.first().and_then(|arg| arg.as_column(ROW));
-            let arriving = arg.map(|at| &batch.columns[at]);
-            let leaving = match (left, arg) {
-                (Some((rows, row)), Some(at)) => Some(rows.columns[at].slice(row, 1)),
-                _ => None,
-            };
-            let scan = SlideScan {
-                steps: if left.is_some() { &BEFORE } else { &ALONE },
-                leaving: SlideRows {
-                    arg: leaving.as_ref().or(arriving),
-                    groups: Groups::One(leaving_group),
-                },
-                arriving: SlideRows {
-                    arg: arriving,
-                    groups: Groups::One(group),
-                },
+            let left = left.map(|(rows, row)| SlideRow {
+                group: leaving_group,
+                arg: arg.map(|at| &rows.columns[at]),
+                row,
+            });
+            let arrived = SlideRow {
+                group,
+                arg: arg.map(|at| &batch.columns[at]),
+                row: 0,
             };
             let emptied = &mut self.sliding.emptied;
-            site.aggregate.slide(&scan, &mut site.values, emptied);
-            self.room.computed.push(site.values.take());
+            let value = site.aggregate.slide_one(left.as_ref(), &arrived, emptied);
+            let column = value.column(site.ty);
+            let column = column.unwrap_or_else(|| Column::constant(site.ty, &value.value(), 1));
+            self.room.computed.push(column);
         }
         let groups = is_grouped.then_some(numbers.as_slice());
         let result = self.arrived(batch, groups, key, &mut columns, step);
@@ -200,7 +185,7 @@ impl Selector {
         slid: SlidMany<'_>,
         key: Key,
         step: &mut Step<'_>,
-    ) -> Result<Option<Selected>, Broken> {
+    ) -> Result<Option<Batch>, Broken> {
         let mut steps = std::mem::take(&mut self.sliding.steps);
         steps.clear();
         let arrivals = slid.emission.slide_steps(&mut steps);
@@ -211,7 +196,11 @@ impl Selector {
             _ => {
                 self.sliding.lose_track(key);
                 let batch = slid.emission.finish_into(slid.types, slid.spare);
-                batch.map_or(Ok(None), |batch| self.select(batch, key, false, step))
+                let Some(batch) = batch else {
+                    return Ok(None);
+                };
+                let selected = self.select(batch, key, false, step);
+                selected.map(|selected| selected.map(|selected| selected.batch))
             }
         };
         self.sliding.steps = steps;
@@ -250,7 +239,7 @@ impl Selector {
         steps: &[SlideStep],
         key: Key,
         step: &mut Step<'_>,
-    ) -> Result<Option<Selected>, Broken> {
+    ) -> Result<Option<Batch>, Broken> {
         let SlidMany {
             held,
             emission,
@@ -369,33 +358,37 @@ impl Selector {
     /// The rows that arrived leave the query.
     fn arrived(
         &mut self,
-        batch: Batch,
+        mut batch: Batch,
         groups: Option<&[Group]>,
         key: Key,
         columns: &mut Vec<Column>,
         step: &mut Step<'_>,
-    ) -> Result<Option<Selected>, Broken> {
+    ) -> Result<Option<Batch>, Broken> {
+        let mut computed = std::mem::take(&mut self.room.computed);
+        if self.leaves_whole(&batch) {
+            let put = self.put_items(&mut batch, &mut computed, columns, step);
+            self.room.computed = computed;
+            batch.inner = None;
+            return put.map(|()| Some(batch));
+        }
         let mut failures = Vec::new();
         let inputs = Inputs::of(&batch.columns, batch.len);
         for item in &mut self.items {
             columns.push(if item.reads_computed() {
-                later()
+                Column::later()
             } else {
                 item.column(&inputs, &mut step.evaluation(&batch, &mut failures))
             });
         }
-        let computed = std::mem::take(&mut self.room.computed);
         self.late_attributes(&batch, &computed, step, &mut failures, columns);
         self.room.computed = computed;
-        if self.leaves_whole(&batch) {
-            return Ok(Some(whole(batch, columns)));
-        }
         let rows = SiteRows {
             batch: &batch,
             groups: groups.map_or(Groups::One(key), Groups::PerRow),
             reset_groups: &[],
         };
-        self.finish(&batch, columns, groups, &rows, step)
+        let selected = self.finish(&batch, columns, groups, &rows, step)?;
+        Ok(selected.map(|selected| selected.batch))
     }
 }
 

@@ -97,7 +97,7 @@ impl Rule for Last {
         if is_full && !queue.take_one() {
             return None;
         }
-        queue.append(batch, 0..1);
+        queue.append_only(batch);
         Some(is_full)
     }
 

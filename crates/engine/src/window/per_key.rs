@@ -6,7 +6,7 @@ use super::held::Held;
 use super::store::{Queue, RowTypes, row_types};
 pub use super::stored::Stored;
 use super::stored::StoredKeys;
-use crate::component::{Key, WindowContext, WindowOperator, WindowSetup};
+use crate::component::{Key, OneArrived, WindowContext, WindowOperator, WindowSetup};
 use crate::emission::Emission;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -50,7 +50,7 @@ pub trait Rule: Send {
         None
     }
 
-    /// As [`WindowOperator::slide_one`].
+    /// As [`WindowOperator::slide_one`]: does a row leave?
     fn slide_one(
         &mut self,
         _state: &mut Self::State,
@@ -209,9 +209,11 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         key: Key,
         batch: &Batch,
         context: &mut WindowContext<'_>,
-    ) -> Option<bool> {
+    ) -> Option<OneArrived> {
         let state = self.keys.entry(key);
-        self.rule.slide_one(state, batch, context)
+        let held = self.rule.sliding_rows(Some(&*state))?;
+        let leaves = self.rule.slide_one(state, batch, context)?;
+        Some(OneArrived { held, leaves })
     }
 
     fn left(&self, key: Key) -> Option<(&Batch, usize)> {

@@ -33,6 +33,8 @@ pub struct Rows {
     types: RowTypes,
     columns: Vec<ColumnBuilder>,
     times: TimesBuilder,
+    /// Rows that there were when they were last handed over: as many are likely to come again.
+    likely: usize,
 }
 
 impl Rows {
@@ -41,6 +43,7 @@ impl Rows {
             types: Arc::clone(types),
             columns: Vec::new(),
             times: TimesBuilder::default(),
+            likely: 0,
         }
     }
 
@@ -70,7 +73,7 @@ impl Rows {
             self.columns = self
                 .types
                 .iter()
-                .map(|&ty| ColumnBuilder::new(ty))
+                .map(|&ty| ColumnBuilder::with_capacity(ty, self.likely))
                 .collect();
         }
         let is_large = self.times.len() >= LARGE_ROWS;
@@ -89,8 +92,21 @@ impl Rows {
         self.times.extend(&batch.times, rows);
     }
 
+    /// As `append`, of a batch of one row.
+    #[inline]
+    fn append_only(&mut self, batch: &Batch) {
+        if self.columns.is_empty() || self.times.len() >= LARGE_ROWS {
+            return self.append(batch, 0..1);
+        }
+        for (builder, column) in self.columns.iter_mut().zip(&batch.columns) {
+            builder.push_only(column);
+        }
+        self.times.extend(&batch.times, 0..1);
+    }
+
     /// Hands the rows over as one chunk and starts anew; nothing is copied.
     pub fn take(&mut self) -> Batch {
+        self.likely = self.len().min(SEGMENT_ROWS);
         let columns = std::mem::take(&mut self.columns);
         finished(&self.types, columns, std::mem::take(&mut self.times))
     }
@@ -128,6 +144,7 @@ impl Rows {
                 .map(ColumnBuilder::behind)
                 .collect(),
             times,
+            likely: 0,
         })
     }
 }
@@ -251,6 +268,16 @@ impl Queue {
                 self.segments.push_back(self.open.take());
             }
             at = end;
+        }
+    }
+
+    /// As [`Queue::append`], of a batch of one row.
+    #[inline]
+    pub fn append_only(&mut self, batch: &Batch) {
+        self.len += 1;
+        self.open.append_only(batch);
+        if self.open.len() == SEGMENT_ROWS {
+            self.segments.push_back(self.open.take());
         }
     }
 

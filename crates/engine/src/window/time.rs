@@ -116,7 +116,7 @@ impl Rule for Live {
         if state.queue.due(limit) > 0 || !state.queue.is_typed(batch) {
             return None;
         }
-        state.queue.append(batch, 0..1);
+        state.queue.append_only(batch);
         state.notify_later(batch, self.millis, context);
         Some(false)
     }
