@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use broker::Apps;
-use network::{Running, Throttle, eventually, number};
+use network::{NOTICED, Running, Throttle, eventually, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender')
@@ -184,6 +184,37 @@ fn tls_from_the_start_and_by_an_upgrade() {
         assert_eq!(run.end().0, Some(4));
         assert_eq!(mails(&server).len(), 2);
     }
+}
+
+#[test]
+fn a_server_that_stands_still_is_named_and_waited_for() {
+    let Some(server) = Order::new().start_or_skip("smtp") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 1);
+    let app = SENDER
+        .replace(
+            "tailing='false'",
+            "tailing='true', file.polling.interval='50'",
+        )
+        .replace("{policy}", "WAIT")
+        .replace("{recipient}", "'a@example.org'");
+    let sender = Running::connected(&[&apps.write("sender", &app, PLAIN)], 1);
+    eventually("the first mail", || mails(&server).len() == 1);
+    server.freeze();
+    let frozen = Instant::now();
+    let mut input = fs::File::options()
+        .append(true)
+        .open(apps.path("in.csv"))
+        .expect("it is there");
+    writeln!(input, "1,row 1 é").expect("there is room");
+    sender.err_has("a mail server does not answer", 1);
+    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+    server.thaw();
+    sender.err_has("the mail server answers again", 1);
+    eventually("the other mail", || mails(&server).len() == 2);
+    assert_eq!(sender.stop().0, Some(0));
+    assert_eq!(mails(&server).len(), 2, "each once");
 }
 
 #[test]

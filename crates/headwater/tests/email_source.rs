@@ -4,9 +4,10 @@ mod broker;
 mod network;
 
 use std::process::Command;
+use std::time::Instant;
 
 use broker::Apps;
-use network::{Running, eventually, number};
+use network::{NOTICED, Running, eventually, number};
 use servers::{Order, Running as Server};
 
 /// Runs lines of Python with a logged-in client `box`; what they print.
@@ -190,6 +191,27 @@ fn a_server_that_was_away_brings_every_mail() {
     eventually("the second", || apps.received().lines().count() == 2);
     running.stop();
     assert_eq!(apps.received(), "1,m,a@example.org\n2,m,a@example.org\n");
+}
+
+#[test]
+fn a_server_that_stands_still_is_named_and_waited_for() {
+    let Some(server) = Order::new().start_or_skip("dovecot") else {
+        return;
+    };
+    let apps = Apps::new(server.port(), 0);
+    python(&server, "still", "put('m', '{\"n\":1}')");
+    let path = app(&apps, "still", "ssl.enable='false', polling.interval='1'");
+    let running = Running::connected(&[&path], 1);
+    eventually("the first", || apps.received().lines().count() == 1);
+    server.freeze();
+    let frozen = Instant::now();
+    running.err_has("a mail server does not answer", 1);
+    assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
+    server.thaw();
+    running.err_has("the mail server answers again", 1);
+    python(&server, "still", "put('m', '{\"n\":2}')");
+    eventually("the second", || apps.received().lines().count() == 2);
+    assert_eq!(running.stop().0, Some(0));
 }
 
 #[test]

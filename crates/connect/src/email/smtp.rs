@@ -19,6 +19,7 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
 use lettre::transport::smtp::response::Severity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::patience;
 use crate::net::{ClientTls, Line, dial};
 
 /// What lettre wants of each connection, and a server says once.
@@ -89,7 +90,37 @@ impl Fault {
 
 pub(super) struct Session {
     connection: AsyncSmtpConnection,
+    patience: Patience,
+}
+
+/// How long whose answer is waited for.
+#[derive(Clone)]
+struct Patience {
+    peer: Arc<str>,
     timeout: Duration,
+}
+
+impl Patience {
+    fn with(server: &Server) -> Patience {
+        Patience {
+            peer: format!("{}:{}", server.host, server.port).into(),
+            timeout: server.timeout,
+        }
+    }
+
+    /// What the server answers, in time.
+    async fn wait<T>(
+        &self,
+        asking: impl Future<Output = Result<T, SmtpError>>,
+    ) -> Result<T, Fault> {
+        match patience::wait(&self.peer, self.timeout, asking).await {
+            Some(answered) => answered.map_err(Fault::of),
+            None => Err(Fault::Lost(format!(
+                "no answer within {} ms",
+                self.timeout.as_millis()
+            ))),
+        }
+    }
 }
 
 impl Session {
@@ -134,7 +165,7 @@ impl Session {
             let login = Credentials::new(user.clone(), password.clone());
             let ways = [Mechanism::Plain, Mechanism::Login];
             let asking = session.connection.auth(&ways, &login);
-            within(session.timeout, asking).await?;
+            session.patience.wait(asking).await?;
         }
         Ok(session)
     }
@@ -142,9 +173,10 @@ impl Session {
     async fn greet(server: &Server, wire: Wire) -> Result<Session, Fault> {
         let name = ClientId::Domain(server.name.clone());
         let greeting = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &name);
+        let patience = Patience::with(server);
         Ok(Session {
-            connection: within(server.timeout, greeting).await?,
-            timeout: server.timeout,
+            connection: patience.wait(greeting).await?,
+            patience,
         })
     }
 
@@ -176,33 +208,21 @@ impl Session {
             asked.map_err(|fault| fault.map(|cause| format!("recipient '{to}': {cause}")))?;
         }
         self.ask(Data).await?;
-        within(self.timeout, self.connection.message(mail)).await?;
+        let asking = self.connection.message(mail);
+        self.patience.wait(asking).await?;
         Ok(())
     }
 
     /// Takes leave.
     pub async fn quit(mut self) {
         // A server that has gone is left as well.
-        within(self.timeout, self.connection.quit()).await.ok();
+        self.patience.wait(self.connection.quit()).await.ok();
     }
 
     async fn ask(&mut self, command: impl fmt::Display) -> Result<(), Fault> {
-        within(self.timeout, self.connection.command(command)).await?;
+        let asking = self.connection.command(command);
+        self.patience.wait(asking).await?;
         Ok(())
-    }
-}
-
-/// What the server answers, in time.
-async fn within<T>(
-    timeout: Duration,
-    asking: impl Future<Output = Result<T, SmtpError>>,
-) -> Result<T, Fault> {
-    match tokio::time::timeout(timeout, asking).await {
-        Ok(answered) => answered.map_err(Fault::of),
-        Err(_) => Err(Fault::Lost(format!(
-            "no answer within {} ms",
-            timeout.as_millis()
-        ))),
     }
 }
 

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::email::patience;
 use crate::error::Error;
 use crate::net::{ClientTls, Line, dial};
 
@@ -89,7 +90,7 @@ impl Mailbox {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| unavailable(error.to_string()))?;
         let (session, validity, can_move, can_expunge) = runtime
-            .block_on(within(CONNECT, self.session()))
+            .block_on(within(&peer, CONNECT, self.session()))
             .map_err(unavailable)?;
         let wire = Wire {
             runtime,
@@ -139,7 +140,7 @@ impl Wire {
             ..
         } = self;
         let done = async { work(session).await.map_err(said) };
-        let done = runtime.block_on(within(ANSWER, done));
+        let done = runtime.block_on(within(peer, ANSWER, done));
         done.map_err(|cause| Error::unavailable(peer.clone(), cause))
     }
 
@@ -234,11 +235,10 @@ fn said(error: async_imap::error::Error) -> String {
 }
 
 async fn within<T>(
+    peer: &str,
     limit: Duration,
     work: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
-    match tokio::time::timeout(limit, work).await {
-        Ok(done) => done,
-        Err(_) => Err(format!("no answer within {} s", limit.as_secs())),
-    }
+    let answered = patience::wait(peer, limit, work).await;
+    answered.unwrap_or_else(|| Err(format!("no answer within {} s", limit.as_secs())))
 }
