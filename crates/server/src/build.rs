@@ -684,8 +684,6 @@ impl<'a> Builder<'a> {
         let uncommitted = Arc::clone(&threads[thread].uncommitted);
         let slots = &mut threads[thread].slots;
         slots.push(SinkSlot::new(
-            &plan.name,
-            &name,
             outlet,
             made,
             on_unreachable,

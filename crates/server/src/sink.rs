@@ -70,8 +70,6 @@ pub(crate) enum OnUnreachable {
 
 /// One `@sink` of a destination.
 pub(crate) struct SinkSlot {
-    pub app: String,
-    pub stream: String,
     pub outlet: Outlet,
     pub sink: Box<dyn Sink>,
     pub on_unreachable: OnUnreachable,
@@ -90,8 +88,6 @@ pub(crate) struct SinkSlot {
 
 impl SinkSlot {
     pub fn new(
-        app: &str,
-        stream: &str,
         outlet: Outlet,
         mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
@@ -99,8 +95,6 @@ impl SinkSlot {
     ) -> SinkSlot {
         let takes_part = sink.epochs().is_some();
         SinkSlot {
-            app: app.to_owned(),
-            stream: stream.to_owned(),
             outlet,
             sink,
             // What is given up for a destination that is away would be missing in its transaction.
@@ -428,8 +422,8 @@ impl SinkThread {
         }
         self.rejected.keep(Rejection {
             time: crate::clock::wall_millis(),
-            app: slot.app.clone(),
-            stream: slot.stream.clone(),
+            app: slot.metrics.label.app.clone(),
+            stream: slot.metrics.label.element.clone(),
             place: format!("sink '{}'", slot.name()),
             cause: cause.to_owned(),
             ..Rejection::of_payload(payload)
