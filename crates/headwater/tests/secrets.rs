@@ -323,7 +323,10 @@ fn all_sinks() -> Vec<(String, String)> {
         for (login, options) in HTTP_LOGINS.iter().enumerate() {
             let to = match *client {
                 "http" => "publisher.url='https://127.0.0.1:{port}/x'".to_owned(),
-                "websubhub" => "hub.id='h', table.name='Subscribers', topic='t'".to_owned(),
+                "websubhub" => {
+                    "hub.id='h', table.name='Subscribers', topic='t', callback.networks='127.0.0.1'"
+                        .to_owned()
+                }
                 _ => {
                     format!("sink.id='s{at}{login}', publisher.url='https://127.0.0.1:{{port}}/x'")
                 }

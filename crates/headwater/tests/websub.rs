@@ -8,17 +8,17 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use broker::errors;
 use network::{Got, Running, Stub, curl, eventually, free_port, number, ok, post_all};
 
 const HUB: &str = "@app:name('Hub')
-{store}@source(type='websubhub', hub.id='h', table.name='Subscriptions', topic.list='a, http://t/b', receiver.url='http://127.0.0.1:{port}/hub', @map(type='keyvalue', implicit.cast.enable='true'))
+{store}@source(type='websubhub', hub.id='h', table.name='Subscriptions', topic.list='a, http://t/b', receiver.url='http://127.0.0.1:{port}/hub', callback.networks='127.0.0.0/8', @map(type='keyvalue', implicit.cast.enable='true'))
 define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);
 @source(type='http', receiver.url='http://127.0.0.1:{port}/news', @map(type='json'))
 define stream In (topic string, text string);
-@sink(type='websubhub', hub.id='h', table.name='Subscriptions', on.error='{policy}', socket.idle.timeout='1000', headers=\"'X-Own:yes'\", @map(type='json'))
+@sink(type='websubhub', hub.id='h', table.name='Subscriptions', on.error='{policy}', headers=\"'X-Own:yes'\", @map(type='json'))
 define stream News (topic string, text string);
 @sink(type='log', prefix='request')
 define stream Seen (mode string, topic string, lease long);
@@ -47,11 +47,12 @@ impl Hub {
     }
 
     fn app(&self, policy: &str, store: &str) -> String {
-        let text = HUB
-            .replace("{port}", &self.port.to_string())
-            .replace("{store}", store)
-            .replace("{policy}", policy);
+        self.write(&HUB.replace("{store}", store).replace("{policy}", policy))
+    }
+
+    fn write(&self, app: &str) -> String {
         let path = self.path("hub.siddhi");
+        let text = app.replace("{port}", &self.port.to_string());
         fs::write(&path, text).expect("the folder can be written");
         path
     }
@@ -272,7 +273,7 @@ fn a_subscription_ends_with_its_lease() {
         "subscribe",
         &callback(&short),
         "a",
-        &[("hub.lease_seconds", "2")],
+        &[("hub.lease_seconds", "6")],
     );
     hub.change("subscribe", &callback(&long), "a", &[]);
     run.out_has("request : Event", 2);
@@ -370,8 +371,8 @@ fn a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing() {
         subscriber(move |_| format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n"))
     };
     let (broken, refused, gone) = (status("500 No"), status("403 No"), status("410 Gone"));
-    let silent = subscriber(|_| String::new());
-    let all = [&good, &recovers, &broken, &refused, &gone, &silent];
+    let curt = subscriber(|_| String::new());
+    let all = [&good, &recovers, &broken, &refused, &gone, &curt];
     for stub in all {
         hub.change("subscribe", &callback(stub), "a", &[]);
     }
@@ -385,7 +386,7 @@ fn a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing() {
         let found = || errors(&state).matches("\"number\":").count();
         eventually("it is given up", || found() == count);
     };
-    // Of each payload: broken, refused and silent.
+    // Of each payload: broken, refused and curt.
     given_up(3);
     hub.publish("a", &["2"]);
     assert_eq!(texts(&good, 2), ["1", "2"]);
@@ -398,8 +399,179 @@ fn a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing() {
     assert_eq!(number(&summary, "sinks", "News", "failed"), 6);
 }
 
+/// With the default of any other app, where nothing was allowed; a subscription of its own beside those
+/// that are asked for.
+const CAREFUL: &str = "@app:name('Careful')
+@source(type='websubhub', hub.id='h', table.name='Subscriptions', topic.list='a', receiver.url='http://127.0.0.1:{port}/hub', {networks} @map(type='keyvalue', implicit.cast.enable='true'))
+define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);
+@source(type='http', receiver.url='http://127.0.0.1:{port}/news', @map(type='json'))
+define stream In (topic string, text string);
+@sink(type='websubhub', hub.id='h', table.name='Subscriptions', on.error='WAIT', @map(type='json'))
+define stream News (topic string, text string);
+define trigger Beginning at 'start';
+from Beginning select '{callback}' as callback, 'a' as topic, 'subscribe' as mode, 3600L as lease_seconds, '' as secret, 'h' as hub_id, eventTimestamp() as request_timestamp insert into Subscriptions;
+from In select * insert into News;
+";
+
+#[test]
+fn callbacks_in_networks_of_our_own_are_not_called_unless_they_may_be() {
+    let hub = Hub::new();
+    let one = subscriber(|_| ok(""));
+    let app = CAREFUL.replace("{callback}", &callback(&one));
+    let careful = hub.write(&app.replace("{networks}", ""));
+    let run = Running::connected(&[&careful], 2);
+    let port = one.port;
+    for place in [
+        format!("127.0.0.1:{port}"),
+        format!("localhost:{port}"),
+        format!("2130706433:{port}"),
+        format!("[::1]:{port}"),
+        format!("[::ffff:127.0.0.1]:{port}"),
+        format!("0.0.0.0:{port}"),
+        "169.254.169.254".to_owned(),
+        "10.0.0.1".to_owned(),
+        "192.168.0.1".to_owned(),
+        "[fe80::1]".to_owned(),
+        "224.0.0.1".to_owned(),
+    ] {
+        let form = [
+            ("hub.callback", &*format!("http://{place}/c")),
+            ("hub.mode", "subscribe"),
+            ("hub.topic", "a"),
+        ];
+        let (status, answer) = hub.ask(&form);
+        assert_eq!(status, "403", "{place}: {answer}");
+        assert!(
+            answer.contains("'hub.callback' is at an address"),
+            "{answer}"
+        );
+    }
+    // One that the table has, as where its name leads elsewhere by now: who waits does not wait for it.
+    hub.publish("a", &["first"]);
+    run.err_has("is no public address", 1);
+    let (code, summary) = run.stop();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(number(&summary, "sinks", "News", "failed"), 1);
+    assert!(one.got().is_empty());
+    let networks = "callback.networks='10.0.0.0/8, 127.0.0.1',";
+    let run = Running::connected(&[&hub.write(&app.replace("{networks}", networks))], 2);
+    hub.publish("a", &["second"]);
+    assert_eq!(texts(&one, 1), ["second"]);
+    assert_eq!(run.stop().0, Some(0));
+    let bad = app.replace("{networks}", "callback.networks='127.0.0.0/8, home',");
+    let run = Running::start(&[&hub.write(&bad)]);
+    run.err_has("has 'home', which is no network", 1);
+}
+
+const NAMED: &str = "@app:name('Hub')
+@source(ref='hub', @map(type='keyvalue', implicit.cast.enable='true'))
+define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);
+@source(type='http', receiver.url='http://127.0.0.1:{port}/news', @map(type='json'))
+define stream In (topic string, text string);
+@sink(ref='out', @map(type='json'))
+define stream News (topic string, text string);
+@sink(type='log', prefix='request')
+define stream Seen (mode string);
+from Requests select mode insert into Seen;
+from In select * insert into News;
+";
+
+const NAMES: &str = "siddhi:
+  refs:
+    - ref:
+        name: hub
+        type: websubhub
+        properties:
+          hub.id: h
+          table.name: Subscriptions
+          topic.list: a
+          receiver.url: http://127.0.0.1:{port}/hub
+          callback.networks: 127.0.0.1
+    - ref:
+        name: out
+        type: websubhub
+        properties:
+          hub.id: h
+          table.name: Subscriptions
+";
+
+#[test]
+fn a_hub_may_be_named_by_the_deployment() {
+    let hub = Hub::new();
+    let config = hub.path("deployment.yaml");
+    let names = NAMES.replace("{port}", &hub.port.to_string());
+    fs::write(&config, names).expect("the folder can be written");
+    let run = Running::connected(&[&hub.write(NAMED), "--config", &config], 2);
+    let one = subscriber(|_| ok(""));
+    hub.change("subscribe", &callback(&one), "a", &[("hub.secret", "s")]);
+    run.out_has("request : Event", 1);
+    hub.publish("a", &["first"]);
+    assert_eq!(texts(&one, 1), ["first"]);
+    let got = &payloads(&one)[0];
+    let link = format!("Link: <{}>; rel=\"hub\", <a>; rel=\"self\"", hub.url("hub"));
+    let signed = format!("X-Hub-Signature: sha256={}", signature("s", &got.body));
+    assert!(got.has(&link) && got.has(&signed), "{}", got.head);
+    hub.change("unsubscribe", &callback(&one), "a", &[]);
+    run.out_has("request : Event", 2);
+    hub.publish("a", &["second"]);
+    assert_eq!(run.stop().0, Some(0));
+    assert_eq!(texts(&one, 1), ["first"]);
+}
+
+#[test]
+fn what_a_callback_has_confirmed_is_saved_at_once() {
+    let hub = Hub::new();
+    let (app, state) = (hub.app("LOG", ""), hub.path("state"));
+    let args = [app.as_str(), "--state", &state, "--state-interval", "1h"];
+    let run = Running::connected(&args, 2);
+    let [stays, leaves] = [(); 2].map(|()| subscriber(|_| ok("")));
+    for stub in [&stays, &leaves] {
+        hub.change("subscribe", &callback(stub), "a", &[]);
+    }
+    run.err_has("a subscription has changed", 2);
+    hub.change("unsubscribe", &callback(&leaves), "a", &[]);
+    run.err_has("a subscription has changed", 3);
+    run.kill();
+    let run = Running::connected(&args, 2);
+    hub.publish("a", &["after"]);
+    assert_eq!(texts(&stays, 1), ["after"]);
+    run.stop();
+    assert!(payloads(&leaves).is_empty());
+}
+
+#[test]
+fn a_stop_ends_the_pauses_before_another_try() {
+    let hub = Hub::new();
+    let run = Running::connected(&[&hub.app("LOG", "")], 2);
+    let broken = subscriber(|_| "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n".to_owned());
+    hub.change("subscribe", &callback(&broken), "a", &[]);
+    run.out_has("request : Event", 1);
+    // It reads the question and hangs up.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let curt = Stub::start(0, {
+        let asked = Arc::clone(&asked);
+        move |_| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            String::new()
+        }
+    });
+    hub.change("subscribe", &callback(&curt), "a", &[]);
+    hub.publish("a", &["lost"]);
+    // Behind the second of three tries the pause is the longest.
+    eventually("two tries of both", || {
+        payloads(&broken).len() == 2 && asked.load(Ordering::SeqCst) == 2
+    });
+    run.stops();
+    run.err_has("the app stops before it is asked again", 1);
+    let (code, summary) = run.end();
+    assert_eq!(code, Some(4), "{summary}");
+    assert_eq!(number(&summary, "sinks", "News", "failed"), 1);
+    assert_eq!(payloads(&broken).len(), 2);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
 const SECURE: &str = "@app:name('Secure')
-@source(type='websubhub', hub.id='h', table.name='T', topic.list='a', receiver.url='https://localhost:{port}/hub', @map(type='keyvalue', implicit.cast.enable='true'))
+@source(type='websubhub', hub.id='h', table.name='T', topic.list='a', receiver.url='https://localhost:{port}/hub', callback.networks='127.0.0.1', @map(type='keyvalue', implicit.cast.enable='true'))
 define stream Requests (callback string, topic string, mode string, lease_seconds long, secret string);
 @source(type='http', receiver.url='https://localhost:{port}/callback', @map(type='json'))
 define stream Back (topic string, text string);

@@ -1,7 +1,6 @@
 //! Where a server lies: what is installed once in the cache, and the folder and ports of one run.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::geteuid;
 
-use crate::{Error, Order, Recipe, run};
+use crate::{Error, Order, Recipe, free_port, run};
 
 /// Folder and ports of one run. Both stay when it is restarted.
 #[derive(Clone, Debug)]
@@ -26,12 +25,11 @@ impl Place {
     pub(crate) fn new(recipe: &dyn Recipe, order: &Order) -> Result<Place, Error> {
         let installed = installed(recipe)?;
         let folder = run_folder(recipe.name())?;
-        let (free, inner_port) = free_ports()?;
         let place = Place {
             installed,
             folder,
-            port: order.port.unwrap_or(free),
-            inner_port,
+            port: order.port.map_or_else(free_port, Ok)?,
+            inner_port: free_port()?,
             settings: order.settings.clone(),
         };
         fs::create_dir_all(place.data()).map_err(|e| Error::failed("no folder for data", e))?;
@@ -163,13 +161,4 @@ fn run_folder(name: &str) -> Result<PathBuf, Error> {
     let folder = all.join(format!("{name}-{}-{run}", std::process::id()));
     fs::create_dir_all(&folder).map_err(said)?;
     Ok(folder)
-}
-
-/// Two ports that are free now.
-fn free_ports() -> Result<(u16, u16), Error> {
-    let bind = || TcpListener::bind("127.0.0.1:0");
-    let said = |e: std::io::Error| Error::failed("no free port", e);
-    let (one, two) = (bind().map_err(said)?, bind().map_err(said)?);
-    let port = |listener: &TcpListener| listener.local_addr().map(|a| a.port()).map_err(said);
-    Ok((port(&one)?, port(&two)?))
 }

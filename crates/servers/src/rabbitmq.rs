@@ -8,13 +8,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::debian::program;
 use crate::ready::listens;
-use crate::{Error, Place, Recipe, run};
+use crate::{Error, Place, Recipe, free_port, run};
 
 pub(crate) const RABBITMQ: RabbitMq = RabbitMq;
 
@@ -123,11 +122,4 @@ fn script() -> Result<PathBuf, Error> {
             format!("apt-get install {PACKAGE} brings it"),
         )),
     }
-}
-
-/// A port that is free now.
-fn free_port() -> Result<u16, Error> {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = bound.map_err(|e| Error::failed("no free port", e))?;
-    Ok(address.port())
 }

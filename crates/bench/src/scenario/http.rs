@@ -1,7 +1,7 @@
 //! `bench http`: one JSON event a request over 64 connections that are kept open.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -90,7 +90,7 @@ impl Load for Http {
 
 /// A free address of this machine, kept for [`connect`].
 pub(super) fn free_address(site: &Site) -> anyhow::Result<SocketAddr> {
-    let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, servers::free_port()?));
     std::fs::write(site.path("address"), free.to_string())?;
     Ok(free)
 }

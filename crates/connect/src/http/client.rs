@@ -19,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use super::reach::{OutOfReach, Reach};
 use super::url::Url;
 use crate::net::{ClientTls, signs_of_life};
 
@@ -80,6 +81,8 @@ pub(super) struct ClientOptions {
     pub evict_after: Option<Duration>,
     pub proxy: Option<Proxy>,
     pub tls: Option<ClientTls>,
+    /// Where it may connect to; `None`: everywhere.
+    pub reach: Option<Reach>,
 }
 
 impl Default for ClientOptions {
@@ -95,6 +98,7 @@ impl Default for ClientOptions {
             evict_after: Some(Duration::from_secs(300)),
             proxy: None,
             tls: None,
+            reach: None,
         }
     }
 }
@@ -236,7 +240,7 @@ impl Client {
     }
 
     async fn connect_now(&self, url: &Url) -> io::Result<SendRequest<RequestBody>> {
-        let stream = TcpStream::connect(self.first_hop(url)).await?;
+        let stream = self.dial(url).await?;
         stream.set_nodelay(self.options.no_delay)?;
         let socket = socket2::SockRef::from(&stream);
         if self.options.keep_alive {
@@ -259,6 +263,31 @@ impl Client {
             None => stream,
         };
         handshake(tls.connect(&url.host, stream).await?).await
+    }
+
+    async fn dial(&self, url: &Url) -> io::Result<TcpStream> {
+        let Some(reach) = &self.options.reach else {
+            return TcpStream::connect(self.first_hop(url)).await;
+        };
+        let found = reach.addresses(&url.host, url.port).await;
+        match &self.options.proxy {
+            None => TcpStream::connect(found?.as_slice()).await,
+            // It may know names that are unknown here; where those lead is for it to judge.
+            Some(proxy) => match found {
+                Err(error) if OutOfReach::is_cause(&error) => Err(error),
+                _ => TcpStream::connect((proxy.host.as_str(), proxy.port)).await,
+            },
+        }
+    }
+
+    /// Is this URL one that no connection may be made to, as far as that is known now?
+    pub async fn is_out_of_reach(&self, url: &Url) -> bool {
+        let Some(reach) = &self.options.reach else {
+            return false;
+        };
+        let asked = reach.addresses(&url.host, url.port);
+        let found = within(self.options.connect_timeout, asked).await;
+        matches!(found, Ok(Err(error)) if OutOfReach::is_cause(&error))
     }
 
     /// What stands in the request line: the whole URL where a proxy is asked.

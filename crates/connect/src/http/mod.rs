@@ -12,6 +12,7 @@ mod headers;
 mod hub;
 mod listener;
 mod oauth;
+mod reach;
 mod request;
 mod service;
 mod sink;

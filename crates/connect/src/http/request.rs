@@ -240,7 +240,7 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
         return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
     if let Some(desk) = &route.desk {
-        return hub::answer(route, desk, &text(&body), properties, peer);
+        return hub::answer(route, desk, &text(&body), properties, peer).await;
     }
     let delivery = Delivery::text(text(&body), properties);
     match (&route.service, message_id) {

@@ -18,12 +18,14 @@ use hyper::header::{
     USER_AGENT,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
 
 use super::call::{Calls, Received, Waiting};
 use super::client::{Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within};
 use super::headers::{self, content_type};
 use super::hub::{self, Subscriber};
 use super::oauth::OAuth;
+use super::reach::{OutOfReach, Reach};
 use super::service::Dynamic;
 use super::url::Url;
 use crate::component::{Sink, SinkSetup};
@@ -71,11 +73,15 @@ struct Shared {
     name: String,
     client: Client,
     oauth: Option<OAuth>,
+    /// Asks for tokens, where the app says; it is bounded by no reach.
+    tokens: Client,
     call: Option<Call>,
     /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
     keeps_failed: bool,
     flight: Mutex<Flight>,
     changed: Condvar,
+    /// Nobody is tried once more.
+    leaving: watch::Sender<bool>,
 }
 
 /// What a call does with its response.
@@ -143,22 +149,24 @@ impl HttpSink {
                 ))
             })?),
         };
-        HttpSink::to(target, setup, settings)
+        HttpSink::to(target, setup, settings, None)
     }
 
-    /// One that sends where it is told to each time.
-    pub fn of_hub(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
+    /// One that sends where it is told to each time, within this reach.
+    pub fn of_hub(setup: &SinkSetup<'_>, reach: Reach) -> Result<HttpSink, Error> {
         let settings = Settings::of_sink(setup.transport);
-        HttpSink::to(Target::Subscribers, setup, settings)
+        HttpSink::to(Target::Subscribers, setup, settings, Some(reach))
     }
 
     fn to(
         target: Target,
         setup: &SinkSetup<'_>,
         settings: Settings<'_>,
+        reach: Option<Reach>,
     ) -> Result<HttpSink, Error> {
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
+        options.reach = reach;
         let is_tls = match &target {
             Target::Constant(url) => url.is_tls,
             // It can be anything where the event names the scheme.
@@ -205,12 +213,17 @@ impl HttpSink {
             connected: None,
             shared: Arc::new(Shared {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
+                tokens: Client::new(ClientOptions {
+                    reach: None,
+                    ..options.clone()
+                }),
                 client: Client::new(options),
                 oauth,
                 call,
                 keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
+                leaving: watch::Sender::new(false),
             }),
         })
     }
@@ -304,6 +317,26 @@ impl HttpSink {
         if let Some(job) = failed.job {
             self.shared.lock().failed.push((*job, failed.error));
         }
+    }
+
+    /// Ends the pauses between tries, and lets nobody be tried once more, until it is told otherwise.
+    pub fn leave(&self, is_leaving: bool) {
+        self.shared.leaving.send_replace(is_leaving);
+    }
+
+    /// As [`Sink::flush_within`].
+    pub fn flush_at_most(&self, patience: Option<Duration>) -> Result<bool, Error> {
+        let deadline = patience.map(|patience| Instant::now() + patience);
+        let mut flight = self.shared.lock();
+        while flight.count > 0 {
+            // Each request has a limit of its own.
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            flight = self.shared.wait(flight, left);
+        }
+        self.shared.lost(&flight).map_or(Ok(true), Err)
     }
 
     /// Does somebody listen, where there is one address?
@@ -434,6 +467,7 @@ impl Shared {
     /// Tries a few times; a subscriber says yes by a status of success alone.
     async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
         let mut pauses = hub::PAUSES.iter();
+        let mut leaving = self.leaving.subscribe();
         loop {
             let error = match self.exchange(job).await {
                 Ok(StatusCode::GONE) => {
@@ -460,13 +494,21 @@ impl Shared {
                 subscriber.note(false);
                 return Err(error);
             };
-            tokio::time::sleep(*pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(*pause) => {}
+                // The sender is part of the sink.
+                _ = leaving.wait_for(|is_leaving| *is_leaving) => return Err(error),
+            }
         }
     }
 
     /// Sends a request and takes care of its answer, whose status it gives.
     async fn exchange(&self, job: &Job) -> Result<StatusCode, Error> {
-        let unavailable = |error: io::Error| Error::unavailable(job.peer(), error);
+        let unavailable = |error: io::Error| match OutOfReach::is_cause(&error) {
+            // Waiting for it would be in vain.
+            true => Error::failed(format!("a request to {}", job.peer()), error),
+            false => Error::unavailable(job.peer(), error),
+        };
         let Some(oauth) = &self.oauth else {
             let (response, used) = self.send(job, None).await.map_err(unavailable)?;
             let status = response.status();
@@ -486,7 +528,7 @@ impl Shared {
         };
         let refresh = &job.refresh_token;
         let mut token = oauth
-            .token(&self.client, refresh)
+            .token(&self.tokens, refresh)
             .await
             .map_err(unavailable)?;
         for is_last in [false, true] {
@@ -498,7 +540,7 @@ impl Shared {
             match status {
                 StatusCode::UNAUTHORIZED if !is_last => {
                     token = oauth
-                        .renew(&self.client, refresh, &token)
+                        .renew(&self.tokens, refresh, &token)
                         .await
                         .map_err(unavailable)?;
                 }
@@ -668,17 +710,13 @@ impl Sink for HttpSink {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let mut flight = self.shared.lock();
-        while flight.count > 0 {
-            // Each request has a limit of its own.
-            flight = self.shared.wait(flight, None);
-        }
-        self.shared.lost(&flight).map_or(Ok(()), Err)
+        self.flush_at_most(None).map(drop)
     }
 
     fn close(&mut self) -> Result<(), Error> {
         let flushed = self.flush();
         self.shared.client.close();
+        self.shared.tokens.close();
         flushed
     }
 

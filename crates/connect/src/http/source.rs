@@ -13,8 +13,7 @@ use super::service::{Service, Services};
 use super::url::Url;
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
-use crate::net::ServerTls;
-use crate::net::{Network, Receiver, Settings, SocketOptions, number};
+use crate::net::{Network, Receiver, STOP_GRACE, ServerTls, Settings, SocketOptions, number};
 use crate::rows::PROPERTY_PREFIX;
 
 /// An app that stops is given so long to answer the requests that it has; shorter than a listener waits
@@ -26,6 +25,8 @@ pub(super) struct HttpSource {
     receiver: Receiver,
     lease: Lease,
     service: Option<Registered>,
+    /// That of a hub.
+    desk: Option<Arc<Desk>>,
 }
 
 /// A service that is known under its id until dropped.
@@ -50,6 +51,7 @@ impl HttpSource {
         let service = is_service(setup.transport)
             .then(|| register(environment, settings))
             .transpose()?;
+        let desk = Desk::new(setup.transport, environment)?.map(Arc::new);
         let names = property_names(setup.transport);
         let receiver = Receiver::new(names);
         let route = Route {
@@ -59,7 +61,7 @@ impl HttpSource {
             credentials: credentials(environment, settings)?,
             is_durable: environment.state.is_some(),
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
-            desk: Desk::new(setup.transport, environment)?.map(Arc::new),
+            desk: desk.clone(),
             limits: limits(settings)?,
             is_traced: settings.flag("trace.log.enabled", false),
         };
@@ -82,6 +84,7 @@ impl HttpSource {
             receiver,
             lease,
             service,
+            desk,
         })
     }
 }
@@ -285,6 +288,10 @@ impl Source for HttpSource {
         self.receiver.intake.open();
         let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
+        let desk = self.desk.as_deref();
+        if let Some(desk) = desk {
+            desk.open();
+        }
         let mut stopped = None;
         let service = self.service.as_ref().map(|registered| &registered.service);
         let result = self.receiver.run_until(link, || {
@@ -293,7 +300,12 @@ impl Source for HttpSource {
             if let Some(service) = service.filter(|_| stopped.elapsed() >= ANSWER_GRACE) {
                 service.give_up();
             }
-            stay.is_drained()
+            // A callback that has been asked may confirm what is then to be kept.
+            let asks = desk.is_some_and(|desk| {
+                desk.leave();
+                !desk.is_idle() && stopped.elapsed() < STOP_GRACE
+            });
+            stay.is_drained() && !asks
         });
         if let Some(service) = service {
             service.give_up();

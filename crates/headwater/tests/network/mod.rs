@@ -9,7 +9,7 @@ mod throttle;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,10 +34,9 @@ const RUN_MAX: Duration = Duration::from_secs(300);
 /// Between two looks at what cannot be waited for.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A port that is free now.
+/// A port on which nobody listens, and which no other test is given.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    servers::free_port().expect("a free port")
 }
 
 /// The published app of that name, where the reference material is there, else `own`.
@@ -170,10 +169,15 @@ impl Running {
         self.child.wait().expect("a child can be waited for");
     }
 
+    /// Has it stop in order.
+    pub fn stops(&self) {
+        self.signal("-TERM");
+    }
+
     /// Stops in order; exit code and summary.
     #[track_caller]
     pub fn stop(self) -> (Option<i32>, Json) {
-        self.signal("-TERM");
+        self.stops();
         self.end()
     }
 
@@ -219,7 +223,7 @@ pub fn number(summary: &Json, kind: &str, stream: &str, what: &str) -> u64 {
 /// Status and body, as `curl` got them.
 pub fn curl(args: &[&str]) -> (String, String) {
     let output = Command::new("curl")
-        .args(["-s", "--max-time", "30", "-w", "\n%{http_code}"])
+        .args(["-s", "--max-time", "120", "-w", "\n%{http_code}"])
         .args(args)
         .output()
         .expect("curl is installed");
@@ -305,7 +309,8 @@ impl Got {
 
 type Answering = dyn Fn(&Got) -> String + Send + Sync;
 
-/// An HTTP server that records what it gets and answers as told. Gone when dropped.
+/// An HTTP server that records what it gets and answers as told; where the answer is empty, it ends the
+/// connection. Gone when dropped.
 pub struct Stub {
     pub port: u16,
     got: Arc<(Mutex<Vec<Got>>, Condvar)>,
@@ -392,6 +397,8 @@ fn serve(stream: TcpStream, got: &(Mutex<Vec<Got>>, Condvar), answer: &Answering
         };
         let text = answer(&one);
         if text.is_empty() {
+            // Others hold handles of it.
+            write.shutdown(Shutdown::Both).ok();
             return;
         }
         got.0.lock().expect("no panic").push(one);
@@ -411,7 +418,7 @@ impl Drop for Stub {
             thread.join().ok();
         }
         for stream in self.streams.lock().expect("no panic").drain(..) {
-            stream.shutdown(std::net::Shutdown::Both).ok();
+            stream.shutdown(Shutdown::Both).ok();
         }
     }
 }

@@ -15,11 +15,13 @@ use crate::ast::{
     Expr, ExprKind, Handler, Input, Literal, Name, Output, Query, SelectItem, Selector,
     SingleInput, StreamDef, StreamKind, StreamName, StreamRef, TableDef, Text,
 };
+use crate::catalog::judge::{self, Deployed};
 use crate::span::Span;
 
 const TYPE: &str = "websubhub";
 const HUB_ID: &str = "hub_id";
 const REQUESTED: &str = "request_timestamp";
+const NETWORKS: &str = "callback.networks";
 
 /// Columns of a table that no source defines.
 const COLUMNS: [(&str, Type); 5] = [
@@ -31,8 +33,8 @@ const COLUMNS: [(&str, Type); 5] = [
 ];
 
 /// The app with the tables and queries of its hubs.
-pub(super) fn with_subscriptions(app: &App) -> Cow<'_, App> {
-    let mut given = Given::default();
+pub(super) fn with_subscriptions<'a>(app: &'a App, deployed: &Deployed) -> Cow<'a, App> {
+    let mut given = Given::new(deployed);
     for element in &app.elements {
         if let Element::Stream(stream) = element {
             given.sources(stream, app);
@@ -48,8 +50,8 @@ pub(super) fn with_subscriptions(app: &App) -> Cow<'_, App> {
     }
     let mut app = app.clone();
     for stream in app.elements.iter_mut().filter_map(stream_mut) {
-        for sink in stream.annotations.iter_mut().filter(|a| is_hub(a, "sink")) {
-            complete(sink, &given.hubs);
+        for annotation in &mut stream.annotations {
+            given.complete(annotation);
         }
     }
     // First: what an app does with a subscription finds it in the table.
@@ -65,80 +67,141 @@ fn stream_mut(element: &mut Element) -> Option<&mut StreamDef> {
     }
 }
 
-fn is_hub(annotation: &Annotation, kind: &str) -> bool {
-    annotation.is(kind) && annotation.value("type").is_some_and(|ty| ty.text == TYPE)
+/// The annotation of a hub, with the options of the block that its `ref` names.
+struct Hub<'a> {
+    annotation: &'a Annotation,
+    block: &'a [(String, String)],
 }
 
-/// Options of the sink that follow from the app.
-fn complete(sink: &mut Annotation, hubs: &[(String, String)]) {
-    let hub = sink.value("hub.id").map(|id| id.text.clone());
-    let url = hubs.iter().find(|(id, _)| Some(id) == hub.as_ref());
-    let options = [
-        ("topic", Some("{{topic}}")),
-        ("hub.url", url.map(|(_, url)| url.as_str())),
-    ];
-    for (name, value) in options {
-        if let Some(value) = value
-            && sink.value(name).is_none()
-        {
-            sink.elements.push(element(Some(name), value, sink.span));
-        }
+impl<'a> Hub<'a> {
+    /// `None` for an annotation of another name or type.
+    fn of(annotation: &'a Annotation, kind: &str, deployed: &'a Deployed) -> Option<Hub<'a>> {
+        let block =
+            judge::in_any_case(annotation, "ref").and_then(|name| deployed.refs.get(&name.text));
+        let hub = Hub {
+            annotation,
+            block: block.map_or(&[], Vec::as_slice),
+        };
+        let ty = judge::in_any_case(annotation, "type").map(|ty| ty.text.as_str());
+        let ty = ty.or_else(|| hub.in_block("type"));
+        (annotation.is(kind) && ty == Some(TYPE)).then_some(hub)
+    }
+
+    fn in_block(&self, option: &str) -> Option<&'a str> {
+        let found = self.block.iter().find(|(key, _)| key == option);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// What the annotation says wins over its block.
+    fn option(&self, name: &str) -> Option<&'a str> {
+        let written = self.annotation.value(name).map(|value| value.text.as_str());
+        written.or_else(|| self.in_block(name))
     }
 }
 
-#[derive(Default)]
-struct Given {
+/// What a sink of the same hub takes over from a source.
+struct Known {
+    id: String,
+    url: Option<String>,
+    networks: Option<String>,
+}
+
+struct Given<'d> {
+    deployed: &'d Deployed,
     elements: Vec<Element>,
-    /// Ids and addresses of the hubs.
-    hubs: Vec<(String, String)>,
+    hubs: Vec<Known>,
     has_sinks: bool,
     /// Hub, stream and table of the queries: a hub may listen at several addresses.
     kept: Vec<[String; 3]>,
 }
 
-impl Given {
+impl<'d> Given<'d> {
+    fn new(deployed: &'d Deployed) -> Given<'d> {
+        Given {
+            deployed,
+            elements: Vec::new(),
+            hubs: Vec::new(),
+            has_sinks: false,
+            kept: Vec::new(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.elements.is_empty() && !self.has_sinks
     }
 
+    /// Options of a sink that follow from the app.
+    fn complete(&self, annotation: &mut Annotation) {
+        let Some(sink) = Hub::of(annotation, "sink", self.deployed) else {
+            return;
+        };
+        let id = sink.option("hub.id");
+        let mut sources = self.hubs.iter().filter(|hub| Some(&*hub.id) == id);
+        let url = sources.clone().find_map(|hub| hub.url.as_deref());
+        let networks = sources.find_map(|hub| hub.networks.as_deref());
+        let options = [
+            ("topic", Some("{{topic}}")),
+            ("hub.url", url),
+            (NETWORKS, networks),
+        ];
+        let missing = options.into_iter().filter_map(|(name, value)| {
+            let is_missing = sink.option(name).is_none();
+            value
+                .filter(|_| is_missing)
+                .map(|value| element(Some(name), value, annotation.span))
+        });
+        let missing: Vec<AnnotationElement> = missing.collect();
+        annotation.elements.extend(missing);
+    }
+
     fn sources(&mut self, stream: &StreamDef, app: &App) {
-        let sources = stream.annotations.iter().filter(|a| is_hub(a, "source"));
-        for source in sources {
+        let deployed = self.deployed;
+        for annotation in &stream.annotations {
+            let Some(source) = Hub::of(annotation, "source", deployed) else {
+                continue;
+            };
             // What is missing is told by the check of the annotation.
-            let (Some(id), Some(table)) = (source.value("hub.id"), source.value("table.name"))
+            let (Some(id), Some(table)) = (source.option("hub.id"), source.option("table.name"))
             else {
                 continue;
             };
-            if let Some(url) = source.value("receiver.url") {
-                self.hubs.push((id.text.clone(), url.text.clone()));
-            }
-            let own = stream.attributes.iter();
-            let own = own.map(|a| (a.name.text.as_str(), a.ty));
-            let columns = own.chain([(HUB_ID, Type::String), (REQUESTED, Type::Long)]);
-            let columns = self.table(&table.text, columns, stream, source.span, app);
-            let kept = [&id.text, &stream.name.name.text, &table.text].map(String::clone);
+            let own = |option: &str| source.option(option).map(str::to_owned);
+            self.hubs.push(Known {
+                id: id.to_owned(),
+                url: own("receiver.url"),
+                networks: own(NETWORKS),
+            });
+            let columns = stream.attributes.iter();
+            let columns = columns.map(|a| (a.name.text.as_str(), a.ty));
+            let columns = columns.chain([(HUB_ID, Type::String), (REQUESTED, Type::Long)]);
+            let columns = self.table(table, columns, stream, annotation.span, app);
+            let kept = [id, &stream.name.name.text, table].map(str::to_owned);
             if self.kept.contains(&kept) {
                 continue;
             }
             self.kept.push(kept);
             let keeper = Keeper {
-                hub: &id.text,
+                hub: id,
                 stream: &stream.name,
-                table: &table.text,
+                table,
                 columns: &columns,
-                span: source.span,
+                span: annotation.span,
             };
             self.elements.extend(keeper.queries().map(Element::Query));
         }
     }
 
     fn sinks(&mut self, stream: &StreamDef, app: &App) {
-        for sink in stream.annotations.iter().filter(|a| is_hub(a, "sink")) {
+        let deployed = self.deployed;
+        for annotation in &stream.annotations {
+            let Some(sink) = Hub::of(annotation, "sink", deployed) else {
+                continue;
+            };
             self.has_sinks = true;
-            if let Some(table) = sink.value("table.name") {
+            if let Some(table) = sink.option("table.name") {
                 let columns = COLUMNS.into_iter();
                 let columns = columns.chain([(HUB_ID, Type::String), (REQUESTED, Type::Long)]);
-                self.table(&table.text, columns, stream, sink.span, app);
+                self.table(table, columns, stream, annotation.span, app);
             }
         }
     }

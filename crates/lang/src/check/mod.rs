@@ -176,7 +176,7 @@ impl<'a> Checker<'a> {
     /// Definitions first, whatever the order of the text: queries may read what stands after them.
     fn app(&mut self, written: &ast::App) {
         self.lost_text = self.has_lost_text(written);
-        let app = &*hub::with_subscriptions(written);
+        let app = &*hub::with_subscriptions(written, &self.config.deployed);
         self.app_annotations(&app.annotations);
         for element in &app.elements {
             self.definition(element);

@@ -1,5 +1,10 @@
 //! Requests to subscribe: read, answered 202, and handed to the app when the callback has said that
 //! they are meant (WebSub 5.1 to 5.3).
+//!
+//! To its subscriber a subscription counts once it has repeated the challenge: the recommendation knows
+//! no word of the hub behind that. So what was confirmed is saved at once and not with the next
+//! interval. A crash before the question was answered leaves both sides without a subscription, whose
+//! 202 has promised none.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +15,7 @@ use hyper::header::{HOST, HeaderMap, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use lang::plan::Transport;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::component::Environment;
 use crate::error::Error;
@@ -44,6 +49,8 @@ pub(crate) struct Desk {
     client: Client,
     asked: Arc<Semaphore>,
     random: SystemRandom,
+    /// The app stops: nobody is asked once more.
+    leaving: watch::Sender<bool>,
 }
 
 /// What a request asks for.
@@ -91,11 +98,28 @@ impl Desk {
             topics,
             client: Client::new(ClientOptions {
                 tls: Some(ClientTls::new(settings, environment)?),
+                reach: Some(super::reach(settings)?),
                 ..ClientOptions::default()
             }),
             asked: Arc::new(Semaphore::new(ASKED_MAX)),
             random: SystemRandom::new(),
+            leaving: watch::Sender::new(false),
         }))
+    }
+
+    /// Callbacks are asked as often as is their due.
+    pub fn open(&self) {
+        self.leaving.send_replace(false);
+    }
+
+    /// Ends the pauses before a callback is asked once more.
+    pub fn leave(&self) {
+        self.leaving.send_replace(true);
+    }
+
+    /// Is no callback being asked, and saved what was confirmed?
+    pub fn is_idle(&self) -> bool {
+        self.asked.available_permits() == ASKED_MAX
     }
 
     fn read(&self, form: &str) -> Result<Wish, String> {
@@ -110,6 +134,7 @@ impl Desk {
             .map_err(|_| "the system gives no random numbers".to_owned())?;
         let challenge = headers::hex(&bytes);
         let mut pauses = super::PAUSES.iter();
+        let mut leaving = self.leaving.subscribe();
         loop {
             let answer = self.ask(wish, &challenge).await;
             let cause = match answer {
@@ -122,10 +147,24 @@ impl Desk {
                 Ok((status, _)) => return Err(format!("it answers {status}")),
                 Err(error) => error.to_string(),
             };
-            match pauses.next() {
-                Some(pause) => tokio::time::sleep(*pause).await,
-                None => return Err(cause),
+            let Some(pause) = pauses.next() else {
+                return Err(cause);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(*pause) => {}
+                // The sender is part of the desk.
+                _ = leaving.wait_for(|is_leaving| *is_leaving) => {
+                    return Err(format!("{cause}; the app stops before it is asked again"));
+                }
             }
+        }
+    }
+
+    /// Is its callback where nobody is called? What is not known now is judged when it is asked.
+    async fn is_out_of_reach(&self, wish: &Wish) -> bool {
+        match Url::parse(&wish.callback) {
+            Some(url) => self.client.is_out_of_reach(&url).await,
+            None => false,
         }
     }
 
@@ -267,42 +306,54 @@ impl Wish {
 }
 
 /// Answers a request, and has its callback asked.
-pub(in crate::http) fn answer(
+pub(in crate::http) async fn answer(
     route: &Arc<Route>,
     desk: &Arc<Desk>,
     form: &str,
     properties: Vec<Value>,
     peer: &Peer,
 ) -> Answer {
+    let refuse = |status, why: &str| {
+        tracing::warn!(source = route.name, peer = %peer.address, why, "a subscription is refused");
+        request::plain(status, &format!("{why}\n"))
+    };
     let wish = match desk.read(form) {
         Ok(wish) => wish,
-        Err(why) => {
-            tracing::warn!(source = route.name, peer = %peer.address, why, "a subscription is refused");
-            return request::plain(StatusCode::BAD_REQUEST, &format!("{why}\n"));
-        }
+        Err(why) => return refuse(StatusCode::BAD_REQUEST, &why),
     };
     let Ok(permit) = Arc::clone(&desk.asked).try_acquire_owned() else {
         return request::unavailable("too many callbacks are being asked\n");
     };
+    if desk.is_out_of_reach(&wish).await {
+        let why = "'hub.callback' is at an address that this hub does not call";
+        return refuse(StatusCode::FORBIDDEN, why);
+    }
     let (route, desk) = (Arc::clone(route), Arc::clone(desk));
     tokio::spawn(async move {
         let _permit = permit;
-        match desk.is_meant(&wish).await {
-            Ok(()) => {
-                let map = Body::Map(wish.into_map());
-                // A source that has stopped takes nothing more.
-                route.intake.push(Delivery::of(map, properties)).await.ok();
-            }
-            Err(why) => tracing::warn!(
-                source = route.name,
-                callback = wish.callback,
-                topic = wish.topic,
-                why,
-                "a callback does not confirm, so nothing changes for it"
-            ),
-        }
+        verify(&route, &desk, wish, properties).await;
     });
     request::plain(StatusCode::ACCEPTED, "")
+}
+
+/// Hands a wish to the app if its callback confirms it, and has it saved.
+async fn verify(route: &Route, desk: &Desk, wish: Wish, properties: Vec<Value>) {
+    let (callback, topic) = (wish.callback.clone(), wish.topic.clone());
+    let source = &route.name;
+    if let Err(why) = desk.is_meant(&wish).await {
+        let what = "a callback does not confirm, so nothing changes for it";
+        tracing::warn!(source, callback, topic, why, "{what}");
+        return;
+    }
+    let mode = wish.mode.name();
+    let (delivery, saved) = Delivery::of(Body::Map(wish.into_map()), properties).with_receipt();
+    let is_taken = route.intake.push(delivery).await.is_ok();
+    if is_taken && saved.await.is_ok() {
+        tracing::info!(source, callback, topic, mode, "a subscription has changed");
+    } else {
+        let what = "the app has stopped before it took what a callback has confirmed";
+        tracing::warn!(source, callback, topic, mode, "{what}");
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! Both keep to the recommendation of the W3C (<https://www.w3.org/TR/websub/>) where Siddhi does not:
 //! a subscription counts once its callback has confirmed it, a payload is signed with the secret of
 //! the subscriber, and a subscription ends with its lease. Promises: nothing goes to a callback that
-//! has not confirmed; a callback that is away costs the others nothing but the tries that are its due.
-//! Never: content fetched from a publisher; a redirect followed.
+//! has not confirmed, nor to an address within our own networks that the operator has not named; a
+//! confirmed subscription is saved at once; a callback that is away costs the others nothing but the
+//! tries that are its due, and does not hold up a stop. Never: content fetched from a publisher; a
+//! redirect followed.
 
 mod intent;
 mod sink;
@@ -14,9 +16,11 @@ use std::time::Duration;
 use lang::catalog::connectors::http_service;
 use lang::spec::ConnectorSpec;
 
+use super::reach::Reach;
 use super::source::HttpSource;
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;
+use crate::net::Settings;
 
 pub(crate) use intent::read_form;
 pub(super) use intent::{Desk, answer};
@@ -24,6 +28,16 @@ pub(super) use sink::Subscriber;
 
 /// Pauses before a callback is asked, or sent a payload, once more.
 pub(super) const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Where callbacks may be.
+fn reach(settings: Settings<'_>) -> Result<Reach, Error> {
+    const OPTION: &str = "callback.networks";
+    Reach::parse(settings.text(OPTION).unwrap_or_default()).map_err(|bad| {
+        settings.refused(format!(
+            "option '{OPTION}' has '{bad}', which is no network: write 10.0.0.0/8 or 127.0.0.1"
+        ))
+    })
+}
 
 pub const HUB: HubConnector = HubConnector;
 

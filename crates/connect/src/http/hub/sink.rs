@@ -149,7 +149,7 @@ impl HubSink {
             }
         };
         Ok(HubSink {
-            http: HttpSink::of_hub(setup)?,
+            http: HttpSink::of_hub(setup, super::reach(settings)?)?,
             hub_id: settings.text("hub.id").unwrap_or_default().to_owned(),
             topic: Dynamic::new(setup, TOPIC, ""),
             hub_link,
@@ -222,6 +222,7 @@ fn now() -> i64 {
 
 impl Sink for HubSink {
     fn connect(&mut self) -> Result<(), Error> {
+        self.http.leave(false);
         self.http.connect()
     }
 
@@ -285,7 +286,14 @@ impl Sink for HubSink {
         self.http.flush()
     }
 
+    /// The tries of a subscriber that is away take their time.
+    fn flush_within(&mut self, patience: Duration) -> Result<bool, Error> {
+        self.http.flush_at_most(Some(patience))
+    }
+
+    /// What waits for another try has had its last.
     fn close(&mut self) -> Result<(), Error> {
+        self.http.leave(true);
         self.http.close()
     }
 

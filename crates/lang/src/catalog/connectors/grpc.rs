@@ -71,7 +71,7 @@ const CLIENT: &[OptionSpec] = &[
     .test(SENT),
     long(
         "keep.alive.time",
-        "2",
+        "1",
         "Seconds between the protocol's own questions for a sign of life; 0: none. Where a server \
          closes a connection because it is asked too often, half as often from then on.",
     )

@@ -22,6 +22,13 @@ const HUB_TABLE: OptionSpec = text(
 )
 .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else")
 .required();
+const CALLBACK_NETWORKS: OptionSpec = list(
+    "callback.networks",
+    "Networks, as `10.0.0.0/8` or `127.0.0.1`, in which callbacks may lie besides the public ones (an \
+     extension of ours): others are named by whoever asks, and loopback, private, link-local and \
+     multicast addresses are not called without it. A sink has those of its hub's source in the app.",
+)
+.test("headwater::websub::callbacks_in_networks_of_our_own_are_not_called_unless_they_may_be");
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
@@ -132,7 +139,8 @@ define stream Prices (topic string, name string, price double);",
             HUB_TABLE,
             list("topic.list", "Topics that may be subscribed to.")
                 .test("headwater::websub::a_request_that_cannot_be_is_refused_and_one_that_is_not_meant_is_dropped")
-                .required()
+                .required(),
+            CALLBACK_NETWORKS,
         ],
     ),
     properties: &["*"],
@@ -169,6 +177,7 @@ define stream Requests (callback string, topic string, mode string, lease_second
                 "Address of the hub, for the header `Link` (an extension of ours); by default that of its source in the app.",
             )
             .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else"),
+            CALLBACK_NETWORKS,
         ],
         CLIENT
     ),

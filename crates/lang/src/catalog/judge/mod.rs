@@ -14,6 +14,7 @@ mod value;
 mod tests;
 
 pub use mapping::{attributes, payload};
+pub(crate) use transport::in_any_case;
 pub use transport::{Deployed, Judged, Setting, View, sink, source, store};
 
 use crate::ast::Annotation;

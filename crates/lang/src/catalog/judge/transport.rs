@@ -290,7 +290,7 @@ fn add_settings<'a>(
 }
 
 /// `type` and `ref` match in any case, as in Siddhi; options do not.
-fn in_any_case<'a>(annotation: &'a Annotation, key: &str) -> Option<&'a Text> {
+pub(crate) fn in_any_case<'a>(annotation: &'a Annotation, key: &str) -> Option<&'a Text> {
     let has_key = |k: &crate::ast::Name| k.text.eq_ignore_ascii_case(key);
     annotation
         .elements
