@@ -213,13 +213,18 @@ fn a_server_gets_events_with_headers_metadata_and_sequence() {
     let rows: Vec<String> = rows
         .map(|(n, row)| format!("{row}|a={n},b=x,sequence=first seven"))
         .collect();
+    // What it has written may come behind what it has answered.
+    peer.has("consume:999,", 1);
     assert_eq!(peer.lines("consume:"), rows);
     // A sequence alone is Siddhi's own service as well; an idle connection is opened anew.
     let other = Apps::new(apps.port(), 1);
     let run = Running::connected(&[&sender(&other, "second", "idle.timeout='1'", true)], 1);
     peer.has("0,row 0 é|sequence=second None", 1);
     let before = peer.lines("peer:").pop();
-    std::thread::park_timeout(Duration::from_millis(1_500));
+    let written = Instant::now();
+    eventually("it is idle for longer than it may", || {
+        written.elapsed() > Duration::from_millis(1_500)
+    });
     append(&other, "1,after\n");
     peer.has("1,after|sequence=second None", 1);
     assert_ne!(peer.lines("peer:").pop(), before);
@@ -302,7 +307,7 @@ fn what_is_beyond_a_limit_or_for_nobody_is_refused() {
 }
 
 const SERVICE: &str = "@app:name('Service')
-@source(type='grpc-service', source.id='s', receiver.url='grpc://localhost:{port}/org.wso2.grpc.EventService/process', service.timeout='1500', @map(type='json', @attributes(id='trp:message.id', n='$.n')))
+@source(type='grpc-service', source.id='s', receiver.url='grpc://localhost:{port}/org.wso2.grpc.EventService/process', service.timeout='{timeout}', @map(type='json', @attributes(id='trp:message.id', n='$.n')))
 define stream Questions (id string, n long);
 @sink(type='grpc-service-response', source.id='s', message.id='{{id}}', @map(type='json', @payload('{\"n\":{{n}},\"twice\":{{twice}}}')))
 define stream Answers (id string, n long, twice long);
@@ -338,8 +343,9 @@ from Back select * insert into Seen;
 #[test]
 fn calls_get_their_responses_and_services_answer_each_request() {
     let apps = Apps::new(free_port(), 2_000);
-    let service = apps.write("service", SERVICE, "");
-    let service = Running::connected(&[&service], 1);
+    let within = |millis: &str| SERVICE.replace("{timeout}", millis);
+    let start = |service: &str| Running::connected(&[&apps.write("service", service, "")], 1);
+    let service = start(&within("60000"));
     let caller = Running::start(&[&apps.write("caller", CALLER, "")]);
     eventually("all responses", || apps.received().lines().count() >= 2_000);
     let (code, summary) = caller.stop();
@@ -352,6 +358,9 @@ fn calls_get_their_responses_and_services_answer_each_request() {
     if let Some(mut peer) = client(apps.port(), "", "") {
         peer.say("process Questions {\"n\":21}");
         peer.has("answer:{\"n\":21,\"twice\":42}|", 1);
+        assert_eq!(service.stop().0, Some(0));
+        let service = start(&within("1500"));
+        let mut peer = client(apps.port(), "", "").expect("the library is there");
         peer.say("process Questions {\"n\":-1}");
         peer.has("status DEADLINE_EXCEEDED no answer within 1500 ms", 1);
         // One that cannot be read is rejected, and has no answer either.
@@ -380,6 +389,7 @@ fn calls_get_their_responses_and_services_answer_each_request() {
         "{}",
         errors(&state)
     );
+    peer.has("process:", 2);
     assert_eq!(peer.lines("process:").len(), 2);
     // A response that lacks what the mapping asks for is rejected.
     let apps = Apps::new(other.port(), 2);
@@ -593,6 +603,7 @@ fn a_call_that_is_refused_is_kept_and_one_that_may_come_again_waits() {
         "{}",
         errors(&state)
     );
+    peer.has("process:", 3);
     assert_eq!(peer.lines("process:").len(), 3);
 }
 
@@ -619,20 +630,19 @@ fn a_status_decides_where_an_event_goes() {
         assert!(errors(&state).contains("InvalidArgument: no such thing"));
     }
     let rows = ["1,a|sequence=x None", "3,c|sequence=x None"];
+    peer.has(rows[1], 2);
     assert_eq!(peer.lines("consume:"), [rows, rows].concat());
 }
 
 #[test]
 fn a_reload_between_calls_loses_nothing() {
     let apps = Apps::new(free_port(), 500);
-    let service = Running::connected(&[&apps.write("service", SERVICE, "")], 1);
+    let service = SERVICE.replace("{timeout}", "60000");
+    let edited = service.replace("'Service')", "'Service') -- edited");
+    let service = Running::connected(&[&apps.write("service", &service, "")], 1);
     let caller = Running::start(&[&apps.write("caller", CALLER, "on.error='WAIT'")]);
     eventually("some responses", || !apps.received().is_empty());
-    apps.write(
-        "service",
-        &SERVICE.replace("'Service')", "'Service') -- edited"),
-        "",
-    );
+    apps.write("service", &edited, "");
     service.reload();
     service.err_has("the apps were read again change", 1);
     let found = || {

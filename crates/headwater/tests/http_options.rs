@@ -291,6 +291,9 @@ fn traffic_is_logged_where_it_is_asked_for() {
         let url = format!("http://127.0.0.1:{}/in", apps.port());
         assert_eq!(curl(&["-d", "{\"n\":4711}", &url]).0, "200");
         run.out_has("data=[4711]", 1);
+        if traced {
+            run.err_has("4711", 1);
+        }
         let said = run.err();
         assert_eq!(run.stop().0, Some(0));
         assert_eq!(said.contains("4711"), traced, "{said}");

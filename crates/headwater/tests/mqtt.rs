@@ -52,20 +52,24 @@ fn a_broker_that_restarts_gets_and_gives_everything_once() {
     let Some(mut broker) = Order::new().start_or_skip("mosquitto") else {
         return;
     };
+    const BEFORE: usize = 15_000;
     let apps = Apps::new(broker.port(), 20_000);
+    apps.hold_back(BEFORE);
     let options = "quality.of.service='2', clean.session='false'";
     let receiving = apps.write("receiver", RECEIVER, &format!("{options}, client.id='in'"));
     let receiver = Running::connected(&[&receiving], 1);
-    let sending = apps.write("sender", SENDER, &format!("{options}, client.id='out'"));
-    let sender = Running::start(&[&sending, "--until-done"]);
+    let following = SENDER.replace("tailing='false'", "tailing='true'");
+    let sending = apps.write("sender", &following, &format!("{options}, client.id='out'"));
+    let sender = Running::connected(&[&sending], 1);
     eventually("some rows", || !apps.received().is_empty());
     broker.stop();
     sender.err_has("sink has lost its connection", 1);
     receiver.err_has("source has lost its connection", 1);
+    apps.add_rest(BEFORE);
     broker.restart().expect("it starts again");
-    let (code, summary) = sender.end();
-    assert_eq!(code, Some(0), "{summary}");
     eventually("all rows", || apps.received().len() >= apps.rows.len());
+    let (code, summary) = sender.stop();
+    assert_eq!(code, Some(0), "{summary}");
     receiver.stop();
     apps.check();
 }

@@ -66,18 +66,22 @@ fn a_server_that_restarts_gets_and_gives_everything_once() {
     let Some(mut server) = Order::new().start_or_skip("nats") else {
         return;
     };
+    const BEFORE: usize = 50_000;
     let apps = Apps::new(server.port(), 60_000);
+    apps.hold_back(BEFORE);
     let options = format!("{STREAMING}, durable.name='place', client.id='reader.1'");
     let receiver = Running::connected(&[&apps.write("receiver", RECEIVER, &options)], 1);
-    let sender = Running::start(&[&apps.write("sender", SENDER, STREAMING), "--until-done"]);
+    let following = SENDER.replace("tailing='false'", "tailing='true'");
+    let sender = Running::connected(&[&apps.write("sender", &following, STREAMING)], 1);
     eventually("some rows", || !apps.received().is_empty());
     server.kill();
     sender.err_has("sink has lost its connection", 1);
     receiver.err_has("source has lost its connection", 1);
+    apps.add_rest(BEFORE);
     server.restart().expect("it starts again");
-    let (code, summary) = sender.end();
-    assert_eq!(code, Some(0), "{summary}");
     eventually("all rows", || apps.received().len() >= apps.rows.len());
+    let (code, summary) = sender.stop();
+    assert_eq!(code, Some(0), "{summary}");
     receiver.stop();
     apps.check();
     // Its place is kept: there is nothing more for it.

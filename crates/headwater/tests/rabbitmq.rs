@@ -90,7 +90,9 @@ fn a_broker_that_restarts_gets_and_gives_everything() {
     let Some(mut broker) = Order::new().start_or_skip("rabbitmq") else {
         return;
     };
+    const BEFORE: usize = 19_000;
     let apps = Apps::new(broker.port(), 40_000);
+    apps.hold_back(BEFORE);
     let receiving = apps.write("receiver", RECEIVER, &format!("{KEPT}, {KEEPS}"));
     let state = apps.path("state");
     let args = [
@@ -101,23 +103,25 @@ fn a_broker_that_restarts_gets_and_gives_everything() {
         "100ms",
     ];
     let receiver = Running::connected(&args, 1);
-    let sending = apps.write("sender", SENDER, &format!("{KEPT}, delivery.mode='2'"));
-    let sender = Running::start(&[&sending, "--until-done"]);
+    let following = SENDER.replace("tailing='false'", "tailing='true'");
+    let sending = apps.write("sender", &following, &format!("{KEPT}, delivery.mode='2'"));
+    let sender = Running::connected(&[&sending], 1);
     eventually("some rows", || !apps.received().is_empty());
     broker.stop();
     sender.err_has("sink has lost its connection", 1);
     receiver.err_has("source has lost its connection", 1);
+    apps.add_rest(BEFORE);
     broker.restart().expect("it starts again");
     receiver.err_has("source is connected", 2);
     eventually("more rows", || apps.received().lines().count() > 20_000);
     // A crash of the app as well: what it had not safe comes again.
     receiver.kill();
-    let (code, summary) = sender.end();
-    assert_eq!(code, Some(0), "{summary}");
     let receiver = Running::connected(&args, 1);
     eventually("all rows", || {
         apps.received().trim_end().ends_with(apps.last_row())
     });
+    let (code, summary) = sender.stop();
+    assert_eq!(code, Some(0), "{summary}");
     receiver.stop();
     apps.check_at_least_once();
 }

@@ -14,7 +14,7 @@ use network::{NOTICED, Running, Throttle, eventually, free_port, number};
 use servers::Order;
 
 const SENDER: &str = "@app:name('Sender') -- {note}
-@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.polling.interval='50', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
 define stream In (n long, text string);
 @sink(type='sqs', queue='rows.fifo', region='eu-west-1', {keys}, message.group.id='g', deduplication.id='{{n}}', on.error='{policy}', {options}, @map(type='json'))
 define stream Out (n long, text string);
@@ -296,7 +296,6 @@ fn a_silent_server_is_lost_within_five_seconds() {
     sender.err_has("sink has lost its connection", 1);
     receiver.err_has("source has lost its connection", 1);
     let silent = frozen.elapsed();
-    // The line is looked for once a second.
     assert!(silent < NOTICED, "{silent:?}");
     server.thaw();
     receiver.err_has("source is connected", 2);

@@ -126,7 +126,7 @@ impl Listener {
     fn start(apps: &Apps, name: &str, args: &[&str]) -> Listener {
         let path = apps.path(name);
         let child = Command::new("curl")
-            .args(["-sN", "-o", &path, "--max-time", "60"])
+            .args(["-sN", "-o", &path, "--max-time", "300"])
             .args(args)
             .stdin(Stdio::null())
             .spawn()

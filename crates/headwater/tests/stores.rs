@@ -90,7 +90,7 @@ fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
 }
 
 const APP: &str = "@app:name('Keeper') -- {note}
-@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+@source(type='file', mode='line', file.uri='file:{dir}/in.csv', tailing='{tailing}', file.polling.interval='50', file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
 define stream In (n long, text string);
 @store({store}, on.error='{policy}') @PrimaryKey('n')
 define table Kept (n long, text string);

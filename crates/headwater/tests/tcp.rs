@@ -84,6 +84,13 @@ impl Pair {
         Running::start(&[&self.sender, "--until-done"])
     }
 
+    /// The sender, which follows its file.
+    fn following(&self) -> String {
+        let text = fs::read_to_string(&self.sender).expect("the app");
+        let text = text.replace("tailing='false'", "tailing='true'");
+        write(self.dir.path(), "sender.siddhi", &text)
+    }
+
     fn received(&self) -> String {
         fs::read_to_string(self.dir.path().join("out.csv")).unwrap_or_default()
     }
@@ -116,24 +123,37 @@ fn every_row_arrives_once_and_in_order() {
 #[test]
 fn a_receiver_that_is_stopped_and_started_again_misses_nothing() {
     let pair = Pair::new(400_000, false);
-    let sender = pair.send();
+    let thirds: Vec<&str> = {
+        let (first, rest) = pair.rows.split_at(line_at(&pair.rows, 130_000));
+        let (second, third) = rest.split_at(line_at(rest, 130_000));
+        vec![first, second, third]
+    };
+    let input = pair.dir.path().join("in.csv");
+    fs::write(&input, thirds[0]).expect("the folder can be written");
+    let sender = Running::connected(&[&pair.following()], 1);
     sender.err_has("sink cannot be reached", 1);
-    for round in 1..=2 {
+    for (round, more) in (1..).zip(&thirds[1..]) {
         let receiver = pair.receive();
         let so_far = pair.received().len();
         eventually("more rows", || pair.received().len() > so_far);
+        let mut file = fs::File::options().append(true).open(&input);
+        let written = file.as_mut().map(|f| f.write_all(more.as_bytes()));
+        written.expect("it is there").expect("there is room");
         let (code, summary) = receiver.stop();
         assert_eq!(code, Some(0), "{summary}");
-        let is_done = pair.received().len() == pair.rows.len();
-        if !is_done {
-            sender.err_has("sink has lost its connection", round);
-        }
+        sender.err_has("sink has lost its connection", round);
     }
     let receiver = pair.receive();
-    let (code, summary) = sender.end();
+    eventually("all rows", || pair.received().len() >= pair.rows.len());
+    let (code, summary) = sender.stop();
     assert_eq!(code, Some(0), "{summary}");
     receiver.stop();
     pair.check();
+}
+
+/// Where the line of this number begins.
+fn line_at(text: &str, number: usize) -> usize {
+    text.split_inclusive('\n').take(number).map(str::len).sum()
 }
 
 /// Reads a connection to its end; the rows in its frames.
@@ -191,10 +211,7 @@ fn a_peer_that_does_not_read_holds_the_sender_and_gets_all_in_the_end() {
 fn a_peer_that_goes_away_is_told_at_once_also_when_nothing_is_sent() {
     let pair = Pair::new(10, false);
     let listener = TcpListener::bind(("127.0.0.1", pair.port)).expect("a free port");
-    let text = fs::read_to_string(&pair.sender).expect("the app");
-    let idle = text.replace("tailing='false'", "tailing='true'");
-    fs::write(&pair.sender, idle).expect("the folder can be written");
-    let sender = Running::start(&[&pair.sender]);
+    let sender = Running::start(&[&pair.following()]);
     let (stream, _) = listener.accept().expect("it connects");
     drop(stream);
     sender.err_has("sink has lost its connection", 1);

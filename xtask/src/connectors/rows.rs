@@ -83,7 +83,10 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::email::mails_arrive_as_the_event_says"]),
             Tests(&["headwater::email::mails_arrive_as_the_event_says"]),
             Tests(&["headwater::email::a_server_that_was_away_gets_every_mail"]),
-            Tests(&["headwater::email::a_server_that_was_away_gets_every_mail"]),
+            Tests(&[
+                "headwater::email::a_server_that_was_away_gets_every_mail",
+                "headwater::email::a_server_that_stands_still_is_named_and_waited_for",
+            ]),
             Tests(&[
                 "headwater::email::a_server_that_takes_mails_slowly_holds_the_app_and_gets_all_in_order",
             ]),
@@ -537,7 +540,10 @@ pub const ROWS: &[Row] = &[
                 "headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else",
             ]),
             No("each payload goes to each subscriber by itself, as with `http`"),
-            Tests(&["headwater::websub::subscriptions_outlive_a_crash_and_may_lie_in_a_database"]),
+            Tests(&[
+                "headwater::websub::subscriptions_outlive_a_crash_and_may_lie_in_a_database",
+                "headwater::websub::what_a_callback_has_confirmed_is_saved_at_once",
+            ]),
             Tests(&[
                 "headwater::websub::a_subscriber_that_fails_is_tried_again_and_costs_the_others_nothing",
             ]),
@@ -646,7 +652,10 @@ pub const ROWS: &[Row] = &[
             Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
             Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
             Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
-            Tests(&["headwater::email_source::a_server_that_was_away_brings_every_mail"]),
+            Tests(&[
+                "headwater::email_source::a_server_that_was_away_brings_every_mail",
+                "headwater::email_source::a_server_that_stands_still_is_named_and_waited_for",
+            ]),
             No("it asks for one mail after the other"),
             Tests(&["headwater::email_source::mails_come_once_with_their_headers"]),
             No("each look is a connection of its own: as after a stop"),

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const PROBE: Duration = Duration::from_secs(1);
 
 /// How long data may stay without the server's system having taken it.
-const UNANSWERED: Duration = Duration::from_millis(4500);
+const UNANSWERED: Duration = Duration::from_millis(3500);
 
 /// An open line, in the clear or not.
 pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Sync + Unpin {}

@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A server that was silent for so long is asked for a sign of life.
-pub(crate) const QUIET: Duration = Duration::from_secs(2);
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
-/// One that is silent for so long is lost; with a look, that is less than five seconds.
-const SILENT: Duration = Duration::from_secs(4);
+/// One that is silent for so long is lost. With a look that leaves a second of the five within which a
+/// lost server is named, for whoever is kept waiting by a busy machine.
+const SILENT: Duration = Duration::from_millis(3500);
 
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -24,9 +24,9 @@ use crate::net::dial;
 /// The longest frame that we agree to.
 const FRAME_MAX: u32 = 128 << 10;
 
-/// Seconds between the broker's signs of life, twice. A longer heartbeat would let a silent broker
-/// pass for a living one.
-const HEARTBEAT_MAX: u16 = 4;
+/// Seconds within which the broker gives a sign of life; it does so twice as often while nothing else
+/// is said. A longer heartbeat would let a silent broker pass for a living one.
+const HEARTBEAT_MAX: u16 = 3;
 
 /// How often one byte passes where nothing is read, so that lapin takes nobody for lost.
 const BREATH: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Silence of the network after which a server counts as gone.
-pub const SILENCE_MAX: Duration = Duration::from_secs(4);
+pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ServerKind {

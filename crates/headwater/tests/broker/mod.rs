@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -69,6 +70,22 @@ impl Apps {
         let path = self.path("deployment.yaml");
         fs::write(&path, text).expect("the folder can be written");
         path
+    }
+
+    /// Leaves the first so many rows in `in.csv`; [`Apps::add_rest`] brings the others.
+    pub fn hold_back(&self, first: usize) {
+        let rows: String = self.rows.split_inclusive('\n').take(first).collect();
+        fs::write(self.path("in.csv"), rows).expect("the folder can be written");
+    }
+
+    /// Adds the rows behind the first so many, for who follows the file.
+    pub fn add_rest(&self, first: usize) {
+        let rows: String = self.rows.split_inclusive('\n').skip(first).collect();
+        let mut file = fs::File::options()
+            .append(true)
+            .open(self.path("in.csv"))
+            .expect("it is there");
+        file.write_all(rows.as_bytes()).expect("there is room");
     }
 
     pub fn last_row(&self) -> &str {

@@ -38,7 +38,7 @@ pub(in crate::http) const SLOW_MAX: Duration = Duration::from_secs(5);
 
 /// A stream without events says so often that it is there: proxies close what is idle, a client that
 /// has gone is found out, and a client that knows of it finds out that the server stands still.
-const BEAT: Duration = Duration::from_secs(2);
+const BEAT: Duration = Duration::from_secs(1);
 
 pub(in crate::http) struct SseServer {
     network: Arc<Network>,

@@ -22,7 +22,8 @@ use crate::http::sink::{client_options, common_headers};
 use crate::http::{Url, add_headers, property_names};
 use crate::net::{ClientTls, Delivery, Intake, Network, Receiver, Settings};
 
-/// What a sign of life may be late.
+/// Signs of life that a living server may leave out, and what the next one may be late.
+const BEATS_MISSED: u32 = 3;
 const BEAT_LATE: Duration = Duration::from_millis(500);
 
 const LAST_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -197,7 +198,8 @@ impl Reading {
     async fn read(&self, mut body: Incoming) -> String {
         let beat = self.headers.get(BEAT_HEADER);
         let beat = beat.and_then(|beat| beat.to_str().ok()?.parse::<u32>().ok());
-        let silence_max = beat.map(|seconds| BEAT_LATE + 2 * Duration::from_secs(seconds.into()));
+        let silence_max =
+            beat.map(|seconds| BEAT_LATE + BEATS_MISSED * Duration::from_secs(seconds.into()));
         let mut parser = Parser::behind(self.last.get());
         let mut events = Vec::new();
         loop {
