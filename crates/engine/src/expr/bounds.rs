@@ -6,7 +6,7 @@
 
 use event::column::View;
 use event::picking::{keep_bits, set_bits};
-use event::{Column, Type, Value};
+use event::{Column, Single, Type, Value};
 use lang::plan::CompareOp;
 
 use super::arithmetic::Number;
@@ -141,16 +141,14 @@ impl Limit {
 
 impl Bound {
     fn holds(&self, column: &Column) -> Option<bool> {
-        if column.is_null(0) {
-            return (!column.is_any()).then_some(self.op == CompareOp::NotEqual);
-        }
-        Some(match (column.view(), &self.limit) {
-            (View::Int(v), Limit::Int(limit)) => compare::holds(self.op, v[0], *limit),
-            (View::Long(v), Limit::Long(limit)) => compare::holds(self.op, v[0], *limit),
-            (View::Float(v), Limit::Float(limit)) => compare::holds(self.op, v[0], *limit),
-            (View::Double(v), Limit::Double(limit)) => compare::holds(self.op, v[0], *limit),
-            (View::Str(v), Limit::Text(text)) => match text.view() {
-                View::Str(text) => v.rows_equal(0, &text, 0) == (self.op == CompareOp::Equal),
+        Some(match (column.single()?, &self.limit) {
+            (Single::Null, _) => self.op == CompareOp::NotEqual,
+            (Single::Int(v), Limit::Int(limit)) => compare::holds(self.op, v, *limit),
+            (Single::Long(v), Limit::Long(limit)) => compare::holds(self.op, v, *limit),
+            (Single::Float(v), Limit::Float(limit)) => compare::holds(self.op, v, *limit),
+            (Single::Double(v), Limit::Double(limit)) => compare::holds(self.op, v, *limit),
+            (Single::Text(v), Limit::Text(text)) => match text.single()? {
+                Single::Text(text) => (v == text) == (self.op == CompareOp::Equal),
                 _ => return None,
             },
             _ => return None,

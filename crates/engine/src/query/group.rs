@@ -467,6 +467,11 @@ pub(crate) fn intern_all(
     rows: usize,
     numbers: &mut Vec<Group>,
 ) {
+    if let ([column], 1) = (columns, rows)
+        && let Some(text) = column.only_text()
+    {
+        return numbers.push(interner.intern_words(key, text.words()));
+    }
     if let [column] = columns
         && let (View::Str(texts), None) = (column.view(), column.nulls())
     {

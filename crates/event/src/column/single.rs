@@ -1,6 +1,7 @@
 //! The value of a row alone.
 
 use super::{Column, One, Rep, View};
+use crate::strings::ShortText;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -64,6 +65,18 @@ impl Column {
             Rep::Null(_) => Some(Single::Null),
             Rep::Many { len: 1, .. } => self.single_of_many(),
             Rep::Many { .. } => None,
+        }
+    }
+
+    /// The text of the only row, where it lies in the column; `None` for anything else.
+    #[inline]
+    pub fn only_text(&self) -> Option<ShortText> {
+        match &self.0 {
+            Rep::One(value) => match value.view() {
+                View::Str(text) => text.short(0),
+                _ => None,
+            },
+            Rep::Null(_) | Rep::Many { .. } => None,
         }
     }
 
