@@ -27,6 +27,11 @@ impl<S, O> Observed<S, O> {
     pub fn new(line: S, observer: Arc<O>) -> Observed<S, O> {
         Observed { line, observer }
     }
+
+    /// Who is told.
+    pub fn observer(&self) -> &Arc<O> {
+        &self.observer
+    }
 }
 
 impl<S: AsyncRead + Unpin, O: Observer> AsyncRead for Observed<S, O> {

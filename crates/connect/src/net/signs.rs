@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Observer;
+
 /// A server that was silent for so long is asked for a sign of life.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
@@ -29,6 +31,16 @@ impl Default for Signs {
                 at: Instant::now(),
                 is_deaf: false,
             }),
+        }
+    }
+}
+
+/// Each byte is a sign: a long message may take longer than silence is borne, and nothing else can come
+/// between its parts.
+impl Observer for Signs {
+    fn read(&self, bytes: usize) {
+        if bytes > 0 {
+            self.heard();
         }
     }
 }

@@ -97,7 +97,7 @@ impl Server {
         let request = self.request()?;
         let place = (self.url.host.as_str(), self.url.port);
         let line = dial_patient(place, PATIENCE, self.tls.as_ref());
-        let line = line.await.map_err(|error| error.to_string())?;
+        let line = session::heard(line.await.map_err(|error| error.to_string())?);
         let shaking =
             tokio_tungstenite::client_async_with_config(request, line, Some(session::config()));
         let shaken = tokio::time::timeout(PATIENCE, shaking).await;

@@ -76,6 +76,7 @@ impl Port {
                 Some(tls) => Box::new(tls.accept(stream).await?),
             };
             let config = Some(session::config());
+            let line = session::heard(line);
             tokio_tungstenite::accept_hdr_async_with_config(line, Choice(self), config)
                 .await
                 .map_err(|error| io::Error::other(said(&error)))

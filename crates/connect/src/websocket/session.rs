@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -16,7 +17,7 @@ use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
 
 use super::Reads;
 use crate::message::Sent;
-use crate::net::{Delivery, Intake, Line, Number, Outflow, QUIET, Signs};
+use crate::net::{Delivery, Intake, Line, Number, Observed, Outflow, QUIET, Signs};
 
 /// Longest message that is read or written.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -35,7 +36,14 @@ const UNASKED_BYTES_MAX: usize = 64 << 10;
 /// How long the last words may take.
 pub(super) const LEAVE: Duration = Duration::from_secs(2);
 
-pub(super) type Socket = WebSocketStream<Box<dyn Line>>;
+pub(super) type Socket = WebSocketStream<Heard>;
+
+/// A line that is listened to.
+pub(super) type Heard = Observed<Box<dyn Line>, Signs>;
+
+pub(super) fn heard(line: Box<dyn Line>) -> Heard {
+    Observed::new(line, Arc::default())
+}
 
 /// Frames on their way out.
 type Out = mpsc::Sender<Frame>;
@@ -59,6 +67,7 @@ pub(super) struct Session {
 impl Session {
     /// `idle`: the connection ends when no message passed for so long.
     pub fn new(socket: Socket, idle: Option<Duration>) -> Session {
+        let signs = Arc::clone(socket.get_ref().observer());
         let (to, from) = socket.split();
         let (out, frames) = mpsc::channel(WAITING_MAX);
         Session {
@@ -70,7 +79,7 @@ impl Session {
             writer: Writer { to, frames },
             out,
             pulse: Pulse {
-                signs: Signs::default(),
+                signs,
                 passed: Mutex::new(Instant::now()),
                 idle,
             },
@@ -120,7 +129,7 @@ fn close(code: CloseCode) -> Frame {
 
 /// When the other side was last heard, and when a message passed last.
 struct Pulse {
-    signs: Signs,
+    signs: Arc<Signs>,
     passed: Mutex<Instant>,
     idle: Option<Duration>,
 }
@@ -192,7 +201,6 @@ impl Reader {
                 Some(Err(error)) => return Err(self.ended(error)),
                 None => return Err(self.ended(tungstenite::Error::ConnectionClosed)),
             };
-            pulse.heard();
             match frame {
                 Frame::Text(text) => {
                     pulse.passed();
@@ -320,8 +328,17 @@ impl Session {
         } = self;
         out.try_send(end.farewell()).ok();
         drop(out);
-        // Whoever is gone hears nothing of it.
-        let leaving = async { tokio::join!(writer.write(), reader.drain()) };
+        let leaving = async {
+            // Whoever is gone hears nothing of it.
+            let _ = tokio::join!(writer.write(), reader.drain());
+            if let Ok(mut socket) = reader.from.reunite(writer.to) {
+                // What follows a fault is read and thrown away: a line that is closed with bytes unread
+                // is reset, and our last words with it.
+                let line = socket.get_mut();
+                line.shutdown().await.ok();
+                tokio::io::copy(line, &mut tokio::io::sink()).await.ok();
+            }
+        };
         tokio::time::timeout(LEAVE, leaving).await.ok();
     }
 
