@@ -329,8 +329,9 @@ impl Session {
         out.try_send(end.farewell()).ok();
         drop(out);
         let leaving = async {
+            let (said, ()) = tokio::join!(writer.write(), reader.drain());
             // Whoever is gone hears nothing of it.
-            let _ = tokio::join!(writer.write(), reader.drain());
+            said.ok();
             if let Ok(mut socket) = reader.from.reunite(writer.to) {
                 // What follows a fault is read and thrown away: a line that is closed with bytes unread
                 // is reset, and our last words with it.
