@@ -39,6 +39,10 @@ def plain_class(path):
     return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("sample.Plain"))
 Event = event_class()
 EVENTS = "org.wso2.grpc.eventservice.EventService"
+# Whole lines, whichever thread says them: print writes a line and its end one after the other.
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 def shown(event):
     return event.payload.rstrip("\n") + "|" + ",".join(f"{k}={v}" for k, v in sorted(event.headers.items()))
 "#;
@@ -60,16 +64,16 @@ def consume(requests, context):
     for event in requests:
         judge(event, context)
         # The event comes last: who has seen it finds its peer.
-        print("peer:" + context.peer(), flush=True)
-        print("consume:" + shown(event), metadata.get("x-key"), flush=True)
+        say("peer:" + context.peer())
+        say("consume:" + shown(event), metadata.get("x-key"))
     return b""
 def process(event, context):
     judge(event, context)
-    print("process:" + shown(event), flush=True)
+    say("process:" + shown(event))
     context.send_initial_metadata((("x-answer", "yes"),))
     return Event(payload=event.payload.upper(), headers={"kind": "answer"})
 def take(plain, context):
-    print(f"take:{plain.text} {plain.count}", flush=True)
+    say(f"take:{plain.text} {plain.count}")
     return Plain(text="got " + plain.text, count=plain.count + 1)
 raw = lambda message: message if isinstance(message, bytes) else message.SerializeToString()
 server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
@@ -86,7 +90,7 @@ if certificate:
 else:
     server.add_insecure_port(f"127.0.0.1:{port}")
 server.start()
-print("listening", flush=True)
+say("listening")
 sys.stdin.read()
 "#;
 

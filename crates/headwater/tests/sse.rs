@@ -18,13 +18,17 @@ const SERVER: &str = r#"
 import ast, base64, http.server, queue, sys, threading
 port, login = sys.argv[1:3]
 streams = []
+# Whole lines, whichever thread says them: print writes a line and its end one after the other.
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *ignored):
         pass
     def do_GET(self):
         headers = self.headers
-        print("asked", self.path, headers["Accept"], headers["X-Key"], headers["Last-Event-ID"], flush=True)
+        say("asked", self.path, headers["Accept"], headers["X-Key"], headers["Last-Event-ID"])
         expect = "Basic " + base64.b64encode(login.encode()).decode()
         if login and headers["Authorization"] != expect:
             self.send_response(401)
@@ -39,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         pieces = queue.Queue()
         streams.append(pieces)
-        print("open", flush=True)
+        say("open")
         try:
             while True:
                 piece = pieces.get()
@@ -50,10 +54,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             pass
         streams.remove(pieces)
-        print("closed", flush=True)
+        say("closed")
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print("listening", flush=True)
+say("listening")
 for line in sys.stdin:
     word, _, rest = line.rstrip("\n").partition(" ")
     for stream in list(streams):
