@@ -96,6 +96,8 @@ pub struct App {
     pub(crate) unbegun: Unbegun,
     /// What changes is marked, so that it can be saved by itself.
     pub(crate) marks_changes: bool,
+    /// How often objects had been changed in place when it was saved.
+    pub(crate) objects_saved: u64,
     /// The memory it may take; `None`: no end.
     pub(crate) budget: Option<Budget>,
     /// What its queries have done, where somebody wants to know.
@@ -301,6 +303,7 @@ impl App {
             shapes: Shapes::of(plan),
             unbegun: Unbegun::default(),
             marks_changes: false,
+            objects_saved: 0,
             budget: Budget::of(plan, setup.memory_max),
             work: WorkLog::new(setup.is_measured, plan.queries.len()),
             streams,

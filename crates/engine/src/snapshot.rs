@@ -96,6 +96,12 @@ impl App {
         self.save_extent(writer, Extent::All);
     }
 
+    /// Has something changed that no mark tells, so that all must be saved? A list or map that functions
+    /// change in place may lie in any table, window or group.
+    pub fn must_be_saved_whole(&self) -> bool {
+        event::objects_changed() != self.objects_saved
+    }
+
     /// What has changed since the last [`App::mark_saved`], for [`compose`] to lay over what was
     /// saved then. Since the app was made or restored there must have been one.
     pub fn save_changes(&self, writer: &mut Writer) {
@@ -122,6 +128,7 @@ impl App {
             self.mark_query_saved(at);
         }
         self.marks_changes = true;
+        self.objects_saved = event::objects_changed();
     }
 
     fn save_extent(&self, writer: &mut Writer, extent: Extent) {

@@ -64,11 +64,16 @@ fn own_mut(data: &mut Arc<Data>) -> Option<&mut Data> {
     Some(unsafe { &mut *Arc::as_ptr(data).cast_mut() })
 }
 
-/// A vector of which less than one in so many rows is left is written anew.
-const RETAINED_SHARE: usize = 8;
+/// A vector of which less than one in so many rows is left is written anew: it would keep room that
+/// nobody counts.
+pub(crate) const RETAINED_SHARE: usize = 2;
 
 /// Moves the rows with these numbers, which ascend, to the front; the others are gone.
 pub(crate) fn retain_rows<T: Copy>(values: &mut Vec<T>, rows: &[u32]) {
+    debug_assert!(
+        rows.is_sorted_by(|a, b| a < b),
+        "a row would be overwritten"
+    );
     for (to, &row) in rows.iter().enumerate() {
         values[to] = values[row as usize];
     }

@@ -25,4 +25,4 @@ pub use picking::picked;
 pub use strings::{ShortText, StrBuilder, Strings};
 pub use times::{Times, TimesBuilder};
 pub use types::{Attribute, Schema, Type};
-pub use value::{Object, Value};
+pub use value::{Object, Value, objects_changed};

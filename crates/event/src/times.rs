@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::column::RETAINED_SHARE;
+
 /// Timestamps in milliseconds, one per row. Cloning and slicing copy nothing.
 #[derive(Clone, Debug)]
 pub enum Times {
@@ -80,6 +82,7 @@ impl Times {
     pub fn retain(&mut self, rows: &[u32]) {
         if let Times::PerRow(times, offset) = self
             && rows.len() > 1
+            && rows.len() >= times.len() / RETAINED_SHARE
             && let Some(times) = Arc::get_mut(times)
         {
             for (to, &row) in rows.iter().enumerate() {

@@ -1,6 +1,8 @@
 //! One value of a row, for the places where rows are looked at one by one.
 
 use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::types::Type;
@@ -37,6 +39,14 @@ pub enum Object {
 #[derive(Debug, Default)]
 pub struct Shared<T>(Arc<Mutex<T>>);
 
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// How often something shared was changed in place, by whichever app. Who holds it is not told: what is
+/// saved by its changes alone has to look here.
+pub fn objects_changed() -> u64 {
+    CHANGES.load(Ordering::Relaxed)
+}
+
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         Shared(Arc::clone(&self.0))
@@ -48,7 +58,14 @@ impl<T> Shared<T> {
         Shared(Arc::new(Mutex::new(inner)))
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    /// To look at what it holds.
+    pub fn lock(&self) -> impl Deref<Target = T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To change it in place, which [`objects_changed`] counts.
+    pub fn change(&self) -> MutexGuard<'_, T> {
+        CHANGES.fetch_add(1, Ordering::Relaxed);
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -41,7 +41,7 @@ use crate::probe::bytes_waiting;
 use crate::process::Process;
 use crate::pulse::Pulse;
 use crate::queue::{Queue, Weight};
-use crate::recovery;
+use crate::recovery::{self, Recovered};
 use crate::rejected::{FILES, RejectedLog, SharedLog};
 use crate::report::chain;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
@@ -193,19 +193,19 @@ impl<'a> Builder<'a> {
         let (seats, mut sinks) = self.sinks()?;
         let mut parts: Vec<&mut StoreSeat> = stores.seats().collect();
         recovery::open(&mut parts, &mut sinks, &opening)?;
-        let (epoch, saved) = match &self.state {
-            None => (0, None),
+        let recovered = match &self.state {
+            None => Recovered::default(),
             Some(state) => recovery::recover(state, &mut parts, &mut sinks, &opening)?,
         };
-        self.open_logs(saved.as_ref())?;
+        self.open_logs(recovered.saved.as_ref())?;
         self.environments[0]
             .effects
-            .restored(epoch)
+            .restored(recovered.epoch)
             .map_err(|e| self.state_error(chain(&e)))?;
         for (engine, i) in engines.iter().zip(0..) {
             self.enlist_parts(i, engine);
         }
-        let saved = saved.map(|(_, saved)| saved).or(handed);
+        let saved = recovered.saved.map(|(_, saved)| saved).or(handed);
         if let Some(saved) = &saved {
             self.restore(&mut engines, saved)?;
         }
@@ -290,7 +290,7 @@ impl<'a> Builder<'a> {
                 jobs,
                 state: self.state.clone(),
                 interval: self.common.state_interval,
-                epoch,
+                epoch: recovered.highest,
                 last: Instant::now(),
                 took: Duration::ZERO,
                 counted: Instant::now(),

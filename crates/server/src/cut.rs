@@ -61,6 +61,11 @@ impl Cut {
         state.phase
     }
 
+    /// For a thread that has the mark in hand: should it panic, nobody waits for it.
+    pub fn held(&self) -> Held<'_> {
+        Held(self)
+    }
+
     /// A sink or store has taken everything before the mark.
     pub fn flushed(&self) {
         self.lock().unflushed -= 1;
@@ -93,6 +98,16 @@ impl Cut {
     }
 }
 
+pub(crate) struct Held<'a>(&'a Cut);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set_phase(Phase::GivenUp);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +130,24 @@ mod tests {
         cut.set_phase(Phase::Durable);
         assert_eq!(cut.wait_committed(), Phase::Durable);
         assert_eq!(store.join().expect("no panic"), Phase::Durable);
+    }
+
+    #[test]
+    fn a_thread_that_panics_with_the_mark_in_hand_lets_everybody_go() {
+        let cut = Arc::new(Cut::new(1, 1, 1));
+        let sink = std::thread::spawn({
+            let cut = Arc::clone(&cut);
+            move || {
+                let _held = cut.held();
+                panic!("by a fault");
+            }
+        });
+        assert_eq!(cut.wait_flushed(), Phase::GivenUp);
+        assert!(sink.join().is_err());
+        // One that is well gives nothing up.
+        let cut = Cut::new(2, 0, 0);
+        drop(cut.held());
+        assert_eq!(cut.wait_flushed(), Phase::Flushing);
     }
 
     #[test]

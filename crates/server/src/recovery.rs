@@ -6,13 +6,22 @@ use connect::component::Epochs;
 use crate::error::Error;
 use crate::lane::Saved;
 use crate::report::chain;
-use crate::sink::SinkThread;
+use crate::sink::{SinkSlot, SinkThread};
 use crate::state::{GroupState, choose};
 use crate::store::{StoreContext, StoreSeat, retry};
 
-/// The epoch to go on from, and what its snapshot holds (with the length of the log of undelivered
-/// events, which is written in front of it).
-pub(crate) type Recovered = (u64, Option<(u64, Saved)>);
+/// What a group goes on from.
+#[derive(Default)]
+pub(crate) struct Recovered {
+    /// That of the snapshot, 0 for none.
+    pub epoch: u64,
+    /// The highest number that was ever given. The next is one more, so that no epoch is taken for
+    /// another that had its number and was given up.
+    pub highest: u64,
+    /// What the snapshot holds, with the length of the log of undelivered events, which is written in
+    /// front of it.
+    pub saved: Option<(u64, Saved)>,
+}
 
 /// Connects them; a store or sink that is away is waited for as the context says.
 pub(crate) fn open(
@@ -23,7 +32,7 @@ pub(crate) fn open(
     for seat in seats {
         seat.open(context).map_err(away("a store"))?;
     }
-    for slot in sinks.iter_mut().flat_map(|thread| &mut thread.slots) {
+    for slot in slots(sinks) {
         if slot.takes_part {
             let name = format!("sink '{}'", slot.name());
             retry(&name, context, || slot.sink.connect()).map_err(away("a sink"))?;
@@ -44,12 +53,12 @@ pub(crate) fn recover(
         tracing::warn!(snapshot = damaged, "a snapshot cannot be used");
     }
     let mut epochs = Vec::new();
-    for seat in seats {
+    for seat in seats.iter_mut() {
         let name = format!("store '{}'", seat.table);
         let epoch = last_epoch(&name, seat.store.as_mut(), context).map_err(away("a store"))?;
         epochs.push((name, epoch));
     }
-    for slot in sinks.iter_mut().flat_map(|thread| &mut thread.slots) {
+    for slot in slots(sinks) {
         let name = format!("sink '{}'", slot.name());
         if let Some(part) = slot.sink.epochs() {
             let epoch = last_epoch(&name, part, context).map_err(away("a sink"))?;
@@ -61,16 +70,59 @@ pub(crate) fn recover(
         tracing::warn!("{warning}");
     }
     let newest = found.epochs.first().copied().unwrap_or(0);
+    let members = epochs.iter().map(|(_, epoch)| *epoch);
+    let highest = members.chain([newest]).max().unwrap_or(0);
     let Some(epoch) = choice.epoch else {
-        return Ok((0, None));
+        return Ok(Recovered {
+            highest,
+            ..Recovered::default()
+        });
     };
+    // One that knows of no epoch learns of this one before it is given anything: else nobody could
+    // tell, after a crash in its first interval, that it has not committed.
+    let mut numbers = epochs.iter().map(|(_, epoch)| *epoch);
+    for seat in seats.iter_mut() {
+        let name = format!("store '{}'", seat.table);
+        if numbers.next() == Some(0) {
+            note(&name, seat.store.as_mut(), epoch, context).map_err(away("a store"))?;
+        }
+    }
+    for slot in slots(sinks) {
+        let name = format!("sink '{}'", slot.name());
+        if let Some(part) = slot.sink.epochs()
+            && numbers.next() == Some(0)
+        {
+            note(&name, part, epoch, context).map_err(away("a sink"))?;
+        }
+    }
     let (undelivered, bytes) = state.read(epoch)?;
     let saved = Saved::read(bytes).map_err(|error| Error::State {
         path: state.path(""),
         message: chain(&error),
     })?;
     tracing::info!(epoch, newest, "going on from the saved state");
-    Ok((epoch, Some((undelivered, saved))))
+    Ok(Recovered {
+        epoch,
+        highest,
+        saved: Some((undelivered, saved)),
+    })
+}
+
+fn slots(sinks: &mut [SinkThread]) -> impl Iterator<Item = &mut SinkSlot> {
+    sinks.iter_mut().flat_map(|thread| &mut thread.slots)
+}
+
+/// Commits a number with nothing else.
+fn note<E: Epochs + ?Sized>(
+    name: &str,
+    part: &mut E,
+    epoch: u64,
+    context: &StoreContext,
+) -> Result<(), String> {
+    retry(name, context, || {
+        part.begin()?;
+        part.commit(epoch, context.store_key.as_bytes())
+    })
 }
 
 /// The epoch committed under this state directory; 0 for none.

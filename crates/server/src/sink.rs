@@ -16,7 +16,7 @@ use event::Batch;
 use lang::plan::StreamId;
 
 use crate::backoff::{Backoff, Sparse};
-use crate::cut::Cut;
+use crate::cut::{Cut, Phase};
 use crate::health::Health;
 use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
@@ -46,6 +46,19 @@ pub(crate) enum Parcel<T> {
 }
 
 pub(crate) type Outbox<T> = Queue<Parcel<T>>;
+
+impl<T> Outbox<T> {
+    /// Nobody takes from it any more: cuts whose marks wait in it are given up, so that nobody waits
+    /// for them.
+    pub fn give_up(&self) {
+        self.close();
+        while let Some(parcel) = self.take_now() {
+            if let Parcel::Mark(cut) = parcel {
+                cut.set_phase(Phase::GivenUp);
+            }
+        }
+    }
+}
 
 /// Rows for one of the sinks of a destination.
 pub(crate) struct SinkRows {
@@ -146,12 +159,12 @@ impl SinkThread {
     pub fn run(mut self) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
-            self.outbox.close();
             self.health.fail(format!(
                 "sink '{}' stopped by a fault of Headwater: {}",
                 self.name,
                 panic_text(panic.as_ref())
             ));
+            self.outbox.give_up();
         }
     }
 

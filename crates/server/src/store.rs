@@ -394,13 +394,7 @@ impl StoreThread {
             ),
         };
         self.database.context.health.fail(failure);
-        // Whoever waits for this thread is let go: marks still in the queue are given up.
-        self.outbox.close();
-        while let Some(parcel) = self.outbox.take_now() {
-            if let Parcel::Mark(cut) = parcel {
-                cut.set_phase(Phase::GivenUp);
-            }
-        }
+        self.outbox.give_up();
     }
 
     fn run_inner(&mut self) -> Result<(), String> {
@@ -418,6 +412,7 @@ impl StoreThread {
     }
 
     fn commit(&mut self, cut: &Cut) -> Result<(), String> {
+        let _held = cut.held();
         cut.flushed();
         let result = match cut.wait_durable() {
             Phase::Durable => self.database.commit(cut.epoch),

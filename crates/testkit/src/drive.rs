@@ -508,16 +508,16 @@ impl<'a> Session<'a> {
         };
         let mut writer = Writer::default();
         let saves = match self.composed.take() {
-            None => {
-                app.save(&mut writer);
-                1
-            }
-            Some((before, saves)) => {
+            Some((before, saves)) if !app.must_be_saved_whole() => {
                 let mut changes = Writer::default();
                 app.save_changes(&mut changes);
                 let mut layers = [before.as_slice(), &changes.bytes];
                 engine::compose(&mut layers, &mut writer).map_err(|e| e.to_string())?;
                 saves + 1
+            }
+            before => {
+                app.save(&mut writer);
+                before.map_or(0, |(_, saves)| saves) + 1
             }
         };
         app.mark_saved();

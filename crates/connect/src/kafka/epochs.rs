@@ -306,6 +306,7 @@ impl KafkaSink {
         if let Some(over) = self.over() {
             return Err(over);
         }
+        self.wait_until_there()?;
         self.find_topic()?;
         if let Some(note) = self.part.in_doubt.clone()
             && self.part.begun.is_none()
@@ -320,6 +321,21 @@ impl KafkaSink {
         let written = self.write_again(&mut kept);
         self.part.kept = kept;
         written
+    }
+
+    /// A broker that was seen to be away is looked for in vain soon enough to say so, and not at once:
+    /// who asks for the connection asks again.
+    fn wait_until_there(&self) -> Result<(), Error> {
+        let since = Instant::now();
+        while let Some(producer) = &self.producer
+            && let Some(lost) = producer.context().watch.lost()
+        {
+            if since.elapsed() >= TRANSACTION_LOOK {
+                return Err(self.unavailable(lost));
+            }
+            producer.poll(LOOK);
+        }
+        Ok(())
     }
 
     fn write_again(&mut self, kept: &mut Vec<(u64, Sent)>) -> Result<(), Error> {

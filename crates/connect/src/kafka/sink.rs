@@ -769,7 +769,7 @@ impl KafkaSink {
                     self.collect();
                     // The client takes no record into a transaction that has failed.
                     if self.part.takes_part && self.producer.is_some() {
-                        self.lose(&cause);
+                        self.client_failed(&cause);
                     }
                     return Err(self.unavailable(cause));
                 }

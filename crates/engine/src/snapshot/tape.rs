@@ -174,6 +174,7 @@ impl<'a> Fields<'a> {
 pub(crate) struct Entries<'a> {
     reader: Reader<'a>,
     last: Id,
+    is_first: bool,
 }
 
 impl<'a> Entries<'a> {
@@ -181,6 +182,7 @@ impl<'a> Entries<'a> {
         Entries {
             reader: Reader::new(bytes),
             last: 0,
+            is_first: true,
         }
     }
 
@@ -194,6 +196,10 @@ impl<'a> Entries<'a> {
             return Err(StateError::Mark { mark, at });
         }
         let gap = self.reader.varint()?;
+        if gap == 0 && !self.is_first {
+            return Err(StateError::Mismatch("two entries of one number".into()));
+        }
+        self.is_first = false;
         self.last = self.last.checked_add(gap).ok_or_else(too_large)?;
         let length = self.reader.varint()?;
         Ok(Some((self.last, Reader::new(self.reader.raw(length)?))))

@@ -124,7 +124,7 @@ impl Table {
                 return Err(StateError::Mismatch(what));
             }
             let (mut slot, mut at) = (0, 0);
-            while over.is_before(first + PAGE_ROWS as Id) {
+            while over.is_before(first.saturating_add(PAGE_ROWS as Id)) {
                 let next = over.slot(first).min(alive.len());
                 let until = at + alive[slot..next].iter().filter(|a| **a).count();
                 table.insert(&batch.columns, at..until, &mut Vec::new());

@@ -27,6 +27,10 @@ pub fn row_types(schema: &Schema) -> RowTypes {
 /// twice while it is copied, and if all columns did so at one row, all rows would.
 const LARGE_ROWS: usize = 64 * 1024;
 
+/// Rows for which room is made before they come, however many there were the last time: there may be
+/// a collection for each of many keys, and after a burst few come.
+const LIKELY_MAX: usize = 64;
+
 /// Rows being collected: a builder per column.
 #[derive(Debug)]
 pub struct Rows {
@@ -106,7 +110,7 @@ impl Rows {
 
     /// Hands the rows over as one chunk and starts anew; nothing is copied.
     pub fn take(&mut self) -> Batch {
-        self.likely = self.len().min(SEGMENT_ROWS);
+        self.likely = self.len().min(LIKELY_MAX);
         let columns = std::mem::take(&mut self.columns);
         finished(&self.types, columns, std::mem::take(&mut self.times))
     }

@@ -85,6 +85,12 @@ impl Cutter {
     }
 }
 
+/// Nobody makes the cut durable any more: who has its mark is let go.
+fn given_up(cut: &Cut, error: &str) -> String {
+    cut.set_phase(Phase::GivenUp);
+    error.to_owned()
+}
+
 impl Lane {
     /// When the next cut is to be made, if any.
     pub(super) fn next_cut(&self) -> Option<Instant> {
@@ -129,16 +135,7 @@ impl Lane {
         let stores = self.store_boxes.len() + usize::from(!self.databases.is_empty());
         let sinks = self.sink_boxes.len() - self.sinks_that_commit;
         let cut = Arc::new(Cut::new(epoch, sinks, stores + self.sinks_that_commit));
-        for outbox in &self.sink_boxes {
-            outbox
-                .push_always(Parcel::Mark(Arc::clone(&cut)))
-                .map_err(|_| "a sink has stopped".to_owned())?;
-        }
-        for outbox in &self.store_boxes {
-            outbox
-                .push_always(Parcel::Mark(Arc::clone(&cut)))
-                .map_err(|_| "a store has stopped".to_owned())?;
-        }
+        self.mark(&cut).map_err(|error| given_up(&cut, error))?;
         self.cutter.in_flight = true;
         self.cutter.is_dirty = false;
         self.cutter.is_wanted = false;
@@ -153,8 +150,23 @@ impl Lane {
         self.cutter
             .jobs
             .send(job)
-            .map_err(|_| "the keeper of its state has stopped".to_owned())?;
+            .map_err(|_| given_up(&cut, "the keeper of its state has stopped"))?;
         self.commit_inline(&cut)
+    }
+
+    /// Sends a mark down every queue.
+    fn mark(&self, cut: &Arc<Cut>) -> Result<(), &'static str> {
+        for outbox in &self.sink_boxes {
+            outbox
+                .push_always(Parcel::Mark(Arc::clone(cut)))
+                .map_err(|_| "a sink has stopped")?;
+        }
+        for outbox in &self.store_boxes {
+            outbox
+                .push_always(Parcel::Mark(Arc::clone(cut)))
+                .map_err(|_| "a store has stopped")?;
+        }
+        Ok(())
     }
 
     /// Stores that queries read are written by the steps to come, so the lane waits for the commit.
@@ -273,7 +285,8 @@ impl Lane {
         let Some(state) = self.cutter.state.clone() else {
             return Ok(None);
         };
-        let goes_on = self.cutter.chain.goes_on(epoch, state.composed());
+        let is_marked = !self.apps.iter().any(|app| app.engine.must_be_saved_whole());
+        let goes_on = is_marked && self.cutter.chain.goes_on(epoch, state.composed());
         let before = goes_on.then_some(epoch - 1);
         let mut backoff = Backoff::default();
         loop {

@@ -25,6 +25,7 @@ impl SinkThread {
     /// Everything before the mark has been taken. Where a sink takes part, all that follows waits for
     /// the commit.
     pub(super) fn reach(&mut self, cut: &Cut) {
+        let _held = cut.held();
         self.flush();
         let epoch = cut.epoch;
         let key = self.store_key.clone();

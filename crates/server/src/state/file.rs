@@ -215,10 +215,12 @@ pub(crate) fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<(), Error> {
 pub(super) fn put_in_place(file: &File, tmp: &Path, path: &Path) -> Result<(), Error> {
     file.sync_all().map_err(Error::file("sync", tmp))?;
     fs::rename(tmp, path).map_err(Error::file("rename", tmp))?;
-    if let Some(dir) = path.parent() {
-        File::open(dir)
-            .and_then(|d| d.sync_all())
-            .map_err(Error::file("sync", dir))?;
-    }
-    Ok(())
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// What was renamed in a directory so far stays so.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(Error::file("sync", dir))
 }

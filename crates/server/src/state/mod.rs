@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicU64;
 pub(crate) use chain::Composer;
 pub use epoch::{Choice, choose};
 pub(crate) use file::write_whole;
-use file::{Head, Unusable};
+use file::{Head, Unusable, sync_dir};
 pub(crate) use spool::Spool;
 
 use crate::error::Error;
@@ -263,6 +263,8 @@ impl GroupState {
             &[format!("{epoch}\n").as_bytes()],
         )?;
         let needed = self.oldest_needed(epoch);
+        // A snapshot that was just made whole stands on the disk before what it replaces goes.
+        sync_dir(&self.dir)?;
         for (old, path) in self.snapshots()? {
             if old < needed || old > epoch {
                 fs::remove_file(&path).map_err(Error::file("remove", path))?;

@@ -20,7 +20,7 @@ pub fn read(path: &Path, root: &Value) -> Result<Option<Value>, String> {
 pub fn put(path: &Path, root: &Value, key: &str, value: &Value) -> Result<(), String> {
     for Place(place) in path.nodes(&Place(root.clone()))? {
         if let Value::Object(Object::Map(map)) = place {
-            set_member(&mut map.lock(), key, value);
+            set_member(&mut map.change(), key, value);
         }
     }
     Ok(())
@@ -30,7 +30,7 @@ pub fn put(path: &Path, root: &Value, key: &str, value: &Value) -> Result<(), St
 pub fn add(path: &Path, root: &Value, value: &Value) -> Result<(), String> {
     for Place(place) in path.nodes(&Place(root.clone()))? {
         if let Value::Object(Object::List(list)) = place {
-            list.lock().push(value.clone());
+            list.change().push(value.clone());
         }
     }
     Ok(())
@@ -46,10 +46,10 @@ pub fn set(path: &Path, root: Value, value: &Value) -> Result<Value, String> {
     for (Place(parent), slot) in slots {
         match (parent, slot) {
             (Value::Object(Object::Map(map)), Slot::Member(name)) => {
-                set_member(&mut map.lock(), &name, value);
+                set_member(&mut map.change(), &name, value);
             }
             (Value::Object(Object::List(list)), Slot::Element(index)) => {
-                if let Some(element) = list.lock().get_mut(index) {
+                if let Some(element) = list.change().get_mut(index) {
                     *element = value.clone();
                 }
             }

@@ -121,7 +121,7 @@ fn change(
 ) -> Result<Value, String> {
     let mut changed = values(args, 0)?;
     change(&mut changed)?;
-    *list(args, 0)?.lock() = changed;
+    *list(args, 0)?.change() = changed;
     Ok(args[0].clone())
 }
 

@@ -129,7 +129,7 @@ fn entries(args: &[Value], index: usize) -> Result<Entries, String> {
 fn change(args: &[Value], change: impl FnOnce(&mut Entries)) -> Result<Value, String> {
     let mut changed = entries(args, 0)?;
     change(&mut changed);
-    *map(args, 0)?.lock() = changed;
+    *map(args, 0)?.change() = changed;
     Ok(args[0].clone())
 }
 
