@@ -27,8 +27,8 @@ pub fn row_types(schema: &Schema) -> RowTypes {
 /// twice while it is copied, and if all columns did so at one row, all rows would.
 const LARGE_ROWS: usize = 64 * 1024;
 
-/// Rows for which room is made before they come, however many there were the last time: there may be
-/// a collection for each of many keys, and after a burst few come.
+/// Where fewer rows than this come first, room is made for no more, however many there were the last
+/// time: there may be a collection for each of many keys, and after a burst few come.
 const LIKELY_MAX: usize = 64;
 
 /// Rows being collected: a builder per column.
@@ -74,10 +74,14 @@ impl Rows {
             return;
         }
         if self.columns.is_empty() {
+            let likely = match rows.len() {
+                0..LIKELY_MAX => self.likely.min(LIKELY_MAX),
+                _ => self.likely,
+            };
             self.columns = self
                 .types
                 .iter()
-                .map(|&ty| ColumnBuilder::with_capacity(ty, self.likely))
+                .map(|&ty| ColumnBuilder::with_capacity(ty, likely))
                 .collect();
         }
         let is_large = self.times.len() >= LARGE_ROWS;
@@ -110,7 +114,7 @@ impl Rows {
 
     /// Hands the rows over as one chunk and starts anew; nothing is copied.
     pub fn take(&mut self) -> Batch {
-        self.likely = self.len().min(LIKELY_MAX);
+        self.likely = self.len().min(SEGMENT_ROWS);
         let columns = std::mem::take(&mut self.columns);
         finished(&self.types, columns, std::mem::take(&mut self.times))
     }
