@@ -240,23 +240,21 @@ impl Batch {
                     .collect(),
             ),
         };
+        // Both ascend, and a batch that goes chunk by chunk is cut as often as it has chunks: none of
+        // them looks at what belongs to all others.
         let resets = self.resets.as_ref().and_then(|resets| {
-            let mine: Arc<[Reset]> = resets
-                .iter()
-                .filter(|r| chunks.contains(&(r.chunk as usize)))
-                .map(|r| Reset {
-                    chunk: r.chunk - chunks.start as u32,
-                    row: r.row - start as u32,
-                })
-                .collect();
-            (!mine.is_empty()).then_some(mine)
+            let before = |chunk: usize| resets.partition_point(|r| (r.chunk as usize) < chunk);
+            let mine = &resets[before(chunks.start)..before(chunks.end)];
+            let mine = mine.iter().map(|r| Reset {
+                chunk: r.chunk - chunks.start as u32,
+                row: r.row - start as u32,
+            });
+            (mine.len() > 0).then(|| mine.collect())
         });
         let inner = self.inner.as_ref().map(|inner| {
-            inner
-                .iter()
-                .filter(|&&e| e as usize > start && e as usize <= end)
-                .map(|e| e - start as u32)
-                .collect()
+            let until = |row: usize| inner.partition_point(|&e| e as usize <= row);
+            let mine = &inner[until(start)..until(end)];
+            mine.iter().map(|e| e - start as u32).collect()
         });
         Batch::from(BatchParts {
             columns: self.columns.iter().map(|c| c.slice(start, len)).collect(),
@@ -364,15 +362,11 @@ impl Batch {
             _ => {
                 let (mut ends, mut clocks, mut resets) = (Vec::new(), Vec::new(), Vec::new());
                 let mut count = 0u32;
+                let mut left = self.resets.iter().flat_map(|r| r.iter()).peekable();
                 for chunk in 0..self.chunk_count() {
                     let range = self.chunk(chunk);
-                    let mine = self
-                        .resets
-                        .iter()
-                        .flat_map(|r| r.iter())
-                        .filter(|r| r.chunk as usize == chunk);
                     let before = resets.len();
-                    for reset in mine {
+                    while let Some(reset) = left.next_if(|r| r.chunk as usize == chunk) {
                         let kept_before = keep[range.start..reset.row as usize]
                             .iter()
                             .filter(|&&k| k)
@@ -453,6 +447,39 @@ mod tests {
             Some(&[Reset { chunk: 0, row: 0 }][..])
         );
         assert!(longs(&[1], Chunks::EachRow).filter(&[false]).is_none());
+    }
+
+    /// Chunks with a RESET, with several and without one, an empty one among them.
+    #[test]
+    fn each_chunk_keeps_its_own_resets_and_inner_ends() {
+        let mut batch = longs(&[1, 2, 3, 4, 5], Chunks::Ends([1, 1, 3, 5].into()));
+        let resets = [(0, 0), (1, 1), (1, 1), (3, 3), (3, 5)];
+        batch.resets = Some(resets.map(|(chunk, row)| Reset { chunk, row }).into());
+        batch.inner = Some([1, 2, 3, 5].into());
+        let shown = |batch: &Batch| {
+            let resets = batch.resets.as_deref().unwrap_or(&[]);
+            let resets: Vec<_> = resets.iter().map(|r| (r.chunk, r.row)).collect();
+            (resets, batch.inner.as_deref().unwrap_or(&[]).to_vec())
+        };
+        let each: Vec<_> = (0..4)
+            .map(|c| shown(&batch.slice_chunks(c..c + 1)))
+            .collect();
+        assert_eq!(
+            each,
+            [
+                (vec![(0, 0)], vec![1]),
+                (vec![(0, 0), (0, 0)], vec![]),
+                (vec![], vec![1, 2]),
+                (vec![(0, 0), (0, 2)], vec![2]),
+            ]
+        );
+        let two = batch.slice_chunks(1..3);
+        assert_eq!(shown(&two), (vec![(0, 0), (0, 0)], vec![1, 2]));
+        let kept = batch.filter(&[false, true, false, false, true]);
+        let kept = kept.expect("two rows are left");
+        assert_eq!(kept.chunks, Chunks::Ends([0, 0, 1, 2].into()));
+        let resets = vec![(0, 0), (1, 0), (1, 0), (3, 1), (3, 2)];
+        assert_eq!(shown(&kept), (resets, vec![1, 2]));
     }
 
     #[test]

@@ -47,15 +47,10 @@ impl<'a> Cells<'a> {
         if self.is_null(row) {
             return Some(Single::Null);
         }
-        Some(match self.view {
-            View::Bool(v) => Single::Bool(v[row]),
-            View::Int(v) => Single::Int(v[row]),
-            View::Long(v) => Single::Long(v[row]),
-            View::Float(v) => Single::Float(v[row]),
-            View::Double(v) => Single::Double(v[row]),
-            View::Str(v) => Single::Text(v.get(row)),
-            View::Any(v) => return Single::of_value(&v[row]),
-        })
+        match self.view {
+            View::Any(values) => Single::of_value(&values[row]),
+            view => view.single(row),
+        }
     }
 
     /// Is none of them null, and all of one type?

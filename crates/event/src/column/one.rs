@@ -126,15 +126,8 @@ impl One {
 
     #[inline(always)]
     pub fn single(&self) -> Single<'_> {
-        match self.view() {
-            View::Bool(v) => Single::Bool(v[0]),
-            View::Int(v) => Single::Int(v[0]),
-            View::Long(v) => Single::Long(v[0]),
-            View::Float(v) => Single::Float(v[0]),
-            View::Double(v) => Single::Double(v[0]),
-            View::Str(v) => Single::Text(v.get(0)),
-            View::Any(_) => unreachable!("no value of any type lies in its column"),
-        }
+        let value = self.view().single(0);
+        value.expect("no value of any type lies in its column")
     }
 
     pub fn into_values(self) -> Values {

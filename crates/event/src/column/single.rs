@@ -81,15 +81,24 @@ impl Column {
     }
 
     fn single_of_many(&self) -> Option<Single<'_>> {
-        let value = match self.view() {
-            View::Bool(v) => Single::Bool(v[0]),
-            View::Int(v) => Single::Int(v[0]),
-            View::Long(v) => Single::Long(v[0]),
-            View::Float(v) => Single::Float(v[0]),
-            View::Double(v) => Single::Double(v[0]),
-            View::Str(v) => Single::Text(v.get(0)),
-            View::Any(_) => return None,
-        };
+        let value = self.view().single(0)?;
         Some(if self.is_null(0) { Single::Null } else { value })
+    }
+}
+
+impl<'a> View<'a> {
+    /// What lies at a row, which under a null mark is a placeholder; `None` where values of any type
+    /// lie.
+    #[inline(always)]
+    pub(crate) fn single(&self, row: usize) -> Option<Single<'a>> {
+        Some(match self {
+            View::Bool(v) => Single::Bool(v[row]),
+            View::Int(v) => Single::Int(v[row]),
+            View::Long(v) => Single::Long(v[row]),
+            View::Float(v) => Single::Float(v[row]),
+            View::Double(v) => Single::Double(v[row]),
+            View::Str(v) => Single::Text(v.get(row)),
+            View::Any(_) => return None,
+        })
     }
 }
