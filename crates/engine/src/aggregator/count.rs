@@ -33,6 +33,13 @@ struct Counts {
     states: States<i64>,
 }
 
+/// A row leaves its group: is nothing left of that?
+#[inline(always)]
+fn leave(count: &mut i64) -> bool {
+    *count -= 1;
+    *count == 0
+}
+
 /// Counts that follow a sliding window.
 struct Followed<'a, A: ?Sized> {
     states: &'a mut A,
@@ -43,9 +50,7 @@ struct Followed<'a, A: ?Sized> {
 impl<A: Slots<i64> + ?Sized> Follow for Followed<'_, A> {
     #[inline(always)]
     fn leave(&mut self, group: Group, _row: usize) {
-        let count = self.states.slot(group);
-        *count -= 1;
-        if *count == 0 {
+        if leave(self.states.slot(group)) {
             self.emptied.push(group);
         }
     }
@@ -109,12 +114,10 @@ impl Aggregate for Counts {
         arrived: &SlideRow<'_>,
         emptied: &mut Vec<Group>,
     ) -> Single<'static> {
-        if let Some(left) = left {
-            let count = self.states.at(left.group);
-            *count -= 1;
-            if *count == 0 {
-                emptied.push(left.group);
-            }
+        if let Some(left) = left
+            && leave(self.states.at(left.group))
+        {
+            emptied.push(left.group);
         }
         let count = self.states.at(arrived.group);
         *count += 1;

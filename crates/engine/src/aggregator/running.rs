@@ -222,15 +222,11 @@ impl<S: Running> Numbers<S> {
         let state = self.states.at(group);
         let before = if S::KEEPS { state.bytes() } else { 0 };
         match value {
-            None => out.push_single(state.value()),
             Some(value) if is_expired => {
                 state.remove(value, settings);
                 out.push_single(state.value());
             }
-            Some(value) => {
-                state.add(value, settings);
-                out.push_single(state.value_added());
-            }
+            value => out.push_single(arrive(state, value, settings)),
         }
         if S::KEEPS {
             self.total.change(before, state.bytes());
@@ -326,21 +322,12 @@ impl<S: Running> Aggregate for Numbers<S> {
         let settings = self.settings;
         if let Some(left) = left {
             let state = self.states.at(left.group);
-            if let Some(value) = number_at(left) {
-                state.remove(value, settings);
-            }
-            if state.is_empty() {
+            if leave(state, number_at(left), settings) {
                 emptied.push(left.group);
             }
         }
         let state = self.states.at(arrived.group);
-        match number_at(arrived) {
-            None => state.value(),
-            Some(value) => {
-                state.add(value, settings);
-                state.value_added()
-            }
-        }
+        arrive(state, number_at(arrived), settings)
     }
 
     fn clear(&mut self, group: Group) {
@@ -379,6 +366,31 @@ impl<S: Running> Aggregate for Numbers<S> {
     }
 }
 
+/// A row arrives in its group: the value of that afterwards. A null leaves it as it is.
+#[inline(always)]
+fn arrive<S: Running>(
+    state: &mut S,
+    value: Option<S::Input>,
+    settings: S::Settings,
+) -> Single<'static> {
+    match value {
+        None => state.value(),
+        Some(value) => {
+            state.add(value, settings);
+            state.value_added()
+        }
+    }
+}
+
+/// A row leaves its group: is nothing left of that?
+#[inline(always)]
+fn leave<S: Running>(state: &mut S, value: Option<S::Input>, settings: S::Settings) -> bool {
+    if let Some(value) = value {
+        state.remove(value, settings);
+    }
+    state.is_empty()
+}
+
 /// The number in a row of an argument; `None` for null.
 #[inline(always)]
 fn number_at<T: Number>(slid: &SlideRow<'_>) -> Option<T> {
@@ -393,14 +405,17 @@ struct Values<'a, T> {
     nulls: Option<&'a [bool]>,
 }
 
-impl<'a, T> Values<'a, T> {
+impl<'a, T: Copy> Values<'a, T> {
     fn of(column: &'a Column, all: &'a [T]) -> Values<'a, T> {
         let nulls = column.nulls();
         Values { all, nulls }
     }
 
-    fn is_null(&self, row: usize) -> bool {
-        self.nulls.is_some_and(|nulls| nulls[row])
+    /// `None` for null; without `HAS_NULLS` nobody looks for one.
+    #[inline(always)]
+    fn at<const HAS_NULLS: bool>(&self, row: usize) -> Option<T> {
+        let is_null = HAS_NULLS && self.nulls.is_some_and(|nulls| nulls[row]);
+        (!is_null).then(|| self.all[row])
     }
 }
 
@@ -420,10 +435,7 @@ impl<const HAS_NULLS: bool, A: Slots<S> + ?Sized, S: Running> Follow
     #[inline(always)]
     fn leave(&mut self, group: Group, row: usize) {
         let state = self.states.slot(group);
-        if !(HAS_NULLS && self.left.is_null(row)) {
-            state.remove(self.left.all[row], self.settings);
-        }
-        if state.is_empty() {
+        if leave(state, self.left.at::<HAS_NULLS>(row), self.settings) {
             self.emptied.push(group);
         }
     }
@@ -431,11 +443,7 @@ impl<const HAS_NULLS: bool, A: Slots<S> + ?Sized, S: Running> Follow
     #[inline(always)]
     fn arrive(&mut self, group: Group, row: usize) {
         let state = self.states.slot(group);
-        if HAS_NULLS && self.arrived.is_null(row) {
-            self.out.push_single(state.value());
-        } else {
-            state.add(self.arrived.all[row], self.settings);
-            self.out.push_single(state.value_added());
-        }
+        let value = arrive(state, self.arrived.at::<HAS_NULLS>(row), self.settings);
+        self.out.push_single(value);
     }
 }

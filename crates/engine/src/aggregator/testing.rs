@@ -235,71 +235,77 @@ pub fn is_empty_after(name: &str, ty: Type, input: &str) -> bool {
     run(name, ty, true, &[], input, 1, false).is_empty
 }
 
-/// What follows a sliding window does so one by one as it does many at once.
+/// What follows a sliding window does so one by one as it does many at once, whatever the type.
 #[test]
 fn rows_that_arrive_alone_are_followed_like_many() {
-    let steps = |leave, arrive| {
-        [SlideStep {
-            leave,
-            arrive,
-            in_turn: leave > 0,
-        }]
-    };
-    let values = [
-        Value::Double(0.1),
-        Value::Double(7.25),
-        Value::Null,
-        Value::Double(-3.5),
-        Value::Double(0.2),
-        Value::Double(7.25),
-    ];
-    let column = |value: &Value| Column::constant(Type::Double, value, 1);
+    let mut followed = Vec::new();
     for aggregator in AGGREGATORS {
-        let name = aggregator.spec().full_name();
-        let argument = Argument {
-            ty: Type::Double,
-            constant: None,
-            attribute: Some(0),
+        let spec = aggregator.spec();
+        let takes = |ty: &Type| {
+            let mut forms = spec.overloads.iter().map(|overload| overload.params);
+            forms.any(|params| matches!(params, [only] if only.types.contains(*ty)))
         };
-        let Ok(mut many) = aggregator.bind(std::slice::from_ref(&argument), true) else {
-            continue;
+        for ty in Type::ALL.into_iter().filter(takes) {
+            if bind(&spec.full_name(), ty, true, &[]).slides() {
+                follow_alone_and_many(&spec.full_name(), ty);
+                followed.push((spec.full_name(), ty));
+            }
+        }
+    }
+    let of = |name: &str| followed.iter().filter(|(n, _)| n == name).count();
+    assert_eq!(["avg", "count", "stdDev", "sum"].map(of), [4, 7, 4, 4]);
+    assert_eq!(followed.len(), 19, "{followed:?}");
+}
+
+fn follow_alone_and_many(name: &str, ty: Type) {
+    let words = match ty {
+        Type::Int => ["1", "2147483647", "null", "-35", "2", "2147483647"],
+        Type::Long => ["1", "9007199254740993", "null", "-35", "2", "1"],
+        Type::Float | Type::Double => ["0.1", "7.25", "null", "-3.5", "0.2", "7.25"],
+        Type::Bool => ["true", "false", "null", "true", "true", "false"],
+        Type::String | Type::Object => ["a", "b", "null", "a", "c", "b"],
+    };
+    let columns = words.map(|word| Column::constant(ty, &parse_value(ty, word), 1));
+    let mut many = bind(name, ty, true, &[]);
+    let mut one = bind(name, ty, true, &[]);
+    let (mut emptied, mut emptied_alone) = (Vec::new(), Vec::new());
+    for (at, arriving) in columns.iter().cycle().take(24).enumerate() {
+        let group = (at % 2) as Group;
+        let left = at.checked_sub(3).map(|before| {
+            let column = &columns[before % columns.len()];
+            ((before % 2) as Group, column)
+        });
+        let (leaving_group, leaving) = left.unwrap_or((group, arriving));
+        let scan = SlideScan {
+            steps: &[SlideStep {
+                leave: u32::from(left.is_some()),
+                arrive: 1,
+                in_turn: left.is_some(),
+            }],
+            leaving: SlideRows {
+                arg: Some(leaving),
+                groups: Groups::One(leaving_group),
+            },
+            arriving: SlideRows {
+                arg: Some(arriving),
+                groups: Groups::One(group),
+            },
         };
-        if !many.slides() {
-            continue;
-        }
-        let mut one = bind(&name, Type::Double, true, &[]);
-        let (mut emptied, mut emptied_alone) = (Vec::new(), Vec::new());
-        for (at, value) in values.iter().cycle().take(24).enumerate() {
-            let group = (at % 2) as Group;
-            let arriving = column(value);
-            let left = at.checked_sub(3).map(|before| {
-                let value = &values[before % values.len()];
-                ((before % 2) as Group, column(value))
-            });
-            let scan = SlideScan {
-                steps: &steps(u32::from(left.is_some()), 1),
-                leaving: SlideRows {
-                    arg: Some(left.as_ref().map_or(&arriving, |(_, column)| column)),
-                    groups: Groups::One(left.as_ref().map_or(group, |left| left.0)),
-                },
-                arriving: SlideRows {
-                    arg: Some(&arriving),
-                    groups: Groups::One(group),
-                },
-            };
-            let mut out = ColumnBuilder::new(Type::Object);
-            many.slide(&scan, &mut out, &mut emptied);
-            let slid = |group, column| SlideRow {
-                group,
-                arg: Some(column),
-                row: 0,
-            };
-            let left = left.as_ref().map(|(group, column)| slid(*group, column));
-            let arrived = slid(group, &arriving);
-            let alone = one.slide_one(left.as_ref(), &arrived, &mut emptied_alone);
-            assert_eq!(out.finish().value(0), alone.value(), "{name}, row {at}");
-            assert_eq!(emptied, emptied_alone, "{name}, row {at}");
-        }
+        let mut out = ColumnBuilder::new(Type::Object);
+        many.slide(&scan, &mut out, &mut emptied);
+        let slid = |(group, column)| SlideRow {
+            group,
+            arg: Some(column),
+            row: 0,
+        };
+        let alone = one.slide_one(
+            left.map(slid).as_ref(),
+            &slid((group, arriving)),
+            &mut emptied_alone,
+        );
+        let place = format!("{name} of {ty}, row {at}");
+        assert_eq!(out.finish().value(0), alone.value(), "{place}");
+        assert_eq!(emptied, emptied_alone, "{place}");
     }
 }
 
