@@ -163,7 +163,7 @@ impl App {
         let selected = match rows {
             None => None,
             Some(rows) => selector
-                .select(rows, 0, false, &mut self.core.step(outside))
+                .select(rows, 0, &mut self.core.step(outside))
                 .map_err(|b| AskError::broken(&b, selector_span(&find.selector)))?,
         };
         Ok(Answer {
@@ -303,7 +303,7 @@ impl App {
         let step = &mut self.core.step(outside);
         let one = Batch::new(Vec::new(), 1, Times::Same(now), Chunks::One, now);
         let selected = selector
-            .select(one, 0, false, step)
+            .select(one, 0, step)
             .map_err(|b| AskError::broken(&b, span))?;
         let mut written = Written::default();
         if let Some(selected) = selected {

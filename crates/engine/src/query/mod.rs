@@ -241,6 +241,7 @@ impl Query {
             selector.be_compat(select);
         }
         selector.is_unreduced = limiter.as_ref().is_some_and(Limiter::wants_each_row);
+        selector.wants_names = limiter.is_some();
         let limiter_operator = limiter
             .as_ref()
             .filter(|l| l.is_timed())
@@ -684,8 +685,7 @@ impl Query {
         let Some(rows) = rows else {
             return Ok(None);
         };
-        let wants_names = self.limiter.is_some();
-        let selected = self.selector.select(rows, key, wants_names, step)?;
+        let selected = self.selector.select(rows, key, step)?;
         let Some(Selected { batch, names, .. }) = selected else {
             return Ok(None);
         };

@@ -1,27 +1,29 @@
-//! The selector: attributes, aggregates, groups, `having`, `order by`, `limit` and `offset`.
+//! The selector: the select clause and all that stands behind it, on whole batches.
 //!
-//! Works on whole batches. Expressions that depend on rows alone are computed first: if one fails,
-//! no aggregator has moved yet, and the chunk is gone through row by row up to the failing one, as
-//! Siddhi's `QuerySelector` would have.
+//! A batch gets the numbers of its groups, then the columns of the select clause (`attributes`), and
+//! then loses the rows that do not leave (`clauses`). Here is what the selector is made of, what of it
+//! is known before any row comes, and how long its groups live.
 
-use std::borrow::Cow;
+mod attributes;
+mod clauses;
+
 use std::ops::Range;
 
-use event::{Batch, BatchParts, Chunks, Clock, Column, ColumnBuilder, Reset, Times, Type};
+use event::{Batch, Chunks, Column, Times, Type};
 use lang::ast::EventType;
 use lang::plan;
 
 use super::group::{self, Interner};
-use super::order;
-use super::reduce::{OutChunks, Seen};
+use super::reduce::Seen;
 use super::site::{self, SiteRows};
 use super::sliding::Sliding;
 use super::{Broken, Step};
-use crate::component::{Failure, Group, Groups, Key};
+use crate::component::{Group, Groups, Key};
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site, Slot};
+use crate::expr::{Compiler, Expression, Inputs, Layout, OTHER, ROW, Site, Slot};
 use crate::table::ConditionContext;
 use crate::touched::Touched;
+pub(super) use clauses::Way;
 
 pub(crate) struct Selector {
     pub sites: Vec<Site>,
@@ -39,7 +41,11 @@ pub(crate) struct Selector {
     limit: Option<u64>,
     offset: Option<u64>,
     has_aggregator: bool,
-    /// There is nothing but items, each of its row alone.
+    /// Neither `having` nor `limit` nor `offset` keeps a row back.
+    passes_all: bool,
+    /// There is nothing but items: rows pass through but for the choice of attributes.
+    is_plain: bool,
+    /// The same, and each item is of its row alone.
     is_projection: bool,
     /// These are the columns that come, in their order.
     is_identity: bool,
@@ -53,6 +59,8 @@ pub(crate) struct Selector {
     is_late_fallible: bool,
     /// Every row of a chunk leaves, also of aggregates and groups (Siddhi's `setBatchingEnabled`).
     pub is_unreduced: bool,
+    /// The rate limiter asks for the texts of groups.
+    pub wants_names: bool,
     /// `@app:compat('siddhi-5.1')`: what a join finds behind a cut end is lost.
     is_compat: bool,
     seen: Seen,
@@ -82,7 +90,7 @@ pub(super) struct Having {
 pub(crate) struct Selected {
     /// Chunks are those of delivery; RESETs remain in chunks whose rows left.
     pub batch: Batch,
-    /// For each row its group, where the query has groups and the caller asks for their texts.
+    /// For each row its group, where the names of groups are asked for and not all rows leave.
     groups: Option<Vec<Group>>,
     /// Texts of those groups, where the rate limiter asks for them.
     pub names: Option<Vec<Box<str>>>,
@@ -166,6 +174,10 @@ impl Selector {
             slot.part != OTHER && others.count() == 1
         };
         let moved = plain.iter().map(|p| p.filter(is_only)).collect();
+        let passes_all = selector.limit.is_none() && selector.offset.is_none() && having.is_none();
+        let is_plain =
+            passes_all && !selector.has_aggregator && group_by.is_empty() && order_by.is_empty();
+        let is_projection = is_plain && sites.is_empty();
         let mut selector = Selector {
             sites,
             site_items,
@@ -187,19 +199,21 @@ impl Selector {
             limit: selector.limit,
             offset: selector.offset,
             has_aggregator: selector.has_aggregator,
-            is_projection: false,
+            passes_all,
+            is_plain,
+            is_projection,
             is_identity,
             moved,
             slides_by_one: false,
             events,
             is_late_fallible,
             is_unreduced: false,
+            wants_names: false,
             is_compat: false,
             seen: Seen::default(),
             room: Room::default(),
             sliding: Sliding::default(),
         };
-        selector.is_projection = selector.is_plain() && selector.sites.is_empty();
         if !selector.group_by.is_empty() {
             selector.keep_by_group();
         }
@@ -277,20 +291,10 @@ impl Selector {
             .chain(self.order_by.iter_mut().map(|(e, _)| e))
     }
 
-    /// Passes rows through unchanged but for the choice of attributes.
-    fn is_plain(&self) -> bool {
-        !self.has_aggregator
-            && self.group_by.is_empty()
-            && self.having.is_none()
-            && self.order_by.is_empty()
-            && self.limit.is_none()
-            && self.offset.is_none()
-    }
-
     /// Does every row leave, each item computed from it alone?
     #[inline]
     pub fn projects(&self, batch: &Batch) -> bool {
-        self.is_projection && self.leaves_whole(batch)
+        self.is_projection && self.takes_all(batch)
     }
 
     /// Puts the columns of the items in place of those of the rows.
@@ -306,50 +310,17 @@ impl Selector {
         result
     }
 
-    /// The same where results of aggregators have been computed. `columns` is empty; the columns that
-    /// the rows had are left in it.
-    pub(super) fn put_items(
-        &mut self,
-        batch: &mut Batch,
-        computed: &mut [Column],
-        columns: &mut Vec<Column>,
-        step: &mut Step<'_>,
-    ) -> Result<(), Broken> {
-        let mut failures = Vec::new();
-        let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
-        let mut context = step.evaluation(batch, &mut failures);
-        let items = self.items.iter_mut().zip(&self.moved);
-        columns.extend(items.map(|(item, moved)| match moved {
-            Some(_) => Column::later(),
-            None => item.column(&inputs, &mut context),
-        }));
-        for (column, moved) in columns.iter_mut().zip(&self.moved) {
-            let from = match *moved {
-                Some(Slot { part: ROW, index }) => &mut batch.columns[usize::from(index)],
-                Some(Slot { index, .. }) => &mut computed[usize::from(index)],
-                None => continue,
-            };
-            std::mem::swap(column, from);
-        }
-        std::mem::swap(&mut batch.columns, columns);
-        match failures.iter().min_by_key(|f| f.row) {
-            Some(first) => Err(self.broken(first)),
-            None => Ok(()),
-        }
-    }
-
     pub fn select(
         &mut self,
         batch: Batch,
         key: Key,
-        wants_names: bool,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
         let mut columns = std::mem::take(&mut self.room.columns);
         let mut numbers = std::mem::take(&mut self.room.numbers);
         let is_grouped = self.group_numbers(&batch, key, step, &mut numbers);
         let groups = is_grouped.then_some(numbers.as_slice());
-        let result = self.select_rows(batch, key, groups, wants_names, &mut columns, step);
+        let result = self.select_rows(batch, key, groups, &mut columns, step);
         columns.clear();
         numbers.clear();
         self.room.columns = columns;
@@ -359,10 +330,9 @@ impl Selector {
 
     fn select_rows(
         &mut self,
-        batch: Batch,
+        mut batch: Batch,
         key: Key,
         groups: Option<&[Group]>,
-        wants_names: bool,
         columns: &mut Vec<Column>,
         step: &mut Step<'_>,
     ) -> Result<Option<Selected>, Broken> {
@@ -384,47 +354,36 @@ impl Selector {
             reset_groups: &reset_groups,
         };
         self.attributes(&rows, step, columns)?;
-        if self.leaves_whole(&batch) && !wants_names {
-            self.give_back(&batch, groups, key);
-            return Ok(Some(whole(batch, columns)));
-        }
-        let mut result = self.finish(&batch, columns, groups, &rows, step);
-        if let (true, Ok(Some(selected))) = (wants_names, &mut result) {
-            // Before the numbers of empty groups are given back.
-            let name = |&g: &Group| {
-                let name = self.groups.name(g);
-                name.map_or_else(Box::default, |(_, text)| text.into())
-            };
-            let groups = selected.groups.as_deref();
-            selected.names = groups.map(|groups| groups.iter().map(name).collect());
+        // Names are looked up before the numbers of empty groups are given back.
+        let mut result = match self.way(&batch) {
+            Way::Whole => {
+                let names = groups
+                    .filter(|_| self.wants_names)
+                    .map(|g| self.names_of(g));
+                self.give_back(&batch, groups, key);
+                std::mem::swap(&mut batch.columns, columns);
+                batch.inner = None;
+                return Ok(Some(Selected {
+                    batch,
+                    groups: None,
+                    names,
+                }));
+            }
+            Way::Fewer(fewer) => self.leaving(fewer, columns, groups, &rows, step),
+        };
+        if let Ok(Some(selected)) = &mut result {
+            selected.names = selected.groups.as_deref().map(|g| self.names_of(g));
         }
         self.give_back(&batch, groups, key);
         result
     }
 
-    /// Do all rows leave as they are, but for their columns?
-    pub(super) fn leaves_whole(&self, batch: &Batch) -> bool {
-        let takes_all = match self.events {
-            EventType::All => true,
-            EventType::Current => batch.expired.is_none(),
-            EventType::Expired => false,
+    fn names_of(&self, groups: &[Group]) -> Vec<Box<str>> {
+        let name = |&g: &Group| {
+            let name = self.groups.name(g);
+            name.map_or_else(Box::default, |(_, text)| text.into())
         };
-        if self.is_plain() {
-            return takes_all;
-        }
-        let is_one_each = match batch.chunks {
-            Chunks::EachRow => true,
-            Chunks::One => batch.len == 1,
-            Chunks::Ends(_) => false,
-        };
-        takes_all
-            && is_one_each
-            && batch.resets.is_none()
-            && batch.inner.is_none()
-            && self.having.is_none()
-            && self.limit.is_none()
-            && self.offset.is_none()
-            && !self.is_unreduced
+        groups.iter().map(name).collect()
     }
 
     fn groups_of(&self, key: Key) -> Vec<Group> {
@@ -465,142 +424,6 @@ impl Selector {
         true
     }
 
-    /// The columns of the select clause, appended to an empty vector.
-    pub(super) fn attributes(
-        &mut self,
-        rows: &SiteRows<'_>,
-        step: &mut Step<'_>,
-        columns: &mut Vec<Column>,
-    ) -> Result<(), Broken> {
-        let batch = rows.batch;
-        if self.is_late_fallible && !self.sites.is_empty() {
-            *columns = self.attributes_by_row(rows, step)?;
-            return Ok(());
-        }
-        let mut failures = Vec::new();
-        let inputs = Inputs::of(&batch.columns, batch.len);
-        // First whatever sees rows alone; nothing has moved if it fails.
-        for item in &mut self.items {
-            let mut context = step.evaluation(batch, &mut failures);
-            columns.push(if item.reads_computed() {
-                Column::later()
-            } else {
-                item.column(&inputs, &mut context)
-            });
-        }
-        if !self.sites.is_empty() {
-            for site in &mut self.sites {
-                if let Site::Aggregate(site) = site {
-                    let mut context = step.evaluation(batch, &mut failures);
-                    let row_only = site
-                        .args
-                        .iter_mut()
-                        .filter(|a| a.is_fallible() && a.uses.iter().all(|s| s.part != COMPUTED));
-                    for arg in row_only {
-                        arg.evaluate(&inputs, &mut context);
-                    }
-                }
-            }
-        }
-        if let Some(first) = failures.iter().min_by_key(|f| f.row) {
-            if batch.chunk_count() > 1 || self.sites.is_empty() {
-                return Err(self.broken(first));
-            }
-            *columns = self.attributes_by_row(rows, step)?;
-            return Ok(());
-        }
-        if self.sites.is_empty() {
-            return Ok(());
-        }
-        let mut computed = std::mem::take(&mut self.room.computed);
-        let sites = &mut self.sites;
-        site::compute_into(sites, rows, step, &mut failures, &mut computed);
-        self.late_attributes(batch, &computed, step, &mut failures, columns);
-        computed.clear();
-        self.room.computed = computed;
-        match failures.iter().min_by_key(|f| f.row) {
-            Some(first) => Err(self.broken(first)),
-            None => Ok(()),
-        }
-    }
-
-    /// Those columns of the select clause that wait for aggregators and probes.
-    pub(super) fn late_attributes(
-        &mut self,
-        batch: &Batch,
-        computed: &[Column],
-        step: &mut Step<'_>,
-        failures: &mut Vec<Failure>,
-        columns: &mut [Column],
-    ) {
-        let inputs = Inputs::of(&batch.columns, batch.len).with(COMPUTED, computed);
-        for (item, column) in self.items.iter_mut().zip(columns) {
-            if item.reads_computed() {
-                *column = item.column(&inputs, &mut step.evaluation(batch, failures));
-            }
-        }
-    }
-
-    fn broken(&self, failure: &Failure) -> Broken {
-        Broken::at("select".to_owned(), failure.message.clone())
-    }
-
-    /// One row after the other, one item after the other, up to the first that fails.
-    fn attributes_by_row(
-        &mut self,
-        rows: &SiteRows<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<Vec<Column>, Broken> {
-        let whole = rows.batch;
-        let mut builders: Vec<ColumnBuilder> = self
-            .items
-            .iter()
-            .map(|i| ColumnBuilder::with_capacity(i.ty, whole.len))
-            .collect();
-        let resets: &[Reset] = whole.resets.as_deref().unwrap_or(&[]);
-        let mut next_reset = 0;
-        for row in 0..=whole.len {
-            while next_reset < resets.len() && resets[next_reset].row as usize == row {
-                next_reset += 1;
-                self.clear(rows.reset_groups);
-            }
-            if row == whole.len {
-                break;
-            }
-            let batch = one_row(whole, row);
-            let one = SiteRows {
-                batch: &batch,
-                groups: match rows.groups {
-                    Groups::One(group) => Groups::One(group),
-                    Groups::PerRow(groups) => Groups::One(groups[row]),
-                },
-                reset_groups: &[],
-            };
-            let mut computed: Vec<Column> = Vec::with_capacity(self.sites.len());
-            for (at, item) in self.items.iter_mut().enumerate() {
-                let mut failures = Vec::new();
-                while failures.is_empty()
-                    && computed.len() < self.sites.len()
-                    && self.site_items[computed.len()] == at
-                {
-                    let site = &mut self.sites[computed.len()];
-                    let column = site::compute_one(site, &computed, &one, step, &mut failures);
-                    computed.push(column);
-                }
-                if failures.is_empty() {
-                    let inputs = Inputs::of(&batch.columns, 1).with(COMPUTED, &computed);
-                    let mut context = step.evaluation(&batch, &mut failures);
-                    builders[at].push(&item.evaluate(&inputs, &mut context).value(0));
-                }
-                if let Some(failure) = failures.into_iter().next() {
-                    let place = format!("select item '{}'", self.names[at]);
-                    return Err(Broken::at(place, failure.message));
-                }
-            }
-        }
-        Ok(builders.into_iter().map(ColumnBuilder::finish).collect())
-    }
-
     fn clear(&mut self, groups: &[Group]) {
         if !self.group_by.is_empty() {
             self.touched.mark_each(groups);
@@ -608,318 +431,6 @@ impl Selector {
         for site in &mut self.sites {
             if let Site::Aggregate(site) = site {
                 groups.iter().for_each(|&g| site.aggregate.clear(g));
-            }
-        }
-    }
-
-    pub(super) fn finish(
-        &mut self,
-        batch: &Batch,
-        columns: &[Column],
-        groups: Option<&[Group]>,
-        rows: &SiteRows<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<Option<Selected>, Broken> {
-        if let Some(last) = self.last_row(batch, groups) {
-            return Ok(last.map(|row| only(batch, columns, row)));
-        }
-        if let Some(selected) = self.last_of_groups(batch, columns, groups) {
-            return Ok(Some(selected));
-        }
-        let mut keep: Vec<bool> = match self.events {
-            EventType::All => vec![true; batch.len],
-            EventType::Current => match &batch.expired {
-                Some(expired) => expired.iter().map(|e| !e).collect(),
-                None => vec![true; batch.len],
-            },
-            EventType::Expired => match &batch.expired {
-                Some(expired) => expired.to_vec(),
-                None => vec![false; batch.len],
-            },
-        };
-        if let Some(having) = &mut self.having {
-            let mut failures = Vec::new();
-            let mut row = batch.clone();
-            row.columns.truncate(having.inputs);
-            row.columns.extend_from_slice(columns);
-            let rows = SiteRows {
-                batch: &row,
-                ..*rows
-            };
-            let computed = site::compute(&mut having.sites, &rows, step, &mut failures);
-            let inputs = Inputs::of(&row.columns, row.len).with(COMPUTED, &computed);
-            let mut context = step.evaluation(&row, &mut failures);
-            let passes = having.condition.mask(&inputs, &mut context);
-            if let Some(failure) = failures.into_iter().min_by_key(|f| f.row) {
-                return Err(Broken::at("having".to_owned(), failure.message));
-            }
-            keep.iter_mut().zip(passes).for_each(|(k, p)| *k &= p);
-        }
-        let is_each_row = batch.chunks == Chunks::EachRow && batch.inner.is_none();
-        if is_each_row && batch.resets.is_none() && !self.is_unreduced {
-            return Ok(self.each_row(batch, columns, groups, &keep));
-        }
-        if let Some(selected) = self.one_a_chunk(batch, columns, groups, &keep) {
-            return Ok(Some(selected));
-        }
-        let keys = self.order_keys(batch, columns, step);
-        Ok(self.reduce(batch, columns, groups, &keep, &keys))
-    }
-
-    /// Of one chunk of an aggregate without groups the last row leaves, where no clause says
-    /// otherwise: its number, if it is there. `None` where it is not so simple.
-    fn last_row(&self, batch: &Batch, groups: Option<&[Group]>) -> Option<Option<usize>> {
-        let is_simple = self.has_aggregator
-            && groups.is_none()
-            && self.having.is_none()
-            && self.limit.is_none()
-            && self.offset.is_none()
-            && !self.is_unreduced
-            && batch.chunks == Chunks::One
-            && batch.inner.is_none();
-        if !is_simple {
-            return None;
-        }
-        let takes = |row: &usize| match self.events {
-            EventType::All => true,
-            EventType::Current => !batch.is_expired(*row),
-            EventType::Expired => batch.is_expired(*row),
-        };
-        Some((0..batch.len).rev().find(takes))
-    }
-
-    /// Of one chunk of CURRENT rows the last of each group leaves, where no clause says otherwise.
-    /// `None` where it is not so simple.
-    fn last_of_groups(
-        &mut self,
-        batch: &Batch,
-        columns: &[Column],
-        groups: Option<&[Group]>,
-    ) -> Option<Selected> {
-        let groups = groups?;
-        let is_simple = self.having.is_none()
-            && self.order_by.is_empty()
-            && self.limit.is_none()
-            && self.offset.is_none()
-            && !self.is_unreduced
-            && self.events != EventType::Expired
-            && batch.chunks == Chunks::One
-            && batch.len > 0
-            && batch.expired.is_none()
-            && batch.resets.is_none()
-            && batch.inner.is_none();
-        if !is_simple {
-            return None;
-        }
-        let rows = &mut self.room.rows;
-        rows.clear();
-        self.seen.begin(self.groups.width());
-        self.seen
-            .last_rows(groups, 0..batch.len as u32, batch.len, rows);
-        Some(Selected {
-            batch: Batch::from(BatchParts {
-                columns: columns.iter().map(|c| c.gather(rows)).collect(),
-                len: rows.len(),
-                times: batch.times.gather(rows),
-                expired: None,
-                resets: None,
-                chunks: Chunks::One,
-                inner: None,
-                clock: batch.clock.clone(),
-            }),
-            groups: Some(rows.iter().map(|&row| groups[row as usize]).collect()),
-            names: None,
-        })
-    }
-
-    /// Where every row is a chunk there is nothing to reduce or to sort.
-    fn each_row(
-        &self,
-        batch: &Batch,
-        columns: &[Column],
-        groups: Option<&[Group]>,
-        keep: &[bool],
-    ) -> Option<Selected> {
-        if self.offset.unwrap_or(0) > 0 {
-            return None;
-        }
-        let is_limited = self.limit == Some(0);
-        let keep: Cow<'_, [bool]> = if is_limited {
-            (0..batch.len)
-                .map(|r| keep[r] && batch.is_expired(r))
-                .collect()
-        } else {
-            Cow::Borrowed(keep)
-        };
-        let whole = batch.with_columns(columns.to_vec());
-        let groups = groups.map(|groups| {
-            let kept = groups.iter().zip(keep.iter()).filter(|(_, k)| **k);
-            kept.map(|(&g, _)| g).collect()
-        });
-        let batch = whole.filter(&keep)?;
-        Some(Selected {
-            batch,
-            groups,
-            names: None,
-        })
-    }
-
-    /// Where one row of each chunk passed, as behind a sliding window that is full, there is
-    /// nothing to reduce or to sort either. `None` where it is not so.
-    fn one_a_chunk(
-        &self,
-        batch: &Batch,
-        columns: &[Column],
-        groups: Option<&[Group]>,
-        keep: &[bool],
-    ) -> Option<Selected> {
-        let (Chunks::Ends(ends), Clock::Same(_)) = (&batch.chunks, &batch.clock) else {
-            return None;
-        };
-        let is_whole = self.offset.unwrap_or(0) == 0 && self.limit.is_none();
-        if !is_whole || batch.inner.is_some() || batch.resets.is_some() {
-            return None;
-        }
-        let picked = event::picked(keep);
-        let mut start = 0;
-        let mut is_one = picked.len() == ends.len();
-        for (&row, &end) in picked.iter().zip(ends.iter()) {
-            is_one &= start <= row && row < end;
-            start = end;
-        }
-        if !is_one {
-            return None;
-        }
-        let expired = match (&batch.expired, self.events) {
-            (Some(expired), EventType::All | EventType::Expired) => {
-                let marks: Vec<bool> = picked.iter().map(|&r| expired[r as usize]).collect();
-                marks.contains(&true).then(|| marks.into())
-            }
-            _ => None,
-        };
-        Some(Selected {
-            batch: Batch::from(BatchParts {
-                columns: columns.iter().map(|c| c.gather(&picked)).collect(),
-                len: picked.len(),
-                times: batch.times.gather(&picked),
-                expired,
-                resets: None,
-                chunks: if picked.len() == 1 {
-                    Chunks::One
-                } else {
-                    Chunks::EachRow
-                },
-                inner: None,
-                clock: batch.clock.clone(),
-            }),
-            groups: groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect()),
-            names: None,
-        })
-    }
-
-    fn order_keys(
-        &mut self,
-        batch: &Batch,
-        columns: &[Column],
-        step: &mut Step<'_>,
-    ) -> Vec<(Column, bool)> {
-        let mut ignored = Vec::new();
-        let inputs = Inputs::of(&batch.columns, batch.len).with(OTHER, columns);
-        let mut context = step.evaluation(batch, &mut ignored);
-        self.order_by
-            .iter_mut()
-            .map(|(e, descending)| (e.column(&inputs, &mut context), *descending))
-            .collect()
-    }
-
-    /// From the rows that passed to those that leave, inner chunk by inner chunk.
-    fn reduce(
-        &mut self,
-        batch: &Batch,
-        columns: &[Column],
-        groups: Option<&[Group]>,
-        keep: &[bool],
-        keys: &[(Column, bool)],
-    ) -> Option<Selected> {
-        let mut picked: Vec<u32> = Vec::with_capacity(batch.len);
-        let mut out = OutChunks::default();
-        let mut inner_end = 0;
-        let mut rows = Vec::new();
-        for chunk in 0..batch.chunk_count() {
-            let range = batch.chunk(chunk);
-            let mut start = range.start;
-            let mut is_first = true;
-            let mut is_lost = false;
-            while start < range.end || is_first {
-                is_first = false;
-                let end = match &batch.inner {
-                    None => range.end,
-                    Some(inner) => {
-                        while inner_end < inner.len() && inner[inner_end] as usize <= start {
-                            inner_end += 1;
-                        }
-                        inner
-                            .get(inner_end)
-                            .map_or(range.end, |&e| (e as usize).min(range.end))
-                    }
-                };
-                rows.clear();
-                self.survivors(start..end, groups, keep, &mut rows);
-                let passed = rows.last().copied();
-                let is_rebuilt = !keys.is_empty()
-                    || groups.is_some()
-                    || self.has_aggregator && !self.is_unreduced;
-                // Siddhi cuts the end of a chunk and still appends to what it has cut off
-                // (`ComplexEventChunk.remove`): the results of the events after it are lost.
-                let mut is_cut = !is_rebuilt && passed.is_some_and(|last| last as usize + 1 < end);
-                if self.is_unreduced && groups.is_some() {
-                    // Order and offset do not reach grouped rows (`QuerySelector.processGroupBy`).
-                    let limit = self.limit.unwrap_or(u64::MAX);
-                    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-                } else {
-                    if !keys.is_empty() {
-                        order::sort(&mut rows, keys, batch);
-                    }
-                    let last = rows.last().copied();
-                    order::offset_and_limit(&mut rows, self.offset, self.limit, batch);
-                    is_cut |= !rows.is_empty() && rows.last().copied() != last;
-                }
-                if !is_lost {
-                    picked.extend_from_slice(&rows);
-                }
-                is_lost |= self.is_compat && is_cut && batch.inner.is_some();
-                start = end.max(start + 1);
-            }
-            let keeps_resets = (!self.has_aggregator || self.is_unreduced) && groups.is_none();
-            out.end(batch, chunk, &picked, keeps_resets);
-        }
-        let batch = out.batch(batch, columns, &picked)?;
-        let groups = groups.map(|g| picked.iter().map(|&r| g[r as usize]).collect());
-        Some(Selected {
-            batch,
-            groups,
-            names: None,
-        })
-    }
-
-    /// All rows that passed; with an aggregator the last; with groups the last of each, in the
-    /// order in which the groups first appear.
-    fn survivors(
-        &mut self,
-        range: std::ops::Range<usize>,
-        groups: Option<&[Group]>,
-        keep: &[bool],
-        rows: &mut Vec<u32>,
-    ) {
-        let len = range.len();
-        let mut passed = range.filter(|&r| keep[r]).map(|r| r as u32);
-        match groups {
-            _ if self.is_unreduced => rows.extend(passed),
-            None if self.has_aggregator => rows.extend(passed.next_back()),
-            None => rows.extend(passed),
-            Some(groups) => {
-                self.seen.begin(self.groups.width());
-                self.seen.last_rows(groups, passed, len, rows);
             }
         }
     }
@@ -1004,42 +515,11 @@ impl Selector {
     }
 }
 
-/// The rows of a batch with other columns; those that it had are left in the vector.
-fn whole(mut batch: Batch, columns: &mut Vec<Column>) -> Selected {
-    std::mem::swap(&mut batch.columns, columns);
-    batch.inner = None;
-    Selected {
-        batch,
-        groups: None,
-        names: None,
-    }
-}
-
-/// One row of a batch that is one chunk.
-fn only(batch: &Batch, columns: &[Column], row: usize) -> Selected {
+/// One row of a batch with other columns, a chunk by itself.
+fn one_row(batch: &Batch, columns: &[Column], row: usize) -> Batch {
     let columns = columns.iter().map(|c| c.slice(row, 1)).collect();
     let times = Times::Same(batch.times.at(row));
     let mut one = Batch::new(columns, 1, times, Chunks::One, batch.clock_at(0));
-    one.expired = batch.is_expired(row).then(|| [true].into());
-    Selected {
-        batch: one,
-        groups: None,
-        names: None,
-    }
-}
-
-fn one_row(batch: &Batch, row: usize) -> Batch {
-    let mut one = Batch::new(
-        batch.columns.iter().map(|c| c.slice(row, 1)).collect(),
-        1,
-        event::Times::Same(batch.times.at(row)),
-        Chunks::One,
-        0,
-    );
-    one.clock = match &batch.clock {
-        Clock::Same(t) => Clock::Same(*t),
-        Clock::PerChunk(clocks) => Clock::Same(clocks[0]),
-    };
     one.expired = batch.is_expired(row).then(|| [true].into());
     one
 }

@@ -14,7 +14,7 @@ use event::{Batch, BatchParts, Column, ColumnBuilder};
 use lang::ast::EventType;
 
 use super::chain::{SlidMany, SlidOne};
-use super::select::Selector;
+use super::select::{Selector, Way};
 use super::site::SiteRows;
 use super::{Broken, Step};
 use crate::component::{Group, Groups, Key, SlideRow, SlideRows, SlideScan};
@@ -199,7 +199,7 @@ impl Selector {
                 let Some(batch) = batch else {
                     return Ok(None);
                 };
-                let selected = self.select(batch, key, false, step);
+                let selected = self.select(batch, key, step);
                 selected.map(|selected| selected.map(|selected| selected.batch))
             }
         };
@@ -365,21 +365,14 @@ impl Selector {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let mut computed = std::mem::take(&mut self.room.computed);
-        if self.leaves_whole(&batch) {
+        let Way::Fewer(fewer) = self.way(&batch) else {
             let put = self.put_items(&mut batch, &mut computed, columns, step);
             self.room.computed = computed;
             batch.inner = None;
             return put.map(|()| Some(batch));
-        }
+        };
         let mut failures = Vec::new();
-        let inputs = Inputs::of(&batch.columns, batch.len);
-        for item in &mut self.items {
-            columns.push(if item.reads_computed() {
-                Column::later()
-            } else {
-                item.column(&inputs, &mut step.evaluation(&batch, &mut failures))
-            });
-        }
+        self.early_attributes(&batch, step, &mut failures, columns);
         self.late_attributes(&batch, &computed, step, &mut failures, columns);
         self.room.computed = computed;
         let rows = SiteRows {
@@ -387,7 +380,7 @@ impl Selector {
             groups: groups.map_or(Groups::One(key), Groups::PerRow),
             reset_groups: &[],
         };
-        let selected = self.finish(&batch, columns, groups, &rows, step)?;
+        let selected = self.leaving(fewer, columns, groups, &rows, step)?;
         Ok(selected.map(|selected| selected.batch))
     }
 }
