@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use event::column::View;
 use event::{Batch, Column, Value};
 
 /// Sorts rows by keys. Stable; only rows of one kind that stand together are sorted among each
@@ -21,13 +22,12 @@ pub(super) fn sort(rows: &mut [u32], keys: &[(Column, bool)], batch: &Batch) {
 
 fn compare_rows(keys: &[(Column, bool)], a: usize, b: usize) -> Ordering {
     for (column, is_descending) in keys {
-        let (a, b) = (column.value(a), column.value(b));
-        let ordering = match (a.is_null(), b.is_null()) {
+        let ordering = match (column.is_null(a), column.is_null(b)) {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
-            (false, false) if *is_descending => compare(&b, &a),
-            (false, false) => compare(&a, &b),
+            (false, false) if *is_descending => compare_cells(column, b, a),
+            (false, false) => compare_cells(column, a, b),
         };
         if ordering != Ordering::Equal {
             return ordering;
@@ -36,11 +36,24 @@ fn compare_rows(keys: &[(Column, bool)], a: usize, b: usize) -> Ordering {
     Ordering::Equal
 }
 
+/// As [`compare`], of two rows where they lie; neither is null.
+fn compare_cells(column: &Column, a: usize, b: usize) -> Ordering {
+    match column.view() {
+        View::Bool(v) => v[a].cmp(&v[b]),
+        View::Int(v) => v[a].cmp(&v[b]),
+        View::Long(v) => v[a].cmp(&v[b]),
+        View::Float(v) => double_order(f64::from(v[a]), f64::from(v[b])),
+        View::Double(v) => double_order(v[a], v[b]),
+        View::Str(v) => text_order(v.get(a), v.get(b)),
+        View::Any(v) => compare(&v[a], &v[b]),
+    }
+}
+
 /// Java's `compareTo` of values of one class; texts by UTF-16 units. Values of several classes, which
 /// Java does not compare, stand by class and nulls last: a sort needs an order of all.
 pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
-        (Value::Str(a), Value::Str(b)) => a.encode_utf16().cmp(b.encode_utf16()),
+        (Value::Str(a), Value::Str(b)) => text_order(a, b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
         (Value::Long(a), Value::Long(b)) => a.cmp(b),
@@ -61,6 +74,10 @@ fn class(value: &Value) -> u8 {
         Value::Object(_) => 6,
         Value::Null => 7,
     }
+}
+
+fn text_order(a: &str, b: &str) -> Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 /// Java's `Double.compare`: -0.0 before 0.0, NaN last.
@@ -98,6 +115,53 @@ pub(super) fn offset_and_limit(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use event::text::to_text;
+    use event::{Chunks, ColumnBuilder, Times, Type};
+
+    #[test]
+    fn rows_stand_in_the_order_of_their_values_with_nulls_last() {
+        // Each ascends; of the last two texts UTF-8 has the first behind the second.
+        let cases = [
+            (Type::Bool, [false, false, true, true].map(Value::Bool)),
+            (Type::Int, [-7, 2, 2, 10].map(Value::Int)),
+            (Type::Long, [-7, 2, 2, i64::MAX].map(Value::Long)),
+            (Type::Float, [-0.0, 0.0, 1.5, f32::NAN].map(Value::Float)),
+            (Type::Double, [-1.5, -0.0, 0.0, f64::NAN].map(Value::Double)),
+            (
+                Type::String,
+                ["B", "a", "\u{1f600}", "\u{fb01}"].map(Value::str),
+            ),
+            (
+                Type::Object,
+                [
+                    Value::Bool(true),
+                    Value::Int(3),
+                    Value::Int(4),
+                    Value::str("x"),
+                ],
+            ),
+        ];
+        for (ty, mut values) in cases {
+            let mut builder = ColumnBuilder::new(ty);
+            for place in [3, 0, 4, 2, 4, 1] {
+                builder.push(values.get(place).unwrap_or(&Value::Null));
+            }
+            let column = builder.finish();
+            let batch = Batch::new(vec![column.clone()], 6, Times::Same(0), Chunks::One, 0);
+            for is_descending in [false, true] {
+                let mut rows: Vec<u32> = (0..6).collect();
+                sort(&mut rows, &[(column.clone(), is_descending)], &batch);
+                let found = rows[..4].iter().map(|&row| column.value(row as usize));
+                assert_eq!(
+                    found.map(|v| to_text(&v)).collect::<Vec<_>>(),
+                    values.each_ref().map(to_text),
+                    "{ty}, descending: {is_descending}"
+                );
+                assert_eq!(rows[4..], [2, 4], "nulls stay as they came");
+                values.reverse();
+            }
+        }
+    }
 
     #[test]
     fn values_of_several_classes_have_an_order() {

@@ -3,7 +3,7 @@
 //! Counted limiters look at rows chunk by chunk; what one chunk lets out leaves as one chunk. Timed
 //! ones let out what was collected (Siddhi's `*PerTimeOutputRateLimiter`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, BatchParts, Chunks, Clock, Column, Times, Type};
@@ -26,6 +26,8 @@ struct State {
     count: u64,
     /// Rows waiting, each a batch of one, with its group.
     waiting: Vec<(Name, Batch)>,
+    /// `last` per group: where the row of each stands in `waiting`.
+    places: HashMap<Name, usize>,
     /// `first` per group: rows seen since the one that left, or when it left.
     first: BTreeMap<Name, i64>,
     /// Heap bytes of what waits, beside its places in the list.
@@ -55,6 +57,11 @@ impl RowLimiter {
         matches!(self.rate.every, RateEvery::Millis(_)) && self.rate.kind != RateKind::First
     }
 
+    /// Of each group no more than its last row waits.
+    fn keeps_last_of_groups(&self) -> bool {
+        self.rate.kind == RateKind::Last && self.has_groups
+    }
+
     /// The first deadline of a key.
     pub fn start(&mut self, key: Key, wall: i64) -> Option<i64> {
         self.keys.entry(key).or_default();
@@ -68,7 +75,8 @@ impl RowLimiter {
     pub fn bytes(&self) -> usize {
         let states = self.keys.values();
         let keys = states.map(|s| {
-            let places = s.waiting.capacity() * size_of::<(Name, Batch)>();
+            let places = s.waiting.capacity() * size_of::<(Name, Batch)>()
+                + s.places.capacity() * size_of::<(Name, usize)>();
             let firsts = s.first.len() * size_of::<(Name, i64)>() * 3 / 2;
             let state = size_of::<(Key, State)>() * 3 / 2;
             state + places + s.waiting_bytes + firsts + s.name_bytes
@@ -88,7 +96,9 @@ impl RowLimiter {
         key: Key,
         now: i64,
     ) -> Option<Batch> {
-        let has_groups = self.has_groups;
+        let by_group = self.keeps_last_of_groups();
+        // Rows are looked at one after the other, each once.
+        let mut names = names.map(Vec::into_iter);
         let state = self.keys.entry(key).or_default();
         let mut out: Vec<Batch> = Vec::new();
         let mut ends: Vec<u32> = Vec::new();
@@ -109,10 +119,8 @@ impl RowLimiter {
                 if row == range.end {
                     break;
                 }
-                let name = match &names {
-                    Some(names) => names[row].clone(),
-                    None => Name::default(),
-                };
+                let name = names.as_mut().and_then(Iterator::next);
+                let name = name.unwrap_or_default();
                 let one = || single(&batch, row, chunk);
                 if self.rate.kind == RateKind::First {
                     if state.takes_first(name, self.rate.every, clock) {
@@ -120,7 +128,14 @@ impl RowLimiter {
                     }
                     continue;
                 }
-                state.wait(self.rate.kind, has_groups, name, one());
+                if by_group {
+                    state.replace(name, one());
+                } else {
+                    if self.rate.kind == RateKind::Last {
+                        drop(state.let_out());
+                    }
+                    state.push(name, one());
+                }
                 state.count += 1;
                 if self.rate.every == RateEvery::Events(state.count) {
                     state.count = 0;
@@ -193,7 +208,12 @@ impl RowLimiter {
         }
         for _ in 0..reader.count()? {
             let name = Name::from(reader.str()?);
-            state.push(name, reader.rows(types, 0)?);
+            let row = reader.rows(types, 0)?;
+            if self.keeps_last_of_groups() {
+                state.replace(name, row);
+            } else {
+                state.push(name, row);
+            }
         }
         self.keys.insert(key, state);
         Ok(())
@@ -226,24 +246,20 @@ impl State {
         }
     }
 
-    fn wait(&mut self, kind: RateKind, has_groups: bool, name: Name, row: Batch) {
-        match kind {
-            RateKind::Last if has_groups => {
-                match self.waiting.iter_mut().find(|(n, _)| *n == name) {
-                    Some(slot) => {
-                        let before = row_bytes(&name, &slot.1);
-                        self.waiting_bytes += row_bytes(&name, &row);
-                        self.waiting_bytes -= before;
-                        slot.1 = row;
-                    }
-                    None => self.push(name, row),
-                }
+    /// The row waits at the place of the one of its group that waits, or behind all others.
+    fn replace(&mut self, name: Name, row: Batch) {
+        match self.places.get(&name) {
+            Some(&place) => {
+                let slot = &mut self.waiting[place].1;
+                self.waiting_bytes += row_bytes(&name, &row);
+                self.waiting_bytes -= row_bytes(&name, slot);
+                *slot = row;
             }
-            RateKind::Last => {
-                drop(self.let_out());
+            None => {
+                self.waiting_bytes += name.len();
+                self.places.insert(name.clone(), self.waiting.len());
                 self.push(name, row);
             }
-            _ => self.push(name, row),
         }
     }
 
@@ -255,6 +271,7 @@ impl State {
     /// All rows that wait; the list is empty then.
     fn let_out(&mut self) -> impl Iterator<Item = Batch> + '_ {
         self.waiting_bytes = 0;
+        self.places.clear();
         self.waiting.drain(..).map(|(_, row)| row)
     }
 
@@ -306,16 +323,54 @@ mod tests {
 
     use super::*;
 
-    fn long_texts(rows: usize) -> Batch {
-        let schema = Schema {
+    fn schema() -> Schema {
+        Schema {
             name: "S".into(),
             attributes: vec![Attribute {
                 name: "a".into(),
                 ty: Type::String,
             }],
-        };
+        }
+    }
+
+    fn long_texts(rows: usize) -> Batch {
         let row = (0, vec![Value::str(&"x".repeat(10_000))]);
-        Batch::from_rows(&schema, &vec![row; rows], Chunks::EachRow, 0)
+        Batch::from_rows(&schema(), &vec![row; rows], Chunks::EachRow, 0)
+    }
+
+    /// Also after the state was saved and restored, and anew when they have left.
+    #[test]
+    fn the_last_row_of_each_group_waits_where_its_first_did() {
+        let rate = Rate {
+            kind: RateKind::Last,
+            every: RateEvery::Events(5),
+        };
+        let texts = |texts: &[&str]| {
+            let rows: Vec<_> = texts.iter().map(|&t| (0, vec![Value::str(t)])).collect();
+            Batch::from_rows(&schema(), &rows, Chunks::One, 0)
+        };
+        let names = |names: &str| Some(names.chars().map(|c| c.to_string().into()).collect());
+        let mut limiter = RowLimiter::new(rate, true);
+        let rows = texts(&["a1", "b1", "a2"]);
+        assert!(limiter.process(rows, names("aba"), 0, 0).is_none());
+        let mut saved = Writer::default();
+        limiter.save(0, &mut saved);
+        limiter = RowLimiter::new(rate, true);
+        limiter
+            .restore(0, &mut Reader::new(&saved.bytes), &[Type::String])
+            .expect("what was saved is restored");
+        for (rows, of, expect) in [
+            (["c1", "b2"], "cb", vec!["a2", "b2", "c1"]),
+            (["b3", "b4"], "bb", vec![]),
+            (["b5", "a3"], "ba", vec![]),
+            (["b6", "c2"], "bc", vec!["b6", "a3"]),
+        ] {
+            let out = limiter.process(texts(&rows), names(of), 0, 0);
+            let values = |out: Batch| (0..out.len).map(|row| out.columns[0].value(row)).collect();
+            let found: Vec<Value> = out.map_or_else(Vec::new, values);
+            let expect: Vec<Value> = expect.into_iter().map(Value::str).collect();
+            assert_eq!(found, expect);
+        }
     }
 
     #[test]

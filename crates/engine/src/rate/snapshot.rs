@@ -227,6 +227,8 @@ impl SnapshotLimiter {
         let mut pictures = Picture::default();
         let resets = batch.resets.as_deref().unwrap_or(&[]);
         let mut next_reset = 0;
+        let is_grouped = names.is_some();
+        let mut names = names.into_iter().flatten();
         for row in 0..=batch.len {
             while let Some(reset) = resets.get(next_reset)
                 && reset.row as usize <= row
@@ -240,13 +242,13 @@ impl SnapshotLimiter {
                 break;
             }
             let row = Row {
-                name: names.as_ref().map(|n| n[row].clone()).unwrap_or_default(),
+                name: names.next().unwrap_or_default(),
                 time: batch.times.at(row),
                 is_expired: batch.is_expired(row),
                 values: batch.row(row),
             };
             // Siddhi's limiter of the last row of each group does not look at EXPIRED rows at all.
-            if self.form != Form::Last || !row.is_expired || names.is_none() {
+            if self.form != Form::Last || !row.is_expired || !is_grouped {
                 self.draw_if_due(&mut state, row.time, &mut pictures, deadlines);
             }
             self.take(&mut state, row);
