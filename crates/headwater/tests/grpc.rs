@@ -396,11 +396,12 @@ fn calls_get_their_responses_and_services_answer_each_request() {
     peer.has("process:", 2);
     assert_eq!(peer.lines("process:").len(), 2);
     // A response that lacks what the mapping asks for is rejected.
-    let apps = Apps::new(other.port(), 2);
+    let apps = Apps::new(other.port(), 1);
     let run = Running::start(&[&apps.write("caller", CALLER, "")]);
-    peer.has("process:{\"n\":1}", 1);
+    peer.has("process:{\"n\":0}", 1);
+    run.err_has("event rejected", 1);
     let (_, summary) = run.stop();
-    assert_eq!(number(&summary, "sources", "Back", "rejected"), 2);
+    assert_eq!(number(&summary, "sources", "Back", "rejected"), 1);
     assert_eq!(number(&summary, "sources", "Back", "events"), 0);
 }
 
