@@ -57,8 +57,6 @@ pub struct Setup {
     pub seed: u64,
     /// Bytes that the app may hold at most, also where `@app:memory` says more.
     pub memory_max: Option<usize>,
-    /// The work of each query is counted and timed, by the host's stopwatch.
-    pub is_measured: bool,
 }
 
 /// The closed set of things that can happen to an app.
@@ -305,7 +303,7 @@ impl App {
             marks_changes: false,
             objects_saved: 0,
             budget: Budget::of(plan, setup.memory_max),
-            work: WorkLog::new(setup.is_measured, plan.queries.len()),
+            work: WorkLog::new(plan.queries.len()),
             streams,
             deferred: VecDeque::new(),
             stack: Vec::new(),

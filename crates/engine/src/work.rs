@@ -2,7 +2,8 @@
 //!
 //! The engine has no clock: the host's stopwatch is read before and behind a query, and nothing but
 //! these counts depends on it. Its cost is bounded by sampling: a call with many events is timed
-//! always, and so is a deadline; one with few events only once in a while.
+//! always, and so is a deadline; one with few events only once in a while. Where nobody wants to know,
+//! nothing is counted and the stopwatch is not read.
 
 use lang::plan::QueryId;
 
@@ -54,35 +55,37 @@ impl QueryWork {
 /// A call that has begun; with the time if it is timed.
 pub(crate) struct Begun(Option<u64>);
 
-/// The work of all queries; empty where nobody wants to know.
+/// The work of all queries, counted while somebody wants to know.
 #[derive(Default)]
 pub(crate) struct WorkLog {
+    is_on: bool,
     queries: Vec<QueryWork>,
 }
 
 impl WorkLog {
-    pub fn new(is_measured: bool, queries: usize) -> WorkLog {
-        let queries = if is_measured { queries } else { 0 };
+    pub fn new(queries: usize) -> WorkLog {
         WorkLog {
+            is_on: false,
             queries: vec![QueryWork::default(); queries],
         }
     }
 
     #[inline]
     pub fn begin(&self, query: QueryId, events: usize, host: &mut dyn Host) -> Begun {
-        let work = self.queries.get(query);
+        let work = self.queries.get(query).filter(|_| self.is_on);
         let is_timed = work.is_some_and(|w| events >= MANY || w.calls.is_multiple_of(ONE_IN));
         Begun(is_timed.then(|| host.nanos()))
     }
 
     /// A deadline is about to be served: it may let out much, and is always timed.
     pub fn begin_alarm(&self, query: QueryId, host: &mut dyn Host) -> Begun {
-        Begun(self.queries.get(query).map(|_| host.nanos()))
+        let work = self.queries.get(query).filter(|_| self.is_on);
+        Begun(work.map(|_| host.nanos()))
     }
 
     #[inline]
     pub fn end(&mut self, query: QueryId, events: usize, begun: Begun, host: &mut dyn Host) {
-        let Some(work) = self.queries.get_mut(query) else {
+        let Some(work) = self.queries.get_mut(query).filter(|_| self.is_on) else {
             return;
         };
         work.calls += 1;
@@ -94,7 +97,13 @@ impl WorkLog {
 }
 
 impl App {
-    /// The work of each query, in the order of the plan; empty unless [`crate::Setup::is_measured`].
+    /// Has the work of the queries counted and timed, by the host's stopwatch, from the next step on, or
+    /// not any more. An app begins without.
+    pub fn measure(&mut self, is_on: bool) {
+        self.work.is_on = is_on;
+    }
+
+    /// The work of each query while it was measured, in the order of the plan.
     pub fn work(&self) -> &[QueryWork] {
         &self.work.queries
     }
@@ -117,7 +126,11 @@ mod tests {
 
     #[test]
     fn few_calls_with_few_events_are_timed() {
-        let mut log = WorkLog::new(true, 1);
+        let mut log = WorkLog::new(1);
+        let begun = log.begin(0, 500, &mut crate::NoHost);
+        log.end(0, 500, begun, &mut crate::NoHost);
+        assert_eq!(log.queries[0], QueryWork::default());
+        log.is_on = true;
         for _ in 0..32 {
             let begun = log.begin(0, 1, &mut crate::NoHost);
             log.end(0, 1, begun, &mut crate::NoHost);
@@ -130,9 +143,8 @@ mod tests {
         log.end(0, 0, begun, &mut crate::NoHost);
         let work = log.queries[0];
         assert_eq!((work.calls, work.events, work.timed), (34, 532, 4));
-        let mut off = WorkLog::new(false, 1);
-        let begun = off.begin(0, 500, &mut crate::NoHost);
-        off.end(0, 500, begun, &mut crate::NoHost);
-        assert!(off.queries.is_empty());
+        log.is_on = false;
+        assert!(log.begin_alarm(0, &mut crate::NoHost).0.is_none());
+        assert!(log.begin(0, 500, &mut crate::NoHost).0.is_none());
     }
 }

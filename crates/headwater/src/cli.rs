@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use lang::plan::StatisticsLevel;
 
 #[derive(Parser, Debug)]
 #[command(
@@ -55,6 +56,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
+    Statistics(StatisticsArgs),
     Errors(ErrorsArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
@@ -119,7 +121,8 @@ pub struct RunArgs {
     /// Zone of dates and times in the time:* functions, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
-    /// Serve /metrics and /ready here, and answer on-demand queries, such as 127.0.0.1:9090
+    /// Serve /metrics and /ready here, answer on-demand queries and let the level of statistics be set,
+    /// such as 127.0.0.1:9090
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<std::net::SocketAddr>,
     /// Standard output is JSON, one object a line; the last is the summary
@@ -146,6 +149,33 @@ pub struct QueryArgs {
     /// The app to ask, where the server runs several
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what a running server measures of its apps, or change how much
+///
+/// OFF: nothing beside what the server itself needs to count. BASIC: also throughput of queries and how
+/// long they take. DETAIL: also memory, what waits, and how long mappers take. An app begins at BASIC if
+/// it says @app:statistics, else at OFF. A level given here holds from now on, also when the apps are
+/// read again, until another is given or the server ends. The server is one that runs with --http.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    headwater run app.siddhi --http 127.0.0.1:9090\n  \
+    headwater statistics                       level and readings of each app\n  \
+    headwater statistics Orders --level detail measure more of this one\n  \
+    headwater statistics --level off --url http://127.0.0.1:9090")]
+pub struct StatisticsArgs {
+    /// The app; without a name all of them
+    #[arg(value_name = "APP")]
+    pub app: Option<String>,
+    /// Measure so much from now on
+    #[arg(long, value_name = "off|basic|detail", value_parser = parse_level)]
+    pub level: Option<StatisticsLevel>,
+    /// Where the server listens
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub url: String,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -328,6 +358,10 @@ pub struct VersionArgs {
 /// `512MB`, `2 GB`; a bare number is bytes.
 fn parse_size(text: &str) -> Result<u64, String> {
     lang::check::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
+}
+
+fn parse_level(text: &str) -> Result<StatisticsLevel, String> {
+    StatisticsLevel::from_name(text).ok_or_else(|| format!("write {}", StatisticsLevel::NAMES))
 }
 
 /// `500ms`, `5s`, `1min`, `2h`; a bare number is seconds.

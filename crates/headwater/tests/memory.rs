@@ -144,7 +144,7 @@ fn statistics_are_reported_on_the_console_and_served() {
     place.write("in.csv", "1,a\n2,b\n3,c\n");
     let app = reader(
         &place,
-        "@app:statistics(reporter='console', interval='1', include='*Streams*,*Queries*')",
+        "@app:statistics(reporter='console', interval='1', level='DETAIL', include='*Streams*,*Queries*')",
         "Counted",
         "@info(name='sum') from Lines#window.length(2) select sum(id) as s insert into Sums;",
     );

@@ -115,6 +115,44 @@ pub struct Statistics {
     pub interval_seconds: u64,
     /// Names of metrics, with `*` for anything; empty: all.
     pub include: Vec<String>,
+    /// What is measured when the app begins.
+    pub level: StatisticsLevel,
+}
+
+/// How much is measured of a running app; each level has all of the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum StatisticsLevel {
+    #[default]
+    Off,
+    /// Throughput of streams, sources, sinks and tables; throughput and latency of queries.
+    Basic,
+    /// What the parts of the app hold in memory, what waits in buffers, and the latency of mappers.
+    Detail,
+}
+
+impl StatisticsLevel {
+    pub const ALL: [StatisticsLevel; 3] = [
+        StatisticsLevel::Off,
+        StatisticsLevel::Basic,
+        StatisticsLevel::Detail,
+    ];
+
+    /// The names of all, as they are asked for.
+    pub const NAMES: &str = "OFF, BASIC or DETAIL";
+
+    pub fn name(self) -> &'static str {
+        match self {
+            StatisticsLevel::Off => "OFF",
+            StatisticsLevel::Basic => "BASIC",
+            StatisticsLevel::Detail => "DETAIL",
+        }
+    }
+
+    /// The level of this name, in any case.
+    pub fn from_name(name: &str) -> Option<StatisticsLevel> {
+        let mut all = StatisticsLevel::ALL.into_iter();
+        all.find(|level| level.name().eq_ignore_ascii_case(name))
+    }
 }
 
 /// Idle time and increment in milliseconds; both or neither.

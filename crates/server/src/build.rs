@@ -47,7 +47,7 @@ use crate::report::chain;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::source::{Mailbox, SourceThread};
 use crate::state::{Composer, GroupState, StateDir};
-use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
+use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, SourceMapping};
 use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
 
 /// What is the same for all groups of a server.
@@ -107,7 +107,6 @@ pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
         links: engine::topic_links(plan),
         is_asked: common.is_asked,
         memory_max: (common.memory_max).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-        is_measured: common.is_asked || plan.options.statistics.is_some(),
         ..Setup::default()
     };
     App::new(plan, setup)
@@ -337,10 +336,10 @@ impl<'a> Builder<'a> {
         plans.map(|plan| engine_of(plan, self.common)).collect()
     }
 
-    /// Counters of the queries of an app, where they are measured, and of its parts.
+    /// Counters of the queries and parts of an app.
     fn enlist_parts(&self, app: usize, engine: &App) {
         let (plan, metrics) = (&self.plans[app], &self.metrics[app]);
-        for (query, _) in plan.queries.iter().zip(engine.work()) {
+        for query in &plan.queries {
             let label = self.label(app, &query.name, "query");
             let query = QueryMetrics {
                 label,
@@ -411,6 +410,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    fn mapper(&self, app: usize, stream: &str, transport: &Transport) -> MapperMetrics {
+        let ty = format!("{}.{}", transport.ty, transport.map.ty);
+        let label = self.label(app, stream, &ty);
+        MapperMetrics::new(label, &self.metrics[app].level)
+    }
+
     fn label(&self, app: usize, element: &str, ty: &str) -> Label {
         Label {
             app: self.plans[app].name.clone(),
@@ -436,14 +441,18 @@ impl<'a> Builder<'a> {
                     };
                     let metrics = self.metrics[app].sources.enlist(metrics);
                     metrics.bytes_expected.set(bytes_waiting(transport));
+                    let mapper = self.mapper(app, &name, transport);
+                    let mapper = self.metrics[app].source_mappers.enlist(mapper);
+                    let mapping = SourceMapping::new(mapper);
                     if is_topic(transport) {
-                        subscribers.push(self.subscriber(app, stream, transport, metrics)?);
+                        let reader = self.subscriber(app, stream, transport, metrics, mapping)?;
+                        subscribers.push(reader);
                         continue;
                     }
                     let key = format!("{name}[{}]", i + 1);
                     let number = seats.len();
                     let (thread, seat) =
-                        self.source(app, stream, transport, key, number, metrics, saved)?;
+                        self.source(app, stream, transport, key, number, metrics, mapping, saved)?;
                     threads.push(thread);
                     seats.push(seat);
                 }
@@ -458,6 +467,7 @@ impl<'a> Builder<'a> {
         stream: StreamId,
         transport: &Transport,
         metrics: Arc<SourceMetrics>,
+        mapping: SourceMapping,
     ) -> Result<Subscriber, Error> {
         let schema = &self.plans[app].streams[stream].schema;
         let inlet = Inlet::new(transport, schema, &[PayloadKind::Any])
@@ -468,6 +478,7 @@ impl<'a> Builder<'a> {
             stream,
             inlet,
             metrics,
+            mapping,
         })
     }
 
@@ -479,6 +490,7 @@ impl<'a> Builder<'a> {
         key: String,
         number: usize,
         metrics: Arc<SourceMetrics>,
+        mapping: SourceMapping,
         saved: &Saved,
     ) -> Result<(SourceThread, LaneSource), Error> {
         let plan = &self.plans[app];
@@ -519,6 +531,7 @@ impl<'a> Builder<'a> {
             mailbox: Arc::clone(&mailbox),
             pulse: Arc::clone(&self.common.pulse),
             metrics,
+            mapping,
             server_metrics: Arc::clone(&self.common.metrics),
             process: self.common.process,
             clock: self.common.clock,
@@ -612,6 +625,8 @@ impl<'a> Builder<'a> {
             ..SinkMetrics::default()
         };
         let metrics = self.metrics[app].sinks.enlist(metrics);
+        let mapper = self.mapper(app, &name, transport);
+        let mapper = self.metrics[app].sink_mappers.enlist(mapper);
         while threads.len() <= thread {
             threads.push(SinkThread {
                 name: format!("{} of stream '{name}'", transport.ty),
@@ -646,6 +661,7 @@ impl<'a> Builder<'a> {
                 topic,
                 on_unheard: on_unreachable(plan, app, stream, transport),
                 metrics,
+                mapper,
                 said: Sparse::default(),
             });
         }
@@ -673,6 +689,7 @@ impl<'a> Builder<'a> {
                 outlet,
                 sink: made,
                 metrics,
+                mapper,
             });
         }
         if let Some(epochs) = made.epochs() {
@@ -688,6 +705,7 @@ impl<'a> Builder<'a> {
             made,
             on_unreachable,
             Arc::clone(&metrics),
+            mapper,
         ));
         Ok(SinkSeat::Thread {
             slot: slots.len() - 1,
@@ -889,6 +907,7 @@ impl Stores {
 /// The numbers of an app and its streams.
 fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
     let app = metrics.enlist(&plan.name);
+    app.level.begin(plan);
     for stream in &plan.streams {
         let label = Label {
             app: plan.name.clone(),

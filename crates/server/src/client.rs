@@ -1,4 +1,4 @@
-//! Asks a running server on-demand queries over HTTP.
+//! Asks a running server over HTTP: on-demand queries, and what it measures.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
+use lang::plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 use tokio::net::TcpStream;
 
@@ -27,15 +28,51 @@ pub struct Reply {
 
 /// Sends a query to the server at a base URL (`http://host:port`).
 pub fn query(base: &str, app: Option<&str>, query: &str) -> Result<Reply, Error> {
-    let (authority, path) = address(base)?;
+    let body = json!({ "appName": app, "query": query, "details": true });
+    ask(base, Method::POST, "/stores/query", &body.to_string())
+}
+
+/// Asks for the statistics of an app, or of all; with a level they are set to it first.
+pub fn statistics(
+    base: &str,
+    app: Option<&str>,
+    level: Option<StatisticsLevel>,
+) -> Result<Reply, Error> {
+    let app = app.map_or_else(String::new, |app| format!("/{}", percent_encoded(app)));
+    let path = format!("/siddhi-apps{app}/statistics");
+    match level {
+        None => ask(base, Method::GET, &path, ""),
+        Some(level) => {
+            let body = json!({ "level": level.name() }).to_string();
+            ask(base, Method::PUT, &path, &body)
+        }
+    }
+}
+
+/// One segment of a path.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+fn ask(base: &str, method: Method, path: &str, body: &str) -> Result<Reply, Error> {
+    let (authority, path) = address(base, path)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()
         .map_err(|e| away(base, &e))?;
-    let body = json!({ "appName": app, "query": query, "details": true }).to_string();
     runtime.block_on(async {
-        let reply = tokio::time::timeout(ANSWER_MAX, send(&authority, path, body)).await;
+        let reply = send(&authority, method, path, body.to_owned());
+        let reply = tokio::time::timeout(ANSWER_MAX, reply).await;
         let late = format!("there was no answer in {} s", ANSWER_MAX.as_secs());
         reply
             .map_err(|_| away(base, &late))?
@@ -43,8 +80,8 @@ pub fn query(base: &str, app: Option<&str>, query: &str) -> Result<Reply, Error>
     })
 }
 
-/// Host and port, and the path of the query.
-fn address(base: &str) -> Result<(String, Uri), Error> {
+/// Host and port, and the whole path.
+fn address(base: &str, path: &str) -> Result<(String, Uri), Error> {
     let wrong = || {
         Error::Usage(format!(
             "'{base}' is no URL of a server: write http://host:port"
@@ -56,7 +93,7 @@ fn address(base: &str) -> Result<(String, Uri), Error> {
         return Err(wrong());
     }
     let port = authority.port_u16().unwrap_or(80);
-    let path = format!("{}/stores/query", uri.path().trim_end_matches('/'));
+    let path = format!("{}{path}", uri.path().trim_end_matches('/'));
     let path = path.parse().map_err(|_| wrong())?;
     Ok((format!("{}:{port}", authority.host()), path))
 }
@@ -68,7 +105,7 @@ fn away(base: &str, cause: &dyn std::fmt::Display) -> Error {
     }
 }
 
-async fn send(authority: &str, path: Uri, body: String) -> Result<Reply, String> {
+async fn send(authority: &str, method: Method, path: Uri, body: String) -> Result<Reply, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let stream = TcpStream::connect(authority).await.map_err(|e| text(&e))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -77,7 +114,7 @@ async fn send(authority: &str, path: Uri, body: String) -> Result<Reply, String>
     // It ends with the answer; what goes wrong shows there.
     tokio::task::spawn(async move { connection.await.ok() });
     let request = Request::builder()
-        .method(Method::POST)
+        .method(method)
         .uri(path)
         .header(HOST, authority)
         .header(CONTENT_TYPE, "application/json")
@@ -90,4 +127,15 @@ async fn send(authority: &str, path: Uri, body: String) -> Result<Reply, String>
     let json = serde_json::from_slice(&body)
         .map_err(|_| format!("it answered {status}, and no JSON: is it a Headwater server?"))?;
     Ok(Reply { status, json })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_a_segment_of_a_path() {
+        assert_eq!(percent_encoded("Shop-1.b_~"), "Shop-1.b_~");
+        assert_eq!(percent_encoded("a /ä%"), "a%20%2F%C3%A4%25");
+    }
 }

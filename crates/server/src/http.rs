@@ -1,9 +1,12 @@
-//! `/metrics` and `/ready` over HTTP, and on-demand queries by Streaming Integrator's
-//! `POST /stores/query`, on a thread of their own.
+//! `/metrics` and `/ready` over HTTP, and by the paths of Streaming Integrator's REST on-demand queries
+//! (`POST /stores/query`) and the level of statistics (`/siddhi-apps/{app}/statistics`), on a thread of
+//! their own.
 //!
 //! A query is `{"appName":"…","query":"…"}`, with `"details":true` for names and types. The answer
 //! is `{"records":[[…],…]}`; a refusal is `{"code":…,"message":"…"}` with the diagnostics beside it.
 //! A body is at most [`BODY_MAX`] bytes; a lane that takes longer than [`ANSWER_MAX`] is not waited for.
+
+mod statistics;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -126,6 +129,9 @@ async fn route(
     asker: &Asker,
 ) -> Response<Full<Bytes>> {
     let path = request.uri().path().trim_end_matches('/');
+    if let Some(of) = statistics::asked(path) {
+        return statistics::answer(request, &of, metrics).await;
+    }
     if path != "/stores/query" {
         return respond(request.method(), request.uri().path(), metrics);
     }
@@ -133,16 +139,30 @@ async fn route(
         let message = "a query is sent by POST";
         return refused(StatusCode::METHOD_NOT_ALLOWED, message);
     }
-    let body = Limited::new(request.into_body(), BODY_MAX).collect();
-    let body = match tokio::time::timeout(ANSWER_MAX, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
+    match body_of(request, "a query", BODY_MAX).await {
+        Ok(body) => stores_query(&body, asker).await,
+        Err((status, message)) => refused(status, &message),
+    }
+}
+
+/// The body of a request, which is `what`; or the refusal.
+async fn body_of(
+    request: Request<Incoming>,
+    what: &str,
+    bytes_max: usize,
+) -> Result<Bytes, (StatusCode, String)> {
+    let body = Limited::new(request.into_body(), bytes_max).collect();
+    match tokio::time::timeout(ANSWER_MAX, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(_)) => {
-            let message = format!("a query is at most {BODY_MAX} bytes");
-            return refused(StatusCode::PAYLOAD_TOO_LARGE, &message);
+            let message = format!("{what} is at most {bytes_max} bytes");
+            Err((StatusCode::PAYLOAD_TOO_LARGE, message))
         }
-        Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "the query did not come"),
-    };
-    stores_query(&body, asker).await
+        Err(_) => {
+            let message = format!("{what} was announced and did not come");
+            Err((StatusCode::REQUEST_TIMEOUT, message))
+        }
+    }
 }
 
 /// Bytes of a query with all around it.
@@ -271,7 +291,9 @@ fn respond(method: &Method, path: &str, metrics: &Metrics) -> Response<Full<Byte
         },
         (&Method::GET | &Method::HEAD, _) => text(
             StatusCode::NOT_FOUND,
-            "there is /metrics, /ready and, by POST, /stores/query\n".to_owned(),
+            "there is /metrics, /ready, /siddhi-apps/statistics, /siddhi-apps/{app}/statistics and, by \
+             POST, /stores/query\n"
+                .to_owned(),
         ),
         _ => text(
             StatusCode::METHOD_NOT_ALLOWED,

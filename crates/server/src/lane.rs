@@ -28,7 +28,7 @@ use connect::outlet::Outlet;
 use connect::rows::Rejected;
 use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
-use lang::plan::{Plan, StreamId, StreamKind, TableId};
+use lang::plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::ask::Question;
 use crate::backoff::Sparse;
@@ -44,7 +44,7 @@ use crate::report::panic_text;
 use crate::sink::{OnUnreachable, Outbox, SinkRows, payload_text};
 use crate::source::{Mailbox, PlacedRejected, Position, Post};
 use crate::state::GroupState;
-use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
+use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, SourceMapping};
 use crate::store::{Database, StoreRows, Uncommitted};
 
 pub(crate) use ask::AskedOperations;
@@ -153,6 +153,7 @@ pub(crate) enum SinkSeat {
         outlet: Outlet,
         sink: Box<dyn Sink>,
         metrics: Arc<SinkMetrics>,
+        mapper: Arc<MapperMetrics>,
     },
     Topic {
         outlet: Outlet,
@@ -160,6 +161,7 @@ pub(crate) enum SinkSeat {
         /// What becomes of an event that nobody reads.
         on_unheard: OnUnreachable,
         metrics: Arc<SinkMetrics>,
+        mapper: Arc<MapperMetrics>,
         said: Sparse,
     },
     Thread {
@@ -183,6 +185,7 @@ pub(crate) struct Subscriber {
     pub stream: StreamId,
     pub inlet: Inlet,
     pub metrics: Arc<crate::metrics::SourceMetrics>,
+    pub mapping: SourceMapping,
 }
 
 #[derive(Clone)]
@@ -465,6 +468,8 @@ impl Lane {
             begun,
             failure: None,
         };
+        let level = seat.metrics.level.get();
+        seat.engine.measure(level >= StatisticsLevel::Basic);
         seat.engine.step(now, wall, input, &mut host, &mut outputs);
         let failure = host.failure.take();
         seat.metrics.steps.add(1);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use connect::component::Progress;
 
-use crate::statistics::{self, PartMetrics, QueryMetrics};
+use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -98,6 +98,8 @@ pub struct StreamMetrics {
 pub struct AppMetrics {
     /// Its name alone.
     pub label: Label,
+    /// How much of it is measured; its mappers look at it as well.
+    pub level: Arc<Level>,
     pub steps: Counter,
     /// Time spent inside the engine.
     pub step_nanos: Counter,
@@ -122,7 +124,8 @@ pub struct AppMetrics {
     pub streams: Listed<StreamMetrics>,
     pub sinks: Listed<SinkMetrics>,
     pub tables: Listed<TableMetrics>,
-    /// Where they are measured.
+    pub source_mappers: Listed<MapperMetrics>,
+    pub sink_mappers: Listed<MapperMetrics>,
     pub queries: Listed<QueryMetrics>,
     pub parts: Listed<PartMetrics>,
 }
@@ -134,6 +137,8 @@ impl AppMetrics {
         self.streams.renew();
         self.sinks.renew();
         self.tables.renew();
+        self.source_mappers.renew();
+        self.sink_mappers.renew();
         self.queries.renew();
         self.parts.renew();
     }
@@ -226,6 +231,7 @@ labelled!(
     TableMetrics,
     StreamMetrics,
     AppMetrics,
+    MapperMetrics,
     QueryMetrics,
     PartMetrics
 );

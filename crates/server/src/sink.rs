@@ -23,6 +23,7 @@ use crate::metrics::SinkMetrics;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
+use crate::statistics::MapperMetrics;
 use crate::store::Uncommitted;
 
 /// Rows that may wait for a destination.
@@ -87,6 +88,7 @@ pub(crate) struct SinkSlot {
     pub sink: Box<dyn Sink>,
     pub on_unreachable: OnUnreachable,
     pub metrics: Arc<SinkMetrics>,
+    pub mapper: Arc<MapperMetrics>,
     /// In the epochs of its group.
     pub takes_part: bool,
     pub is_connected: bool,
@@ -105,6 +107,7 @@ impl SinkSlot {
         mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
         metrics: Arc<SinkMetrics>,
+        mapper: Arc<MapperMetrics>,
     ) -> SinkSlot {
         let takes_part = sink.epochs().is_some();
         SinkSlot {
@@ -116,6 +119,7 @@ impl SinkSlot {
                 false => on_unreachable,
             },
             metrics,
+            mapper,
             takes_part,
             is_connected: false,
             is_ready: false,
@@ -266,7 +270,8 @@ impl SinkThread {
             return;
         }
         let mut messages = std::mem::take(&mut self.messages);
-        self.slots[slot].outlet.encode(batch, &mut messages);
+        let SinkSlot { outlet, mapper, .. } = &mut self.slots[slot];
+        mapper.time(|| outlet.encode(batch, &mut messages));
         for rejected in messages.take_rejected() {
             let payload = rejected.payload.clone();
             self.give_up(slot, &rejected.cause, payload.as_bytes(), 1);

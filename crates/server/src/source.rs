@@ -20,6 +20,7 @@ use crate::process::Process;
 use crate::pulse::{Pulse, SourceState};
 use crate::queue::Weight;
 use crate::report::{chain, panic_text};
+use crate::statistics::SourceMapping;
 
 /// How long a source that has read everything may wait for its last acknowledgement while the
 /// server stops, so that it can still move or delete its file.
@@ -212,6 +213,7 @@ pub(crate) struct SourceThread {
     pub mailbox: Arc<Mailbox>,
     pub pulse: Arc<Pulse>,
     pub metrics: Arc<SourceMetrics>,
+    pub mapping: SourceMapping,
     pub server_metrics: Arc<Metrics>,
     pub process: Process,
     pub clock: Clock,
@@ -245,6 +247,7 @@ impl SourceThread {
             mailbox,
             pulse,
             metrics,
+            mapping,
             server_metrics,
             process,
             clock,
@@ -260,6 +263,7 @@ impl SourceThread {
             mailbox: &mailbox,
             pulse: &pulse,
             metrics: &metrics,
+            mapping,
             server_metrics: &server_metrics,
             process,
             clock,
@@ -367,6 +371,7 @@ struct Link<'a> {
     mailbox: &'a Arc<Mailbox>,
     pulse: &'a Pulse,
     metrics: &'a SourceMetrics,
+    mapping: SourceMapping,
     server_metrics: &'a Metrics,
     process: Process,
     clock: Clock,
@@ -475,7 +480,7 @@ impl SourceLink for Link<'_> {
         if !self.is_mappable(payload) {
             return Room::Full;
         }
-        let room = self.inlet.map(payload, properties);
+        let room = self.mapping.time(|| self.inlet.map(payload, properties));
         self.keep_rejected_of(properties);
         room
     }
@@ -483,7 +488,9 @@ impl SourceLink for Link<'_> {
     fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room {
         self.note_input(properties);
         let (start, mapped) = (lines.position(), self.inlet.bytes_total());
-        let room = self.inlet.map_lines(lines, properties);
+        let room = self
+            .mapping
+            .time(|| self.inlet.map_lines(lines, properties));
         let mapped = self.inlet.bytes_total() - mapped;
         self.bytes_between += (lines.position() - start).saturating_sub(mapped);
         self.keep_rejected();
@@ -500,6 +507,7 @@ impl SourceLink for Link<'_> {
             return Err(connect::Error::Stopped);
         }
         let batch = self.inlet.take();
+        self.mapping.next_batch();
         let bytes_total = self.inlet.bytes_total();
         let between = std::mem::take(&mut self.bytes_between);
         let bytes = bytes_total - self.bytes_counted + between;

@@ -1,37 +1,69 @@
-//! What is known about the inside of an app: the work of its queries, what its parts hold, and the
-//! report that `@app:statistics(reporter='console')` asks for.
+//! What is known about the inside of an app: the work of its queries and mappers, what its parts hold,
+//! and the report that `@app:statistics(reporter='console')` asks for.
 //!
-//! The numbers are filled in when the lane counts what its apps hold, never per event. Names in the
-//! report are Siddhi's (`io.siddhi.SiddhiApps.App.Siddhi.Streams.S.throughput`); rates are over the time
-//! since the report before.
+//! How much is measured is the app's level, which can be changed while it runs. Sources, sinks, streams
+//! and tables are counted at every level, as the server itself needs that; a level above says what else
+//! is measured, and what is told. Numbers are filled in when the lane counts what its apps hold, or once
+//! per batch, never per event. Names in the report are Siddhi's
+//! (`io.siddhi.SiddhiApps.App.Siddhi.Streams.S.throughput`); rates are over the time since the report
+//! before.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use engine::{BOUNDS, QueryWork, size_text};
-use lang::plan::{Plan, Statistics};
+use lang::plan::{Plan, Statistics, StatisticsLevel};
+use serde_json::{Value as Json, json};
 
-use crate::metrics::{AppMetrics, Counter, Label, Text, escaped};
+use crate::metrics::{AppMetrics, Counter, Label, Listed, Text, escaped};
 
-/// What one query has done.
+/// The level of one app, read once per step and batch.
 #[derive(Debug, Default)]
-pub struct QueryMetrics {
-    pub label: Label,
-    pub events: Counter,
-    /// Calls that were timed, their time, and how many took at most so long.
-    pub timed: Counter,
-    pub nanos: Counter,
-    pub buckets: [Counter; BOUNDS.len() + 1],
+pub struct Level(AtomicU8);
+
+/// Beside the number of the level: it was set while the app ran.
+const BY_HAND: u8 = 0x80;
+
+impl Level {
+    pub fn get(&self) -> StatisticsLevel {
+        let number = self.0.load(Ordering::Relaxed) & !BY_HAND;
+        StatisticsLevel::ALL[usize::from(number)]
+    }
+
+    /// Sets it from outside: it stays also when the app is begun anew.
+    pub fn set(&self, level: StatisticsLevel) {
+        self.0.store(level as u8 | BY_HAND, Ordering::Relaxed);
+    }
+
+    /// The app begins, as its text says.
+    pub(crate) fn begin(&self, plan: &Plan) {
+        let written = plan.options.statistics.as_ref();
+        let level = written.map_or(StatisticsLevel::Off, |s| s.level);
+        // An error says that somebody has set it by hand.
+        let _kept = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
+                (old & BY_HAND == 0).then_some(level as u8)
+            });
+    }
 }
 
-impl QueryMetrics {
-    pub(crate) fn set(&self, work: &QueryWork) {
-        self.events.set(work.events);
-        self.timed.set(work.timed);
-        self.nanos.set(work.nanos);
-        for (counter, &count) in self.buckets.iter().zip(&work.buckets) {
-            counter.set(count);
-        }
+/// Calls that were timed, their time, and how many took at most so long.
+#[derive(Debug, Default)]
+pub struct Latency {
+    timed: Counter,
+    nanos: Counter,
+    buckets: [Counter; BOUNDS.len() + 1],
+}
+
+impl Latency {
+    fn add(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.timed.add(1);
+        self.nanos.add(nanos);
+        self.buckets[BOUNDS.partition_point(|&bound| bound < nanos)].add(1);
     }
 
     /// The bound below which this share of the timed calls took, nanoseconds; `None`: longer than all
@@ -47,6 +79,93 @@ impl QueryMetrics {
                 (seen >= wanted && wanted > 0).then_some(bound)
             })
     }
+
+    fn reading(&self) -> Reading {
+        let timed = self.timed.get();
+        let millis = |nanos: u64| nanos as f64 / 1e6;
+        Reading::Latency {
+            timed,
+            mean_ms: millis(self.nanos.get()) / timed.max(1) as f64,
+            p50_ms: self.quantile(0.5).map(millis),
+            p99_ms: self.quantile(0.99).map(millis),
+        }
+    }
+}
+
+/// What one query has done.
+#[derive(Debug, Default)]
+pub struct QueryMetrics {
+    pub label: Label,
+    pub events: Counter,
+    pub latency: Latency,
+}
+
+impl QueryMetrics {
+    pub(crate) fn set(&self, work: &QueryWork) {
+        self.events.set(work.events);
+        self.latency.timed.set(work.timed);
+        self.latency.nanos.set(work.nanos);
+        for (counter, &count) in self.latency.buckets.iter().zip(&work.buckets) {
+            counter.set(count);
+        }
+    }
+}
+
+/// The mapper of one source or sink.
+#[derive(Debug, Default)]
+pub struct MapperMetrics {
+    /// `ty` is that of the source or sink, and of the mapper: `http.json`.
+    pub label: Label,
+    level: Arc<Level>,
+    pub latency: Latency,
+}
+
+impl MapperMetrics {
+    pub(crate) fn new(label: Label, level: &Arc<Level>) -> MapperMetrics {
+        MapperMetrics {
+            label,
+            level: Arc::clone(level),
+            latency: Latency::default(),
+        }
+    }
+
+    /// What the mapper does for one batch; timed at DETAIL, and else no clock is read.
+    pub(crate) fn time<T>(&self, map: impl FnOnce() -> T) -> T {
+        if self.level.get() < StatisticsLevel::Detail {
+            return map();
+        }
+        let begun = Instant::now();
+        let mapped = map();
+        self.latency.add(begun.elapsed());
+        mapped
+    }
+}
+
+/// Times one call of a source's mapper in each batch: it may be called for every event.
+pub(crate) struct SourceMapping {
+    metrics: Arc<MapperMetrics>,
+    is_begun: bool,
+}
+
+impl SourceMapping {
+    pub fn new(metrics: Arc<MapperMetrics>) -> SourceMapping {
+        SourceMapping {
+            metrics,
+            is_begun: false,
+        }
+    }
+
+    pub fn time<T>(&mut self, map: impl FnOnce() -> T) -> T {
+        match std::mem::replace(&mut self.is_begun, true) {
+            false => self.metrics.time(map),
+            true => map(),
+        }
+    }
+
+    /// The batch has been taken.
+    pub fn next_batch(&mut self) {
+        self.is_begun = false;
+    }
 }
 
 /// One part of an app that keeps something.
@@ -57,41 +176,37 @@ pub struct PartMetrics {
     pub bytes: Counter,
 }
 
-/// The families about queries and parts, for Prometheus.
-pub(crate) fn prometheus(apps: &[std::sync::Arc<AppMetrics>], text: &mut Text) {
+/// The families about queries, mappers and parts, for Prometheus: of each app what its level measures.
+pub(crate) fn prometheus(apps: &[Arc<AppMetrics>], text: &mut Text) {
     const EVENTS: &str = "headwater_query_events_total";
     const SECONDS: &str = "headwater_query_seconds";
     const BYTES: &str = "headwater_memory_bytes";
+    let at = |level| apps.iter().filter(move |app| app.level.get() >= level);
+    let queries = || at(StatisticsLevel::Basic).flat_map(|a| a.queries.all());
     text.family(EVENTS, "Events handed to a query.");
-    for query in apps.iter().flat_map(|a| a.queries.all()) {
+    for query in queries() {
         let labels = query_labels(&query.label);
         text.put(format_args!(
             "{EVENTS}{{{labels}}} {}\n",
             query.events.get()
         ));
     }
-    text.put(format_args!(
-        "# HELP {SECONDS} Time a query took for what it was handed at once: a sample of its calls.\n\
-         # TYPE {SECONDS} histogram\n"
-    ));
-    for query in apps.iter().flat_map(|a| a.queries.all()) {
-        let labels = query_labels(&query.label);
-        let mut count = 0;
-        for (bucket, bound) in query.buckets.iter().zip(BOUNDS) {
-            count += bucket.get();
-            let bound = bound as f64 / 1e9;
-            text.put(format_args!(
-                "{SECONDS}_bucket{{{labels},le=\"{bound}\"}} {count}\n"
-            ));
+    histogram_family(
+        text,
+        SECONDS,
+        "Time a query took for what it was handed at once: a sample of its calls.",
+    );
+    for query in queries() {
+        histogram(text, SECONDS, &query_labels(&query.label), &query.latency);
+    }
+    for (name, help, mappers) in MAPPER_FAMILIES {
+        histogram_family(text, name, help);
+        for mapper in at(StatisticsLevel::Detail).flat_map(|a| mappers(a).all()) {
+            histogram(text, name, &mapper_labels(&mapper.label), &mapper.latency);
         }
-        let (timed, seconds) = (query.timed.get(), query.nanos.get() as f64 / 1e9);
-        text.put(format_args!(
-            "{SECONDS}_bucket{{{labels},le=\"+Inf\"}} {timed}\n\
-             {SECONDS}_sum{{{labels}}} {seconds}\n{SECONDS}_count{{{labels}}} {timed}\n"
-        ));
     }
     text.family(BYTES, "Bytes that a part of an app holds in memory.");
-    for part in apps.iter().flat_map(|a| a.parts.all()) {
+    for part in at(StatisticsLevel::Detail).flat_map(|a| a.parts.all()) {
         let Label { app, element, ty } = &part.label;
         let (app, element) = (escaped(app), escaped(element));
         text.put(format_args!(
@@ -101,9 +216,54 @@ pub(crate) fn prometheus(apps: &[std::sync::Arc<AppMetrics>], text: &mut Text) {
     }
 }
 
+type Mappers = fn(&AppMetrics) -> &Listed<MapperMetrics>;
+
+const MAPPER_FAMILIES: [(&str, &str, Mappers); 2] = [
+    (
+        "headwater_source_mapper_seconds",
+        "Time the mapper of a source took for what it was handed at once: one call of each batch.",
+        |a| &a.source_mappers,
+    ),
+    (
+        "headwater_sink_mapper_seconds",
+        "Time the mapper of a sink took for a batch.",
+        |a| &a.sink_mappers,
+    ),
+];
+
 fn query_labels(label: &Label) -> String {
     let (app, query) = (escaped(&label.app), escaped(&label.element));
     format!("app=\"{app}\",query=\"{query}\"")
+}
+
+fn mapper_labels(label: &Label) -> String {
+    let (app, stream) = (escaped(&label.app), escaped(&label.element));
+    format!(
+        "app=\"{app}\",stream=\"{stream}\",type=\"{}\"",
+        escaped(&label.ty)
+    )
+}
+
+fn histogram_family(text: &mut Text, name: &str, help: &str) {
+    text.put(format_args!(
+        "# HELP {name} {help}\n# TYPE {name} histogram\n"
+    ));
+}
+
+fn histogram(text: &mut Text, name: &str, labels: &str, latency: &Latency) {
+    let mut count = 0;
+    for (bucket, bound) in latency.buckets.iter().zip(BOUNDS) {
+        count += bucket.get();
+        let bound = bound as f64 / 1e9;
+        text.put(format_args!(
+            "{name}_bucket{{{labels},le=\"{bound}\"}} {count}\n"
+        ));
+    }
+    let (timed, seconds) = (latency.timed.get(), latency.nanos.get() as f64 / 1e9);
+    text.put(format_args!(
+        "{name}_bucket{{{labels},le=\"+Inf\"}} {timed}\n\
+         {name}_sum{{{labels}}} {seconds}\n{name}_count{{{labels}}} {timed}\n"
+    ));
 }
 
 /// Writes the report of one app from time to time.
@@ -123,6 +283,7 @@ impl Reporter {
             is_console: true,
             interval_seconds,
             include,
+            level: _,
         } = asked
         else {
             return None;
@@ -137,26 +298,30 @@ impl Reporter {
         })
     }
 
-    /// The lines of the report that is due.
+    /// The lines of the report that is due; none while the app is not measured.
     pub fn report(&mut self, app: &AppMetrics, now: Instant) -> Vec<String> {
-        let seconds = (now - self.last).as_secs_f64().max(1e-3);
-        self.last = now;
         // One that was missed is not made up for.
         self.due = now + self.every;
+        let level = app.level.get();
+        if level == StatisticsLevel::Off {
+            return Vec::new();
+        }
+        let seconds = (now - self.last).as_secs_f64().max(1e-3);
+        self.last = now;
         let mut lines = vec![format!("statistics of app '{}'", app.label.app)];
-        for (name, reading) in readings(app) {
+        for (name, reading) in readings(app, level) {
             let name = format!("io.siddhi.SiddhiApps.{}.Siddhi.{name}", app.label.app);
             let is_wanted = |pattern: &String| matches(pattern, &name);
             if !self.include.is_empty() && !self.include.iter().any(is_wanted) {
                 continue;
             }
             let said = match reading {
-                Reading::Text(text) => text,
                 Reading::Count(count) => {
                     let before = self.before.insert(name.clone(), count).unwrap_or(0);
                     let rate = count.saturating_sub(before) as f64 / seconds;
                     format!("count={count} rate={rate:.1}/s")
                 }
+                other => other.text(),
             };
             lines.push(format!("{name} {said}"));
         }
@@ -164,55 +329,145 @@ impl Reporter {
     }
 }
 
+/// What is known of one part of an app.
 enum Reading {
     /// A number that only grows.
     Count(u64),
-    Text(String),
+    /// Events that wait.
+    Waiting(u64),
+    Bytes(u64),
+    /// Quantiles are upper bounds; `None`: longer than all bounds, or nothing was timed.
+    Latency {
+        timed: u64,
+        mean_ms: f64,
+        p50_ms: Option<f64>,
+        p99_ms: Option<f64>,
+    },
 }
 
-/// Everything that is known of an app, by the end of its name.
-fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
+impl Reading {
+    fn text(&self) -> String {
+        match self {
+            Reading::Count(count) => format!("count={count}"),
+            Reading::Waiting(events) => format!("events={events}"),
+            Reading::Bytes(bytes) => format!("bytes={bytes} ({})", size_text(*bytes as usize)),
+            Reading::Latency {
+                timed,
+                mean_ms,
+                p50_ms,
+                p99_ms,
+            } => {
+                let below = |quantile: &Option<f64>| match quantile {
+                    Some(ms) => format!("<={ms}ms"),
+                    None if *timed == 0 => "-".to_owned(),
+                    None => ">1000ms".to_owned(),
+                };
+                let (p50, p99) = (below(p50_ms), below(p99_ms));
+                format!("timed={timed} mean={mean_ms:.4}ms p50{p50} p99{p99}")
+            }
+        }
+    }
+
+    fn json(&self, name: &str) -> Json {
+        match self {
+            Reading::Count(count) => json!({ "name": name, "count": count }),
+            Reading::Waiting(events) => json!({ "name": name, "events": events }),
+            Reading::Bytes(bytes) => json!({ "name": name, "bytes": bytes }),
+            Reading::Latency {
+                timed,
+                mean_ms,
+                p50_ms,
+                p99_ms,
+            } => json!({
+                "name": name,
+                "timed": timed,
+                "meanMs": mean_ms,
+                "p50AtMostMs": p50_ms,
+                "p99AtMostMs": p99_ms,
+            }),
+        }
+    }
+}
+
+/// The level of an app and its readings, for those who ask over HTTP.
+pub(crate) fn to_json(app: &AppMetrics) -> Json {
+    let level = app.level.get();
+    let readings = readings(app, level).into_iter();
+    json!({
+        "appName": app.label.app,
+        "level": level.name(),
+        "statsEnable": level > StatisticsLevel::Off,
+        "readings": readings.map(|(name, reading)| reading.json(&name)).collect::<Json>(),
+    })
+}
+
+/// What is told of an app at a level, by the end of its name.
+fn readings(app: &AppMetrics, level: StatisticsLevel) -> Vec<(String, Reading)> {
     let mut all = Vec::new();
+    if level >= StatisticsLevel::Basic {
+        read_work(app, &mut all);
+    }
+    if level >= StatisticsLevel::Detail {
+        read_details(app, &mut all);
+    }
+    all
+}
+
+/// Throughput, the latency of queries, and what failed.
+fn read_work(app: &AppMetrics, all: &mut Vec<(String, Reading)>) {
+    let mut count =
+        |name: String, counter: &Counter| all.push((name, Reading::Count(counter.get())));
     for source in app.sources.all() {
         let name = format!("Sources.{}.{}", source.label.element, source.label.ty);
-        all.push((
-            format!("{name}.throughput"),
-            Reading::Count(source.events.get()),
-        ));
-        all.push((
-            format!("{name}.errors"),
-            Reading::Count(source.rejected.get()),
-        ));
+        count(format!("{name}.throughput"), &source.events);
+        count(format!("{name}.errors"), &source.rejected);
     }
     for stream in app.streams.all() {
         let name = format!("Streams.{}.throughput", stream.label.element);
-        all.push((name, Reading::Count(stream.events.get())));
-        if stream.is_async {
-            let queued = format!("events={}", stream.queued.get());
-            let name = format!("Streams.{}.buffer", stream.label.element);
-            all.push((name, Reading::Text(queued)));
-        }
+        count(name, &stream.events);
     }
+    for table in app.tables.all() {
+        let name = format!("Tables.{}", table.label.element);
+        count(format!("{name}.insert.throughput"), &table.inserted);
+        count(format!("{name}.update.throughput"), &table.updated);
+        count(format!("{name}.delete.throughput"), &table.deleted);
+    }
+    for sink in app.sinks.all() {
+        let name = format!("Sinks.{}.{}", sink.label.element, sink.label.ty);
+        count(format!("{name}.throughput"), &sink.events);
+        count(format!("{name}.errors"), &sink.failed);
+    }
+    count("App.errors".to_owned(), &app.rejected);
     for query in app.queries.all() {
         let name = format!("Queries.{}", query.label.element);
-        all.push((
-            format!("{name}.throughput"),
-            Reading::Count(query.events.get()),
-        ));
-        let (timed, nanos) = (query.timed.get(), query.nanos.get());
-        let mean = nanos as f64 / timed.max(1) as f64 / 1e6;
-        let below = |share| match query.quantile(share) {
-            Some(nanos) => format!("<={}ms", nanos as f64 / 1e6),
-            None if timed == 0 => "-".to_owned(),
-            None => ">1000ms".to_owned(),
-        };
-        let said = format!(
-            "timed={timed} mean={mean:.4}ms p50{} p99{}",
-            below(0.5),
-            below(0.99)
-        );
-        all.push((format!("{name}.latency"), Reading::Text(said)));
+        let events = Reading::Count(query.events.get());
+        all.push((format!("{name}.throughput"), events));
+        all.push((format!("{name}.latency"), query.latency.reading()));
     }
+}
+
+/// Latency of mappers, what waits, and what is held in memory.
+fn read_details(app: &AppMetrics, all: &mut Vec<(String, Reading)>) {
+    for (kind, mappers) in [
+        ("SourceMappers", app.source_mappers.all()),
+        ("SinkMappers", app.sink_mappers.all()),
+    ] {
+        for mapper in mappers {
+            let Label { element, ty, .. } = &mapper.label;
+            let name = format!("{kind}.{element}.{ty}.latency");
+            all.push((name, mapper.latency.reading()));
+        }
+    }
+    for stream in app.streams.all().iter().filter(|s| s.is_async) {
+        let name = format!("Streams.{}.buffer", stream.label.element);
+        all.push((name, Reading::Waiting(stream.queued.get())));
+    }
+    for sink in app.sinks.all() {
+        let name = format!("Sinks.{}.{}.buffer", sink.label.element, sink.label.ty);
+        all.push((name, Reading::Waiting(sink.queued.get())));
+    }
+    let waiting = Reading::Waiting(app.queued.get());
+    all.push(("App.buffer".to_owned(), waiting));
     for part in app.parts.all() {
         let kind = match part.label.ty.as_str() {
             "query" => "Queries",
@@ -226,35 +481,8 @@ fn readings(app: &AppMetrics) -> Vec<(String, Reading)> {
             "" => format!("{kind}.memory"),
             element => format!("{kind}.{element}.memory"),
         };
-        let bytes = part.bytes.get();
-        let said = format!("bytes={bytes} ({})", size_text(bytes as usize));
-        all.push((name, Reading::Text(said)));
+        all.push((name, Reading::Bytes(part.bytes.get())));
     }
-    for table in app.tables.all() {
-        let name = format!("Tables.{}", table.label.element);
-        for (what, count) in [
-            ("insert", &table.inserted),
-            ("update", &table.updated),
-            ("delete", &table.deleted),
-        ] {
-            let name = format!("{name}.{what}.throughput");
-            all.push((name, Reading::Count(count.get())));
-        }
-    }
-    for sink in app.sinks.all() {
-        let name = format!("Sinks.{}.{}", sink.label.element, sink.label.ty);
-        all.push((
-            format!("{name}.throughput"),
-            Reading::Count(sink.events.get()),
-        ));
-        all.push((format!("{name}.errors"), Reading::Count(sink.failed.get())));
-        let queued = format!("events={}", sink.queued.get());
-        all.push((format!("{name}.buffer"), Reading::Text(queued)));
-    }
-    let waiting = format!("events={}", app.queued.get());
-    all.push(("App.buffer".to_owned(), Reading::Text(waiting)));
-    all.push(("App.errors".to_owned(), Reading::Count(app.rejected.get())));
-    all
 }
 
 /// Does a name fit a pattern in which `*` stands for anything? Each step of the walk moves one of two
@@ -341,6 +569,8 @@ mod tests {
             ..PartMetrics::default()
         };
         app.parts.enlist(part).bytes.set(2_048);
+        let mapper = MapperMetrics::new(label("S", "http.json"), &app.level);
+        app.source_mappers.enlist(mapper);
         app
     }
 
@@ -356,14 +586,19 @@ mod tests {
             before: HashMap::new(),
         };
         let app = app();
+        let off = reporter.report(&app, begun + Duration::from_secs(5));
+        assert_eq!((off.len(), reporter.due), (0, begun + reporter.every * 2));
+        app.level.set(StatisticsLevel::Detail);
         let lines = reporter.report(&app, begun + Duration::from_secs(10));
         let expect = [
             "statistics of app 'A'",
             "io.siddhi.SiddhiApps.A.Siddhi.Streams.S.throughput count=30 rate=3.0/s",
             "io.siddhi.SiddhiApps.A.Siddhi.Streams.W.throughput count=0 rate=0.0/s",
-            "io.siddhi.SiddhiApps.A.Siddhi.Streams.W.buffer events=7",
             "io.siddhi.SiddhiApps.A.Siddhi.Queries.q\"1.latency timed=4 mean=0.0020ms p50<=0.001ms \
              p99>1000ms",
+            "io.siddhi.SiddhiApps.A.Siddhi.SourceMappers.S.http.json.latency timed=0 mean=0.0000ms p50- \
+             p99-",
+            "io.siddhi.SiddhiApps.A.Siddhi.Streams.W.buffer events=7",
             "io.siddhi.SiddhiApps.A.Siddhi.Tables.T.memory bytes=2048 (2.0 KB)",
         ];
         assert_eq!(lines, expect);
@@ -372,10 +607,65 @@ mod tests {
         assert_eq!(reporter.due, begun + Duration::from_secs(25));
     }
 
+    // covers: 653
     #[test]
-    fn prometheus_has_a_histogram_of_each_query() {
-        let mut text = Text::default();
-        prometheus(&[std::sync::Arc::new(app())], &mut text);
+    fn each_level_tells_more_than_the_one_before() {
+        let app = app();
+        let named = |part: &str| {
+            let all = readings(&app, app.level.get());
+            all.iter().any(|(name, _)| name.contains(part))
+        };
+        for (level, basic, detail) in [
+            (StatisticsLevel::Off, false, false),
+            (StatisticsLevel::Basic, true, false),
+            (StatisticsLevel::Detail, true, true),
+        ] {
+            app.level.set(level);
+            for part in ["Streams.S.throughput", "Queries.q\"1.latency"] {
+                assert_eq!(named(part), basic, "{part} at {level:?}");
+            }
+            for part in ["W.buffer", "T.memory", "SourceMappers.S.http.json.latency"] {
+                assert_eq!(named(part), detail, "{part} at {level:?}");
+            }
+        }
+    }
+
+    // covers: 653
+    #[test]
+    fn a_source_s_mapper_is_timed_once_a_batch_and_only_in_detail() {
+        let app = app();
+        let metrics = app.source_mappers.all().remove(0);
+        let mut mapping = SourceMapping::new(Arc::clone(&metrics));
+        for (level, timed) in [
+            (StatisticsLevel::Off, 0),
+            (StatisticsLevel::Basic, 0),
+            (StatisticsLevel::Detail, 1),
+            (StatisticsLevel::Detail, 2),
+            (StatisticsLevel::Off, 2),
+        ] {
+            app.level.set(level);
+            let mapped: Vec<u32> = (0..5).map(|n| mapping.time(|| n)).collect();
+            assert_eq!(mapped, [0, 1, 2, 3, 4]);
+            mapping.next_batch();
+            assert_eq!(metrics.latency.timed.get(), timed, "{level:?}");
+        }
+    }
+
+    #[test]
+    fn prometheus_has_what_the_level_measures() {
+        let app = Arc::new(app());
+        let of = |level| {
+            let mut text = Text::default();
+            app.level.set(level);
+            prometheus(&[Arc::clone(&app)], &mut text);
+            text
+        };
+        assert!(!of(StatisticsLevel::Off).as_str().contains("app="));
+        let basic = of(StatisticsLevel::Basic);
+        assert!(basic.as_str().contains("headwater_query_seconds_sum{"));
+        assert!(!basic.as_str().contains("headwater_memory_bytes{"));
+        assert!(!basic.as_str().contains("mapper_seconds_count{"));
+        let text = of(StatisticsLevel::Detail);
         for line in [
             "headwater_query_events_total{app=\"A\",query=\"q\\\"1\"} 30\n",
             "headwater_query_seconds_bucket{app=\"A\",query=\"q\\\"1\",le=\"0.000001\"} 3\n",
@@ -384,6 +674,7 @@ mod tests {
             "headwater_query_seconds_sum{app=\"A\",query=\"q\\\"1\"} 0.000008\n",
             "# TYPE headwater_query_seconds histogram\n",
             "headwater_memory_bytes{app=\"A\",kind=\"table\",name=\"T\"} 2048\n",
+            "headwater_source_mapper_seconds_count{app=\"A\",stream=\"S\",type=\"http.json\"} 0\n",
         ] {
             assert!(text.as_str().contains(line), "{line} in {}", text.as_str());
         }

@@ -89,7 +89,7 @@ fn scheme(uri: &str) -> Option<&str> {
 }
 
 /// `%41` becomes `A`; a `%` without two hexadecimal digits stays. `None` where the bytes are not UTF-8.
-pub(crate) fn percent_decoded(text: &str) -> Option<String> {
+pub fn percent_decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }

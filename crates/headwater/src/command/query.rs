@@ -1,15 +1,25 @@
 //! `headwater query`: an on-demand query to a running server.
 
 use serde_json::{Value as Json, json};
-use server::client;
+use server::client::{self, Reply};
 
 use crate::cli::QueryArgs;
 use crate::output::Output;
 
 pub fn run(args: &QueryArgs, output: &Output) -> anyhow::Result<u8> {
     let reply = client::query(&args.url, args.app.as_deref(), &args.query)?;
+    print_reply(reply, args.json, answer_text, output)
+}
+
+/// Prints what a server said, as one JSON document or as text; the exit code.
+pub(super) fn print_reply(
+    reply: Reply,
+    as_json: bool,
+    text: impl FnOnce(&Json) -> String,
+    output: &Output,
+) -> anyhow::Result<u8> {
     let is_answer = reply.status == 200;
-    if args.json {
+    if as_json {
         let mut json = json!({ "version": 1 });
         if let (Json::Object(to), Json::Object(from)) = (&mut json, reply.json) {
             to.extend(from);
@@ -24,7 +34,7 @@ pub fn run(args: &QueryArgs, output: &Output) -> anyhow::Result<u8> {
         }
         return Ok(1);
     }
-    output.print(&answer_text(&reply.json))?;
+    output.print(&text(&reply.json))?;
     Ok(0)
 }
 
@@ -64,12 +74,12 @@ fn answer_text(json: &Json) -> String {
     text
 }
 
-fn array(json: &Json) -> &[Json] {
+pub(super) fn array(json: &Json) -> &[Json] {
     json.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Control characters of a text never reach the terminal.
-fn cell(json: &Json) -> String {
+pub(super) fn cell(json: &Json) -> String {
     match json {
         Json::String(text) => text
             .chars()

@@ -5,7 +5,7 @@ use crate::check::annotations::value;
 use crate::check::report::{error, warning};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
-use crate::plan::Statistics;
+use crate::plan::{Statistics, StatisticsLevel};
 use crate::suggest::nearest;
 
 /// Seconds between two reports, unless the app says otherwise, as in Siddhi.
@@ -61,9 +61,10 @@ impl Checker<'_> {
     }
 
     /// `@app:statistics(reporter='console', interval='5', include='*.Streams.*')`, or with `'true'` or
-    /// `enable`.
+    /// `enable`. Siddhi has no `level`: there an app begins at BASIC.
     pub(super) fn statistics(&mut self, annotation: &Annotation) {
-        self.known_options(annotation, &["enable", "reporter", "interval", "include"]);
+        let known = ["enable", "reporter", "interval", "include", "level"];
+        self.known_options(annotation, &known);
         let own = annotation.elements.iter().find(|e| e.key.is_none());
         let enable = own.map(|e| &e.value).or(value(annotation, "enable"));
         if enable.is_some_and(|text| !text.text.eq_ignore_ascii_case("true")) {
@@ -96,10 +97,18 @@ impl Checker<'_> {
             let patterns = text.text.split(',').map(|p| p.trim().to_owned());
             patterns.filter(|p| !p.is_empty()).collect()
         });
+        let level = value(annotation, "level").map(|text| {
+            let level = StatisticsLevel::from_name(text.text.trim());
+            if level.is_none() {
+                self.bad_value(text.span, "'level'", &text.text, StatisticsLevel::NAMES);
+            }
+            level.unwrap_or_default()
+        });
         self.plan.options.statistics = Some(Statistics {
             is_console,
             interval_seconds: interval.unwrap_or(INTERVAL),
             include: include.unwrap_or_default(),
+            level: level.unwrap_or(StatisticsLevel::Basic),
         });
     }
 

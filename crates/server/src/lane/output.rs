@@ -77,8 +77,9 @@ impl Lane {
                     outlet,
                     sink,
                     metrics,
+                    mapper,
                 } => {
-                    outlet.encode(batch, &mut self.messages);
+                    mapper.time(|| outlet.encode(batch, &mut self.messages));
                     let rejected = self.messages.take_rejected();
                     metrics.failed.add(rejected.len() as u64);
                     for message in self.messages.iter() {
@@ -125,13 +126,14 @@ impl Lane {
             outlet,
             topic,
             metrics,
+            mapper,
             ..
         } = &mut seat.sinks[stream][sink]
         else {
             return;
         };
         let mut messages = std::mem::take(&mut self.messages);
-        outlet.encode(batch, &mut messages);
+        mapper.time(|| outlet.encode(batch, &mut messages));
         let unwritten = messages.take_rejected();
         metrics.failed.add(unwritten.len() as u64);
         let properties = Properties::none();
@@ -149,7 +151,8 @@ impl Lane {
                     subscriber.metrics.events.add(rows);
                     continue;
                 }
-                subscriber.inlet.map(message.payload, &properties);
+                let map = || subscriber.inlet.map(message.payload, &properties);
+                subscriber.mapping.time(map);
                 if let Payload::Text(text) = message.payload {
                     subscriber.metrics.bytes.add(text.len() as u64);
                 }
@@ -215,6 +218,7 @@ impl Lane {
         for reader in 0..self.subscribers.len() {
             let subscriber = &mut self.subscribers[reader];
             let (app, stream) = (subscriber.app, subscriber.stream);
+            subscriber.mapping.next_batch();
             if let Some(batch) = subscriber.inlet.take() {
                 subscriber.metrics.events.add(batch.len as u64);
                 self.carried.push_back((app, stream, batch));
