@@ -203,7 +203,8 @@ impl KafkaSink {
     pub(super) fn part_failure(&self) -> Option<Error> {
         let is_whole = self.part.sent == self.part.kept.len();
         self.over().or_else(|| {
-            (!is_whole).then(|| self.unavailable("its transaction is still to be written again"))
+            (!is_whole || self.part.takes_part && self.is_to_divide)
+                .then(|| self.unavailable("its transaction is still to be written again"))
         })
     }
 
@@ -278,17 +279,19 @@ impl KafkaSink {
         Err(self.unavailable(cause))
     }
 
-    /// The broker said no to records: they are taken out, and the others are written again.
-    pub(super) fn set_refused_apart(&mut self) -> Result<(), Error> {
+    /// The broker said no to records: they are taken out, and the others are written again. Were there
+    /// any?
+    pub(super) fn set_refused_apart(&mut self) -> Result<bool, Error> {
         if let Some(over) = self.over() {
             return Err(over);
         }
-        if self.failed.is_empty() {
-            return Ok(());
+        if self.failed.is_empty() && !self.is_to_divide {
+            return Ok(false);
         }
         if self.producer.is_some() {
             self.lose("the broker will not take one of its records");
         }
+        self.is_to_divide = false;
         let numbers: HashSet<u64> = self.failed.iter().map(|(number, _)| *number).collect();
         self.part
             .kept
@@ -297,7 +300,7 @@ impl KafkaSink {
         self.part
             .refused
             .extend(refused.map(|(_, refused)| refused));
-        Ok(())
+        Ok(true)
     }
 
     /// Of a client that has its transactional id: finds out what became of a commit that was not
@@ -341,7 +344,7 @@ impl KafkaSink {
     fn write_again(&mut self, kept: &mut Vec<(u64, Sent)>) -> Result<(), Error> {
         while self.part.sent < kept.len() {
             let (number, sent) = &mut kept[self.part.sent];
-            match self.hand_over(&sent.message(), &sent.payload) {
+            match self.hand_over(None, &sent.message(), &sent.payload) {
                 Ok(new) => {
                     *number = new;
                     self.part.sent += 1;
@@ -531,6 +534,7 @@ impl Epochs for KafkaSink {
             self.give_up();
         }
         self.failed.clear();
+        self.is_to_divide = false;
         Ok(())
     }
 

@@ -11,6 +11,7 @@
 //! in a message, `unsafe`.
 
 mod centres;
+mod division;
 mod epochs;
 mod partitions;
 mod properties;

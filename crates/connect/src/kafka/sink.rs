@@ -4,7 +4,8 @@
 //!
 //! Promises: the records of a partition lie in it in the order in which they were published, whatever
 //! becomes of the broker, unless the app allows several requests on their way
-//! (`max.in.flight.requests.per.connection`) or gives records a time.
+//! (`max.in.flight.requests.per.connection`), does without idempotence or gives records a time. A record
+//! that the broker will not take is kept apart, and its neighbours arrive ([`super::division`]).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,6 +19,7 @@ use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 use rdkafka::statistics::Statistics;
 
+use super::division::{self, Told, Verdict};
 use super::epochs::Part;
 use super::properties::{Properties, Side, option};
 use super::said;
@@ -104,16 +106,20 @@ pub(super) struct KafkaSink {
     sequence: Option<Sequence>,
     is_binary: bool,
     is_synchronous: bool,
-    is_transactional: bool,
+    pub(super) is_transactional: bool,
     is_one_of_several: bool,
+    /// Requests have several records, and are divided where one of those is refused.
+    pub(super) divides: bool,
+    /// What failed is sent again at once, and by ourselves.
+    pub(super) is_to_divide: bool,
     /// Its destination is waited for (`on.error='WAIT'`), record by record.
     waits: bool,
     /// Nothing was sent yet: librdkafka has no topic to ask the broker about.
     has_sent: bool,
     pub(super) producer: Option<BaseProducer<Context>>,
     connected: Option<Instant>,
-    /// Records of the open transaction.
-    transaction: Vec<Sent>,
+    /// Records of the open transaction, by their numbers.
+    transaction: Vec<(u64, Sent)>,
     pub(super) is_begun: bool,
     /// With state: in the epochs of its group.
     pub(super) part: Part,
@@ -122,8 +128,10 @@ pub(super) struct KafkaSink {
     /// What did not arrive, in the order in which it was published, by its numbers; in an epoch, what
     /// the broker will never take.
     pub(super) failed: Vec<(u64, Undelivered)>,
-    /// Of the next record.
-    next_number: u64,
+    /// What the broker will never take; not of an epoch.
+    pub(super) refused: Vec<(u64, Undelivered)>,
+    /// Of the last record.
+    last_number: u64,
     unpolled: u32,
     is_lost: bool,
     buffer: Vec<u8>,
@@ -138,11 +146,11 @@ pub(super) struct Sequence {
 /// What librdkafka calls while the producer is polled.
 pub(super) struct Context {
     pub(super) watch: Watch,
-    failed: Mutex<Vec<(u64, Undelivered)>>,
-    /// Failures of a transaction's records are those of the transaction.
+    told: Mutex<Told>,
+    /// Failures of a transaction's records are those of the transaction, but for those that last.
     is_transactional: bool,
-    /// In an epoch, records that fail for ever are taken out of it.
-    takes_part: bool,
+    /// Records that are longer have a request of their own; 0: all have.
+    request_bytes: usize,
 }
 
 /// What is needed of a message beside what librdkafka keeps.
@@ -175,7 +183,14 @@ impl ProducerContext for Context {
         let Err((error, record)) = result else {
             return;
         };
-        if self.is_transactional && !(self.takes_part && is_permanent(error)) {
+        let bytes = record.payload_len() + record.key_len();
+        let verdict = division::verdict(error, bytes, self.request_bytes);
+        let mut told = self.told();
+        if self.request_bytes > 0 {
+            told.is_too_long |= verdict == Verdict::TooLongTogether;
+            told.is_again |= matches!(verdict, Verdict::TooLongTogether | Verdict::Innocent);
+        }
+        if self.is_transactional && verdict != Verdict::Refused {
             return;
         }
         let message = Sent {
@@ -186,35 +201,30 @@ impl ProducerContext for Context {
             options: kept.options,
         };
         let action = format!("writing to topic '{}'", record.topic());
-        let error = match is_permanent(error) {
-            true => Error::failed(action, said(error)),
-            false => {
+        let error = match verdict {
+            Verdict::Refused => Error::failed(action, division::refusal(error, bytes)),
+            _ => {
                 let cause = self.watch.cause().unwrap_or_else(|| said(error));
                 Error::unavailable("Kafka", format!("{action}: {cause}"))
             }
         };
-        self.failed()
+        told.failed
             .push((kept.number, Undelivered { message, error }));
     }
 }
 
 impl Context {
-    fn failed(&self) -> MutexGuard<'_, Vec<(u64, Undelivered)>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// A client that ends tells of what waited before it tells of what was on its way.
-fn take_in(failed: &mut Vec<(u64, Undelivered)>, context: &Context) {
-    let mut told = context.failed();
-    if !told.is_empty() {
-        failed.append(&mut told);
-        failed.sort_by_key(|(number, _)| *number);
+    fn take_told(&self) -> Told {
+        std::mem::take(&mut *self.told())
     }
 }
 
 /// Would the same record fail again?
-fn is_permanent(error: &KafkaError) -> bool {
+pub(super) fn is_permanent(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
         Some(
@@ -243,7 +253,13 @@ impl KafkaSink {
         let brokers = option(settings, setup.environment, "sink", "bootstrap.servers")
             .filter(|text| !text.is_empty())
             .ok_or_else(|| settings.refused("option 'bootstrap.servers' is missing"))?;
-        KafkaSink::at(setup, brokers)
+        let mut sink = KafkaSink::at(setup, brokers)?;
+        // Where each record is waited for, it has a request of its own.
+        sink.divides = !sink.is_synchronous || sink.is_transactional;
+        if sink.divides && !sink.is_transactional {
+            division::keep_order(&mut sink.config);
+        }
+        Ok(sink)
     }
 
     /// One of several to which the same records go; what waits for a centre that is away has a bound.
@@ -308,6 +324,8 @@ impl KafkaSink {
             is_synchronous,
             is_transactional,
             is_one_of_several: false,
+            divides: false,
+            is_to_divide: false,
             waits,
             has_sent: false,
             config: properties.config,
@@ -317,7 +335,8 @@ impl KafkaSink {
             is_begun: false,
             is_introduced: false,
             failed: Vec::new(),
-            next_number: 0,
+            refused: Vec::new(),
+            last_number: 0,
             unpolled: 0,
             is_lost: false,
             buffer: Vec::new(),
@@ -367,27 +386,13 @@ impl Sink for KafkaSink {
     /// sent again, in order.
     fn connect(&mut self) -> Result<(), Error> {
         self.collect();
-        if self.part.takes_part {
-            self.set_refused_apart()?;
-        }
+        let has_refused = self.part.takes_part && self.set_refused_apart()?;
+        self.divide()?;
         if self.producer.is_none() {
-            if is_again_too_soon(self.connected) {
+            if !has_refused && is_again_too_soon(self.connected) {
                 return Err(self.unavailable("the client failed again at once"));
             }
-            self.connected = Some(Instant::now());
-            let context = Context {
-                watch: Watch::new(&self.config),
-                failed: Mutex::default(),
-                is_transactional: self.is_transactional,
-                takes_part: self.part.takes_part,
-            };
-            let producer: BaseProducer<Context> = self
-                .config
-                .create_with_context(context)
-                .map_err(|error| Error::failed("making a Kafka client", said(&error)))?;
-            self.producer = Some(producer);
-            self.has_sent = false;
-            self.is_introduced = false;
+            self.make_client()?;
         }
         self.introduce()?;
         if self.part.takes_part {
@@ -403,6 +408,7 @@ impl Sink for KafkaSink {
             self.unpolled = 0;
             self.collect();
         }
+        self.divide()?;
         if let Some(error) = self.failure() {
             return Err(error);
         }
@@ -443,6 +449,8 @@ impl Sink for KafkaSink {
                 .ok();
         }
         self.collect();
+        // What cannot be sent again now is among those that failed.
+        self.divide().ok();
         Some(IDLE_LOOK)
     }
 
@@ -475,7 +483,9 @@ impl Sink for KafkaSink {
     }
 
     fn take_refused(&mut self) -> Vec<Undelivered> {
-        self.part.take_refused()
+        let mut all = self.part.take_refused();
+        all.extend(self.refused.drain(..).map(|(_, refused)| refused));
+        all
     }
 
     fn epochs(&mut self) -> Option<&mut dyn Epochs> {
@@ -487,8 +497,13 @@ impl Sink for KafkaSink {
             return Vec::new();
         }
         self.collect();
-        let failed = std::mem::take(&mut self.failed).into_iter();
-        failed.map(|(_, undelivered)| undelivered).collect()
+        self.divide().ok();
+        let mut failed = std::mem::take(&mut self.failed);
+        if self.is_one_of_several {
+            // Another centre may have it.
+            failed.append(&mut self.refused);
+        }
+        failed.into_iter().map(|(_, failed)| failed).collect()
     }
 }
 
@@ -541,8 +556,11 @@ impl KafkaSink {
             producer.poll(Duration::ZERO);
         }
         let context = producer.context();
-        take_in(&mut self.failed, context);
-        let (lost, fatal) = (context.watch.lost(), context.watch.fatal());
+        let (told, request_bytes) = (context.take_told(), context.request_bytes);
+        let lost = context.watch.lost();
+        // Asked for: what is told of records comes before it, or instead.
+        let fatal = producer.client().fatal_error();
+        let has_gap = matches!(fatal, Some((Code::GaplessGuarantee, _)));
         match lost {
             Some(cause) if !self.is_lost => {
                 self.is_lost = true;
@@ -560,7 +578,14 @@ impl KafkaSink {
             }
             _ => {}
         }
-        if let Some(cause) = fatal {
+        self.take_in(told, request_bytes);
+        self.is_to_divide |= has_gap && !self.part.takes_part;
+        if self.is_to_divide && self.is_begun && !self.part.takes_part {
+            // Its records are sent again, in another transaction.
+            self.abandon("the broker will not take one of its records")
+                .ok();
+        }
+        if let Some((_, cause)) = fatal.filter(|_| !has_gap) {
             tracing::error!(sink = self.name, cause, "the Kafka client has failed");
             match self.part.takes_part {
                 true => self.client_failed(&cause),
@@ -579,12 +604,35 @@ impl KafkaSink {
         while producer.in_flight_count() > 0 && since.elapsed() < CLOSE {
             producer.poll(LOOK);
         }
-        take_in(&mut self.failed, producer.context());
+        let context = producer.context();
+        let (told, request_bytes) = (context.take_told(), context.request_bytes);
+        self.take_in(told, request_bytes);
+    }
+
+    pub(super) fn make_client(&mut self) -> Result<(), Error> {
+        self.connected = Some(Instant::now());
+        let context = Context {
+            watch: Watch::new(&self.config),
+            told: Mutex::default(),
+            is_transactional: self.is_transactional,
+            request_bytes: match self.divides {
+                true => division::request_bytes(&self.config),
+                false => 0,
+            },
+        };
+        let producer: BaseProducer<Context> = self
+            .config
+            .create_with_context(context)
+            .map_err(|error| Error::failed("making a Kafka client", said(&error)))?;
+        self.producer = Some(producer);
+        self.has_sent = false;
+        self.is_introduced = false;
+        Ok(())
     }
 
     /// Tells the broker the transactional id. A broker that is there may take its time, one that is not
     /// is not waited for; asked again, the client goes on where it was.
-    fn introduce(&mut self) -> Result<(), Error> {
+    pub(super) fn introduce(&mut self) -> Result<(), Error> {
         let Some(producer) = self.producer.as_ref().filter(|_| self.is_transactional) else {
             return Ok(());
         };
@@ -636,28 +684,19 @@ impl KafkaSink {
     }
 
     /// What did not arrive, in the order in which it was published.
-    fn send_again(&mut self) -> Result<(), Error> {
+    pub(super) fn send_again(&mut self) -> Result<(), Error> {
         let mut failed = std::mem::take(&mut self.failed).into_iter();
-        while let Some((number, Undelivered { message, error })) = failed.next() {
+        while let Some((number, Undelivered { message, .. })) = failed.next() {
             let payload = message.payload.clone();
-            let refused = match error.is_unavailable() {
-                true => self.send(&message.message(), &payload).err(),
-                false => Some(error),
-            };
-            match refused {
-                None => {}
-                Some(error) if error.is_unavailable() => {
-                    let error = Undelivered { message, error };
-                    self.failed.push((number, error));
+            match self.put(Some(number), &message.message(), &payload) {
+                Ok(()) => {}
+                Err(error) if error.is_unavailable() => {
+                    self.failed.push((number, Undelivered { message, error }));
                     self.failed.extend(failed);
+                    self.failed.sort_by_key(|(number, _)| *number);
                     return Err(self.unavailable("the rest is sent again later"));
                 }
-                Some(error) => tracing::error!(
-                    sink = self.name,
-                    cause = %error,
-                    bytes = payload.len(),
-                    "a record that the broker will never take is left out"
-                ),
+                Err(error) => self.refused.push((number, Undelivered { message, error })),
             }
         }
         Ok(())
@@ -680,13 +719,33 @@ impl KafkaSink {
     }
 
     pub(super) fn send(&mut self, message: &Message<'_>, payload: &[u8]) -> Result<(), Error> {
-        let number = self.hand_over(message, payload)?;
+        loop {
+            match self.put(None, message, payload) {
+                // Others were refused, not this one.
+                Err(error)
+                    if error.is_unavailable() && self.is_to_divide && !self.part.takes_part =>
+                {
+                    self.divide()?;
+                }
+                put => return put,
+            }
+        }
+    }
+
+    /// `number`: that of a record which had one before.
+    fn put(
+        &mut self,
+        number: Option<u64>,
+        message: &Message<'_>,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        let number = self.hand_over(number, message, payload)?;
         if self.part.takes_part {
             self.part.keep(number, message, payload);
         } else if self.is_transactional {
             let mut sent = Sent::new(message);
             sent.payload = Bytes::copy_from_slice(payload);
-            self.transaction.push(sent);
+            self.transaction.push((number, sent));
         }
         Ok(())
     }
@@ -713,9 +772,10 @@ impl KafkaSink {
         }
     }
 
-    /// Gives a record to the client, which numbers it.
+    /// Gives a record to the client, under its number or the next.
     pub(super) fn hand_over(
         &mut self,
+        number_before: Option<u64>,
         message: &Message<'_>,
         payload: &[u8],
     ) -> Result<u64, Error> {
@@ -733,9 +793,10 @@ impl KafkaSink {
         let Some(producer) = &self.producer else {
             return Err(self.unavailable("there is no connection"));
         };
-        self.next_number += 1;
+        let number = number_before.unwrap_or(self.last_number + 1);
+        self.last_number = self.last_number.max(number);
         let kept = Kept {
-            number: self.next_number,
+            number,
             is_text: matches!(message.payload, Payload::Text(_)),
             rows: message.rows.into(),
             events: message.events.cloned(),
@@ -759,7 +820,11 @@ impl KafkaSink {
                     record = back;
                 }
                 Err((error, _)) if is_permanent(&error) => {
-                    return Err(Error::failed(action(), said(&error)));
+                    let bytes = payload.len() + key.map_or(0, str::len);
+                    return Err(Error::failed(
+                        action(),
+                        division::refusal_here(&error, bytes),
+                    ));
                 }
                 Err((error, _)) if error.rdkafka_error_code() == Some(Code::QueueFull) => {
                     return Err(self.unavailable(said(&error)));
@@ -776,7 +841,7 @@ impl KafkaSink {
             }
         }
         self.has_sent = true;
-        Ok(self.next_number)
+        Ok(number)
     }
 
     fn settle_if_synchronous(&mut self) -> Result<(), Error> {
@@ -785,9 +850,8 @@ impl KafkaSink {
         }
         self.settle(None);
         // Who has called keeps the record.
-        self.failed
-            .pop()
-            .map_or(Ok(()), |(_, last)| Err(last.error))
+        let last = self.refused.pop().or_else(|| self.failed.pop());
+        last.map_or(Ok(()), |(_, last)| Err(last.error))
     }
 
     /// Waits until every record is confirmed or given up; librdkafka gives each up after its time.
@@ -796,6 +860,9 @@ impl KafkaSink {
         let since = Instant::now();
         loop {
             self.collect();
+            if self.divide().is_err() {
+                return false;
+            }
             let waiting = self.producer.as_ref().map_or(0, |p| p.in_flight_count());
             if waiting == 0 || patience.is_some_and(|patience| since.elapsed() >= patience) {
                 return waiting == 0;
@@ -822,6 +889,7 @@ impl KafkaSink {
         let since = Instant::now();
         loop {
             self.collect();
+            self.divide()?;
             if !self.is_begun {
                 return self.undelivered().map_or(Ok(true), Err);
             }
@@ -842,7 +910,11 @@ impl KafkaSink {
                 continue;
             }
             let cause = watch.cause().unwrap_or_else(|| error.to_string());
-            return self.abandon(&cause).map(|()| true);
+            // What was said of its records comes before what is said of it.
+            self.collect();
+            if !self.is_to_divide {
+                return self.abandon(&cause).map(|()| true);
+            }
         }
     }
 
@@ -857,12 +929,12 @@ impl KafkaSink {
             }
         }
         let name = self.name.clone();
-        let numbers = self.next_number..;
-        let given_back = self.transaction.drain(..).map(|message| Undelivered {
-            message,
-            error: Error::unavailable(name.clone(), cause.to_owned()),
+        let given_back = self.transaction.drain(..).map(|(number, message)| {
+            let error = Error::unavailable(name.clone(), cause.to_owned());
+            (number, Undelivered { message, error })
         });
-        self.failed.extend(numbers.zip(given_back));
+        self.failed.extend(given_back);
+        self.set_apart();
         Err(self.unavailable(cause.to_owned()))
     }
 }

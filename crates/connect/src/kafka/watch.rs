@@ -96,6 +96,8 @@ impl Watch {
             }
             // No fault: the poll that brought it says so as well.
             Some(Code::PartitionEOF) => {}
+            // The sink asks for it.
+            Some(Code::GaplessGuarantee) => {}
             _ => tracing::warn!(cause = reason, "kafka client"),
         }
     }
@@ -168,12 +170,20 @@ fn progress(statistics: &Statistics) -> Vec<Progress> {
 /// What librdkafka logs: what matters comes as an error as well, or is told by the caller.
 pub(super) fn log(level: RDKafkaLogLevel, facility: &str, text: &str) {
     match level {
+        // The sink goes on by itself, and says what it does.
+        _ if is_of_gaps(text) => tracing::debug!(facility, text, "kafka client"),
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
             tracing::error!(facility, text, "kafka client");
         }
         _ if facility == "CONFWARN" => tracing::warn!(text, "kafka client"),
         _ => tracing::debug!(facility, text, "kafka client"),
     }
+}
+
+/// That a client ended so that nothing overtakes what it could not send; and that the property which
+/// asks for it is experimental, which is for who updates librdkafka.
+fn is_of_gaps(text: &str) -> bool {
+    text.contains(super::division::GAPLESS) || text.contains("gap-less guarantee")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! of a transaction that cannot be committed. An independent client reads committed records.
 
 use std::fs;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use servers::{Order, Running as Server};
 
-use super::{Case, broker, events, produce, start, tool};
+use super::{Case, broker, end_of, events, produce, stable_end_of, start, tool};
 use crate::network::{Running, durable_and_not_current, eventually, number};
 
 const MANY: u32 = 200_000;
@@ -92,28 +93,6 @@ fn committed(broker: &Server, topic: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Records and marks of a topic's first partition, committed or not; 0 while nobody knows.
-fn end_of(broker: &Server, topic: &str) -> u64 {
-    end(broker, topic, "read_uncommitted")
-}
-
-/// As far as readers of committed records come.
-fn stable_end_of(broker: &Server, topic: &str) -> u64 {
-    end(broker, topic, "read_committed")
-}
-
-fn end(broker: &Server, topic: &str, isolation: &str) -> u64 {
-    let output = Command::new("kcat")
-        .args(["-q", "-b", &broker.endpoint()])
-        .args(["-X", &format!("isolation.level={isolation}"), "-Q", "-t"])
-        .arg(format!("{topic}:0:-1"))
-        .output()
-        .expect("kcat starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
-    offset.unwrap_or(0)
-}
-
 /// Each number once, in order.
 #[track_caller]
 fn check(broker: &Server, topic: &str, count: u32) {
@@ -130,14 +109,25 @@ fn check(broker: &Server, topic: &str, count: u32) {
 
 /// Writes records for as long as the work lasts, behind the first ones; gives how many there are in all.
 fn fed(broker: &Server, topic: &str, first: u32, work: impl FnOnce()) -> u32 {
+    fed_with(broker, topic, first, events, work)
+}
+
+/// As [`fed`], with these lines.
+pub fn fed_with<L: Iterator<Item = String>>(
+    broker: &Server,
+    topic: &str,
+    first: u32,
+    lines: impl Fn(Range<u32>) -> L + Sync,
+    work: impl FnOnce(),
+) -> u32 {
     const AT_ONCE: u32 = 500;
-    produce(broker, topic, 0, events(0..first));
+    produce(broker, topic, 0, lines(0..first));
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let feeder = scope.spawn(|| {
             let mut count = first;
             while !is_done.load(Ordering::Relaxed) {
-                produce(broker, topic, 0, events(count..count + AT_ONCE));
+                produce(broker, topic, 0, lines(count..count + AT_ONCE));
                 count += AT_ONCE;
             }
             count

@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{Case, broker, events, kcat, produce, received, start};
+use super::{Case, broker, end_of, events, kcat, produce, received, start};
 use crate::network::{NOTICED, Running, eventually, number};
 
 const PIPE: &str = "@app:name('Pipe')
@@ -122,18 +121,6 @@ fn rows_of(database: &Path, query: &str) -> i64 {
 }
 
 const MANY: u32 = 200_000;
-
-/// Records of a topic's first partition so far; 0 while nobody knows.
-fn end_of(broker: &servers::Running, topic: &str) -> u64 {
-    let output = Command::new("kcat")
-        .args(["-q", "-b", &broker.endpoint(), "-Q", "-t"])
-        .arg(format!("{topic}:0:-1"))
-        .output()
-        .expect("kcat starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
-    offset.unwrap_or(0)
-}
 
 #[test]
 fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() {

@@ -12,6 +12,7 @@ mod failures;
 #[path = "../network/mod.rs"]
 mod network;
 mod reading;
+mod refused;
 mod replay;
 mod security;
 mod writing;
@@ -101,6 +102,28 @@ fn received(broker: &Server, topic: &str) -> Vec<String> {
     let mut lines = consume(broker, topic, "%s\n");
     lines.retain(|line| !line.is_empty());
     lines
+}
+
+/// Records and marks of a topic's first partition, committed or not; 0 while nobody knows.
+fn end_of(broker: &Server, topic: &str) -> u64 {
+    end(broker, topic, "read_uncommitted")
+}
+
+/// As far as readers of committed records come.
+fn stable_end_of(broker: &Server, topic: &str) -> u64 {
+    end(broker, topic, "read_committed")
+}
+
+fn end(broker: &Server, topic: &str, isolation: &str) -> u64 {
+    let output = Command::new("kcat")
+        .args(["-q", "-b", &broker.endpoint()])
+        .args(["-X", &format!("isolation.level={isolation}"), "-Q", "-t"])
+        .arg(format!("{topic}:0:-1"))
+        .output()
+        .expect("kcat starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
+    offset.unwrap_or(0)
 }
 
 fn events(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
