@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use lang::catalog::Catalog;
 use lang::catalog::judge::{Deployed, Setting};
-use lang::check::{CheckConfig, check};
+use lang::check::{CheckConfig, Producer, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::plan::Plan;
+use lang::source::LineIndex;
+use lang::substitute::Substituted;
 use lang::{Parsed, overrides, parse, substitute};
 
 use crate::config::Config;
@@ -140,7 +142,7 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
             .map(|(_, value)| value.clone())
             .or_else(|| variable::value(name))
     };
-    let mut parsed: Vec<(lang::substitute::Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
+    let mut parsed: Vec<(Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
         .iter()
         .map(|app| {
             let (text, faults) = substitute(&app.text, &variable);
@@ -150,16 +152,52 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         .collect();
     apply_overrides(&mut parsed, options)?;
     let catalog = Catalog::new(engine::specs());
-    let apps = texts
-        .iter()
-        .zip(parsed)
-        .map(|(app, (text, faults, parsed))| judge(app, &text, faults, &parsed, &catalog, options))
-        .collect();
+    let mut apps = Vec::new();
+    let mut substituted = Vec::new();
+    for (app, (text, faults, parsed)) in texts.iter().zip(parsed) {
+        apps.push(judge(app, &text, faults, &parsed, &catalog, options));
+        substituted.push(text);
+    }
+    same_producers(&mut apps, &substituted);
     Ok(apps)
 }
 
+/// Sinks of different apps that take their `transactional.id` away from each other; of those of one
+/// app its check knows.
+fn same_producers(apps: &mut [LoadedApp], texts: &[Substituted<'_>]) {
+    let mut found: Vec<(usize, Diagnostic)> = Vec::new();
+    let all: Vec<Vec<Producer<'_>>> = apps
+        .iter()
+        .map(|app| app.plan.iter().flat_map(Producer::all).collect())
+        .collect();
+    for (app, own) in all.iter().enumerate() {
+        for producer in own {
+            let before = all[..app].iter().enumerate();
+            let mut before = before.flat_map(|(other, of)| of.iter().map(move |p| (other, p)));
+            let Some((other, first)) = before.find(|(_, first)| first.is_same(producer)) else {
+                continue;
+            };
+            let LoadedApp { file, text, .. } = &apps[other];
+            let at = texts[other].to_original(first.span).start;
+            let at = LineIndex::new(text).position(text, at);
+            let help = format!(
+                "the other is that of stream '{}' at {file}:{}:{}: give each an id of its own in its \
+                 'optional.configuration'",
+                first.stream, at.line, at.column
+            );
+            found.push((app, in_original(&producer.taken(help), &texts[app])));
+        }
+    }
+    for (app, diagnostic) in found {
+        let app = &mut apps[app];
+        app.plan = None;
+        app.diagnostics.push(diagnostic);
+        app.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+    }
+}
+
 fn apply_overrides(
-    parsed: &mut [(lang::substitute::Substituted<'_>, Vec<Diagnostic>, Parsed)],
+    parsed: &mut [(Substituted<'_>, Vec<Diagnostic>, Parsed)],
     options: &LoadOptions,
 ) -> Result<(), Error> {
     if options.sets.is_empty() && options.replaces.is_empty() {
@@ -189,7 +227,7 @@ fn apply_overrides(
 
 fn judge(
     app: &AppText,
-    text: &lang::substitute::Substituted<'_>,
+    text: &Substituted<'_>,
     mut faults: Vec<Diagnostic>,
     parsed: &Parsed,
     catalog: &Catalog,
@@ -234,7 +272,7 @@ fn judge(
 
 /// Faults of values put in for `${NAME}` are shown at the `${NAME}`; those of variables themselves
 /// are at their place already.
-fn in_original(diagnostic: &Diagnostic, text: &lang::substitute::Substituted<'_>) -> Diagnostic {
+fn in_original(diagnostic: &Diagnostic, text: &Substituted<'_>) -> Diagnostic {
     let mut moved = diagnostic.clone();
     moved.span = text.to_original(moved.span);
     for (span, _) in &mut moved.related {
@@ -393,6 +431,32 @@ mod tests {
             message.contains("a.siddhi") && message.contains("b.siddhi"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn sinks_of_two_apps_with_one_transactional_id_are_refused() {
+        let sink = |app: &str, id: &str| {
+            format!(
+                "@app:name('{app}')\n@sink(type='kafka', bootstrap.servers='localhost:9092', \
+                 topic='{app}', optional.configuration='transactional.id:{id}', \
+                 @map(type='csv'))\ndefine stream {app} (a string);\n"
+            )
+        };
+        let load_both = |id: &str| {
+            let apps = [
+                text("a.siddhi", &sink("A", "one")),
+                text("b.siddhi", &sink("B", id)),
+            ];
+            load_with(&apps, |_| {}).expect("loads")
+        };
+        let [a, b] = &load_both("one")[..] else {
+            panic!("two apps");
+        };
+        assert!(a.plan.is_some() && b.plan.is_none());
+        let help = b.diagnostics[0].help.as_deref().unwrap_or_default();
+        assert_eq!(b.diagnostics[0].code, "E0516");
+        assert!(help.contains("'A' at a.siddhi:2:1"), "{help}");
+        assert!(load_both("two").iter().all(|app| !app.has_errors()));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod on_demand;
 mod operations;
 mod partition;
 mod pattern;
+mod producers;
 mod query;
 mod report;
 mod rulings;
@@ -47,6 +48,7 @@ pub(crate) use crate::codes::check as code;
 pub use annotations::time_text;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
 pub use operations::size_text;
+pub use producers::Producer;
 
 /// What the checker must know beside the app.
 #[derive(Clone, Default, Debug)]
@@ -204,6 +206,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.unread_streams();
+        self.same_producers();
         self.rulings(written);
     }
 

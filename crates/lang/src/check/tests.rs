@@ -431,6 +431,41 @@ fn names_are_shared() {
 }
 
 #[test]
+fn a_transactional_id_is_that_of_one_sink() {
+    let sink = |brokers: &str, properties: &str| {
+        format!(
+            "@sink(type='kafka', bootstrap.servers='{brokers}', topic='t', \
+             optional.configuration='{properties}', @map(type='csv'))"
+        )
+    };
+    let codes = |annotations: &str| -> Vec<String> {
+        let found = findings(&format!("{annotations} define stream S (a int, b int);"));
+        let code = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+        found.iter().map(code).collect()
+    };
+    let mine = sink("b1:9092, b2:9092", "acks:all,transactional.id:mine");
+    // One broker in common is one cluster.
+    let twin = sink("b3:9092,b2:9092", "transactional.id:mine");
+    assert_eq!(codes(&format!("{mine} {twin}")), ["E0516"]);
+    assert_eq!(codes(&format!("{mine} {twin} {twin}")), ["E0516", "E0516"]);
+    let elsewhere = sink("b3:9092", "transactional.id:mine");
+    // The last entry counts.
+    let other = sink("b1:9092", "transactional.id:mine, transactional.id : other");
+    let none = sink("b1:9092", "acks:all");
+    for fine in [elsewhere, other, none] {
+        assert_eq!(codes(&format!("{mine} {fine}")), [""; 0]);
+    }
+    let spread = |of_second: &str| {
+        let ids = "@distribution(strategy='roundRobin', @destination(partition.no='0'), \
+                   @destination(partition.no='1'";
+        codes(&mine.replace("@map", &format!("{ids}{of_second})), @map")))
+    };
+    assert_eq!(spread(""), ["E0516"]);
+    let own = ", optional.configuration='transactional.id:second'";
+    assert_eq!(spread(own), [""; 0]);
+}
+
+#[test]
 fn annotations() {
     let stream = |a: &str| findings(&format!("{a} define stream S (a int);"));
     assert_eq!(stream("@async(buffer.size='100')"), ["E0505 '100'"]);

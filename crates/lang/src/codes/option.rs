@@ -17,6 +17,7 @@ pub const MIXED_MAPPING: &str = "E0512";
 pub const BAD_MAPPING: &str = "E0513";
 pub const BAD_PAYLOAD: &str = "E0514";
 pub const NO_COMMON_PAYLOAD: &str = "E0515";
+pub const SAME_PRODUCER: &str = "E0516";
 pub const UNKNOWN: &str = "W0501";
 pub const IGNORED: &str = "W0502";
 pub const TWICE: &str = "W0503";
@@ -207,6 +208,22 @@ pub(super) const CODES: &[CodePage] = &[
         "@source(type='file', file.uri='in.csv', tailing='false', @map(type='csv'))\n\
          define stream S (a int);\n\
          from S select a insert into Out;",
+    ),
+    CodePage::new(
+        SAME_PRODUCER,
+        "two sinks with one transactional.id",
+        "Kafka lets only the producer write that came last with a `transactional.id`. Two sinks that \
+         have the same take it away from each other again and again, also those of two apps that \
+         run together, and those of a `@distribution`, whose destinations are sinks each.",
+        "Give each sink, or each `@destination`, an id of its own in its `optional.configuration`.",
+        "@sink(type='kafka', bootstrap.servers='localhost:9092', topic='sums', optional.configuration='transactional.id:shop', @map(type='json'))\n\
+         define stream Sums (total long);\n\
+         @sink(type='kafka', bootstrap.servers='localhost:9092', topic='orders', optional.configuration='transactional.id:shop', @map(type='json'))\n\
+         define stream Orders (id long);",
+        "@sink(type='kafka', bootstrap.servers='localhost:9092', topic='sums', optional.configuration='transactional.id:shop-sums', @map(type='json'))\n\
+         define stream Sums (total long);\n\
+         @sink(type='kafka', bootstrap.servers='localhost:9092', topic='orders', optional.configuration='transactional.id:shop-orders', @map(type='json'))\n\
+         define stream Orders (id long);",
     ),
     CodePage::new(
         UNKNOWN,
