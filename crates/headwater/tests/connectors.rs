@@ -443,3 +443,46 @@ fn a_peer_that_takes_rows_slowly_holds_the_sender_and_gets_all() {
         );
     });
 }
+
+/// Technologies with questions for signs of life of their own.
+const ASKING: [&str; 3] = ["mqtt", "nats", "websocket"];
+
+/// One message takes longer than silence is borne, and nothing can come between its parts.
+const LONG_BYTES: usize = 700_000;
+const LONG_BYTES_PER_SECOND: u64 = 128 << 10;
+
+#[test]
+fn bytes_of_a_long_message_are_signs_of_life() {
+    with_each("long", |between| {
+        let name = between.name();
+        if !ASKING.contains(&name) {
+            return;
+        }
+        let apps = Apps::new(between.port, 0);
+        let row = format!("1,{}\n", "x".repeat(LONG_BYTES));
+        fs::write(apps.path("in.csv"), &row).expect("the folder can be written");
+        let out = Throttle::start(0, between.port, LONG_BYTES_PER_SECOND);
+        let back = Throttle::of_answers(between.port, LONG_BYTES_PER_SECOND);
+        let port = |text: &str, port: u16| text.replace("{port}", &port.to_string());
+        // Without a server the source listens, and reads slowly what is written slowly.
+        let source = match between.technology.server {
+            Some(_) => port(between.technology.source, back.port),
+            None => port(between.technology.source, between.port),
+        };
+        let sink = port(between.technology.sink, out.port);
+        let csv = ("format", "csv");
+        let receiving = between.receiver(&apps, &[("source", &source), csv]);
+        let receiver = Running::connected(&[&receiving], 1);
+        let sending = between.sender(&apps, &[("sink", &sink), csv]);
+        let sender = Running::start(&[&sending, "--until-done"]);
+        eventually("the row", || apps.received().len() >= row.len());
+        for run in [&sender, &receiver] {
+            let said = run.err();
+            assert!(!said.contains("has lost its connection"), "{name}: {said}");
+        }
+        let (code, summary) = sender.end();
+        assert_eq!(code, Some(0), "{name}: {summary}");
+        receiver.stop();
+        assert!(apps.received() == row, "{name}: it came otherwise");
+    });
+}

@@ -1,5 +1,6 @@
 //! One connection to a broker: its packets, and its signs of life.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -9,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
 use super::Broker;
-use crate::net::{Line, Outflow, QUIET, Signs, dial};
+use crate::net::{Line, Observed, Outflow, QUIET, Signs, dial};
 
 /// The longest packet of the protocol.
 pub(super) const PACKET_BYTES_MAX: usize = 268_435_455;
@@ -46,6 +47,7 @@ pub(super) struct Session {
     pub writer: Writer,
     /// The broker knows this client, and what was not acknowledged.
     pub is_resumed: bool,
+    pub signs: Arc<Signs>,
 }
 
 impl Session {
@@ -54,7 +56,9 @@ impl Session {
         let opening = async {
             let tls = broker.tls.as_ref();
             let line = dial((&broker.host, broker.port), broker.timeout, tls).await;
-            let (read, write) = tokio::io::split(line.map_err(|e| e.to_string())?);
+            let signs = Arc::default();
+            let line = Observed::new(line.map_err(|e| e.to_string())?, Arc::clone(&signs));
+            let (read, write) = tokio::io::split(Box::new(line) as Box<dyn Line>);
             let mut reader = Reader {
                 from: read,
                 buffer: BytesMut::new(),
@@ -76,6 +80,7 @@ impl Session {
                     reader,
                     writer,
                     is_resumed: ack.session_present,
+                    signs,
                 }),
                 Packet::ConnAck(ack) => Err(format!(
                     "the broker does not let '{}' in: {}",

@@ -14,7 +14,7 @@ use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::Dynamic;
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::{Network, Outflow, Settings, Signs};
+use crate::net::{Network, Outflow, Settings};
 
 /// Messages of quality 2 that are on their way at once. Brokers close the connection of whoever sends
 /// more than they allow without saying how many that is; Mosquitto allows 20, Paho sends 10.
@@ -180,16 +180,17 @@ impl Shared {
         let Session {
             mut reader,
             mut writer,
+            signs,
             ..
         } = session;
         let (out, packets) = channel();
-        let signs = Signs::default();
+        signs.heard();
         let mut writing = std::pin::pin!(writer.run(packets, Some(&self.outflow)));
         let lost = {
             let (watched, answers) = (out.clone(), out.clone());
             tokio::select! {
                 () = self.send(out) => None,
-                cause = self.read(&mut reader, &signs, answers) => Some(cause),
+                cause = self.read(&mut reader, answers) => Some(cause),
                 result = &mut writing => result.err(),
                 cause = watch(&signs, &self.broker, watched) => Some(cause),
             }
@@ -257,13 +258,12 @@ impl Shared {
     }
 
     /// Takes answers until the connection ends; why it does.
-    async fn read(&self, reader: &mut Reader, signs: &Signs, out: Out) -> String {
+    async fn read(&self, reader: &mut Reader, out: Out) -> String {
         loop {
             let packet = match reader.packet().await {
                 Ok(packet) => packet,
                 Err(cause) => return cause,
             };
-            signs.heard();
             match packet {
                 Packet::PubAck(ack) => self.confirm(ack.pkid),
                 Packet::PubComp(ack) => self.confirm(ack.pkid),

@@ -163,13 +163,14 @@ impl Serving {
         let Session {
             mut reader,
             mut writer,
+            signs,
             ..
         } = session;
         let (out, packets) = channel();
         let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
         // It goes on when the connection has ended: what is safe must be known on the next one.
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone(), Arc::clone(&self.taken)));
-        let signs = Signs::default();
+        signs.heard();
         let mut writing = Box::pin(writer.run(packets, None));
         let lost = {
             let watched = out.clone();

@@ -1,7 +1,7 @@
 //! One connection to a server: let in, written to in order, and asked for signs of life.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::protocol::{Said, parse, publish};
 use super::{Address, Login, PATIENCE, Server};
 use crate::http::Ids;
-use crate::net::{Line, Signs, dial};
+use crate::net::{Line, Observed, Signs, dial};
 
 /// Bytes that are read and written at once.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
@@ -34,6 +34,7 @@ pub(super) struct Session {
     pub payload_bytes_max: usize,
     /// Begins the subjects of answers to this connection alone, without the dot behind it.
     pub inbox: String,
+    pub signs: Arc<Signs>,
 }
 
 /// Why a connection, or a question to JetStream, came to nothing.
@@ -96,12 +97,15 @@ impl Session {
             }
             None => line,
         };
+        let signs = Arc::default();
+        let line: Box<dyn Line> = Box::new(Observed::new(line, Arc::clone(&signs)));
         let (from, to) = tokio::io::split(line);
         let mut session = Session {
             reader: Reader { from, buffer },
             writer: Writer { to },
             payload_bytes_max: info["max_payload"].as_u64().unwrap_or(1 << 20) as usize,
             inbox: format!("_INBOX.{}", Ids::default().next()),
+            signs,
         };
         let hello = hello(server, address);
         session.command(&format!("CONNECT {hello}\r\n")).await?;

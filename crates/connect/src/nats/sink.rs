@@ -16,7 +16,7 @@ use crate::component::{Payload, Sink, SinkSetup};
 use crate::error::Error;
 use crate::http::{Dynamic, Ids};
 use crate::message::{Message, Sent, Undelivered};
-use crate::net::{Network, Outflow, Settings, Signs};
+use crate::net::{Network, Outflow, Settings};
 
 /// How long the last words may take.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -134,10 +134,12 @@ impl Shared {
             mut reader,
             mut writer,
             inbox,
+            signs,
             ..
         } = session;
         let (out, blocks) = channel();
-        let (signs, pings) = (Signs::default(), Pings::default());
+        let pings = Pings::default();
+        signs.heard();
         let mut writing = std::pin::pin!(writer.run(blocks));
         let lost = {
             let (watched, answers) = (out.clone(), out.clone());
@@ -149,7 +151,7 @@ impl Shared {
             };
             tokio::select! {
                 ended = sending => ended.err(),
-                cause = self.read(&mut reader, &inbox, &signs, &pings, answers) => Some(cause),
+                cause = self.read(&mut reader, &inbox, &pings, answers) => Some(cause),
                 result = &mut writing => result.err(),
                 cause = pings.watch(&signs, self.server.quiet, &watched) => Some(cause),
                 cause = self.overdue() => Some(cause),
@@ -252,20 +254,12 @@ impl Shared {
     }
 
     /// Takes answers until the connection ends; why it does.
-    async fn read(
-        &self,
-        reader: &mut Reader,
-        inbox: &str,
-        signs: &Signs,
-        pings: &Pings,
-        out: Out,
-    ) -> String {
+    async fn read(&self, reader: &mut Reader, inbox: &str, pings: &Pings, out: Out) -> String {
         loop {
             let said = match reader.next().await {
                 Ok(said) => said,
                 Err(cause) => return cause,
             };
-            signs.heard();
             match said {
                 Said::Pong => {
                     if let Some(number) = pings.answered() {

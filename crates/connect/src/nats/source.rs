@@ -252,12 +252,13 @@ impl Serving {
         let Session {
             mut reader,
             mut writer,
+            signs,
             ..
         } = session;
         let (out, blocks) = channel();
         let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone()));
-        let signs = Signs::default();
+        signs.heard();
         let pings = Pings::default();
         let is_core = pull.is_none();
         let mut writing = Box::pin(writer.run(blocks));

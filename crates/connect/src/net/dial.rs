@@ -20,6 +20,10 @@ const PROBE: Duration = Duration::from_secs(1);
 /// How long data may stay without the server's system having taken it.
 const UNANSWERED: Duration = Duration::from_millis(3500);
 
+/// Bytes that wait in the system to be sent: with more of them nobody could tell for a while whether a
+/// slow server takes any, and questions for signs of life would stand behind them all.
+const UNSENT_BYTES: u32 = 64 << 10;
+
 /// An open line, in the clear or not.
 pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
@@ -70,6 +74,7 @@ fn prepare(stream: &TcpStream, unanswered: Option<Duration>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&signs_of_life())?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
     socket.set_tcp_user_timeout(unanswered)
 }
 

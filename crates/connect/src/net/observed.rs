@@ -14,6 +14,9 @@ pub(crate) trait Observer: Send + Sync {
     /// Bytes have come; none: the other side has ended the line.
     fn read(&self, _bytes: usize) {}
 
+    /// The other side has taken bytes: the system takes more, after it had to wait.
+    fn moved(&self) {}
+
     /// All that was to be written so far has been taken by the system.
     fn flushed(&self) {}
 }
@@ -21,16 +24,32 @@ pub(crate) trait Observer: Send + Sync {
 pub(crate) struct Observed<S, O> {
     line: S,
     observer: Arc<O>,
+    /// The system takes no more bytes before the other side has taken some.
+    is_full: bool,
 }
 
 impl<S, O> Observed<S, O> {
     pub fn new(line: S, observer: Arc<O>) -> Observed<S, O> {
-        Observed { line, observer }
+        Observed {
+            line,
+            observer,
+            is_full: false,
+        }
     }
 
     /// Who is told.
     pub fn observer(&self) -> &Arc<O> {
         &self.observer
+    }
+}
+
+impl<S, O: Observer> Observed<S, O> {
+    fn note(&mut self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Pending => self.is_full = true,
+            Poll::Ready(Ok(_)) if std::mem::take(&mut self.is_full) => self.observer.moved(),
+            Poll::Ready(_) => {}
+        }
     }
 }
 
@@ -55,7 +74,9 @@ impl<S: AsyncWrite + Unpin, O: Observer> AsyncWrite for Observed<S, O> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.line).poll_write(context, bytes)
+        let written = Pin::new(&mut self.line).poll_write(context, bytes);
+        self.note(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -63,7 +84,9 @@ impl<S: AsyncWrite + Unpin, O: Observer> AsyncWrite for Observed<S, O> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.line).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.line).poll_write_vectored(context, parts);
+        self.note(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -119,5 +142,42 @@ impl Observer for Ear {
                 self.heard.store(now, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Moves(AtomicU64);
+
+    impl Observer for Moves {
+        fn moved(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_only_waits_in_the_system_has_not_moved() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (near, mut far) = tokio::io::duplex(4);
+            let moves = Arc::<Moves>::default();
+            let mut line = Observed::new(near, Arc::clone(&moves));
+            line.write_all(b"full").await.unwrap();
+            assert_eq!(moves.0.load(Ordering::Relaxed), 0);
+            let mut read = [0; 8];
+            let (written, _) = tokio::join!(line.write_all(b"more"), far.read_exact(&mut read));
+            written.unwrap();
+            assert_eq!(&read, b"fullmore");
+            assert_eq!(moves.0.load(Ordering::Relaxed), 1);
+            line.write_all(b"room").await.unwrap();
+            assert_eq!(moves.0.load(Ordering::Relaxed), 1);
+        });
     }
 }

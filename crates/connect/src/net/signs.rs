@@ -1,6 +1,6 @@
 //! When the other side of a connection was last heard, for protocols with questions of their own.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Observer;
@@ -35,20 +35,28 @@ impl Default for Signs {
     }
 }
 
-/// Each byte is a sign: a long message may take longer than silence is borne, and nothing else can come
-/// between its parts.
+/// Each byte that comes, or is taken from us, is a sign: a long message may take longer than silence is
+/// borne, and nothing else can come between its parts. What only waits in the system is none.
 impl Observer for Signs {
     fn read(&self, bytes: usize) {
         if bytes > 0 {
             self.heard();
         }
     }
+
+    fn moved(&self) {
+        // Who does not listen goes on not listening.
+        self.lock().at = Instant::now();
+    }
 }
 
 impl Signs {
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set(&self, is_deaf: bool) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        *heard = Heard {
+        *self.lock() = Heard {
             at: Instant::now(),
             is_deaf,
         };
@@ -69,7 +77,7 @@ impl Signs {
         loop {
             tokio::time::sleep(LOOK).await;
             let (silence, is_deaf) = {
-                let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+                let heard = self.lock();
                 (heard.at.elapsed(), heard.is_deaf)
             };
             if silence > SILENT && !is_deaf {

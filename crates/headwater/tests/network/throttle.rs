@@ -1,5 +1,5 @@
 //! A slow peer: what all clients together write reaches the server at a limited rate, what it answers
-//! at once.
+//! at once; or the other way round.
 
 use std::io::{Read, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -21,6 +21,7 @@ pub struct Throttle {
 struct Shared {
     to: u16,
     bytes_per_second: u64,
+    is_of_answers: bool,
     passed: AtomicU64,
     connections: AtomicU64,
     /// When the first of them came.
@@ -31,11 +32,21 @@ struct Shared {
 impl Throttle {
     /// In front of the port `to`, on `port` (0: any).
     pub fn start(port: u16, to: u16, bytes_per_second: u64) -> Throttle {
+        Throttle::of(port, to, bytes_per_second, false)
+    }
+
+    /// In front of the port `to`, for what the server writes.
+    pub fn of_answers(to: u16, bytes_per_second: u64) -> Throttle {
+        Throttle::of(0, to, bytes_per_second, true)
+    }
+
+    fn of(port: u16, to: u16, bytes_per_second: u64, is_of_answers: bool) -> Throttle {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let shared = Arc::new(Shared {
             to,
             bytes_per_second,
+            is_of_answers,
             passed: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             begun: OnceLock::new(),
@@ -63,7 +74,7 @@ impl Throttle {
         }
     }
 
-    /// Bytes that have come through to the server.
+    /// Bytes that have come through, of those that it holds up.
     pub fn passed(&self) -> u64 {
         self.shared.passed.load(Ordering::SeqCst)
     }
@@ -78,15 +89,19 @@ impl Throttle {
 
 impl Shared {
     fn join(self: &Arc<Shared>, client: TcpStream, server: TcpStream) {
+        let (fast, slow) = match self.is_of_answers {
+            false => (server, client),
+            true => (client, server),
+        };
         let (from, to) = (
-            server.try_clone().expect("another handle"),
-            client.try_clone().expect("another handle"),
+            fast.try_clone().expect("another handle"),
+            slow.try_clone().expect("another handle"),
         );
         std::thread::spawn(move || copy(from, to, |_| true));
         self.connections.fetch_add(1, Ordering::SeqCst);
         let shared = Arc::clone(self);
         std::thread::spawn(move || {
-            copy(client, server, |bytes| {
+            copy(slow, fast, |bytes| {
                 let begun = *shared.begun.get_or_init(Instant::now);
                 let passed = shared.passed.fetch_add(bytes, Ordering::SeqCst) + bytes;
                 let due =
