@@ -9,6 +9,8 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::error::Error;
+
 /// Public addresses, and those of the networks that are named.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Reach {
@@ -47,6 +49,14 @@ impl OutOfReach {
         error
             .get_ref()
             .is_some_and(|cause| cause.is::<OutOfReach>())
+    }
+
+    /// Was that the reason why a request failed?
+    pub fn is_reason(error: &Error) -> bool {
+        let source = std::error::Error::source(error);
+        source
+            .and_then(|source| source.downcast_ref())
+            .is_some_and(OutOfReach::is_cause)
     }
 }
 

@@ -487,6 +487,8 @@ impl Shared {
                     }
                     error
                 }
+                // It would be as forbidden the next time.
+                Err(error) if OutOfReach::is_reason(&error) => return Err(error),
                 Err(error) => error,
             };
             let pause = pauses.next().filter(|_| !subscriber.is_quiet());

@@ -21,6 +21,7 @@ use crate::component::Environment;
 use crate::error::Error;
 use crate::http::client::{Client, ClientOptions, RequestBody, read_body};
 use crate::http::headers;
+use crate::http::reach::OutOfReach;
 use crate::http::request::{self, Answer, Peer, Route, decode};
 use crate::http::url::Url;
 use crate::net::{Body, ClientTls, Delivery, Settings};
@@ -145,6 +146,7 @@ impl Desk {
                     return Err("it does not repeat the challenge".to_owned());
                 }
                 Ok((status, _)) => return Err(format!("it answers {status}")),
+                Err(error) if OutOfReach::is_cause(&error) => return Err(error.to_string()),
                 Err(error) => error.to_string(),
             };
             let Some(pause) = pauses.next() else {
