@@ -139,6 +139,7 @@ from In select n, count() as c insert into Kept;
             let count = rows.ok().and_then(|rows| rows.trim().parse().ok());
             count.unwrap_or(0_u64)
         };
+        let mut killed_midway = 0;
         for kill in 0..8 {
             let before = written();
             let run = Running::start(&args);
@@ -152,7 +153,10 @@ from In select n, count() as c insert into Kept;
                 }
             }
             run.kill();
+            let count = written();
+            killed_midway += u32::from(0 < count && count < u64::from(LINES));
         }
+        assert!(killed_midway > 0, "{name}: more lines are needed");
         let (code, summary) = Running::start(&[&args[..], &["--until-done"]].concat()).end();
         assert_eq!(code, Some(0), "{name}: {summary}");
         let counts = ask(
