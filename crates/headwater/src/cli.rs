@@ -103,8 +103,8 @@ pub struct RunArgs {
     /// Time between two saves of the state (500ms, 5s, 1min)
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub state_interval: Option<std::time::Duration>,
-    /// Drop saved state that an edited app cannot take back, instead of refusing to start; what is
-    /// kept and what is dropped is said first either way
+    /// Drop saved state that an edited app cannot take back, or that is damaged, instead of refusing to
+    /// start; what is kept and what is dropped is said first either way
     #[arg(long)]
     pub drop_state: bool,
     /// Refuse events that would let an app hold more than this in memory, such as 512MB; an app with

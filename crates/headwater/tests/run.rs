@@ -683,3 +683,171 @@ define stream Seen (total long);
         stderr(&refused)
     );
 }
+
+/// Files of saved state of an app, oldest first.
+fn snapshots(place: &Place, app: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.path("state").join(app)).expect("a state directory");
+    let files = entries.map(|entry| entry.expect("it can be read").path());
+    let epoch = |path: &PathBuf| -> Option<u64> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("snapshot-")?.parse().ok()
+    };
+    let mut snapshots: Vec<PathBuf> = files.filter(|path| epoch(path).is_some()).collect();
+    snapshots.sort_by_key(epoch);
+    snapshots
+}
+
+/// Changes the last bit of a file.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).expect("it can be read");
+    *bytes.last_mut().expect("it is not empty") ^= 1;
+    fs::write(path, bytes).expect("it can be written");
+}
+
+#[test]
+fn damaged_state_is_passed_over_aloud_or_refuses_the_start() {
+    let place = Place::new();
+    let text = "@app:name('Sums')
+@source(type='file', mode='line', dir.uri='file:{dir}/in', tailing='false',
+    file.read.wait.timeout='1', action.after.process='delete', @map(type='csv'))
+define stream Lines (id string, amount long);
+@sink(type='log', prefix='sum')
+define stream Seen (total long);
+from Lines#window.length(100) select sum(amount) as total insert into Seen;
+";
+    fs::create_dir(place.path("in")).expect("the folder can be written");
+    let app = place.write("app.siddhi", text);
+    let state = place.path("state").display().to_string();
+    let run_with = |line: &str, more: &[&str]| {
+        place.write("in/lines.csv", line);
+        run(&app, &[&["--until-done", "--state", &state], more].concat())
+    };
+    ended(&run_with("a,5\n", &[]), 0);
+    ended(&run_with("b,7\n", &[]), 0);
+
+    // The one before it stands in for the newest.
+    let damaged = snapshots(&place, "Sums").pop().expect("it was saved");
+    flip(&damaged);
+    let older = run_with("c,1\n", &[]);
+    ended(&older, 0);
+    let said = stderr(&older);
+    // It may have been made when the second line was read, or before.
+    let sums = stdout(&older);
+    assert!(sums.contains("[6]") || sums.contains("[13]"), "{sums}");
+    for part in ["going on from an older one", &damaged.display().to_string()] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+
+    // Nothing stands in for all of them.
+    let all = snapshots(&place, "Sums");
+    all.iter()
+        .filter(|path| **path != damaged)
+        .for_each(|path| flip(path));
+    let refused = run_with("d,2\n", &[]);
+    ended(&refused, 1);
+    assert!(place.path("in/lines.csv").exists(), "nothing was begun");
+    let explained = headwater(&["explain", "--state", &state])
+        .arg(&app)
+        .output();
+    let explained = explained.expect("it runs");
+    ended(&explained, 1);
+    for said in [stderr(&refused), stderr(&explained)] {
+        for path in &all {
+            let line = format!("--> {}: the checksum of its state is wrong", path.display());
+            assert!(said.contains(&line), "{line} in {said}");
+        }
+        for part in [
+            "would begin empty",
+            "lost would be: where the sources",
+            "--drop-state",
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+
+    // Allowed, it begins empty, once.
+    let dropped = run_with("d,2\n", &["--drop-state"]);
+    ended(&dropped, 0);
+    assert!(stdout(&dropped).contains("[2]"), "{}", stdout(&dropped));
+    assert!(
+        stderr(&dropped).contains("is dropped"),
+        "{}",
+        stderr(&dropped)
+    );
+    let next = run_with("e,3\n", &[]);
+    ended(&next, 0);
+    assert!(stdout(&next).contains("[5]"), "{}", stdout(&next));
+}
+
+#[test]
+fn state_whose_rows_a_database_has_is_not_passed_over() {
+    let place = Place::new();
+    let text = "@app:name('Copier')
+@source(type='file', mode='line', dir.uri='file:{dir}/in', tailing='false',
+    file.read.wait.timeout='1', action.after.process='keep', @map(type='csv'))
+define stream Lines (id string, amount long);
+@store(type='rdbms', jdbc.url='jdbc:sqlite:{dir}/out.db')
+define table T (id string, amount long);
+from Lines select id, amount insert into T;
+";
+    fs::create_dir(place.path("in")).expect("the folder can be written");
+    let app = place.write("app.siddhi", text);
+    let state = place.path("state").display().to_string();
+    let run_with = |file: &str, more: &[&str]| {
+        place.write(&format!("in/{file}.csv"), &format!("{file},1\n"));
+        run(&app, &[&["--until-done", "--state", &state], more].concat())
+    };
+    let counts = || -> Vec<String> {
+        let database = rusqlite::Connection::open(place.path("out.db")).expect("it opens");
+        let query = "select id || ' ' || count(*) from T group by id order by id";
+        let mut statement = database.prepare(query).expect("a query");
+        let rows = statement.query_map([], |row| row.get(0)).expect("it runs");
+        rows.map(|row| row.expect("a text")).collect()
+    };
+    ended(&run_with("a", &[]), 0);
+    ended(&run_with("b", &[]), 0);
+    assert_eq!(counts(), ["a 1", "b 1"]);
+    let damaged = snapshots(&place, "Copier").pop().expect("it was saved");
+    flip(&damaged);
+    let refused = run_with("c", &[]);
+    ended(&refused, 1);
+    let said = stderr(&refused);
+    for part in [
+        "which the stores have committed, cannot be used",
+        &damaged.display().to_string(),
+        "go on from epoch",
+        "each row is written once",
+        "--drop-state",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert_eq!(counts(), ["a 1", "b 1"]);
+    let allowed = run_with("c", &["--drop-state"]);
+    ended(&allowed, 0);
+    let said = stderr(&allowed);
+    assert!(said.contains("going on from epoch"), "{said}");
+    let [a, b, c] = &counts()[..] else {
+        panic!("{:?}", counts())
+    };
+    // The save before it may have been made when the second file was read, or before.
+    assert_eq!([a.as_str(), c.as_str()], ["a 1", "c 1"]);
+    assert!(["b 1", "b 2"].contains(&b.as_str()), "{b}");
+    // From there on it needs no leave, and each is written once.
+    let before = counts();
+    ended(&run_with("d", &[]), 0);
+    assert_eq!(counts(), [&before[..], &["d 1".to_owned()]].concat());
+
+    // Begun empty, all is read again, and so it is said.
+    snapshots(&place, "Copier")
+        .iter()
+        .for_each(|path| flip(path));
+    ended(&run_with("e", &[]), 1);
+    let empty = run_with("e", &["--drop-state"]);
+    ended(&empty, 0);
+    assert!(
+        stderr(&empty).contains("rows may stand twice"),
+        "{}",
+        stderr(&empty)
+    );
+    assert_eq!((&counts()[0][..], counts().len()), ("a 2", 5));
+}

@@ -62,7 +62,7 @@ pub(crate) struct Common {
     pub clock: Clock,
     pub zone: String,
     pub state_interval: Duration,
-    /// State that an edited app cannot take back may be dropped.
+    /// State that an edited app cannot take back, or that is damaged, may be dropped.
     pub drop_state: bool,
     /// Bytes that each app may hold.
     pub memory_max: Option<u64>,
@@ -191,10 +191,17 @@ impl<'a> Builder<'a> {
         };
         let (seats, mut sinks) = self.sinks()?;
         let mut parts: Vec<&mut StoreSeat> = stores.seats().collect();
+        let may_drop = self.common.drop_state;
+        let found = self.state.as_ref();
+        let found = found
+            .map(|state| recovery::look(state, may_drop))
+            .transpose()?;
         recovery::open(&mut parts, &mut sinks, &opening)?;
-        let recovered = match &self.state {
-            None => Recovered::default(),
-            Some(state) => recovery::recover(state, &mut parts, &mut sinks, &opening)?,
+        let recovered = match (&self.state, &found) {
+            (Some(state), Some(found)) => {
+                recovery::recover(state, found, may_drop, &mut parts, &mut sinks, &opening)?
+            }
+            _ => Recovered::default(),
         };
         self.open_logs(recovered.saved.as_ref())?;
         self.environments[0]

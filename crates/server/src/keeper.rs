@@ -90,7 +90,7 @@ impl Keeper {
             return Err(self.given_up());
         }
         if let Some(snapshot) = job.snapshot.take() {
-            self.write(&snapshot)?;
+            until_done(&self.health, || self.try_write(&snapshot))?;
             let bytes = snapshot.len();
             self.apps.iter().for_each(|app| app.saved_bytes.add(bytes));
         }
@@ -99,13 +99,10 @@ impl Keeper {
             return Err(self.given_up());
         }
         if let Some(state) = &self.state {
-            state.mark_current(cut.epoch).map_err(|e| chain(&e))?;
-            let length = state.length(cut.epoch);
+            let length = until_done(&self.health, || state.mark_current(cut.epoch))?;
             self.composer.look(state, cut.epoch, length);
-            self.environment
-                .effects
-                .checkpoint(cut.epoch)
-                .map_err(|e| chain(&e))?;
+            let effects = &self.environment.effects;
+            until_done(&self.health, || effects.checkpoint(cut.epoch))?;
             for app in &self.apps {
                 app.snapshots.add(1);
                 app.state_bytes.set(length.whole + length.changes);
@@ -123,16 +120,7 @@ impl Keeper {
         failure.unwrap_or_else(|| "a sink or store has stopped".to_owned())
     }
 
-    /// Tries until the snapshot is on disk: until then the stores wait, and with them everything.
-    fn write(&mut self, snapshot: &Spool) -> Result<(), String> {
-        let mut backoff = Backoff::default();
-        while let Err(error) = self.try_write(snapshot) {
-            wait_for_room(&chain(&error), &mut backoff, &self.health)?;
-        }
-        Ok(())
-    }
-
-    fn try_write(&mut self, snapshot: &Spool) -> Result<(), Error> {
+    fn try_write(&self, snapshot: &Spool) -> Result<(), Error> {
         self.rejected.sync()?;
         snapshot.seal(self.undelivered.sync()?)
     }
@@ -164,6 +152,21 @@ impl Keeper {
                 });
             }
             self.pulse.beat();
+        }
+    }
+}
+
+/// Tries until it is done: until then the stores wait, and with them everything. An error once the
+/// group is to stop.
+fn until_done<T, E: std::error::Error + 'static>(
+    health: &Health,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, String> {
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(error) => wait_for_room(&chain(&error), &mut backoff, health)?,
         }
     }
 }

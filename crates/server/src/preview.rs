@@ -1,7 +1,8 @@
 //! What an edited app would take back of its saved state: said before it is deployed.
 //!
-//! Reads only, and takes no lock: the server that writes the state may be running. It judges as a
-//! start does; where stores would make a start go on from an older snapshot, the newest is looked at.
+//! Reads only, and takes no lock: the server that writes the state may be running, and files may go
+//! while they are looked at. It judges as a start does; where stores would make a start go on from an
+//! older snapshot, what is current is looked at.
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +31,12 @@ impl Preview {
     /// `None`: nothing is saved of the app.
     ///
     /// # Errors
-    /// The state cannot be read, or the app cannot run.
+    /// The state cannot be read, or a start would refuse it, or the app cannot run.
     pub fn of(plan: &Plan, root: &Path) -> Result<Option<Preview>, Error> {
         let Some(group) = saved_group(root, &plan.name)? else {
             return Ok(None);
         };
-        let found = group.find()?;
-        let current = found.current.filter(|epoch| found.epochs.contains(epoch));
-        let Some(epoch) = current.or(found.epochs.first().copied()) else {
+        let Some((epoch, bytes)) = group.newest()? else {
             return Ok(None);
         };
         let path = group.path("");
@@ -45,7 +44,6 @@ impl Preview {
             path: path.clone(),
             message,
         };
-        let (_, bytes) = group.read(epoch)?;
         let saved = Saved::read(bytes).map_err(|e| state_error(chain(&e)))?;
         let setup = Setup {
             environment: engine::Environment {

@@ -1,5 +1,5 @@
-//! What a group goes on from: opens the stores and sinks that take part in epochs, asks them which
-//! epoch they have committed, and takes the snapshot that fits.
+//! What a group goes on from: looks at what was saved, opens the stores and sinks that take part in
+//! epochs, asks them which epoch they have committed, and takes the snapshot that fits.
 
 use connect::component::Epochs;
 
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::lane::Saved;
 use crate::report::chain;
 use crate::sink::{SinkSlot, SinkThread};
-use crate::state::{GroupState, choose};
+use crate::state::{Found, GroupState, choose};
 use crate::store::{StoreContext, StoreSeat, retry};
 
 /// What a group goes on from.
@@ -21,6 +21,27 @@ pub(crate) struct Recovered {
     /// What the snapshot holds, with the length of the log of undelivered events, which is written in
     /// front of it.
     pub saved: Option<(u64, Saved)>,
+}
+
+/// What lies in the state directory, before anything is connected. What cannot be used refuses the
+/// start where nothing sound stands in for it, unless it may be dropped.
+pub(crate) fn look(state: &GroupState, may_drop: bool) -> Result<Found, Error> {
+    let found = state.find()?;
+    if let Some(message) = found.refusal().filter(|_| !may_drop) {
+        return Err(refused(state, message));
+    }
+    for damage in &found.damage {
+        let file = damage.path.display().to_string();
+        tracing::warn!(file, cause = damage.cause, "saved state cannot be used");
+    }
+    Ok(found)
+}
+
+fn refused(state: &GroupState, message: String) -> Error {
+    Error::State {
+        path: state.path(""),
+        message,
+    }
 }
 
 /// Connects them; a store or sink that is away is waited for as the context says.
@@ -41,17 +62,16 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Looks for the snapshot that fits what was committed.
+/// Takes the snapshot that fits what was committed. Where there is none because it is damaged, that
+/// refuses the start, unless what cannot be used may be dropped.
 pub(crate) fn recover(
     state: &GroupState,
+    found: &Found,
+    may_drop: bool,
     seats: &mut [&mut StoreSeat],
     sinks: &mut [SinkThread],
     context: &StoreContext,
 ) -> Result<Recovered, Error> {
-    let found = state.find()?;
-    for damaged in &found.damaged {
-        tracing::warn!(snapshot = damaged, "a snapshot cannot be used");
-    }
     let mut epochs = Vec::new();
     for seat in seats.iter_mut() {
         let name = format!("store '{}'", seat.table);
@@ -65,13 +85,33 @@ pub(crate) fn recover(
             epochs.push((name, epoch));
         }
     }
-    let choice = choose(&found.epochs, found.current, &epochs);
+    let choice = choose(found, &epochs);
+    if let Some(message) = choice.refusal.filter(|_| !may_drop) {
+        return Err(refused(state, message));
+    }
     for warning in &choice.warnings {
         tracing::warn!("{warning}");
     }
-    let newest = found.epochs.first().copied().unwrap_or(0);
     let members = epochs.iter().map(|(_, epoch)| *epoch);
-    let highest = members.chain([newest]).max().unwrap_or(0);
+    let highest = members.chain([found.highest]).max().unwrap_or(0);
+    let chosen = choice.epoch.unwrap_or(0);
+    let is_dropped = may_drop && !found.damage.is_empty();
+    if is_dropped || chosen == 0 && highest > 0 && found.epochs.is_empty() {
+        // What is passed over is gone for good: after a crash in the first interval nobody goes on
+        // from anything else, and nobody has to allow it again.
+        state.mark_current(chosen)?;
+    }
+    if is_dropped && chosen == 0 {
+        tracing::warn!("what was saved cannot be used and is dropped: the run begins empty");
+    } else if let Some(current) = found.passed_over(chosen) {
+        tracing::error!(
+            epoch = chosen,
+            damaged = current,
+            "the state that was saved last cannot be used: going on from an older one; what has come \
+             since is read again where its source still has it, and what was written meanwhile may be \
+             written twice"
+        );
+    }
     let Some(epoch) = choice.epoch else {
         return Ok(Recovered {
             highest,
@@ -100,6 +140,7 @@ pub(crate) fn recover(
         path: state.path(""),
         message: chain(&error),
     })?;
+    let newest = found.epochs.first().copied().unwrap_or(0);
     tracing::info!(epoch, newest, "going on from the saved state");
     Ok(Recovered {
         epoch,

@@ -5,19 +5,23 @@
 //! to it, and what is then rejected again stands in it once.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::codec::{Reader, Writer};
 
 use crate::error::Error;
+use crate::state::{Fsync, write_again};
 
 /// Bytes of a payload that are kept; of a longer one the rest is counted only.
 const PAYLOAD_MAX: usize = 64 * 1024;
 
 /// A record longer than this is damage.
 const RECORD_MAX: usize = 1 << 20;
+
+/// Bytes that wait to be written.
+const PENDING_MAX: usize = 8 << 10;
 
 /// One event, line or chunk that an app could not take.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -78,8 +82,16 @@ impl Rejection {
 #[derive(Debug)]
 pub struct RejectedLog {
     path: PathBuf,
-    file: BufWriter<File>,
-    len: u64,
+    file: File,
+    /// Whole records behind what was written. They are written at its end, also where a try before
+    /// has written a part of them: what follows is never behind half a record.
+    pending: Vec<u8>,
+    written: u64,
+    /// Up to where it is known to last, and the CRC of what was written behind that.
+    durable: u64,
+    crc: crc32fast::Hasher,
+    /// The system was asked to make it last and did not say that it has.
+    is_doubtful: bool,
 }
 
 impl RejectedLog {
@@ -99,30 +111,79 @@ impl RejectedLog {
             .map_err(Error::file("cut", path))?;
         Ok(RejectedLog {
             path: path.to_owned(),
-            file: BufWriter::new(file),
-            len,
+            file,
+            pending: Vec::new(),
+            written: len,
+            durable: len,
+            crc: crc32fast::Hasher::new(),
+            is_doubtful: false,
         })
     }
 
+    /// After a failure the rejection is not kept, and what was before it is.
     pub fn append(&mut self, rejection: &Rejection) -> Result<(), Error> {
         let record = rejection.write();
-        let head = record_head(&record);
-        let mut write = || {
-            self.file.write_all(&head)?;
-            self.file.write_all(&record)
-        };
-        write().map_err(Error::file("write", &self.path))?;
-        self.len += (head.len() + record.len()) as u64;
-        Ok(())
+        let before = self.pending.len();
+        self.pending.extend_from_slice(&record_head(&record));
+        self.pending.extend_from_slice(&record);
+        if self.pending.len() < PENDING_MAX {
+            return Ok(());
+        }
+        self.write().map_err(|cause| {
+            self.pending.truncate(before);
+            Error::file("write", &self.path)(cause)
+        })
+    }
+
+    /// Bytes of all records.
+    fn len(&self) -> u64 {
+        self.written + self.pending.len() as u64
     }
 
     /// Makes what was appended durable; the length belongs into the snapshot.
     pub fn sync(&mut self) -> Result<u64, Error> {
-        self.file
-            .flush()
-            .and_then(|()| self.file.get_ref().sync_data())
+        self.sync_by(&mut File::sync_data)
+    }
+
+    fn sync_by(&mut self, sync: &mut Fsync<'_>) -> Result<u64, Error> {
+        self.make_durable(sync)
             .map_err(Error::file("sync", &self.path))?;
-        Ok(self.len)
+        Ok(self.durable)
+    }
+
+    fn make_durable(&mut self, sync: &mut Fsync<'_>) -> io::Result<()> {
+        self.write()?;
+        if self.is_doubtful {
+            let len = self.written - self.durable;
+            write_again(
+                &mut self.file,
+                self.durable,
+                len,
+                self.crc.clone().finalize(),
+            )?;
+        }
+        self.is_doubtful = true;
+        sync(&self.file)?;
+        self.is_doubtful = false;
+        self.durable = self.written;
+        self.crc = crc32fast::Hasher::new();
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.written))?;
+        self.file.write_all(&self.pending)?;
+        self.written += self.pending.len() as u64;
+        self.crc.update(&self.pending);
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl Drop for RejectedLog {
+    /// What no snapshot covers is there to be looked at until the next start.
+    fn drop(&mut self) {
+        self.write().ok();
     }
 }
 
@@ -159,7 +220,7 @@ impl SharedLog {
 
     /// Length so far.
     pub fn len(&self) -> u64 {
-        self.lock().as_ref().map_or(0, |log| log.len)
+        self.lock().as_ref().map_or(0, RejectedLog::len)
     }
 }
 
@@ -195,7 +256,8 @@ impl<R: Read> Records<R> {
             return Ok(None);
         }
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > RECORD_MAX {
+        // No record is empty, but zeros that a crash has left behind the last would read as such.
+        if length == 0 || length > RECORD_MAX {
             return Ok(None);
         }
         let mut record = vec![0; length];
@@ -280,7 +342,7 @@ mod tests {
             std::fs::write(&path, &whole[..cut]).expect("writes");
             let log = RejectedLog::open(&path, u64::MAX).expect("opens");
             assert_eq!(
-                log.len,
+                log.len(),
                 *ends.iter().filter(|e| **e <= cut as u64).max().expect("0")
             );
         }
@@ -294,6 +356,77 @@ mod tests {
             .map(|r| r.time)
             .collect();
         assert_eq!(times, [0, 9]);
+    }
+
+    fn failed() -> io::Error {
+        io::Error::other("the disk has failed")
+    }
+
+    /// `/dev/full` says what a disk without room says.
+    #[test]
+    fn what_has_no_room_is_left_out_whole() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let group = root.path().join("A");
+        std::fs::create_dir(&group).expect("creates");
+        std::fs::write(group.join("apps"), "A").expect("writes");
+        let mut log = RejectedLog::open(&group.join("rejected"), 0).expect("opens");
+        log.append(&sample(0)).expect("it waits");
+        let full = File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("opens");
+        let file = std::mem::replace(&mut log.file, full);
+        let before = log.len();
+        let large = Rejection::of_payload(&[b'x'; PENDING_MAX]);
+        log.append(&large).expect_err("there is no room for it");
+        assert_eq!(log.len(), before);
+        assert!(log.sync().is_err());
+        log.file = file;
+        log.append(&sample(1)).expect("there is room again");
+        let length = log.sync().expect("syncs");
+        assert_eq!(length, log.len());
+        let kept = read_all(root.path()).expect("reads");
+        assert_eq!(kept, [sample(0), sample(1)]);
+    }
+
+    #[test]
+    fn what_a_failed_sync_may_have_dropped_is_written_again() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let path = root.path().join("rejected");
+        let mut log = RejectedLog::open(&path, 0).expect("opens");
+        for n in 0..3 {
+            log.append(&sample(n)).expect("appends");
+            let mut fails = |_: &File| -> io::Result<()> { Err(failed()) };
+            assert!(log.sync_by(&mut fails).is_err());
+            let length = log.sync().expect("syncs");
+            assert_eq!((length, log.durable), (log.len(), log.len()));
+        }
+        // What cannot be read back is not said to last.
+        log.append(&sample(3)).expect("appends");
+        let at = log.durable;
+        let mut drops = |mut file: &File| -> io::Result<()> {
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(b"what was there before")?;
+            Err(failed())
+        };
+        assert!(log.sync_by(&mut drops).is_err());
+        assert!(log.sync().is_err() && log.sync().is_err());
+        let log = RejectedLog::open(&path, u64::MAX).expect("opens");
+        assert_eq!(log.len(), at);
+    }
+
+    #[test]
+    fn zeros_behind_the_last_record_are_cut_off() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let path = root.path().join("rejected");
+        let mut log = RejectedLog::open(&path, 0).expect("opens");
+        log.append(&sample(0)).expect("appends");
+        let length = log.sync().expect("syncs");
+        drop(log);
+        let grown = File::options().write(true).open(&path).expect("opens");
+        grown.set_len(length + 4096).expect("grows");
+        let log = RejectedLog::open(&path, u64::MAX).expect("opens");
+        assert_eq!(log.len(), length);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct RunOptions {
     pub is_asked: bool,
     pub state: Option<PathBuf>,
     pub state_interval: Duration,
-    /// State that an edited app cannot take back may be dropped, not only named.
+    /// State that an edited app cannot take back, or that is damaged, may be dropped, not only named.
     pub drop_state: bool,
     /// Bytes that each app may hold in memory.
     pub memory_max: Option<u64>,

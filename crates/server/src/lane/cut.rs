@@ -298,7 +298,7 @@ impl Lane {
                 self.cutter.chain.add(epoch, spool.len(), before.is_some());
                 return Ok(Some(spool));
             };
-            drop(spool);
+            spool.discard();
             let cause = chain(&error);
             wait_for_room(&cause, &mut backoff, &self.health)?;
         }

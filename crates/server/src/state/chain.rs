@@ -69,21 +69,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// Would it be well to put them together?
-    fn is_long(self) -> bool {
-        self.links >= LINKS_MAX || self.changes > CHANGES_MIN.max(self.whole / 2)
-    }
-}
-
-impl GroupState {
-    fn links(&self, epoch: u64) -> Result<Vec<(u64, Head)>, String> {
-        of(epoch, |epoch| {
-            Head::of(&self.snapshot_path(epoch), epoch).ok()
-        })
-    }
-
-    pub(crate) fn length(&self, epoch: u64) -> Length {
-        let links = self.links(epoch).unwrap_or_default();
+    pub(super) fn of(links: &[(u64, Head)]) -> Length {
         let mut lengths = links.iter().map(|(_, head)| head.len);
         Length {
             whole: lengths.next().unwrap_or(0),
@@ -92,23 +78,35 @@ impl GroupState {
         }
     }
 
-    /// The oldest epoch that an epoch or the one before it is made of; 0 where that cannot be told.
-    pub(super) fn oldest_needed(&self, epoch: u64) -> u64 {
-        let mut oldest = epoch;
-        for one in [epoch.saturating_sub(1), epoch] {
-            if !self.snapshot_path(one).exists() {
-                continue;
-            }
-            match self.links(one) {
-                Ok(links) => {
-                    oldest = links
-                        .first()
-                        .map_or(oldest, |(first, _)| oldest.min(*first))
-                }
-                Err(_) => return 0,
-            }
+    /// Would it be well to put them together?
+    fn is_long(self) -> bool {
+        self.links >= LINKS_MAX || self.changes > CHANGES_MIN.max(self.whole / 2)
+    }
+}
+
+impl GroupState {
+    /// What the state of an epoch is made of; empty where it is not there.
+    pub(super) fn links(&self, epoch: u64) -> Result<Vec<(u64, Head)>, String> {
+        if !self.snapshot_path(epoch).exists() {
+            return Ok(Vec::new());
         }
-        oldest
+        of(epoch, |epoch| {
+            Head::of(&self.snapshot_path(epoch), epoch).ok()
+        })
+    }
+
+    /// The oldest epoch that an epoch of these links or the one before it is made of; 0 where that
+    /// cannot be told.
+    pub(super) fn oldest_needed(&self, epoch: u64, links: &[(u64, Head)]) -> u64 {
+        let first = |links: &[(u64, Head)]| links.first().map_or(epoch, |(first, _)| *first);
+        let before = epoch.saturating_sub(1);
+        if links.iter().any(|(link, _)| *link == before) {
+            return first(links);
+        }
+        match self.links(before) {
+            Ok(others) => first(links).min(first(&others)),
+            Err(_) => 0,
+        }
     }
 
     /// Newest epoch that was made whole after it was written.
@@ -202,6 +200,7 @@ impl GroupState {
     fn unusable(&self, epoch: u64, unusable: Unusable) -> Error {
         match unusable {
             Unusable::Damaged(message) | Unusable::Foreign(message) => self.trouble(epoch, message),
+            Unusable::Closed(cause) => Error::file("open", self.snapshot_path(epoch))(cause),
         }
     }
 
@@ -387,6 +386,10 @@ mod tests {
         fn path(&self, epoch: u64) -> std::path::PathBuf {
             self.group.snapshot_path(epoch)
         }
+
+        fn length(&self, epoch: u64) -> Length {
+            Length::of(&self.group.links(epoch).expect("they fit"))
+        }
     }
 
     #[test]
@@ -398,7 +401,7 @@ mod tests {
         }
         assert_eq!(run.epochs(), [6, 5, 4, 3, 2, 1]);
         (1..=6).for_each(|epoch| run.check(epoch));
-        let length = run.group.length(6);
+        let length = run.length(6);
         assert_eq!(length.links, 5);
         assert!(length.whole > 0 && length.changes > 0);
     }
@@ -409,7 +412,7 @@ mod tests {
         (0..4).for_each(|_| run.save());
         let stop = Arc::default();
         run.group.make_whole(4, &stop).expect("it is put together");
-        assert_eq!(run.group.length(4).links, 0);
+        assert_eq!(run.length(4).links, 0);
         assert_eq!(run.group.composed(), 4);
         (1..=4).for_each(|epoch| run.check(epoch));
         // The epoch before the next one is the one that is whole now.
@@ -421,6 +424,57 @@ mod tests {
         assert!(!run.path(6).with_extension("tmp").exists());
     }
 
+    /// `/dev/full` says what a disk without room says.
+    #[test]
+    fn without_room_all_stays_as_it_was_until_there_is_room() {
+        let mut run = Run::new();
+        (0..3).for_each(|_| run.save());
+        let tmp = run.path(3).with_extension("tmp");
+        std::os::unix::fs::symlink("/dev/full", &tmp).expect("a link");
+        let stop = Arc::default();
+        let error = run.group.make_whole(3, &stop).expect_err("it is full");
+        let said = chain(&error);
+        assert!(said.contains("No space left"), "{said}");
+        assert!(!tmp.exists());
+        assert_eq!((run.length(3).links, run.group.composed()), (2, 0));
+        (1..=3).for_each(|epoch| run.check(epoch));
+        run.group.make_whole(3, &stop).expect("there is room again");
+        assert_eq!((run.length(3).links, run.group.composed()), (0, 3));
+        run.check(3);
+    }
+
+    #[test]
+    fn what_is_current_can_be_read_while_a_run_goes_on() {
+        let mut run = Run::new();
+        run.save();
+        let group = run.group.clone();
+        let writer = std::thread::spawn(move || {
+            for epoch in 2..=60 {
+                run.save();
+                if epoch % 4 == 0 {
+                    let whole = run.group.make_whole(epoch, &Arc::default());
+                    whole.expect("it is put together");
+                }
+            }
+            run
+        });
+        let mut last = 0;
+        while !writer.is_finished() {
+            let (epoch, _) = group
+                .newest()
+                .expect("it can be read")
+                .expect("there is one");
+            assert!(epoch >= last, "{epoch} after {last}");
+            last = epoch;
+        }
+        let run = writer.join().expect("no panic");
+        let (epoch, bytes) = group
+            .newest()
+            .expect("it can be read")
+            .expect("there is one");
+        assert_eq!((epoch, bytes), (60, run.group.read(60).expect("reads").1));
+    }
+
     #[test]
     fn what_is_not_wanted_any_more_leaves_all_as_it_was() {
         let mut run = Run::new();
@@ -428,7 +482,7 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(true));
         assert!(run.group.make_whole(3, &stop).is_err());
         (1..=3).for_each(|epoch| run.check(epoch));
-        assert_eq!(run.group.length(3).links, 2);
+        assert_eq!(run.length(3).links, 2);
     }
 
     #[test]
@@ -440,13 +494,9 @@ mod tests {
         *bytes.last_mut().expect("a payload") ^= 1;
         fs::write(run.path(3), bytes).expect("writes");
         let found = run.group.find().expect("reads");
-        assert_eq!((found.epochs, found.damaged.len()), (vec![2, 1], 2));
-        assert!(
-            found
-                .damaged
-                .iter()
-                .any(|text| text.contains("since epoch 3"))
-        );
+        assert_eq!((found.epochs, found.damage.len()), (vec![2, 1], 2));
+        let mut damage = found.damage.iter();
+        assert!(damage.any(|damage| damage.cause.contains("since epoch 3")));
         assert!(run.group.read(4).is_err());
         // Nothing is put in place of it that could look sound.
         assert!(run.group.make_whole(4, &Arc::default()).is_err());

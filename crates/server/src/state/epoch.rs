@@ -4,26 +4,43 @@
 //! part commits its rows together with the number N, then N is marked current. A crash between the
 //! phases leaves snapshot N without its rows; the number beside them tells.
 
+use super::Found;
+
 /// The snapshot to restore (`None`: start empty), and what the user should know.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
     pub epoch: Option<u64>,
     pub warnings: Vec<String>,
+    /// Why it has to be allowed.
+    pub refusal: Option<String>,
 }
 
-/// `snapshots`: readable epochs, newest first. `current`: newest epoch known to be committed by
-/// all. `members`: name and last committed epoch of each store and sink that takes part, 0 for none.
+impl Choice {
+    fn new(epoch: Option<u64>, warnings: Vec<String>) -> Choice {
+        Choice {
+            epoch,
+            warnings,
+            refusal: None,
+        }
+    }
+}
+
+/// `members`: name and last committed epoch of each store and sink that takes part, 0 for none.
 ///
 /// One that knows of no epoch while there is a current one has no say: it is new in its app, was
 /// replaced, or has forgotten (Kafka drops offsets of groups that nobody uses).
-pub fn choose(snapshots: &[u64], current: Option<u64>, members: &[(String, u64)]) -> Choice {
+pub fn choose(found: &Found, members: &[(String, u64)]) -> Choice {
+    let snapshots = &found.epochs;
     let newest = snapshots.first().copied();
     if members.is_empty() {
-        return Choice {
-            epoch: newest,
-            warnings: Vec::new(),
-        };
+        return Choice::new(newest, Vec::new());
     }
+    // There was one where nobody knows which.
+    let is_unknown = found.damage.iter().any(|damage| damage.epoch == 0);
+    let current = match found.current {
+        None => newest.filter(|_| is_unknown),
+        known => known.filter(|&epoch| epoch > 0),
+    };
     let mut warnings = Vec::new();
     let mut known = Vec::new();
     for (name, epoch) in members {
@@ -37,10 +54,8 @@ pub fn choose(snapshots: &[u64], current: Option<u64>, members: &[(String, u64)]
         }
     }
     let Some(oldest) = known.iter().map(|(_, epoch)| *epoch).min() else {
-        return Choice {
-            epoch: current.filter(|epoch| snapshots.contains(epoch)).or(newest),
-            warnings,
-        };
+        let epoch = current.filter(|epoch| snapshots.contains(epoch)).or(newest);
+        return Choice::new(epoch, warnings);
     };
     for (name, epoch) in &known {
         if *epoch != oldest {
@@ -52,21 +67,18 @@ pub fn choose(snapshots: &[u64], current: Option<u64>, members: &[(String, u64)]
     }
     if oldest == 0 {
         // Nothing was ever committed: lawful only while the first epoch was on its way.
-        return Choice {
-            epoch: None,
-            warnings,
-        };
+        return Choice::new(None, warnings);
     }
     if snapshots.contains(&oldest) {
-        return Choice {
-            epoch: Some(oldest),
-            warnings,
-        };
+        return Choice::new(Some(oldest), warnings);
     }
-    warnings.push(match newest {
-        Some(newest) => format!(
+    // One that is newer than the current one was not committed by all: its rows are still to come.
+    let is_committed = |epoch: &u64| found.current.is_none_or(|current| *epoch <= current);
+    let epoch = snapshots.iter().copied().find(is_committed);
+    warnings.push(match epoch {
+        Some(epoch) => format!(
             "no snapshot fits the stores, which have committed epoch {oldest}: going on from epoch \
-             {newest}; rows may be missing or stand twice (was a database or the state directory \
+             {epoch}; rows may be missing or stand twice (was a database or the state directory \
              replaced?)"
         ),
         None => format!(
@@ -74,15 +86,28 @@ pub fn choose(snapshots: &[u64], current: Option<u64>, members: &[(String, u64)]
              may stand twice"
         ),
     });
+    let is_damaged = found.damage.iter().any(|damage| damage.epoch == oldest);
+    let refusal = is_damaged.then(|| {
+        let from = epoch.map_or("begin empty".to_owned(), |e| format!("go on from epoch {e}"));
+        found.in_words(
+            &format!(
+                "the saved state of epoch {oldest}, which the stores have committed, cannot be used, \
+                 and a run would {from}"
+            ),
+            "that each row is written once: the stores would get those of the time since then again",
+        )
+    });
     Choice {
-        epoch: newest,
+        epoch,
         warnings,
+        refusal,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Damage;
 
     fn check(
         snapshots: &[u64],
@@ -91,13 +116,21 @@ mod tests {
         expect: Option<u64>,
         warns: usize,
     ) {
-        let stores: Vec<_> = stores.iter().map(|&e| (format!("s{e}"), e)).collect();
-        let choice = choose(snapshots, current, &stores);
+        let found = Found {
+            epochs: snapshots.to_vec(),
+            current,
+            ..Found::default()
+        };
+        let choice = choose(&found, &members(stores));
         assert_eq!(
-            (choice.epoch, choice.warnings.len()),
-            (expect, warns),
+            (choice.epoch, choice.warnings.len(), &choice.refusal),
+            (expect, warns, &None),
             "{snapshots:?} {current:?} {stores:?}: {choice:?}"
         );
+    }
+
+    fn members(epochs: &[u64]) -> Vec<(String, u64)> {
+        epochs.iter().map(|&e| (format!("s{e}"), e)).collect()
     }
 
     #[test]
@@ -133,5 +166,58 @@ mod tests {
         check(&[7, 6], Some(7), &[7, 0, 6], Some(6), 2);
         // The current one cannot be read.
         check(&[6], Some(7), &[0], Some(6), 1);
+    }
+
+    #[test]
+    fn what_was_not_committed_by_all_is_not_gone_on_from_where_nothing_fits() {
+        check(&[8, 6], Some(6), &[7], Some(6), 1);
+        // After the state was dropped the empty beginning is current.
+        check(&[8], Some(0), &[7], None, 1);
+        check(&[8], Some(0), &[0], None, 0);
+        check(&[9, 8], Some(8), &[8], Some(8), 0);
+    }
+
+    #[test]
+    fn a_damaged_snapshot_that_stores_have_committed_is_not_passed_over_by_itself() {
+        let damaged = |epoch| Damage {
+            path: format!("/state/A/snapshot-{epoch}").into(),
+            epoch,
+            cause: "its checksum is wrong".to_owned(),
+            bars: false,
+        };
+        let found = |epochs: &[u64], current| Found {
+            epochs: epochs.to_vec(),
+            current: Some(current),
+            damage: vec![damaged(7)],
+            ..Found::default()
+        };
+        let choice = choose(&found(&[6], 7), &members(&[7]));
+        let refusal = choice.refusal.expect("rows would stand twice");
+        for part in [
+            "epoch 7",
+            "go on from epoch 6",
+            "snapshot-7: its checksum",
+            "--drop-state",
+        ] {
+            assert!(refusal.contains(part), "{part} in {refusal}");
+        }
+        // Allowed, it is done.
+        assert_eq!(choice.epoch, Some(6));
+        // Where it is not known what is current, one that knows of no epoch has no say either.
+        let unknown = Found {
+            epochs: vec![6, 5],
+            damage: vec![damaged(0)],
+            ..Found::default()
+        };
+        assert_eq!(choose(&unknown, &members(&[0])).epoch, Some(6));
+        // What was durable only, or is older, is missed by nobody.
+        for (epochs, committed) in [(&[6, 5][..], 6), (&[8], 8)] {
+            let choice = choose(&found(epochs, committed), &members(&[committed]));
+            assert_eq!((choice.epoch, choice.refusal), (Some(committed), None));
+        }
+        assert_eq!(
+            choose(&found(&[6], 7), &[]),
+            Choice::new(Some(6), Vec::new())
+        );
     }
 }

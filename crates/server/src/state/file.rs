@@ -1,7 +1,7 @@
 //! The envelope of a snapshot: mark, version, epochs, lengths and CRC in front of the payload.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,12 +30,14 @@ pub(super) struct Head {
 }
 
 /// Why a file is no snapshot to go on from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub(super) enum Unusable {
-    /// Torn or changed since it was written.
+    /// Torn or changed since it was written, or gone.
     Damaged(String),
     /// Written by another version; it is whole, and passing over it would lose what it holds.
     Foreign(String),
+    /// It may not be opened, or no more files can be: which says nothing of what it holds.
+    Closed(io::Error),
 }
 
 impl Head {
@@ -117,7 +119,10 @@ pub(super) struct Layer {
 
 impl Layer {
     pub fn open(path: &Path, epoch: u64) -> Result<Layer, Unusable> {
-        let mut file = File::open(path).map_err(unreadable)?;
+        let mut file = File::open(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => Unusable::Damaged("it is not there".to_owned()),
+            _ => Unusable::Closed(cause),
+        })?;
         let head = Head::read(&mut file)?;
         if head.epoch != epoch {
             return Err(Unusable::Damaged(format!("it holds epoch {}", head.epoch)));
@@ -149,17 +154,23 @@ impl Layer {
             self.consume(count);
         }
         if self.len != self.head.len {
-            return Err(Unusable::Damaged("it is torn".to_owned()));
+            return Err(Unusable::Damaged(format!(
+                "it is torn: {} bytes of state are there, {} were written",
+                self.len, self.head.len
+            )));
         }
         if self.crc.finalize() != self.head.crc {
-            return Err(Unusable::Damaged("its checksum is wrong".to_owned()));
+            return Err(Unusable::Damaged(
+                "the checksum of its state is wrong: bytes have changed since it was written"
+                    .to_owned(),
+            ));
         }
         Ok(self.head)
     }
 }
 
 fn unreadable(error: io::Error) -> Unusable {
-    Unusable::Damaged(error.to_string())
+    Unusable::Damaged(format!("it cannot be read: {error}"))
 }
 
 impl Read for Layer {
@@ -201,26 +212,64 @@ impl BufRead for Layer {
     }
 }
 
+/// Makes what was written to a file or directory last.
+pub(crate) type Fsync<'a> = dyn FnMut(&File) -> io::Result<()> + 'a;
+
 /// Puts a file in place whole or not at all: temporary file, fsync, rename, fsync of the directory.
 pub(crate) fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<(), Error> {
+    write_whole_by(path, parts, &mut File::sync_all)
+}
+
+pub(super) fn write_whole_by(
+    path: &Path,
+    parts: &[&[u8]],
+    sync: &mut Fsync<'_>,
+) -> Result<(), Error> {
     let tmp = path.with_extension("tmp");
     let mut file = File::create(&tmp).map_err(Error::file("create", &tmp))?;
     for part in parts {
         file.write_all(part).map_err(Error::file("write", &tmp))?;
     }
-    put_in_place(&file, &tmp, path)
+    sync(&file).map_err(Error::file("sync", &tmp))?;
+    fs::rename(&tmp, path).map_err(Error::file("rename", &tmp))?;
+    sync_parent(path, sync)
 }
 
-/// Makes a finished temporary file the file of this name.
-pub(super) fn put_in_place(file: &File, tmp: &Path, path: &Path) -> Result<(), Error> {
-    file.sync_all().map_err(Error::file("sync", tmp))?;
-    fs::rename(tmp, path).map_err(Error::file("rename", tmp))?;
-    path.parent().map_or(Ok(()), sync_dir)
+/// Writes a part of a file over itself. After a failed fsync the system may take pages for written
+/// that are not on the disk, and the next fsync says that all is well; these it has to write.
+pub(crate) fn write_again(file: &mut File, from: u64, len: u64, crc: u32) -> io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    let mut seen = crc32fast::Hasher::new();
+    let mut at = 0;
+    while at < len {
+        let count = (len - at).min(BLOCK as u64) as usize;
+        let part = &mut block[..count];
+        file.seek(SeekFrom::Start(from + at))?;
+        file.read_exact(part)?;
+        seen.update(part);
+        file.seek(SeekFrom::Start(from + at))?;
+        file.write_all(part)?;
+        at += count as u64;
+    }
+    if seen.finalize() != crc {
+        return Err(io::Error::other(
+            "what was written of it cannot be read back",
+        ));
+    }
+    Ok(())
+}
+
+/// What was renamed in the directory of a file so far stays so.
+pub(super) fn sync_parent(path: &Path, sync: &mut Fsync<'_>) -> Result<(), Error> {
+    let Some(dir) = path.parent() else {
+        return Ok(());
+    };
+    let synced = File::open(dir).and_then(|dir| sync(&dir));
+    synced.map_err(Error::file("sync", dir))
 }
 
 /// What was renamed in a directory so far stays so.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
-        .map_err(Error::file("sync", dir))
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(Error::file("sync", dir))
 }

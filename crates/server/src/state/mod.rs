@@ -12,25 +12,30 @@
 //! A group is the apps that share one cut: those linked by in-memory topics or by a database.
 //! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
 //! directory, CRC); the one before it is kept until the next is current. Never: a guess. A damaged
-//! or foreign file is an error that names it, or is passed over for the one before with a warning.
+//! file is passed over for the snapshot before it, which is said; where there is none, where a store
+//! has committed what it held, and where it is of another version, that refuses a start (`damage`).
 //!
 //! A snapshot is whole, or it has what has changed since the one before it; then it is good for
 //! nothing without that one (`chain`).
 
 mod chain;
+mod damage;
 mod epoch;
 mod file;
 mod spool;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 pub(crate) use chain::Composer;
+use chain::Length;
+pub use damage::Damage;
 pub use epoch::{Choice, choose};
-pub(crate) use file::write_whole;
+pub(crate) use file::{Fsync, write_again, write_whole};
 use file::{Head, Unusable, sync_dir};
 pub(crate) use spool::Spool;
 
@@ -56,21 +61,35 @@ pub struct GroupState {
     composed: Arc<AtomicU64>,
 }
 
+/// How often a directory that changes meanwhile is looked at before that is an error.
+const LOOKS_MAX: usize = 8;
+
+/// Names the epoch that is current.
+const CURRENT: &str = "current";
+
+/// Why it is not known which epoch is current.
+enum Unreadable {
+    Number(&'static str),
+    File(Error),
+}
+
 /// What a group finds when it starts.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Epochs of the snapshots that can be read, newest first.
     pub epochs: Vec<u64>,
-    /// Newest epoch known to be committed everywhere.
+    /// Newest epoch known to be committed everywhere; 0 is the empty beginning, where state was dropped.
     pub current: Option<u64>,
-    /// Files that are there but cannot be used, and why.
-    pub damaged: Vec<String>,
+    /// The highest number of an epoch that anything here has, whether it can be used or not.
+    pub highest: u64,
+    /// What should be there and cannot be used.
+    pub damage: Vec<Damage>,
 }
 
 impl StateDir {
     /// Opens or creates the directory and locks it.
     pub fn open(root: &Path) -> Result<StateDir, Error> {
-        fs::create_dir_all(root).map_err(Error::file("create state directory", root))?;
+        create_dir(root)?;
         let lock_path = root.join("lock");
         let lock = File::options()
             .create(true)
@@ -129,7 +148,7 @@ impl StateDir {
         let list_path = dir.join("apps");
         let list = names.join("\n");
         if !list_path.exists() {
-            fs::create_dir_all(&dir).map_err(Error::file("create", &dir))?;
+            create_dir(&dir)?;
             write_whole(&list_path, &[list.as_bytes()])?;
         }
         remove_unfinished(&dir)?;
@@ -169,6 +188,24 @@ pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Erro
     Ok(groups)
 }
 
+/// Creates a directory with those above it, so that they last: what is synced in one that has lost its
+/// name is lost with it.
+fn create_dir(dir: &Path) -> Result<(), Error> {
+    let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
+    let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
+    fs::create_dir_all(dir).map_err(Error::file("create state directory", dir))?;
+    let parents = missing.iter().filter_map(|made| made.parent());
+    for parent in parents {
+        let here = Path::new(".");
+        sync_dir(if parent.as_os_str().is_empty() {
+            here
+        } else {
+            parent
+        })?;
+    }
+    Ok(())
+}
+
 /// What a server that was killed was writing when it was.
 fn remove_unfinished(dir: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(dir).map_err(Error::file("read", dir))? {
@@ -195,6 +232,17 @@ pub(crate) fn saved_group(root: &Path, app: &str) -> Result<Option<GroupState>, 
     }))
 }
 
+impl Found {
+    fn add_damage(&mut self, path: &Path, epoch: u64, cause: String, bars: bool) {
+        self.damage.push(Damage {
+            path: path.to_owned(),
+            epoch,
+            cause,
+            bars,
+        });
+    }
+}
+
 impl GroupState {
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -204,34 +252,94 @@ impl GroupState {
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         let mut heads = BTreeMap::new();
-        for (epoch, path) in self.snapshots()? {
-            match file::check(&path, epoch) {
+        let snapshots = self.snapshots()?;
+        for (epoch, path) in &snapshots {
+            match file::check(path, *epoch) {
                 Ok(head) => {
-                    heads.insert(epoch, head);
+                    heads.insert(*epoch, head);
                 }
-                Err(Unusable::Damaged(message)) => {
-                    found.damaged.push(format!("{}: {message}", path.display()));
-                }
-                Err(Unusable::Foreign(message)) => return Err(Error::State { path, message }),
+                Err(Unusable::Damaged(cause)) => found.add_damage(path, *epoch, cause, false),
+                Err(Unusable::Foreign(cause)) => found.add_damage(path, *epoch, cause, true),
+                Err(Unusable::Closed(cause)) => return Err(Error::file("open", path)(cause)),
             }
         }
         for &epoch in heads.keys().rev() {
             match chain::of(epoch, |epoch| heads.get(&epoch).copied()) {
                 Ok(_) => found.epochs.push(epoch),
-                Err(message) => {
-                    let path = self.snapshot_path(epoch);
-                    found.damaged.push(format!("{}: {message}", path.display()));
-                }
+                Err(cause) => found.add_damage(&self.snapshot_path(epoch), epoch, cause, false),
             }
         }
-        let current = self.dir.join("current");
-        if let Ok(text) = fs::read_to_string(&current) {
-            found.current = text.trim().parse().ok();
+        match self.current() {
+            Ok(current) => found.current = current,
+            Err(Unreadable::Number(cause)) => {
+                found.add_damage(&self.path(CURRENT), 0, cause.to_owned(), true);
+            }
+            Err(Unreadable::File(error)) => return Err(error),
         }
+        let current = found.current.unwrap_or(0);
+        if current > 0 && snapshots.iter().all(|(epoch, _)| *epoch != current) {
+            let cause = "it is not there, and is what was saved last".to_owned();
+            found.add_damage(&self.snapshot_path(current), current, cause, false);
+        }
+        let newest = snapshots.first().map_or(0, |(epoch, _)| *epoch);
+        found.highest = newest.max(current);
         Ok(found)
     }
 
-    /// Epoch and path of every snapshot that is in place.
+    /// Number and payload of the epoch that is current, `None` before the first. The server that writes
+    /// the directory may be running and remove files that were just there; so where something is
+    /// missing and others have come meanwhile, the newest is looked for again.
+    pub(crate) fn newest(&self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        for _ in 1..LOOKS_MAX {
+            let before = self.snapshots()?;
+            let looked = self.look();
+            if matches!(looked, Ok(Some(_))) || self.snapshots()? == before {
+                return looked;
+            }
+        }
+        self.look()
+    }
+
+    fn look(&self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        // Its files are opened one right after the other, and an open one stays while it is read.
+        if let Ok(Some(current)) = self.current()
+            && current > 0
+            && let Ok((_, bytes)) = self.read(current)
+        {
+            return Ok(Some((current, bytes)));
+        }
+        let found = self.find()?;
+        if let Some(message) = found.refusal() {
+            return Err(Error::State {
+                path: self.path(""),
+                message,
+            });
+        }
+        let current = found.current.filter(|epoch| found.epochs.contains(epoch));
+        let Some(epoch) = current.or(found.epochs.first().copied()) else {
+            return Ok(None);
+        };
+        let (_, bytes) = self.read(epoch)?;
+        Ok(Some((epoch, bytes)))
+    }
+
+    /// What is marked current.
+    fn current(&self) -> Result<Option<u64>, Unreadable> {
+        let path = self.path(CURRENT);
+        match fs::read(&path) {
+            Ok(bytes) => std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .map(Some)
+                .ok_or(Unreadable::Number(
+                    "it does not hold the number of an epoch",
+                )),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(Unreadable::File(Error::file("read", path)(cause))),
+        }
+    }
+
+    /// Epoch and path of every snapshot that is in place, newest first.
     fn snapshots(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
         let mut snapshots = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
@@ -240,6 +348,7 @@ impl GroupState {
             let epoch = name.strip_prefix("snapshot-").and_then(|e| e.parse().ok());
             snapshots.extend(epoch.map(|epoch| (epoch, path)));
         }
+        snapshots.sort_unstable_by(|a, b| b.cmp(a));
         Ok(snapshots)
     }
 
@@ -257,12 +366,15 @@ impl GroupState {
 
     /// Every store has committed the epoch: it is what a restart goes on from. Snapshots that
     /// neither it nor the one before it needs are removed, and so are newer ones that were given up.
-    pub fn mark_current(&self, epoch: u64) -> Result<(), Error> {
-        write_whole(
-            &self.dir.join("current"),
-            &[format!("{epoch}\n").as_bytes()],
-        )?;
-        let needed = self.oldest_needed(epoch);
+    /// Epoch 0 is the empty beginning: nothing that was saved before is gone on from.
+    ///
+    /// Says how long what a restart would read is. After a failure it can be done again.
+    pub(crate) fn mark_current(&self, epoch: u64) -> Result<Length, Error> {
+        write_whole(&self.path(CURRENT), &[format!("{epoch}\n").as_bytes()])?;
+        let links = self.links(epoch);
+        let needed = links
+            .as_ref()
+            .map_or(0, |links| self.oldest_needed(epoch, links));
         // A snapshot that was just made whole stands on the disk before what it replaces goes.
         sync_dir(&self.dir)?;
         for (old, path) in self.snapshots()? {
@@ -270,7 +382,7 @@ impl GroupState {
                 fs::remove_file(&path).map_err(Error::file("remove", path))?;
             }
         }
-        Ok(())
+        Ok(Length::of(&links.unwrap_or_default()))
     }
 
     fn snapshot_path(&self, epoch: u64) -> PathBuf {
@@ -307,10 +419,20 @@ fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
 
 fn read_or_make_id(root: &Path) -> Result<String, Error> {
     let path = root.join("id");
-    if let Ok(text) = fs::read_to_string(&path)
-        && !text.trim().is_empty()
-    {
-        return Ok(text.trim().to_owned());
+    match fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
+        // Another name would make stores forget what they have committed.
+        Ok(_) => {
+            return Err(Error::State {
+                path,
+                message: "the file is empty, and by what it held the stores know which rows they \
+                          have committed: put back a copy; without it, delete it, and rows of the \
+                          last interval may be written twice"
+                    .to_owned(),
+            });
+        }
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+        Err(cause) => return Err(Error::file("read", path)(cause)),
     }
     let id = fresh_id();
     write_whole(&path, &[id.as_bytes(), b"\n"])?;
@@ -355,18 +477,101 @@ mod tests {
         assert!(!group.path("snapshot-1.tmp").exists());
     }
 
+    /// Changes a file of a group.
+    fn change(group: &GroupState, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let path = group.path(name);
+        let mut bytes = fs::read(&path).expect("reads");
+        change(&mut bytes);
+        fs::write(&path, bytes).expect("writes");
+    }
+
+    /// Why a start is refused, which must have these words.
+    fn refused(group: &GroupState, words: &[&str]) {
+        let refusal = group.find().expect("reads").refusal();
+        let refusal = refusal.expect("nothing sound stands in for it");
+        for word in words.iter().chain(&["--drop-state", "lost"]) {
+            assert!(refusal.contains(word), "{word} in {refusal}");
+        }
+    }
+
     #[test]
     fn a_snapshot_of_another_version_is_refused() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let state = StateDir::open(root.path()).expect("opens");
         let group = state.group(&names(&["A"])).expect("a new group");
+        for epoch in [1, 2] {
+            write(&group, epoch, b"good");
+            group.mark_current(epoch).expect("marks");
+        }
+        change(&group, "snapshot-2", |bytes| bytes[8] = 99);
+        refused(
+            &group,
+            &[
+                "snapshot-2: it has version 99",
+                "since epoch 1",
+                "start the version",
+            ],
+        );
+        // One that nobody needs any more bars nothing.
+        change(&group, "snapshot-2", |bytes| bytes[8] = 3);
+        change(&group, "snapshot-1", |bytes| bytes[8] = 99);
+        let found = group.find().expect("reads");
+        assert_eq!((&found.epochs[..], found.refusal()), (&[2][..], None));
+    }
+
+    #[test]
+    fn a_start_without_anything_sound_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
+        // A first start, and one after a crash before the first save was whole.
+        assert_eq!(group.find().expect("reads").refusal(), None);
+        fs::write(group.path("snapshot-1.tmp"), b"half").expect("writes");
+        assert_eq!(group.find().expect("reads").refusal(), None);
+        for epoch in [1, 2] {
+            write(&group, epoch, b"good");
+            group.mark_current(epoch).expect("marks");
+        }
+        change(&group, "snapshot-2", |bytes| bytes.truncate(30));
+        let found = group.find().expect("reads");
+        assert_eq!((found.refusal(), found.passed_over(1)), (None, Some(2)));
+        change(&group, "snapshot-1", |bytes| {
+            *bytes.last_mut().expect("a byte") ^= 1
+        });
+        refused(
+            &group,
+            &[
+                "snapshot-1: the checksum",
+                "snapshot-2: it is no snapshot, or its head",
+            ],
+        );
+        for epoch in [1, 2] {
+            fs::remove_file(group.path(&format!("snapshot-{epoch}"))).expect("removes");
+        }
+        refused(&group, &["snapshot-2: it is not there"]);
+        assert_eq!(group.find().expect("reads").highest, 2);
+        // Dropped, it is the empty beginning that is current.
+        write(&group, 3, b"given up");
+        group.mark_current(0).expect("marks");
+        let found = group.find().expect("reads");
+        assert_eq!((found.refusal(), found.current), (None, Some(0)));
+        assert!(found.epochs.is_empty() && found.damage.is_empty());
+    }
+
+    #[test]
+    fn what_is_current_is_known_or_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&names(&["A"])).expect("a new group");
         write(&group, 1, b"good");
-        let path = group.path("snapshot-1");
-        let mut bytes = fs::read(&path).expect("reads");
-        bytes[8] = 99;
-        fs::write(&path, bytes).expect("writes");
-        let refused = group.find().expect_err("it is foreign");
-        assert!(refused.to_string().contains("version 99"), "{refused}");
+        for bytes in [&b""[..], b"one", b"\xff\xfe"] {
+            fs::write(group.path("current"), bytes).expect("writes");
+            refused(&group, &["current: it does not hold the number"]);
+        }
+        drop(state);
+        fs::write(root.path().join("id"), b"").expect("writes");
+        let unknown = StateDir::open(root.path()).expect_err("stores know it by its name");
+        assert!(unknown.to_string().contains("put back a copy"), "{unknown}");
     }
 
     #[test]
@@ -395,13 +600,13 @@ mod tests {
         for cut in 0..bytes.len() {
             fs::write(&path, &bytes[..cut]).expect("writes");
             let found = group.find().expect("reads");
-            assert_eq!((found.epochs, found.damaged.len()), (vec![1], 1), "{cut}");
+            assert_eq!((found.epochs, found.damage.len()), (vec![1], 1), "{cut}");
         }
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         fs::write(&path, &bytes).expect("writes");
         let found = group.find().expect("reads");
-        assert!(found.damaged[0].contains("checksum"), "{found:?}");
+        assert!(found.damage[0].cause.contains("checksum"), "{found:?}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A snapshot on its way to the disk. A small one waits in memory; what is longer streams into the
 //! temporary file that becomes the snapshot, so that a large state never lies in memory twice.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::file::{Head, put_in_place, write_whole};
+use super::file::{self, Fsync, Head};
 use crate::error::Error;
 
 /// Bytes that wait in memory.
@@ -23,6 +23,10 @@ struct Inner {
     head: Head,
     memory: Vec<u8>,
     file: Option<File>,
+    /// The file has its name; whether that lasts is another question.
+    is_named: bool,
+    /// The system was asked to make it last and did not say that it has.
+    is_doubtful: bool,
     crc: crc32fast::Hasher,
     len: u64,
 }
@@ -34,6 +38,8 @@ impl Spool {
             head,
             memory: Vec::new(),
             file: None,
+            is_named: false,
+            is_doubtful: false,
             crc: crc32fast::Hasher::new(),
             len: 0,
         })))
@@ -50,6 +56,10 @@ impl Spool {
 
     /// Makes the snapshot durable; on a failure it can be tried again.
     pub fn seal(&self, undelivered: u64) -> Result<(), Error> {
+        self.seal_by(undelivered, &mut File::sync_all)
+    }
+
+    fn seal_by(&self, undelivered: u64, sync: &mut Fsync<'_>) -> Result<(), Error> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let head = Head {
@@ -59,25 +69,34 @@ impl Spool {
             ..inner.head
         };
         let tmp = temporary(&inner.path);
-        match &mut inner.file {
-            None => write_whole(&inner.path, &[&head.to_bytes(), &inner.memory]),
-            Some(file) => {
-                file.seek(SeekFrom::Start(0))
-                    .and_then(|_| file.write_all(&head.to_bytes()))
-                    .map_err(Error::file("write", &tmp))?;
-                put_in_place(file, &tmp, &inner.path)
-            }
+        let Some(file) = &mut inner.file else {
+            // Each try writes all of it anew.
+            return file::write_whole_by(&inner.path, &[&head.to_bytes(), &inner.memory], sync);
+        };
+        if inner.is_doubtful {
+            file::write_again(file, Head::LEN as u64, head.len, head.crc)
+                .map_err(Error::file("write", &tmp))?;
         }
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&head.to_bytes()))
+            .map_err(Error::file("write", &tmp))?;
+        inner.is_doubtful = true;
+        sync(file).map_err(Error::file("sync", &tmp))?;
+        if !inner.is_named {
+            fs::rename(&tmp, &inner.path).map_err(Error::file("rename", &tmp))?;
+            inner.is_named = true;
+        }
+        file::sync_parent(&inner.path, sync)
     }
 }
 
 impl Spool {
-    /// It will not be sealed.
-    pub(super) fn discard(self) {
-        let mut inner = self.lock();
-        if inner.file.take().is_some() {
-            // What is left of it is written over.
-            std::fs::remove_file(temporary(&inner.path)).ok();
+    /// It will not be sealed: what was written of it makes room.
+    pub fn discard(self) {
+        let inner = self.lock();
+        if !inner.is_named {
+            // One that stays is removed at the next start.
+            fs::remove_file(temporary(&inner.path)).ok();
         }
     }
 }
@@ -85,7 +104,9 @@ impl Spool {
 impl Inner {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.file.is_none() && self.memory.len() + bytes.len() > MEMORY_MAX {
-            let mut file = File::create(temporary(&self.path))?;
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(true);
+            let mut file = options.open(temporary(&self.path))?;
             // The head is written when all is known.
             file.write_all(&[0; Head::LEN])?;
             file.write_all(&self.memory)?;
@@ -115,4 +136,93 @@ impl Write for Spool {
 
 fn temporary(path: &Path) -> PathBuf {
     path.with_extension("tmp")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{GroupState, StateDir};
+
+    fn group() -> (tempfile::TempDir, GroupState) {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let group = state.group(&["A".to_owned()]).expect("a new group");
+        (root, group)
+    }
+
+    /// One that waits in memory, and one that has gone to the disk.
+    fn payloads() -> [Vec<u8>; 2] {
+        [1 << 10, MEMORY_MAX + 5].map(|len| (0..len).map(|i| (i % 251) as u8).collect())
+    }
+
+    fn failed() -> io::Error {
+        io::Error::other("the disk has failed")
+    }
+
+    #[test]
+    fn a_seal_that_fails_anywhere_is_tried_again() {
+        for payload in payloads() {
+            // The file and the directory: each fails at the first try, or at the first two.
+            for fails in [&[0][..], &[1], &[0, 1], &[1, 2], &[0, 2]] {
+                let (_root, group) = group();
+                let mut spool = group.spool(1, None);
+                spool.write_all(&payload).expect("writes");
+                let mut syncs = 0..;
+                let mut sync = |file: &File| -> io::Result<()> {
+                    match fails.contains(&syncs.next().unwrap_or(0)) {
+                        true => Err(failed()),
+                        false => file.sync_all(),
+                    }
+                };
+                let mut tries = 0;
+                while let Err(error) = spool.seal_by(7, &mut sync) {
+                    assert!(error.to_string().contains("cannot sync"), "{error}");
+                    tries += 1;
+                    assert!(tries <= fails.len(), "{fails:?}");
+                }
+                assert_eq!(tries, fails.len());
+                assert!(group.read(1).expect("it is there") == (7, payload.clone()));
+                assert!(!temporary(&group.path("snapshot-1")).exists());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_again_is_not_said_to_be_durable() {
+        let [_, payload] = payloads();
+        let (_root, group) = group();
+        let mut spool = group.spool(1, None);
+        spool.write_all(&payload).expect("writes");
+        // A page that was taken for written and then dropped.
+        let mut sync = |mut file: &File| -> io::Result<()> {
+            file.seek(SeekFrom::Start(1 << 20))?;
+            file.write_all(b"what was there before")?;
+            Err(failed())
+        };
+        assert!(spool.seal_by(7, &mut sync).is_err());
+        let lost = spool.seal(7).expect_err("the payload is not what it was");
+        let said = crate::report::chain(&lost);
+        assert!(said.contains("cannot be read back"), "{said}");
+        assert!(spool.seal(7).is_err());
+        assert_eq!(group.find().expect("reads").epochs, [0; 0]);
+    }
+
+    /// `/dev/full` says what a disk without room says.
+    #[test]
+    fn without_room_nothing_is_put_in_place() {
+        for payload in payloads() {
+            let (_root, group) = group();
+            let mut spool = group.spool(1, None);
+            let tmp = temporary(&group.path("snapshot-1"));
+            std::os::unix::fs::symlink("/dev/full", &tmp).expect("a link");
+            let sealed = spool
+                .write_all(&payload)
+                .map_err(Error::file("write", &tmp));
+            let error = sealed.and_then(|()| spool.seal(7)).expect_err("it is full");
+            let said = crate::report::chain(&error);
+            assert!(said.contains("No space left"), "{said}");
+            spool.discard();
+            assert!(!tmp.exists() && group.find().expect("reads").epochs.is_empty());
+        }
+    }
 }
