@@ -351,6 +351,10 @@ fn compose_list<R: BufRead>(
             layers[at].go()?;
             continue;
         }
+        if at == 0 {
+            copy_base(layers, &changed[1..], &mut last, out)?;
+            continue;
+        }
         let mut newer = changed.iter().filter(|&&other| other > at);
         if newer.any(|&other| layers[other].gone_to > id) {
             layers[at].skip_entry()?;
@@ -371,6 +375,34 @@ fn compose_list<R: BufRead>(
     out.u8(LIST_END);
     for &at in changed {
         layers[at].advance()?;
+    }
+    Ok(())
+}
+
+/// Copies entries of the base up to the next record of an increment: most are as they were, and what
+/// each costs does not depend on how many increments there are.
+fn copy_base<R: BufRead>(
+    layers: &mut [Layer<'_, R>],
+    increments: &[usize],
+    last: &mut Id,
+    out: &mut Writer,
+) -> io::Result<()> {
+    let records = increments.iter().filter_map(|&at| layers[at].record);
+    let next = records.map(|(id, _)| id).min();
+    let gone_to = increments.iter().map(|&at| layers[at].gone_to).max();
+    let gone_to = gone_to.unwrap_or(0);
+    let base = &mut layers[0];
+    while let Some((id, Length::Entry(_))) = base.record
+        && next.is_none_or(|next| id < next)
+    {
+        if id < gone_to {
+            base.skip_entry()?;
+            continue;
+        }
+        out.u8(ENTRY);
+        out.varint(id - *last);
+        *last = id;
+        base.copy_entry(out)?;
     }
     Ok(())
 }

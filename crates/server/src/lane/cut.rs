@@ -36,8 +36,10 @@ pub(super) const WRITTEN_MAX: usize = 16 << 20;
 /// Bytes of a whole snapshot up to which the next one is whole too: so many take no time.
 const WHOLE_MAX: u64 = 16 << 10;
 
-/// Cuts behind the last whole snapshot after which the lane writes one, because nobody else has.
-const CHANGES_MAX: u64 = 64;
+/// Cuts behind the last whole snapshot after which the lane writes one, because nobody else has: as
+/// many as a start can open files for. Putting changes together begins at a quarter of it, so there
+/// is time for that also where cuts follow each other as fast as they may.
+const CHANGES_MAX: u64 = 256;
 
 /// How the snapshots of a run follow each other: a whole one, then changes. A cut that is given up
 /// ends the run of its lane, so each is made over one that is durable.

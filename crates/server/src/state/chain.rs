@@ -18,11 +18,16 @@ use super::{GroupState, Spool};
 use crate::error::Error;
 use crate::report::chain;
 
-/// Snapshots over a whole one from which on they are put together.
-const LINKS_MAX: usize = 16;
+/// Snapshots over a whole one from which on they are put together, however short they are: so many
+/// files more a start opens and reads side by side.
+const LINKS_MAX: usize = 64;
 
 /// Bytes of changes below which it waits for so many.
 const CHANGES_MIN: u64 = 1 << 20;
+
+/// The part of the whole that changes may come to: what a start reads is longer by no more, and the
+/// whole is not written again for less.
+const CHANGES_SHARE: u64 = 2;
 
 /// How long nothing is put together when it could not be.
 const REST: Duration = Duration::from_secs(60);
@@ -80,7 +85,7 @@ impl Length {
 
     /// Would it be well to put them together?
     fn is_long(self) -> bool {
-        self.links >= LINKS_MAX || self.changes > CHANGES_MIN.max(self.whole / 2)
+        self.links >= LINKS_MAX || self.changes > CHANGES_MIN.max(self.whole / CHANGES_SHARE)
     }
 }
 
@@ -404,6 +409,21 @@ mod tests {
         let length = run.length(6);
         assert_eq!(length.links, 5);
         assert!(length.whole > 0 && length.changes > 0);
+    }
+
+    #[test]
+    fn changes_are_put_together_by_their_weight_and_at_last_by_their_number() {
+        let is_long = |whole: u64, changes: u64, links| {
+            let length = Length {
+                whole: whole << 20,
+                changes: changes << 20,
+                links,
+            };
+            length.is_long()
+        };
+        assert!(!is_long(1000, 500, LINKS_MAX - 1) && is_long(1000, 501, 1));
+        assert!(!is_long(0, 1, LINKS_MAX - 1) && is_long(0, 2, 1));
+        assert!(is_long(1000, 0, LINKS_MAX));
     }
 
     #[test]

@@ -193,7 +193,9 @@ impl BufRead for Layer {
             {
                 return Err(io::Error::other("it is not wanted any more"));
             }
-            self.block.resize(BLOCK, 0);
+            // Of many small ones no more lies in memory than there is.
+            let room = usize::try_from(self.head.len).map_or(BLOCK, |len| len.clamp(1, BLOCK));
+            self.block.resize(room, 0);
             (self.at, self.end) = (0, 0);
             self.end = loop {
                 match self.file.read(&mut self.block) {
