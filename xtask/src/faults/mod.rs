@@ -4,6 +4,7 @@
 //! alone; nothing is lost. The rows are read back by the database's own client.
 
 mod slow;
+mod state;
 
 use std::fs;
 use std::io::Write as _;
@@ -40,6 +41,8 @@ const FAULTS: &[Fault] = &[
     ("a full disk, then room again", full_disk),
     ("a file that may not grow (RLIMIT_FSIZE)", file_size_limit),
     ("a target of a move that exists", move_target_exists),
+    ("the newest saved state is damaged", state::newest),
+    ("all saved states are damaged", state::all),
 ];
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
