@@ -20,14 +20,27 @@ use testkit::drive;
 use testkit::mode::Mode;
 use testkit::outcome::Status;
 
-/// Cases in which a defect of the reference is fixed: they pass under `@app:compat('siddhi-5.1')`,
-/// or the fixed output is the one recorded here. One line each: id, ruling, reason.
+/// Cases in which a defect of the reference is fixed: they pass under `@app:compat('siddhi-5.1')`.
+/// The file says what stands in a line.
 const RULINGS: &str = include_str!("../../tests/rulings.txt");
 
-/// Behind the reason of a ruling that differs under `@app:compat` too.
-const DIFFERS: &str = " (differs by ruling)";
+/// What `--columns` judges, one after the other: rows, timestamps, bounds of chunks, playback.
+const COLUMNS: [(&str, Strictness, bool); 4] = [
+    ("rows", strict(false, false), false),
+    ("--ts", strict(true, false), false),
+    ("--chunks", strict(false, true), false),
+    ("--playback", strict(false, false), true),
+];
 
-#[derive(Default)]
+const fn strict(ts: bool, chunks: bool) -> Strictness {
+    Strictness {
+        ts,
+        chunks,
+        hash_order: false,
+    }
+}
+
+#[derive(Clone, Default)]
 struct Options {
     dir: PathBuf,
     group: Option<String>,
@@ -36,11 +49,10 @@ struct Options {
     playback: bool,
     format: bool,
     strictness: Strictness,
+    columns: bool,
     out: Option<PathBuf>,
     json: bool,
-    /// What is not there yet is no failure.
-    gate: bool,
-    /// Prints why each case that is not there yet is not.
+    /// Prints which cases pass under `@app:compat` alone, and why.
     verbose: bool,
 }
 
@@ -69,17 +81,15 @@ struct Judged {
     verdict: Verdict,
     why: String,
     result: Json,
-    /// A ruling of which no old form is kept: it differs even under `@app:compat`.
-    differs: bool,
 }
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let options = parse(args)?;
     let cases = load(&options)?;
-    // A panic is a verdict here; its message is kept, its trace would only hide the table.
-    std::panic::set_hook(Box::new(|_| {}));
+    if options.columns {
+        return Ok(print_columns(&cases, &options));
+    }
     let judged = judge_all(&cases, &options);
-    drop(std::panic::take_hook());
     if let Some(path) = &options.out {
         let mut file = fs::File::create(path)?;
         for case in &judged {
@@ -91,18 +101,59 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     } else {
         print_table(&judged, &options)
     };
-    let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
-    // A ruling counts as passed where the old output can be had by `@app:compat`.
-    let differing = judged.iter().filter(|j| j.differs).count();
-    let passed = count(Verdict::Passed) + count(Verdict::Ruling) - differing;
-    let broken = count(Verdict::Wrong) + count(Verdict::Panicked);
-    let failed = if options.gate {
-        broken
-    } else {
-        broken + differing + count(Verdict::NotThereYet)
-    };
+    let (passed, failed) = sums(&judged);
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
+}
+
+/// How many passed and failed; what is skipped did neither.
+fn sums(judged: &[Judged]) -> (usize, usize) {
+    let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
+    let passed = count(Verdict::Passed) + count(Verdict::Ruling);
+    (passed, judged.len() - passed - count(Verdict::Skipped))
+}
+
+/// For each column how many cases pass as they are, pass under `@app:compat` alone, fail or are
+/// skipped, and what the last three are.
+fn print_columns(cases: &[Case], options: &Options) -> bool {
+    println!(
+        "{:<12}{:>8}{:>8}{:>8}{:>8}",
+        "column", "passed", "compat", "failed", "skipped"
+    );
+    let (mut all_passed, mut all_failed) = (0, 0);
+    let mut apart = BTreeMap::new();
+    for (name, strictness, playback) in COLUMNS {
+        let options = Options {
+            strictness,
+            playback,
+            ..options.clone()
+        };
+        let judged = judge_all(cases, &options);
+        let (passed, failed) = sums(&judged);
+        let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
+        let (compat, skipped) = (count(Verdict::Ruling), count(Verdict::Skipped));
+        println!(
+            "{name:<12}{:>8}{compat:>8}{failed:>8}{skipped:>8}",
+            passed - compat
+        );
+        all_passed += passed;
+        all_failed += failed;
+        for case in judged.into_iter().filter(|j| j.verdict != Verdict::Passed) {
+            let line = format!("{} {}: {}", name_of(case.verdict), case.id, case.why);
+            apart.entry(line).or_insert_with(Vec::new).push(name);
+        }
+    }
+    println!();
+    for (line, columns) in apart {
+        println!("{line} [{}]", columns.join(", "));
+    }
+    println!("{all_passed} passed, {all_failed} failed");
+    all_failed == 0
+}
+
+fn name_of(verdict: Verdict) -> &'static str {
+    let found = VERDICTS.iter().find(|(v, _)| *v == verdict);
+    found.map_or("", |(_, name)| name)
 }
 
 fn parse(args: &[String]) -> anyhow::Result<Options> {
@@ -127,8 +178,8 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--fmt" => options.format = true,
             "--ts" => options.strictness.ts = true,
             "--chunks" => options.strictness.chunks = true,
+            "--columns" => options.columns = true,
             "--json" => options.json = true,
-            "--gate" => options.gate = true,
             "--verbose" => options.verbose = true,
             _ if arg.starts_with("--") => bail!("no option '{arg}'"),
             _ => options.dir = arg.into(),
@@ -136,7 +187,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
     }
     if options.dir.as_os_str().is_empty() {
         bail!(
-            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--gate] [--out FILE] [--json]"
+            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--columns] [--out FILE] [--json] [--verbose]"
         );
     }
     if options.modes.is_empty() {
@@ -167,8 +218,7 @@ fn read_cases(file: &Path, options: &Options, cases: &mut Vec<Case>) -> anyhow::
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
         let case = Case::parse(line).with_context(|| file.display().to_string())?;
         let wanted = options.group.as_ref().is_none_or(|g| *g == case.group)
-            && options.id.as_ref().is_none_or(|id| *id == case.id)
-            && (!options.playback || case.has_playback());
+            && options.id.as_ref().is_none_or(|id| *id == case.id);
         if wanted {
             cases.push(case);
         }
@@ -176,7 +226,12 @@ fn read_cases(file: &Path, options: &Options, cases: &mut Vec<Case>) -> anyhow::
     Ok(())
 }
 
+/// Judges the cases, in playback those that can be.
 fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
+    let can_be = |case: &&Case| !options.playback || case.has_playback();
+    let cases: Vec<&Case> = cases.iter().filter(can_be).collect();
+    // A panic is a verdict here; its message is kept, its trace would only hide the table.
+    std::panic::set_hook(Box::new(|_| {}));
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(cases.len()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -194,6 +249,7 @@ fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
             });
         }
     });
+    drop(std::panic::take_hook());
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, judged)| judged).collect()
@@ -206,7 +262,6 @@ fn judge(case: &Case, options: &Options) -> Judged {
         verdict: Verdict::Passed,
         why: String::new(),
         result: Json::Null,
-        differs: false,
     };
     for &mode in &options.modes {
         let (verdict, why, result) = judge_in(case, mode, options);
@@ -214,9 +269,13 @@ fn judge(case: &Case, options: &Options) -> Judged {
             judged.result = result;
         }
         if verdict != Verdict::Passed {
-            judged.differs = verdict == Verdict::Ruling && why.ends_with(DIFFERS);
             judged.verdict = verdict;
-            judged.why = format!("{}: {why}", mode.name());
+            judged.why = match verdict {
+                Verdict::Ruling | Verdict::Skipped => why,
+                _ => format!("{}: {why}", mode.name()),
+            };
+        }
+        if !matches!(verdict, Verdict::Passed | Verdict::Ruling) {
             break;
         }
     }
@@ -248,23 +307,40 @@ fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Jso
     {
         return (Verdict::Skipped, format!("needs {needs}"), result);
     }
-    match ruling(&case.id) {
-        Some(reason) => {
-            let compat = play(case, mode, options, true).to_json(&case.id);
-            match wrong(&compat) {
-                None => (Verdict::Ruling, reason.to_owned(), compat),
-                Some(_) => (Verdict::Ruling, format!("{reason}{DIFFERS}"), result),
-            }
-        }
-        None => (Verdict::Wrong, why, result),
+    let Some(ruling) = ruling(&case.id) else {
+        return (Verdict::Wrong, why, result);
+    };
+    let mode = match ruling.is_unsaved {
+        true => mode.without_restores(),
+        false => mode,
+    };
+    let compat = play(case, mode, options, true).to_json(&case.id);
+    match wrong(&compat) {
+        None => (Verdict::Ruling, ruling.reason.to_owned(), compat),
+        Some(why) => (Verdict::Wrong, format!("with compat: {why}"), compat),
     }
 }
 
-fn ruling(id: &str) -> Option<&'static str> {
-    RULINGS
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .find_map(|line| line.strip_prefix(id)?.strip_prefix('\t'))
+/// Why a case passes under `@app:compat` alone.
+struct Ruling {
+    reason: &'static str,
+    /// The old form loses something when it is restored, which no mode may that restores at every step.
+    is_unsaved: bool,
+}
+
+fn ruling(id: &str) -> Option<Ruling> {
+    let mut lines = RULINGS.lines().filter(|line| !line.starts_with('#'));
+    let rest = lines.find_map(|line| line.strip_prefix(id)?.strip_prefix('\t'))?;
+    Some(match rest.split_once('\t') {
+        Some((reason, mark)) => Ruling {
+            reason,
+            is_unsaved: mark == "unsaved",
+        },
+        None => Ruling {
+            reason: rest,
+            is_unsaved: false,
+        },
+    })
 }
 
 fn play(case: &Case, mode: Mode, options: &Options, compat: bool) -> Status {
@@ -294,18 +370,14 @@ fn print_table(judged: &[Judged], options: &Options) {
         total[at] += 1;
     }
     for case in judged {
-        let shown = match case.verdict {
+        let is_shown = match case.verdict {
             Verdict::Wrong | Verdict::Panicked | Verdict::Skipped => true,
             Verdict::NotThereYet | Verdict::Ruling => options.verbose,
             Verdict::Passed => false,
         };
-        if shown {
-            let (_, verdict) = VERDICTS[VERDICTS
-                .iter()
-                .position(|(v, _)| *v == case.verdict)
-                .unwrap_or(0)];
+        if is_shown {
             let why: String = case.why.chars().take(400).collect();
-            println!("{verdict} {}: {why}", case.id);
+            println!("{} {}: {why}", name_of(case.verdict), case.id);
         }
     }
     print!("{:<18}", "group");
@@ -323,13 +395,7 @@ fn print_table(judged: &[Judged], options: &Options) {
 fn print_json(judged: &[Judged]) {
     let cases: Vec<Json> = judged
         .iter()
-        .map(|j| {
-            let verdict = VERDICTS
-                .iter()
-                .find(|(v, _)| *v == j.verdict)
-                .map(|(_, name)| *name);
-            json!({ "id": j.id, "group": j.group, "verdict": verdict, "why": j.why })
-        })
+        .map(|j| json!({ "id": j.id, "group": j.group, "verdict": name_of(j.verdict), "why": j.why }))
         .collect();
     println!("{}", json!({ "version": 1, "cases": cases }));
 }

@@ -106,6 +106,7 @@ fn insert(rows: usize, name: &str, types: &[Type], key: &[usize]) {
             ty: "rdbms".into(),
             options: vec![("jdbc.url".into(), url)],
             cache: None,
+            selects: true,
             span: Span::default(),
         }),
         span: Span::default(),

@@ -449,6 +449,10 @@ impl App {
             }
             Err(broken) => {
                 let (query, key, depth) = (reader.query, reader.key, reader.origin.depth);
+                debug_assert!(
+                    copy.is_some(),
+                    "the query was held for one that cannot fail: {broken:?}"
+                );
                 let batch = copy.unwrap_or_else(Batch::empty);
                 self.chunk_failed(reader, broken, batch, outside);
                 self.route_delivered(query, key, depth);

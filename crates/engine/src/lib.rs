@@ -59,6 +59,7 @@ mod error;
 mod expr;
 pub mod function;
 mod graph;
+mod hash_order;
 mod host;
 mod idle;
 mod join;

@@ -329,6 +329,8 @@ pub struct Store {
     pub options: Vec<(String, String)>,
     /// Options of `@Cache`.
     pub cache: Option<Vec<(String, String)>>,
+    /// As [`ConnectorSpec::selects`](crate::spec::ConnectorSpec::selects).
+    pub selects: bool,
     pub span: Span,
 }
 

@@ -522,6 +522,8 @@ pub struct ConnectorSpec {
     pub exposes_service: bool,
     /// A store whose `@Index` names an order of each attribute, and options in braces.
     pub details_indexes: bool,
+    /// A store that carries out `select` itself in Siddhi, which gives the rows of a join no time.
+    pub selects: bool,
     /// A sink that works from a table of the app: the option that names it.
     pub reads_table: Option<&'static str>,
     /// Other names of the same thing (`http-request` sink for `http-call`).
@@ -552,6 +554,7 @@ impl ConnectorSpec {
             function: None,
             exposes_service: false,
             details_indexes: false,
+            selects: false,
             reads_table: None,
             aliases: &[],
             example: "",

@@ -146,6 +146,7 @@ mod tests {
                 ty: "rdbms".into(),
                 options: vec![("jdbc.url".into(), url.into())],
                 cache: None,
+                selects: true,
                 span: Span::default(),
             }),
             span: Span::default(),

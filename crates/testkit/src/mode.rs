@@ -43,6 +43,14 @@ impl Mode {
         Mode::ALL.into_iter().find(|m| m.name() == name)
     }
 
+    /// The same without what restores the app between steps.
+    pub const fn without_restores(self) -> Mode {
+        match self {
+            Mode::Snapshot | Mode::Changes => Mode::Seven,
+            mode => mode,
+        }
+    }
+
     /// Chunks that may go into one batch.
     pub const fn chunks_max(self) -> usize {
         match self {

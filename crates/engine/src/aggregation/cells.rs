@@ -15,7 +15,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
 use lang::plan::{AggregationColumn, ColumnKind};
 
-use super::hash_order::hash_order;
+use crate::hash_order::hash_order;
 use crate::query::for_each_key;
 
 /// Seed of the hash of keys; fixed, so that nothing differs from run to run.

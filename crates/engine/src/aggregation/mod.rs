@@ -11,7 +11,6 @@
 
 mod calendar;
 mod cells;
-mod hash_order;
 mod keep;
 mod read;
 mod run;

@@ -28,6 +28,9 @@ use search::{Equations, Matches, Probing, Side};
 const LEFT: plan::InputId = 0;
 const RIGHT: plan::InputId = 1;
 
+/// The time of a row that bears none.
+const UNTIMED: i64 = -1;
+
 /// Joined rows for which memory is kept from batch to batch.
 const KEPT_ROWS_MAX: usize = 1 << 16;
 
@@ -60,6 +63,8 @@ struct Probe {
     columns: Vec<usize>,
     /// A row without a match leaves with nulls.
     keeps_lonely: bool,
+    /// With compat: the searched store has selected by itself, and its rows bear no time (ruling 76).
+    is_untimed: bool,
     /// The searched side is an aggregation: what is read of it.
     range: Option<RangeOf>,
     /// Used again from batch to batch.
@@ -164,6 +169,7 @@ impl Join {
                 equations,
                 columns: kept[1 - side].clone(),
                 keeps_lonely: preserved,
+                is_untimed: environment.compat && selects(plan, searched.from),
                 range,
                 matches: Matches::default(),
             });
@@ -335,8 +341,20 @@ impl Join {
         std::mem::swap(columns, &mut batch.columns);
         columns.clear();
         pairs.lay_out(&mut batch);
+        if probe.is_untimed {
+            pairs.untime(&mut batch);
+        }
         Ok(Some(batch))
     }
+}
+
+/// Is it a table of a store that carries out `select` itself in Siddhi?
+fn selects(plan: &plan::Plan, from: From) -> bool {
+    let From::Table(table) = from else {
+        return false;
+    };
+    let store = plan.tables[table].store.as_ref();
+    store.is_some_and(|store| store.selects)
 }
 
 fn is_stream(single: &plan::Single) -> bool {
@@ -640,6 +658,16 @@ impl Pairs {
             true => Clock::Same(first),
             false => Clock::PerChunk(self.clocks.as_slice().into()),
         };
+    }
+
+    /// Takes the time from the rows that have a match.
+    fn untime(&self, batch: &mut Batch) {
+        let time = |(row, &other): (usize, &u32)| match other {
+            Column::NO_ROW => batch.times.at(row),
+            _ => UNTIMED,
+        };
+        let times: Vec<i64> = self.other.iter().enumerate().map(time).collect();
+        batch.times = Times::PerRow(times.into(), 0);
     }
 
     /// Empty again, its memory kept unless it is much.

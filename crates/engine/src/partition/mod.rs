@@ -3,8 +3,9 @@
 //!
 //! Keys are texts; a row whose key is null is dropped and does not cut a run. A range partition
 //! gives a row to every range that holds. A stream that is not in `with` goes chunk by chunk to each
-//! live key, in the order in which the keys were first seen.
+//! live key, in the order in which the keys were first seen; with compat in that of Siddhi's hash set.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use event::codec::{Error as StateError, Writer};
@@ -16,6 +17,7 @@ use crate::component::{EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Expression, Inputs};
 use crate::graph::{Graph, Receiver};
+use crate::hash_order::hash_order;
 use crate::keyed::Pages;
 use crate::query::{Interner, Step, for_each_key, intern_all, plain_layout};
 use crate::snapshot::{Extent, Fields, Id, List};
@@ -139,6 +141,9 @@ impl Partition {
         let inputs = Inputs::of(&batch.columns, batch.len);
         let (mut rows, mut keys) = (Vec::new(), Vec::new());
         match &mut entrance.by {
+            By::Broadcast if step.environment.compat => {
+                return Ok(broadcast(batch, &self.live_as_hashed()));
+            }
             By::Broadcast => return Ok(broadcast(batch, &self.live)),
             By::Value(expr) => {
                 let column = expr.column(&inputs, &mut context);
@@ -176,6 +181,18 @@ impl Partition {
         }
         let whole = whole && !entrance.is_lockstep;
         Ok(cut(batch, &rows, &keys, whole))
+    }
+
+    /// The live keys in the order in which Siddhi gives a stream to all of them: that of a `HashSet`
+    /// that is filled with them, which has places for one more.
+    fn live_as_hashed(&self) -> Vec<Key> {
+        let names = self.live.iter().map(|&key| match self.keys.name(key) {
+            Some((_, name)) => name,
+            None => Cow::Borrowed(""),
+        });
+        let names: Vec<_> = names.collect();
+        let order = hash_order(names.iter().map(AsRef::as_ref), names.len() + 1);
+        order.into_iter().map(|at| self.live[at as usize]).collect()
     }
 
     /// The key gets rows; true if its state has to begin.

@@ -412,6 +412,14 @@ pub fn check(case: &Case, input: &str, expect: &str) {
     }
 }
 
+/// What each key emits in batches of one chunk, where that is not the same for both or depends on
+/// whether the state is saved.
+pub fn emitted(case: &Case, input: &str, saves: bool) -> [String; 2] {
+    run(case, input, 1, saves)
+        .output
+        .map(|output| output.join(" | "))
+}
+
 /// The rows that a join would find at the end, and the rows held for a timer.
 pub fn check_content(case: &Case, input: &str, content: &str, held: usize) {
     for saves in [false, true] {

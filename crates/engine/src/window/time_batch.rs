@@ -53,6 +53,7 @@ impl Window for TimeBatch {
             start,
             streams,
             keeping: Keeping::new(setup),
+            shared: setup.environment.compat.then_some(None),
         };
         Ok(PerKey::operator(setup, rule))
     }
@@ -65,12 +66,15 @@ struct Periodic {
     /// Events pass at once; only their expiry comes in batches.
     streams: bool,
     keeping: Keeping,
+    /// With compat: the next boundary of all keys, which is not saved. Only the key whose event has
+    /// fixed it is flushed by the timer, and a restored window begins anew with its first timer
+    /// (`TimeBatchWindowProcessor.nextEmitTime`, a field of the window).
+    shared: Option<Option<i64>>,
 }
 
 struct State {
     rows: Collect,
-    /// The next boundary, once an event has fixed one. It belongs to the key (in Siddhi all keys of
-    /// a partition share one, so that only one of them is flushed by the timer).
+    /// The next boundary, once an event has fixed one. It belongs to the key, but for compat.
     boundary: Option<i64>,
     /// Where events pass at once: some did since the last boundary.
     passed: bool,
@@ -108,6 +112,19 @@ impl Stored for State {
 }
 
 impl Periodic {
+    fn boundary(&self, state: &State) -> Option<i64> {
+        self.shared.unwrap_or(state.boundary)
+    }
+
+    /// The next boundary is known.
+    fn set_boundary(&mut self, state: &mut State, next: i64, context: &mut WindowContext<'_>) {
+        match &mut self.shared {
+            Some(shared) => *shared = Some(next),
+            None => state.boundary = Some(next),
+        }
+        context.notify(next);
+    }
+
     fn first_boundary(&self, now: i64) -> i64 {
         let elapsed = self
             .start
@@ -117,16 +134,14 @@ impl Periodic {
 
     /// The batch that ends at a boundary leaves.
     fn flush(
-        &self,
+        &mut self,
         state: &mut State,
         boundary: i64,
         now: i64,
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        let next = boundary.saturating_add(self.millis);
-        state.boundary = Some(next);
-        context.notify(next);
+        self.set_boundary(state, boundary.saturating_add(self.millis), context);
         if self.streams {
             state.rows.pass_by();
             state.rows.expire(self.keeping, now, out);
@@ -141,16 +156,15 @@ impl Periodic {
 
     /// A clock that has jumped over many boundaries passes those at which nothing would leave at
     /// once.
-    fn skip_empty(&self, state: &mut State, context: &mut WindowContext<'_>) {
+    fn skip_empty(&mut self, state: &mut State, context: &mut WindowContext<'_>) {
         let keeps_none = !state.rows.has_previous() || self.keeping.grows;
         let resets = self.streams && state.passed;
         let is_empty = state.rows.current.is_empty() && keeps_none && !resets;
-        let Some(next) = state.boundary.filter(|&b| is_empty && context.now >= b) else {
-            return;
-        };
-        let next = super::first_after(context.now, next, self.millis);
-        state.boundary = Some(next);
-        context.notify(next);
+        let passed = self.boundary(state).filter(|&b| context.now >= b);
+        if let (Some(boundary), true) = (passed, is_empty) {
+            let next = super::first_after(context.now, boundary, self.millis);
+            self.set_boundary(state, next, context);
+        }
     }
 
     /// Rows enter the batch.
@@ -190,7 +204,7 @@ impl Rule for Periodic {
         if batch.len == 0 {
             return;
         }
-        if let Some(boundary) = state.boundary
+        if let Some(boundary) = self.boundary(state)
             && !self.streams
             && is_before(batch, boundary)
         {
@@ -198,12 +212,14 @@ impl Rule for Periodic {
         }
         let source = out.source(batch);
         for (chunks, clock) in super::clock_runs(batch) {
-            let mut boundary = state.boundary.unwrap_or_else(|| {
-                let first = self.first_boundary(clock);
-                context.notify(first);
-                first
-            });
-            state.boundary = Some(boundary);
+            let mut boundary = match self.boundary(state) {
+                Some(boundary) => boundary,
+                None => {
+                    let first = self.first_boundary(clock);
+                    self.set_boundary(state, first, context);
+                    first
+                }
+            };
             // Within one clock only the first chunks can find the boundary passed.
             let mut chunk = chunks.start;
             while chunk < chunks.end && clock >= boundary {
@@ -233,9 +249,14 @@ impl Rule for Periodic {
         context: &mut WindowContext<'_>,
         out: &mut Emission,
     ) {
-        if let Some(boundary) = state.boundary.filter(|&b| context.now >= b) {
-            self.flush(state, boundary, context.now, context, out);
-            self.skip_empty(state, context);
+        match self.boundary(state) {
+            Some(boundary) if context.now >= boundary => {
+                self.flush(state, boundary, context.now, context, out);
+                self.skip_empty(state, context);
+            }
+            Some(_) => {}
+            // Only with compat: the timer has been restored without the boundary.
+            None => self.set_boundary(state, self.first_boundary(context.now), context),
         }
     }
 
@@ -292,6 +313,21 @@ mod tests {
     }
 
     #[test]
+    fn with_compat_all_keys_share_a_boundary_that_is_not_saved() {
+        let events = "1@1000 2@1200 3@2100 tick@9000";
+        // The timer is that of the first key, whose event has fixed the boundary.
+        let [first, second] = emitted(&case().compat(), events, false);
+        assert_eq!(
+            first,
+            "R C1@1000 C2@1200 | E1@3000 E2@3000 R C3@2100 | E3@4000"
+        );
+        assert_eq!(second, "");
+        // The timer at 2000 finds no boundary behind a restore, and begins one.
+        let [first, second] = emitted(&case().compat(), "1@1000 tick@2500 2@3000", true);
+        assert_eq!((first.as_str(), second.as_str()), ("", ""));
+    }
+
+    #[test]
     fn a_chunk_is_not_cut_and_an_event_at_the_boundary_is_new() {
         check(
             &case(),
@@ -336,7 +372,6 @@ mod tests {
     fn joins_find_the_batch_before() {
         let searched = || case().without_expired().searched();
         check_content(&searched(), "1@1000 2@2500 3@3500", "2", 1);
-        check_content(&searched().compat(), "1@1000 2@2500 3@3500", "1 2", 1);
         check_content(&case(), "1@1000 2@2500", "1", 2);
     }
 

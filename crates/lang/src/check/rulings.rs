@@ -71,7 +71,7 @@ const BATCH_PER_KEY: Ruling = Ruling {
     label: "in a partition",
     siddhi: "the timer of this window flushes one key, and the others later or never",
     headwater: "flushes every key when its time has come",
-    has_old_form: false,
+    has_old_form: true,
 };
 const SET_BY_KEY: Ruling = Ruling {
     code: code::RULING_SET_BY_KEY,

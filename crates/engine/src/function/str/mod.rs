@@ -174,13 +174,19 @@ mod tests {
 
     #[test]
     fn templates() {
-        let template = s("{{1}} is {{2}} of {{1}}{{3}}");
-        check(
-            "str:fillTemplate",
-            &[template.clone(), s("x"), i(5)],
-            "'x is 5 of x3'",
-        );
-        check("str:fillTemplate", &[s("{{a}}"), s("x")], "!is no number");
+        let fill = |template: &str, expected: &str| {
+            let args = [s(template), s("x"), i(5), NULL];
+            check("str:fillTemplate", &args, expected);
+        };
+        fill("{{1}} is {{ 2 }} of {{1}}{{3}}", "'x is 5 of x3'");
+        fill("{{a}}", "!is no number");
+        fill("{{4}}", "!names value 4, but has the values 1 to 3");
+        fill("{{-1}}", "!names value -1");
+        fill("a {{0}}", "'a a {{0}}'");
+        fill("{{}}", "!is no number");
+        // Braces that are no placeholder stay.
+        fill(r#"{"a":{"b":{{2}}}}"#, r#"'{"a":{"b":5}}'"#);
+        fill("a {{1", "'a {{1'");
         check(
             "str:fillTemplate",
             &[s("{{ k }}-{{z}}"), map(&[("k", d(2.0))])],

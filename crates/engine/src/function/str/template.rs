@@ -6,8 +6,14 @@ use event::{Object, Value};
 use crate::function::number::parse_integer;
 use crate::function::row::{Row, text};
 
-/// Puts values in place of `{{1}}`, `{{2}}` … or, from a map, of `{{key}}`. A value that is null or
-/// missing leaves the bare text between the braces.
+/// Puts values in place of `{{1}}`, `{{2}}` … or, from a map, of `{{key}}`. A value that is null, or a
+/// key that is not there, leaves the bare text between the braces. `{{0}}` is the template itself.
+///
+/// Braces that are no placeholder stay. (Siddhi cuts at `{{` and `}}` alike and loses them: of
+/// `{"a":{"b":{{1}}}}` it drops the end.)
+///
+/// # Errors
+/// A placeholder that is no number, or above that of the values.
 pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     let template = text(args, 0)?;
     let map = match &args[1..] {
@@ -28,14 +34,7 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
                 let key = Value::str(name.trim());
                 map.iter().find(|(k, _)| *k == key).map(|(_, v)| v)
             }
-            None => {
-                let number: i32 = parse_integer(name.trim())
-                    .ok_or_else(|| format!("'{name}' in the template is no number"))?;
-                usize::try_from(number)
-                    .ok()
-                    .filter(|&n| n > 0)
-                    .and_then(|n| args.get(n))
-            }
+            None => Some(numbered(args, name)?),
         };
         match value {
             Some(value) if !value.is_null() => write_value(&mut out, value),
@@ -44,4 +43,15 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
     }
     out.push_str(rest);
     Ok(Value::str(&out))
+}
+
+/// The value that a placeholder names by its number.
+fn numbered<'a>(args: &'a [Value], name: &str) -> Result<&'a Value, String> {
+    let number: i32 = parse_integer(name.trim())
+        .ok_or_else(|| format!("'{name}' in the template is no number"))?;
+    let value = usize::try_from(number).ok().and_then(|n| args.get(n));
+    value.ok_or_else(|| {
+        let count = args.len() - 1;
+        format!("the template names value {number}, but has the values 1 to {count}")
+    })
 }

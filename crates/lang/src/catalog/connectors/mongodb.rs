@@ -9,6 +9,7 @@ const TLS: &str = "headwater::mongodb::tls_asks_for_a_certificate_that_is_truste
 pub const STORE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     details_indexes: true,
+    selects: true,
     example: "@store(type='mongodb', mongodb.uri='mongodb://localhost:27017/shop')
 @PrimaryKey('symbol') @Index('price:-1', '{\"sparse\": true}')
 define table Stocks (symbol string, price int);",

@@ -14,6 +14,7 @@ const OTHERS: &[&str] = &["jdbc:db2:", "jdbc:derby:", "jdbc:teradata:"];
 
 pub const STORE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    selects: true,
     options: &[
         text(
             "jdbc.url",

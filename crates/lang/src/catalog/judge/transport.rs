@@ -221,6 +221,7 @@ pub fn store(
             ty: found.spec.name.to_owned(),
             options: canonical(found.spec, &found.given),
             cache,
+            selects: found.spec.selects,
             span: annotation.span,
         });
     }

@@ -9,7 +9,7 @@ pub(super) const CODES: &[CodePage] = &[
         "timeBatch in a partition flushes every key",
         "In Siddhi 5.1 the timer of such a window flushes one key; rows of the others come later or \
          never. Headwater flushes each key when its time has come (ruling 23).",
-        "Expect a batch of every key; there is no way back to the old output.",
+        "Expect a batch of every key, or write @app:compat('siddhi-5.1').",
         "define stream S (k string, n int);\n\
          partition with (k of S) begin\n\
          \x20 from S#window.timeBatch(1 sec) select k, sum(n) as total insert into Out;\n\

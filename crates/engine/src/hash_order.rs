@@ -1,11 +1,12 @@
 //! The order in which Java's `HashMap` gives out text keys.
 //!
-//! Siddhi keeps the groups of a bucket in such maps, and their order shows where a bucket is read.
+//! Siddhi keeps the groups of a bucket and the keys of a partition in such maps, and their order shows
+//! where a bucket is read, and where a stream goes to every key.
 
 use event::text::java_hash;
 
 /// Indexes of the keys in the order of a map of `size` keys, put in one after the other.
-pub(super) fn hash_order<'a>(keys: impl Iterator<Item = &'a str>, size: usize) -> Vec<u32> {
+pub(crate) fn hash_order<'a>(keys: impl Iterator<Item = &'a str>, size: usize) -> Vec<u32> {
     let mut places = 16_u32;
     while size > places as usize / 4 * 3 {
         places *= 2;
