@@ -203,8 +203,10 @@ impl<'a> EvalContext<'a> {
 pub trait Aggregator: Sync {
     fn spec(&self) -> &'static FunctionSpec;
 
-    /// `removes`: EXPIRED rows will arrive, so that values must be kept where there is no inverse.
-    fn bind(&self, args: &[Argument], removes: bool) -> Result<Box<dyn Aggregate>, Refused>;
+    /// `tracks`: values are kept where there is no inverse, so that what is left is known when one
+    /// leaves. As in Siddhi they are not for EXPIRED rows of a `session` or of a named window where
+    /// only CURRENT ones are asked for (`trackFutureStates`).
+    fn bind(&self, args: &[Argument], tracks: bool) -> Result<Box<dyn Aggregate>, Refused>;
 }
 
 /// One occurrence of an aggregator in a query: its state for every group.

@@ -112,7 +112,6 @@ impl NamedWindow {
                 "cron" => is_probed(plan, id),
                 _ => is_joined(plan, id),
             },
-            source_expires: false,
             is_joined: false,
             is_partitioned: false,
             environment,

@@ -5,6 +5,7 @@
 //! `SiddhiQL.g4` under their names there. Never: whether Siddhi takes an app that it can read.
 
 use lang::ast::{Element, Input, PatternElement, PatternInput, PatternKind, Query};
+use lang::span::Span;
 
 /// Rules of the grammar that derive a piece of a pattern; in sequences those of the same sense.
 type Rules = u8;
@@ -103,14 +104,12 @@ impl Forms<'_> {
             PatternElement::Stream(_)
             | PatternElement::Count { .. }
             | PatternElement::Logical { .. } => with_units(SOURCE, self.kind),
-            PatternElement::Absent { span, .. } => {
-                let (before, behind) = (&self.text[..span.start as usize], span.end as usize);
-                let is_group = before.trim_end().ends_with('(')
-                    && self.text[behind..].trim_start().starts_with(')');
-                match is_group {
-                    true => ABSENT_CHAIN,
-                    false => ABSENT | ABSENT_CHAIN,
-                }
+            PatternElement::Absent { span, .. } if self.is_group(*span) => ABSENT_CHAIN,
+            PatternElement::Absent { .. } => ABSENT | ABSENT_CHAIN,
+            PatternElement::Every(inner, span)
+                if matches!(**inner, PatternElement::Absent { .. }) && self.is_group(*span) =>
+            {
+                ABSENT_CHAIN
             }
             PatternElement::Every(inner, _) => {
                 let repeated = self.rules(inner);
@@ -123,6 +122,12 @@ impl Forms<'_> {
             // Parentheses leave it what it is.
             PatternElement::Chain(elements, _) => self.chain(elements) & !SOURCE,
         }
+    }
+
+    /// Does the element stand alone in parentheses?
+    fn is_group(&self, span: Span) -> bool {
+        let (before, behind) = (&self.text[..span.start as usize], span.end as usize);
+        before.trim_end().ends_with('(') && self.text[behind..].trim_start().starts_with(')')
     }
 
     /// Of elements one behind the other.
@@ -189,6 +194,7 @@ mod tests {
         for ours in [
             "not S for 1 sec -> not S for 1 sec",
             "every (e1=S -> every e2=S)",
+            "every e1=S -> (every not S for 1 sec)",
             "not S for 1 sec, not S for 1 sec",
         ] {
             check(ours, true);

@@ -113,7 +113,6 @@ impl Aggregation {
                 aggregation: id,
                 level: 0,
             },
-            source_expires: false,
             is_joined: false,
             is_partitioned: false,
             expired_wanted: false,
@@ -125,7 +124,7 @@ impl Aggregation {
         let mut compiler = Compiler {
             layout,
             sites: &mut sites,
-            removes: false,
+            tracks: false,
             tables: context,
         };
         let args = definition

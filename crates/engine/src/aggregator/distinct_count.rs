@@ -22,7 +22,7 @@ impl Aggregator for DistinctCount {
         &SPEC
     }
 
-    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, _args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Operator::default()))
     }
 }

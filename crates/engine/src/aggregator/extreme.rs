@@ -51,10 +51,10 @@ impl Aggregator for Extreme {
         self.spec
     }
 
-    fn bind(&self, args: &[Argument], removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         let settings = Settings {
             end: self.end,
-            removes,
+            tracks,
         };
         let class = args.first().map(|a| a.ty);
         Ok(match class {
@@ -69,7 +69,7 @@ impl Aggregator for Extreme {
 #[derive(Clone, Copy)]
 struct Settings {
     end: End,
-    removes: bool,
+    tracks: bool,
 }
 
 /// `MaxAttributeAggregatorExecutor`: values that a later one has overtaken can never be the answer
@@ -94,7 +94,7 @@ impl<T: Number> Running for Best<T> {
     type Settings = Settings;
 
     fn add(&mut self, value: T, settings: Settings) {
-        if settings.removes {
+        if settings.tracks {
             while let Some(&last) = self.waiting.back()
                 && settings.end.is_worse(last, value)
             {
@@ -111,7 +111,7 @@ impl<T: Number> Running for Best<T> {
     }
 
     fn remove(&mut self, value: T, settings: Settings) {
-        if settings.removes {
+        if settings.tracks {
             if let Some(at) = self.waiting.iter().position(|v| v.equals(value)) {
                 self.waiting.remove(at);
             }

@@ -33,7 +33,7 @@ impl Aggregator for Forever {
         self.spec
     }
 
-    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         let class = args.first().map(|a| a.ty);
         Ok(match class {
             Some(Type::Int) => Box::new(Numbers::<Best<i32>>::new(self.end, class)),

@@ -38,7 +38,7 @@ impl Aggregator for Group {
         self.spec
     }
 
-    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, _args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Values::<Documents>::new(self.as_object)))
     }
 }

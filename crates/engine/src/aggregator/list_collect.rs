@@ -35,7 +35,7 @@ impl Aggregator for Collect {
         self.spec
     }
 
-    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, _args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Values::<Collected>::new(self.merges)))
     }
 }

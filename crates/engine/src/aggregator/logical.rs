@@ -34,7 +34,7 @@ impl Aggregator for Logical {
         self.spec
     }
 
-    fn bind(&self, _args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, _args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Operator {
             is_and: self.is_and,
             states: States::default(),

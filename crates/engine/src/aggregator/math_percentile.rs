@@ -18,7 +18,7 @@ impl Aggregator for Percentile {
         &SPEC
     }
 
-    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         match args.get(1).and_then(|a| a.constant.as_ref()) {
             Some(Value::Double(share)) if *share > 0.0 && *share <= 100.0 => {
                 Ok(Box::new(Values::<Sorted>::new(*share)))

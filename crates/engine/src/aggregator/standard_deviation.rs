@@ -18,7 +18,7 @@ impl Aggregator for StandardDeviation {
         &SPEC
     }
 
-    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         let class = args.first().map(|a| a.ty);
         Ok(Box::new(Numbers::<Spread>::new((), class)))
     }

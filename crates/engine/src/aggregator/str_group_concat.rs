@@ -35,7 +35,7 @@ impl Aggregator for GroupConcat {
         &SPEC
     }
 
-    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         let constant = |index: usize| args.get(index).and_then(|a| a.constant.as_ref());
         let order = match constant(3)
             .and_then(Value::as_str)

@@ -18,7 +18,7 @@ impl Aggregator for Sum {
         &SPEC
     }
 
-    fn bind(&self, args: &[Argument], _removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, args: &[Argument], _tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(match args.first().map(|a| a.ty) {
             Some(Type::Float | Type::Double) => Box::new(Numbers::<Total<f64>>::new((), None)),
             _ => Box::new(Numbers::<Total<i64>>::new((), None)),

@@ -69,7 +69,7 @@ fn parse_value(ty: Type, word: &str) -> Value {
     parsed.unwrap_or_else(|| Value::str(word))
 }
 
-fn bind(name: &str, ty: Type, removes: bool, more: &[Value]) -> Box<dyn Aggregate> {
+fn bind(name: &str, ty: Type, tracks: bool, more: &[Value]) -> Box<dyn Aggregate> {
     let found = AGGREGATORS.iter().find(|a| a.spec().full_name() == name);
     let argument = Argument {
         ty,
@@ -84,7 +84,7 @@ fn bind(name: &str, ty: Type, removes: bool, more: &[Value]) -> Box<dyn Aggregat
     let arguments: Vec<Argument> = std::iter::once(argument).chain(constants).collect();
     let bound = found
         .expect("the aggregator is in the slice")
-        .bind(&arguments, removes);
+        .bind(&arguments, tracks);
     bound.unwrap_or_else(|refused| panic!("{refused}"))
 }
 
@@ -97,14 +97,14 @@ struct Outcome {
 fn run(
     name: &str,
     ty: Type,
-    removes: bool,
+    tracks: bool,
     more: &[Value],
     input: &str,
     rows_each: usize,
     saves: bool,
 ) -> Outcome {
     let rows = parse(ty, input);
-    let mut operator = bind(name, ty, removes, more);
+    let mut operator = bind(name, ty, tracks, more);
     let mut builder = ColumnBuilder::new(ty);
     rows.iter().for_each(|r| builder.push(&r.value));
     let constants = more
@@ -148,7 +148,7 @@ fn run(
         at = end;
         if saves {
             let before = operator;
-            operator = bind(name, ty, removes, more);
+            operator = bind(name, ty, tracks, more);
             for &group in &groups {
                 let mut writer = Writer::default();
                 before.save(group, &mut writer);
@@ -163,7 +163,7 @@ fn run(
     let out = Column::concat(&out);
     let is_empty = groups.iter().all(|&g| operator.is_empty(g));
     // Groups that are given up leave no more bytes than such as never held anything.
-    let mut fresh = bind(name, ty, removes, more);
+    let mut fresh = bind(name, ty, tracks, more);
     for &group in &groups {
         operator.clear(group);
         let mut writer = Writer::default();
@@ -195,14 +195,14 @@ fn shown(value: &Value) -> String {
 fn check_all(
     name: &str,
     ty: Type,
-    removes: bool,
+    tracks: bool,
     more: &[Value],
     input: &str,
     failed: &[u32],
     expect: &str,
 ) {
     for (rows_each, saves) in [(usize::MAX, false), (1, false), (1, true), (3, true)] {
-        let outcome = run(name, ty, removes, more, input, rows_each, saves);
+        let outcome = run(name, ty, tracks, more, input, rows_each, saves);
         assert_eq!(
             outcome.shown, expect,
             "scans of {rows_each}, saving: {saves}"

@@ -26,9 +26,9 @@ impl Aggregator for UnionSet {
         &SPEC
     }
 
-    fn bind(&self, _args: &[Argument], removes: bool) -> Result<Box<dyn Aggregate>, Refused> {
+    fn bind(&self, _args: &[Argument], tracks: bool) -> Result<Box<dyn Aggregate>, Refused> {
         Ok(Box::new(Operator {
-            removes,
+            tracks,
             forgets: false,
             states: States::default(),
             total: Total::default(),
@@ -37,7 +37,7 @@ impl Aggregator for UnionSet {
 }
 
 struct Operator {
-    removes: bool,
+    tracks: bool,
     /// Nothing stays of a group that is empty, its counters neither.
     forgets: bool,
     states: States<Union>,
@@ -100,9 +100,9 @@ impl Aggregate for Operator {
             let before = union.bytes();
             for element in elements.lock().iter() {
                 if is_expired {
-                    union.remove(element, self.removes);
+                    union.remove(element, self.tracks);
                 } else {
-                    union.add(element, self.removes);
+                    union.add(element, self.tracks);
                 }
             }
             if self.forgets && union.set.is_empty() {

@@ -139,8 +139,8 @@ impl Site {
 pub(crate) struct Compiler<'a, 'p> {
     pub layout: Layout,
     pub sites: &'a mut Vec<Site>,
-    /// EXPIRED rows will reach the aggregators.
-    pub removes: bool,
+    /// As in [`Aggregator::bind`](crate::component::Aggregator::bind).
+    pub tracks: bool,
     pub tables: &'a mut ConditionContext<'p>,
 }
 
@@ -299,7 +299,7 @@ impl Compiler<'_, '_> {
             .find(|a| a.spec().full_name() == name)
             .ok_or_else(|| Error::unsupported(format!("aggregator '{name}'"), expr.span))?;
         let aggregate = aggregator
-            .bind(&self.arguments(args), self.removes)
+            .bind(&self.arguments(args), self.tracks)
             .map_err(|reason| Error::Refused {
                 kind: "aggregator",
                 name: name.to_owned(),

@@ -19,7 +19,7 @@ use crate::component::{Environment, EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
-use crate::query::{Broken, Chain, Place, Selector, Step, Used, source_expires};
+use crate::query::{Broken, Chain, Place, ProcessingMode, Selector, Step, Used};
 use crate::table::{Condition, ConditionContext};
 use crate::window::Held;
 use search::{Equations, Matches, Probing, Side};
@@ -114,7 +114,6 @@ impl Join {
             },
             expired_wanted: plan.queries[query].events != EventType::Current,
             is_searched: triggers[1 - side],
-            source_expires: source_expires(plan, singles[side].from),
             is_joined: true,
             is_partitioned,
             environment,
@@ -225,8 +224,8 @@ impl Join {
         }
     }
 
-    pub fn emits_expired(&self, expired_wanted: bool) -> bool {
-        expired_wanted || self.sides.iter().any(|s| s.emits_expired(true))
+    pub fn mode(&self) -> ProcessingMode {
+        self.sides[0].mode().and(self.sides[1].mode())
     }
 
     pub fn is_late_fallible(&self) -> bool {

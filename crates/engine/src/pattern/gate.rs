@@ -271,7 +271,7 @@ impl Rest {
         let condition = Compiler {
             layout: views.layout(own, width),
             sites: &mut sites,
-            removes: false,
+            tracks: false,
             tables: context,
         }
         .compile(&rewritten)?;

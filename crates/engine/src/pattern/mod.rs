@@ -170,13 +170,6 @@ impl Pattern {
         self.chart.readers[input].states.len() > 1
     }
 
-    /// A partial match that has expired on one side of an `and` or `or` may be completed on the
-    /// other one.
-    pub fn may_emit_expired(&self) -> bool {
-        let mut states = self.chart.states.iter();
-        self.chart.within.is_some() && states.any(|s| s.kind.partner().is_some())
-    }
-
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
         let now = step.now;
         self.with(key, |machine| machine.begin(now));

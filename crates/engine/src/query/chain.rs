@@ -17,6 +17,35 @@ use crate::expr::{Compiler, Expression, Inputs, Layout, ROW, argument, attribute
 use crate::table::ConditionContext;
 use crate::window::Held;
 
+/// How rows leave a chain, which decides what aggregators keep (Siddhi's `ProcessingMode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ProcessingMode {
+    Batch,
+    Group,
+    Slide,
+}
+
+impl ProcessingMode {
+    /// Of a window by its name with its namespace. A named window that is read has none of its own.
+    fn of_window(name: &str) -> ProcessingMode {
+        match name {
+            "batch" | "cron" => ProcessingMode::Batch,
+            "session" => ProcessingMode::Group,
+            _ if name.ends_with("Batch") => ProcessingMode::Batch,
+            _ => ProcessingMode::Slide,
+        }
+    }
+
+    /// That of both together.
+    pub fn and(self, other: ProcessingMode) -> ProcessingMode {
+        match (self, other) {
+            (ProcessingMode::Batch, mode) | (mode, ProcessingMode::Batch) => mode,
+            (a, b) if a == b => a,
+            _ => ProcessingMode::Slide,
+        }
+    }
+}
+
 pub(crate) struct Chain {
     pub from: From,
     before: Vec<Stage>,
@@ -24,8 +53,6 @@ pub(crate) struct Chain {
     after: Vec<Stage>,
     /// Types of the row that leaves the chain.
     pub types: Vec<Type>,
-    /// EXPIRED rows come in.
-    source_expires: bool,
     /// Attributes of handlers that were left out, all null.
     adds: usize,
 }
@@ -104,8 +131,6 @@ pub(crate) struct Place<'a> {
     pub expired_wanted: bool,
     /// The other side of a join looks into the window.
     pub is_searched: bool,
-    /// EXPIRED rows come in.
-    pub source_expires: bool,
     /// A side of a join.
     pub is_joined: bool,
     /// In a partition.
@@ -230,7 +255,6 @@ impl Chain {
             window: None,
             after: Vec::new(),
             types: Vec::new(),
-            source_expires: place.source_expires,
             adds: 0,
         };
         for (at, handler) in single.handlers.iter().enumerate() {
@@ -312,13 +336,11 @@ impl Chain {
         matches!(self.from, From::Window(_))
     }
 
-    /// EXPIRED rows leave the chain.
-    pub fn emits_expired(&self, expired_wanted: bool) -> bool {
-        // These build EXPIRED rows only where they are wanted; all others always do.
-        const BATCHES: [&str; 4] = ["lengthBatch", "timeBatch", "externalTimeBatch", "batch"];
+    pub fn mode(&self) -> ProcessingMode {
         let window = self.window.as_ref();
-        self.source_expires
-            || window.is_some_and(|w| expired_wanted || !BATCHES.contains(&w.name.as_str()))
+        window.map_or(ProcessingMode::Batch, |w| {
+            ProcessingMode::of_window(&w.name)
+        })
     }
 
     pub fn has_effects_before(&self) -> bool {
@@ -708,7 +730,7 @@ impl WindowStage {
                 let expression = Compiler {
                     layout: row.clone(),
                     sites: &mut sites,
-                    removes: false,
+                    tracks: false,
                     tables: context,
                 }
                 .compile(arg)?;

@@ -16,7 +16,7 @@ mod site;
 mod sliding;
 mod stage;
 
-pub(crate) use chain::{Chain, Place, Used};
+pub(crate) use chain::{Chain, Place, ProcessingMode, Used};
 pub(crate) use group::{Interner, for_each_key, hash_words, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
@@ -185,7 +185,7 @@ impl Query {
         let expired_wanted = query.events != EventType::Current;
         // A pattern's selector sees the events of a match through views of its own.
         let mut rewritten = None;
-        let (mut input, layout, removes) = match &query.input {
+        let (mut input, layout, mode) = match &query.input {
             plan::Input::Single(single) => {
                 let mut used = chain::Used::new(single.schema.attributes.len());
                 used.selector(&query.selector, 0);
@@ -197,7 +197,6 @@ impl Query {
                         owner: Owner::Window { query: id, side: 0 },
                         expired_wanted,
                         is_searched: false,
-                        source_expires: source_expires(plan, single.from),
                         is_joined: false,
                         is_partitioned: query.partition.is_some(),
                         environment,
@@ -205,25 +204,30 @@ impl Query {
                     alarms,
                     context,
                 )?;
-                let removes = chain.emits_expired(expired_wanted);
-                (Input::Single(Box::new(chain)), layout, removes)
+                let mode = chain.mode();
+                (Input::Single(Box::new(chain)), layout, mode)
             }
             plan::Input::Join(join) => {
                 let (join, layout) = Join::new(join, (plan, id), environment, alarms, context)?;
-                let removes = join.emits_expired(expired_wanted);
-                (Input::Join(Box::new(join)), layout, removes)
+                let mode = join.mode();
+                (Input::Join(Box::new(join)), layout, mode)
             }
             plan::Input::Pattern(pattern) => {
                 let select = &query.selector;
                 let (pattern, select, layout) =
                     Pattern::new(pattern, select, id, environment, alarms, context)?;
                 rewritten = Some(select);
-                let removes = pattern.may_emit_expired();
-                (Input::Pattern(Box::new(pattern)), layout, removes)
+                (
+                    Input::Pattern(Box::new(pattern)),
+                    layout,
+                    ProcessingMode::Batch,
+                )
             }
         };
+        // Elsewhere aggregators meet EXPIRED rows without having kept values.
+        let tracks = expired_wanted || mode == ProcessingMode::Slide;
         let select = rewritten.as_ref().unwrap_or(&query.selector);
-        let mut selector = Selector::new(select, &layout, query.events, removes, context)?;
+        let mut selector = Selector::new(select, &layout, query.events, tracks, context)?;
         if let Input::Join(join) = &mut input {
             join.fit_to(&selector);
         }
@@ -789,14 +793,6 @@ impl Query {
             expression.root.each_call_mut(&mut restore)?;
         }
         Ok(())
-    }
-}
-
-/// EXPIRED rows come from what a query reads.
-pub(crate) fn source_expires(plan: &Plan, from: plan::From) -> bool {
-    match from {
-        plan::From::Window(window) => plan.windows[window].output != EventType::Current,
-        plan::From::Stream(_) | plan::From::Table(_) | plan::From::Aggregation(_) => false,
     }
 }
 

@@ -97,12 +97,12 @@ pub(crate) struct Selected {
 }
 
 impl Selector {
-    /// `row` is the layout of the input rows; `removes`: EXPIRED rows will arrive.
+    /// `row` is the layout of the input rows; `tracks` as in [`Aggregator::bind`](crate::component::Aggregator::bind).
     pub fn new(
         selector: &plan::Selector,
         row: &Layout,
         events: EventType,
-        removes: bool,
+        tracks: bool,
         context: &mut ConditionContext<'_>,
     ) -> Result<Selector, Error> {
         let mut sites = Vec::new();
@@ -112,7 +112,7 @@ impl Selector {
             let mut compiler = Compiler {
                 layout: row.clone(),
                 sites: &mut sites,
-                removes,
+                tracks,
                 tables: context,
             };
             items.push(compiler.compile(expr)?);
@@ -132,7 +132,7 @@ impl Selector {
                         .clone()
                         .and_picked(plan::OUTPUT, ROW, inputs, width, &all),
                     sites: &mut having_sites,
-                    removes,
+                    tracks,
                     tables: context,
                 }
                 .compile(expr)
@@ -142,7 +142,7 @@ impl Selector {
         let mut compiler = Compiler {
             layout: row.clone().and_whole(plan::OUTPUT, OTHER, width),
             sites: &mut no_sites,
-            removes,
+            tracks,
             tables: context,
         };
         let order_by = selector
@@ -153,7 +153,7 @@ impl Selector {
         let group_by = Compiler {
             layout: row.clone(),
             sites: &mut Vec::new(),
-            removes,
+            tracks,
             tables: context,
         }
         .expressions(&selector.group_by)?;

@@ -172,7 +172,7 @@ impl Stage {
             let args = Compiler {
                 layout: layout.clone(),
                 sites: &mut sites,
-                removes: false,
+                tracks: false,
                 tables: context,
             }
             .expressions(&call.args)?;
@@ -260,7 +260,7 @@ impl Stage {
         let mut compiler = Compiler {
             layout: layout.clone(),
             sites: &mut sites,
-            removes: false,
+            tracks: false,
             tables: context,
         };
         let stage = match handler {

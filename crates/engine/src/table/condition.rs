@@ -128,7 +128,7 @@ impl<'p> ConditionContext<'p> {
         let compiled = Compiler {
             layout: layout.clone(),
             sites: &mut sites,
-            removes: false,
+            tracks: false,
             tables: self,
         }
         .compile(expr)?;

@@ -169,7 +169,7 @@ impl Node {
         let expression = Compiler {
             layout,
             sites: &mut sites,
-            removes: true,
+            tracks: true,
             tables: &mut tables,
         }
         .compile(&expr)?;
