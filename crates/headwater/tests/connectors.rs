@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::{Apps, errors};
-use network::{NOTICED, Running, Throttle, eventually, free_port, number};
+use network::{NOTICED, Running, Throttle, curl, eventually, free_port, number};
 use servers::Order;
 
 struct Technology {
@@ -238,15 +238,25 @@ define stream Out (n long, text string);
 from In select * insert into Out;
 ";
 
+/// More bytes than lie between a stuck sink and its source: three queues of 16 MB, and as much at hand
+/// in the threads between them. Long rows, so that few are enough where each is a call of its own; and no
+/// two alike, which would lie there once.
+const FULL_ROWS: u64 = 1_200;
+const FULL_ROW_BYTES: usize = 64 << 10;
+
 #[test]
 fn an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost() {
-    // More than its queues hold.
-    const ROWS: u64 = 90_000;
+    let text = "x".repeat(FULL_ROW_BYTES);
+    let rows: String = (0..FULL_ROWS).map(|n| format!("{n},{n}{text}\n")).collect();
     with_each("full", |between| {
-        let apps = Apps::new(between.port, ROWS);
+        let name = between.name();
+        let apps = Apps::new(between.port, 0);
+        fs::write(apps.path("in.csv"), &rows).expect("the folder can be written");
         let (own, far) = (deployment(&apps, between.port), free_port());
         let stuck = between.filled(STUCK, &[("far", &far.to_string())]);
-        let stuck = Running::connected(&[&apps.write("stuck", &stuck, ""), "--config", &own], 1);
+        let stuck = apps.write("stuck", &stuck, "");
+        let metrics = format!("127.0.0.1:{}", free_port());
+        let stuck = Running::connected(&[&stuck, "--config", &own, "--http", &metrics], 1);
         stuck.err_has("sink cannot be reached", 1);
         // Many connections, where there may be many.
         let sink = between
@@ -255,19 +265,40 @@ fn an_app_that_takes_nothing_is_felt_by_the_other_side_and_nothing_is_lost() {
             .replace(", max.pool.active.connections='1'", "");
         let sender = between.sender(&apps, &[("sink", &sink)]);
         let sender = Running::start(&[&sender, "--until-done"]);
+        // Everything between the two sinks fills up; then nothing moves.
+        let (mut last, mut looks) = (0, 0);
+        eventually("a halt", || {
+            let now = events_taken(&metrics);
+            looks = if now == last && now > 0 { looks + 1 } else { 0 };
+            last = now;
+            looks > 20
+        });
+        eprintln!("{name}: {last} of {FULL_ROWS} rows were taken in");
+        assert!(last < FULL_ROWS, "{name}: {last} rows were taken in");
         let there = deployment(&apps, far);
         let far = Running::connected(&[&apps.write("far", FAR, ""), "--config", &there], 1);
-        eventually("all rows", || apps.received().len() >= apps.rows.len());
+        let out = apps.path("out.csv");
+        eventually("all rows", || {
+            fs::metadata(&out).is_ok_and(|out| out.len() >= rows.len() as u64)
+        });
         let (code, summary) = sender.end();
-        assert_eq!(code, Some(0), "{}: {summary}", between.name());
+        assert_eq!(code, Some(0), "{name}: {summary}");
         stuck.stop();
         far.stop();
         let received = apps.received();
         let mut rows: Vec<&str> = received.lines().collect();
         rows.sort_unstable();
         rows.dedup();
-        assert_eq!(rows.len() as u64, ROWS, "{}", between.name());
+        assert_eq!(rows.len() as u64, FULL_ROWS, "{name}");
     });
+}
+
+/// What the one source of a run has taken in.
+fn events_taken(metrics: &str) -> u64 {
+    let text = curl(&[&format!("http://{metrics}/metrics")]).1;
+    let line = |line: &&str| line.starts_with("headwater_source_events_total{");
+    let found = text.lines().find(line).and_then(|l| l.rsplit(' ').next());
+    found.and_then(|n| n.parse().ok()).unwrap_or_default()
 }
 
 #[test]
