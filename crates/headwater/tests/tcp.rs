@@ -263,3 +263,77 @@ fn what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else() {
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
     assert_eq!(number(&summary, "sources", "Other", "events"), 3);
 }
+
+#[test]
+fn a_reload_of_the_receiver_loses_nothing_that_senders_write_meanwhile() {
+    const AGAIN: &str = "the apps were read again change";
+    let pair = Pair::new(0, false);
+    let receiver = pair.receive();
+    let connect = || TcpStream::connect(("127.0.0.1", pair.port)).expect("it listens");
+    let mut staying = connect();
+    let (mut sent, mut reloads) = (0, 0);
+    let mut next = || {
+        sent += 1;
+        frame("other", sent)
+    };
+    for _ in 0..5 {
+        reloads += 1;
+        let app = fs::read_to_string(&pair.receiver).expect("the app");
+        write(
+            pair.dir.path(),
+            "receiver.siddhi",
+            &format!("-- edit {reloads}\n{app}"),
+        );
+        receiver.reload();
+        for _ in 0..50 {
+            staying.write_all(&next()).expect("it stays open");
+            // One that has gone before anybody may have seen it.
+            connect()
+                .write_all(&next())
+                .expect("it listens all the time");
+        }
+        receiver.err_has(AGAIN, reloads);
+    }
+    // With another deployment it may listen elsewhere: senders see the end, and are read up to theirs.
+    let config = fs::read_to_string(&pair.config).expect("the deployment");
+    let config = format!("{config}          keep.alive: 'false'\n");
+    write(pair.dir.path(), "deployment.yaml", &config);
+    receiver.reload();
+    let end = staying.read(&mut [0]).expect("it ends in order");
+    assert_eq!(end, 0);
+    staying.write_all(&next()).expect("it is read");
+    drop(staying);
+    receiver.err_has(AGAIN, reloads + 1);
+    connect().write_all(&next()).expect("it listens again");
+    for n in 1..=sent {
+        receiver.out_has(&format!("data=[{n}]"), 1);
+    }
+    let said = receiver.err();
+    assert!(!said.contains("frames are dropped"), "{said}");
+    receiver.stop();
+}
+
+#[test]
+fn who_sends_to_an_app_that_is_taken_away_sees_the_end() {
+    let pair = Pair::new(0, false);
+    let other = "@app:name('Another')\n@sink(type='log') define stream S (n long);\n";
+    let apps = pair.dir.path().join("apps");
+    fs::create_dir(&apps).expect("the folder can be written");
+    write(&apps, "another.siddhi", other);
+    let app = fs::read_to_string(&pair.receiver).expect("the app");
+    let app = write(&apps, "receiver.siddhi", &app);
+    let folder = apps.display().to_string();
+    let receiver = Running::connected(&[&folder, "--config", &pair.config], 2);
+    let mut sender = TcpStream::connect(("127.0.0.1", pair.port)).expect("it listens");
+    sender.write_all(&frame("other", 1)).expect("it reads");
+    fs::remove_file(app).expect("it is there");
+    write(&apps, "another.siddhi", &format!("-- edited\n{other}"));
+    receiver.reload();
+    let end = sender.read(&mut [0]).expect("it ends in order");
+    assert_eq!(end, 0);
+    drop(sender);
+    receiver.out_has("data=[1]", 1);
+    receiver.err_has("the apps were read again change", 1);
+    assert!(TcpStream::connect(("127.0.0.1", pair.port)).is_err());
+    receiver.stop();
+}

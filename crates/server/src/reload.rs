@@ -2,7 +2,8 @@
 //!
 //! Promises: a group of which nothing changed does not notice; an app that is made anew goes on from
 //! its state and its sources from where they were, with or without a state directory; if one of the
-//! new groups cannot be made, all are put back as they were. Never: an answer before that is settled.
+//! new groups cannot be made, all are put back as they were; where the deployment stays as it was, who
+//! sends to a new app without getting answers stays connected. Never: an answer before that is settled.
 
 use std::sync::Arc;
 
@@ -60,6 +61,7 @@ pub struct Reload {
     leaving: Vec<usize>,
     coming: Vec<Vec<ReadyApp>>,
     config: Config,
+    is_same_config: bool,
 }
 
 impl Server {
@@ -105,12 +107,18 @@ impl Server {
             leaving,
             coming,
             config,
+            is_same_config,
         })
     }
 
     /// Does it. After an error everything runs as it did before, but for apps that the error names as
     /// stopped.
     pub fn reload(&mut self, reload: Reload) -> Result<(), Error> {
+        let _renewal = reload.is_same_config.then(|| {
+            let coming = reload.coming.iter().flatten();
+            let names = coming.map(|app| app.name().to_owned()).collect();
+            self.common.network.renew(names)
+        });
         let (old, handed) = self.end_groups(&reload.leaving);
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);

@@ -171,6 +171,8 @@ pub(crate) struct Intake {
 struct State {
     waiting: Vec<Delivery>,
     bytes: usize,
+    /// Messages that were let in so far.
+    count: u64,
     is_closed: bool,
     /// Why the connection that fed it is no more.
     lost: Option<String>,
@@ -225,6 +227,11 @@ impl Intake {
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.room.notify_waiters();
+    }
+
+    /// Messages that were let in since it was made.
+    pub fn count(&self) -> u64 {
+        self.lock().count
     }
 
     pub fn is_closed(&self) -> bool {
@@ -289,6 +296,7 @@ impl Intake {
 
 fn append(mut state: MutexGuard<'_, State>, delivery: Delivery) {
     state.bytes += delivery.body.len();
+    state.count += 1;
     state.waiting.push(delivery);
     let asleep = state.asleep.take();
     drop(state);

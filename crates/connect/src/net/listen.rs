@@ -1,8 +1,8 @@
 //! Accepting connections on a port.
 //!
 //! Connections are spread over the workers in turn and stay where they are. Promises: no more of them
-//! than the limit are served at once, the others wait to be accepted; when [`Listening::ended`]
-//! returns, the port is free again.
+//! than the limit are served at once, the others wait to be accepted; where it is asked for, those that
+//! still wait at a stop are served as well; when [`Listening::ended`] returns, the port is free again.
 
 use std::future::Future;
 use std::io;
@@ -32,6 +32,10 @@ pub(crate) struct SocketOptions {
     pub receive_buffer: Option<usize>,
     /// Connections that the system holds until they are accepted.
     pub backlog: i32,
+    /// Connections that the system holds when the listener stops are served as well, one after the other
+    /// and after those before them. Without it they are reset: right where clients get answers and try
+    /// again, a loss where they take as sent what they have written.
+    pub drains_backlog: bool,
 }
 
 impl Default for SocketOptions {
@@ -42,6 +46,7 @@ impl Default for SocketOptions {
             send_buffer: None,
             receive_buffer: None,
             backlog: 1024,
+            drains_backlog: false,
         }
     }
 }
@@ -63,23 +68,18 @@ impl Listening {
         (host, port): (&str, u16),
         options: &SocketOptions,
         connections_max: u32,
-        serve: impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + 'static,
+        serve: impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + Sync + 'static,
     ) -> io::Result<Listening> {
         let accepting = Accepting {
             listener: bind(host, port, options)?,
             options: options.clone(),
             handles: workers.handles().to_vec(),
             connections: Arc::new(Semaphore::new(connections_max as usize)),
+            connections_max,
         };
         let connections = Arc::clone(&accepting.connections);
         let (stop, stopped) = watch::channel(false);
-        let mut until = stopped.clone();
-        let task = workers.next().spawn(async move {
-            tokio::select! {
-                () = accepting.run(serve, stopped) => {}
-                _ = until.wait_for(|is_stopped| *is_stopped) => {}
-            }
-        });
+        let task = workers.next().spawn(accepting.run(serve, stopped));
         Ok(Listening {
             stop,
             task,
@@ -97,17 +97,21 @@ impl Listening {
         *self.stop.borrow()
     }
 
-    /// Has every connection ended?
+    /// Once it was told to stop: has every connection ended?
     pub fn is_drained(&self) -> bool {
-        self.connections.available_permits() == self.connections_max as usize
+        self.task.is_finished()
+            && self.connections.available_permits() == self.connections_max as usize
     }
 
     /// Stops, and waits until the port is free and the connections have ended; false where some have
     /// not after `grace`.
-    pub async fn ended(self, grace: Duration) -> bool {
+    pub async fn ended(mut self, grace: Duration) -> bool {
         self.stop();
-        // It ends by the stop; a panic of it has left nothing open either.
-        self.task.await.ok();
+        // It ends by the stop, unless it drains the backlog; a panic of it has left nothing open either.
+        if tokio::time::timeout(grace, &mut self.task).await.is_err() {
+            self.task.abort();
+            self.task.await.ok();
+        }
         let all = self.connections.acquire_many(self.connections_max);
         tokio::time::timeout(grace, all).await.is_ok()
     }
@@ -118,21 +122,39 @@ struct Accepting {
     options: SocketOptions,
     handles: Vec<tokio::runtime::Handle>,
     connections: Arc<Semaphore>,
+    connections_max: u32,
 }
 
 impl Accepting {
     async fn run<F: Future<Output = ()> + Send + 'static>(
         self,
-        serve: impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + 'static,
+        serve: impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + Sync + 'static,
         stopped: watch::Receiver<bool>,
     ) {
-        let listener = match TcpListener::from_std(self.listener) {
+        let listener = match self.listener.try_clone().and_then(TcpListener::from_std) {
             Ok(listener) => listener,
             Err(error) => {
                 tracing::error!(cause = %error, "the listener cannot be used");
                 return;
             }
         };
+        let mut until = stopped.clone();
+        tokio::select! {
+            biased;
+            _ = until.wait_for(|is_stopped| *is_stopped) => {}
+            () = self.accept_all(&listener, &serve, &stopped) => {}
+        }
+        if self.options.drains_backlog {
+            self.drain_backlog(&serve, &stopped).await;
+        }
+    }
+
+    async fn accept_all<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        listener: &TcpListener,
+        serve: &(impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + Sync + 'static),
+        stopped: &watch::Receiver<bool>,
+    ) {
         let mut failures = Failures::default();
         for turn in 0.. {
             let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else {
@@ -158,6 +180,26 @@ impl Accepting {
                 }
                 drop(permit);
             });
+        }
+    }
+
+    /// What a client sends over one connection after the other keeps its order: each is served when those
+    /// before it have ended.
+    async fn drain_backlog<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        serve: &(impl Fn(TcpStream, watch::Receiver<bool>) -> F + Sync),
+        stopped: &watch::Receiver<bool>,
+    ) {
+        let Ok(_all) = self.connections.acquire_many(self.connections_max).await else {
+            return;
+        };
+        // The system is asked, not the runtime, which may not know yet of who has just come.
+        while let Ok((stream, _)) = self.listener.accept() {
+            let nonblocking = stream.set_nonblocking(true);
+            match nonblocking.and_then(|()| prepare(stream, &self.options)) {
+                Ok(stream) => serve(stream, stopped.clone()).await,
+                Err(error) => tracing::debug!(cause = %error, "a connection was gone at once"),
+            }
         }
     }
 }
@@ -220,4 +262,59 @@ fn bind_address(address: SocketAddr, options: &SocketOptions) -> io::Result<std:
     socket.bind(&address.into())?;
     socket.listen(options.backlog)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::sync::Mutex;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// What clients sent over one connection after the other; only the first was accepted at the stop.
+    fn read_until_the_end(drains_backlog: bool) -> Vec<String> {
+        let workers = Workers::start().unwrap();
+        let texts: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (first, accepted) = std::sync::mpsc::sync_channel(3);
+        let taken = Arc::clone(&texts);
+        let serve = move |mut stream: TcpStream, _stopped| {
+            let (taken, first) = (Arc::clone(&taken), first.clone());
+            async move {
+                first.send(()).ok();
+                let mut text = String::new();
+                stream.read_to_string(&mut text).await.ok();
+                taken.lock().unwrap().push(text);
+            }
+        };
+        let options = SocketOptions {
+            drains_backlog,
+            ..SocketOptions::default()
+        };
+        let socket = bind("127.0.0.1", 0, &options).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        drop(socket);
+        let listening = Listening::start(&workers, ("127.0.0.1", port), &options, 1, serve);
+        let listening = listening.unwrap();
+        let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut clients: Vec<_> = (0..3).map(|_| connect()).collect();
+        accepted.recv().unwrap();
+        for (n, client) in clients.iter_mut().enumerate().rev() {
+            write!(client, "client {n}").unwrap();
+        }
+        listening.stop();
+        assert!(!listening.is_drained(), "the first is still open");
+        drop(clients);
+        assert!(workers.wait_for(listening.ended(Duration::MAX)).unwrap());
+        let texts = texts.lock().unwrap();
+        texts.clone()
+    }
+
+    #[test]
+    fn what_waits_to_be_accepted_at_a_stop_is_read_in_its_order_where_it_is_asked_for() {
+        let all = ["client 0", "client 1", "client 2"];
+        assert_eq!(read_until_the_end(true), all);
+        assert_eq!(read_until_the_end(false), all[..1]);
+    }
 }

@@ -79,6 +79,25 @@ impl Network {
             .as_ref()
             .map_err(|cause| io::Error::other(cause.clone()))
     }
+
+    /// These apps are made anew, with the same deployment: until the guard is dropped and the new ones
+    /// run, those who send to them without getting answers stay connected and wait.
+    pub fn renew(self: &Arc<Network>, apps: Vec<String>) -> Renewal {
+        self.tcp.keep(apps);
+        Renewal(Arc::clone(self))
+    }
+}
+
+/// Apps are being made anew, see [`Network::renew`].
+pub struct Renewal(Arc<Network>);
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        // Without workers nothing listens.
+        if let Ok(workers) = self.0.workers() {
+            self.0.tcp.made_anew(workers);
+        }
+    }
 }
 
 /// Threads that serve connections until dropped.

@@ -2,7 +2,8 @@
 //!
 //! Promises: a source that stops lets nothing go that was on its way to it. Where all sources of the
 //! listener stop, connections get the sign to end and what they have sent is taken first; where
-//! others go on, the source that stops only waits a moment, because connections are not its own.
+//! others go on, the source that stops only waits a moment, because connections are not its own. While
+//! apps are made anew it may be kept without a source, until one of the new ones runs.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,10 @@ use super::{Listening, Workers};
 
 /// How long connections may take to end when the listener stops.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// How long connections that go on sending are heard when the listener stops: one that does not heed the
+/// sign to end would hold the server for ever.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
 
 /// How long a source that stops waits for the others of the listener to stop as well.
 const OTHERS: Duration = Duration::from_millis(200);
@@ -24,7 +29,19 @@ struct Sources {
     /// Those that run, and those of them that want to stop.
     running: usize,
     leaving: usize,
+    kept: Kept,
     listening: Option<Listening>,
+}
+
+/// Does the listener go on without a source?
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Kept {
+    #[default]
+    No,
+    /// Apps are being made anew.
+    Anew,
+    /// They are made, and the first source that runs takes it over.
+    Awaited,
 }
 
 impl SharedListener {
@@ -52,6 +69,9 @@ impl SharedListener {
         if sources.listening.is_none() {
             sources.listening = Some(listen()?);
         }
+        if sources.kept == Kept::Awaited {
+            sources.kept = Kept::No;
+        }
         sources.running += 1;
         Ok(())
     }
@@ -61,15 +81,49 @@ impl SharedListener {
     pub fn release(&self, workers: &Workers, grace: Duration) -> bool {
         let mut sources = self.sources();
         sources.running -= 1;
-        if sources.running > 0 {
-            return true;
-        }
-        let Some(listening) = sources.listening.take() else {
-            return true;
-        };
-        drop(sources);
-        matches!(workers.wait_for(listening.ended(grace)), Ok(true))
+        end_unused(sources, workers, grace)
     }
+
+    /// Goes on without a source until [`SharedListener::made_anew`].
+    pub fn keep(&self) {
+        self.sources().kept = Kept::Anew;
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.sources().kept == Kept::Anew
+    }
+
+    /// Is kept until one of the new sources runs; where `is_awaited` says that none will, connections get
+    /// the sign to end and the port is free.
+    pub fn made_anew(&self, workers: &Workers, is_awaited: bool) {
+        let mut sources = self.sources();
+        sources.kept = match is_awaited && sources.running == 0 {
+            true => Kept::Awaited,
+            false => Kept::No,
+        };
+        end_unused(sources, workers, Duration::ZERO);
+    }
+
+    /// The last source that was awaited has gone without having run.
+    pub fn await_no_more(&self, workers: &Workers) {
+        let mut sources = self.sources();
+        if sources.kept == Kept::Awaited {
+            sources.kept = Kept::No;
+            end_unused(sources, workers, Duration::ZERO);
+        }
+    }
+}
+
+/// Ends a listener that nobody needs. False where connections had to be left that have not ended.
+fn end_unused(mut sources: MutexGuard<'_, Sources>, workers: &Workers, grace: Duration) -> bool {
+    if sources.running > 0 || sources.kept != Kept::No {
+        return true;
+    }
+    let Some(listening) = sources.listening.take() else {
+        return true;
+    };
+    drop(sources);
+    matches!(workers.wait_for(listening.ended(grace)), Ok(true))
 }
 
 /// The time that one source listens.
@@ -90,6 +144,7 @@ impl Stay<'_> {
         let mut sources = self.listener.sources();
         sources.leaving += 1;
         if sources.leaving == sources.running
+            && sources.kept != Kept::Anew
             && let Some(listening) = &sources.listening
         {
             listening.stop();
@@ -99,15 +154,26 @@ impl Stay<'_> {
 
     /// The source wants to stop: has everything come that was on its way?
     pub fn is_drained(&mut self) -> bool {
-        let waited = self.leave().elapsed();
+        let since = self.leave();
+        self.is_all_there(since, since)
+    }
+
+    /// As [`Stay::is_drained`], where `heard` is when something came last: connections that still bring
+    /// something are waited for, up to [`DRAIN_MAX`].
+    pub fn is_drained_hearing(&mut self, heard: Instant) -> bool {
+        let since = self.leave();
+        since.elapsed() > DRAIN_MAX || self.is_all_there(since, heard.max(since))
+    }
+
+    fn is_all_there(&self, left: Instant, heard: Instant) -> bool {
         let sources = self.listener.sources();
         let Some(listening) = &sources.listening else {
             return true;
         };
         if listening.is_stopping() {
-            return listening.is_drained() || waited > STOP_GRACE;
+            return listening.is_drained() || heard.elapsed() > STOP_GRACE;
         }
-        waited > OTHERS
+        left.elapsed() > OTHERS
     }
 
     /// The source has stopped; the last one waits until the port is free. False where connections had

@@ -1,7 +1,9 @@
 //! The `tcp` sink: frames in the order of events, written by a worker as fast as the peer takes them.
 //!
 //! Messages wait in a bounded queue; those that were not written whole when the connection broke are
-//! written first on the next one.
+//! written first on the next one. A sink that closes says so, and waits for the peer to close in turn: a
+//! source of ours does so when it has taken everything, so that what the next run of the app sends over
+//! another connection comes behind it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +29,9 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 const WRITE_BYTES: usize = 256 << 10;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a sink that closes waits for its peer to have read everything.
+const CLOSE_GRACE: Duration = Duration::from_secs(10);
 
 /// A silent peer is asked for a sign of life, and is lost when three of them fail.
 const QUIET: Duration = Duration::from_secs(2);
@@ -249,7 +254,10 @@ impl Line {
         let (mut read, mut write) = stream.into_split();
         let ended = self.write_all(&mut read, &mut write).await;
         // What was written is on its way; the peer reads it up to this end.
-        let shut = write.shutdown().await;
+        let shut = match write.shutdown().await {
+            Ok(()) if ended.is_ok() => has_read_all(&mut read).await,
+            shut => shut,
+        };
         let mut state = self.lock();
         state.is_connected = false;
         if let Err(error) = ended {
@@ -261,7 +269,11 @@ impl Line {
                 "sink has lost its connection"
             );
         } else if let Err(error) = shut {
-            tracing::warn!(sink = self.name, cause = %error, "the connection did not end in order");
+            tracing::warn!(
+                sink = self.name,
+                cause = %error,
+                "the other side may not have taken the last rows that were written"
+            );
         }
         drop(state);
         self.changed.notify_all();
@@ -327,15 +339,26 @@ impl Line {
 
 /// Returns when the peer has closed its half or cannot be reached any more.
 async fn peer_ends(read: &mut OwnedReadHalf) -> io::Error {
-    let mut ignored = [0; 256];
-    loop {
-        match read.read(&mut ignored).await {
-            Ok(0) => return io::Error::other("the other side has closed the connection"),
-            // The protocol has no answers.
-            Ok(_) => {}
-            Err(error) => return error,
-        }
+    match end_of(read).await {
+        Ok(()) => io::Error::other("the other side has closed the connection"),
+        Err(error) => error,
     }
+}
+
+/// Once it was told that nothing follows: waits until the peer, who reads up to there, has ended as well.
+async fn has_read_all(read: &mut OwnedReadHalf) -> io::Result<()> {
+    let ended = tokio::time::timeout(CLOSE_GRACE, end_of(read)).await;
+    ended.unwrap_or_else(|_| {
+        let waited = format!("it has not closed within {} s", CLOSE_GRACE.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, waited))
+    })
+}
+
+async fn end_of(read: &mut OwnedReadHalf) -> io::Result<()> {
+    let mut ignored = [0; 256];
+    // The protocol has no answers.
+    while read.read(&mut ignored).await? > 0 {}
+    Ok(())
 }
 
 async fn write_counting(
@@ -371,6 +394,47 @@ mod tests {
             let socket = socket2::SockRef::from(&stream);
             assert_eq!(socket.keepalive().unwrap(), keep_alive);
         }
+    }
+
+    #[test]
+    fn a_sink_that_closes_waits_until_its_peer_has_read_everything() {
+        use std::io::Read as _;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let has_read = AtomicBool::new(false);
+        let line = Line {
+            name: "A/S".to_owned(),
+            session: "s".to_owned(),
+            context: "c".to_owned(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            filled: Notify::new(),
+        };
+        let message = Message::of(Payload::Text("row"));
+        line.lock().waiting.push_back(Sent::new(&message));
+        line.lock().bytes = 3;
+        line.lock().is_closing = true;
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut bytes = Vec::new();
+                stream.read_to_end(&mut bytes).unwrap();
+                assert!(bytes.ends_with(b"row"));
+                has_read.store(true, Ordering::SeqCst);
+            });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let stream = TcpStream::connect(address).await.unwrap();
+                line.serve(stream).await;
+            });
+            assert!(has_read.load(Ordering::SeqCst));
+        });
+        assert!(!line.lock().is_busy());
     }
 
     #[test]

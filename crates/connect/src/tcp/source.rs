@@ -1,12 +1,17 @@
 //! The `tcp` source: one listener for the server, a context for each source.
+//!
+//! A frame whose source does not run yet, or is made anew, waits in its connection. Promises: a reload of
+//! the app ends no connection; a stop says so to the senders and takes what is on its way. Never: a frame
+//! for nobody that is not told.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::frame::{self, Frame};
 use crate::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
@@ -25,8 +30,18 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Sources by context, and the listener that feeds them.
 #[derive(Default)]
 pub(crate) struct TcpListeners {
-    contexts: RwLock<HashMap<String, Arc<Intake>>>,
+    contexts: RwLock<HashMap<String, Context>>,
+    /// Apps that are made anew.
+    renewed: Mutex<Vec<String>>,
     listener: SharedListener,
+    /// A source runs or has gone, or all are made anew: whoever waits to give a frame looks again.
+    changed: Notify,
+}
+
+/// Who has a context, and where its frames go.
+struct Context {
+    app: String,
+    intake: Arc<Intake>,
 }
 
 /// Where the listener is, from the deployment file.
@@ -39,6 +54,7 @@ struct Address {
 
 pub(super) struct TcpSource {
     network: Arc<Network>,
+    app: String,
     context: String,
     address: Address,
     receiver: Receiver,
@@ -58,10 +74,16 @@ impl TcpSource {
                 "another source has the context '{context}'; give each its own"
             )));
         }
-        contexts.insert(context.clone(), Arc::clone(&receiver.intake));
+        let app = setup.environment.app.to_string();
+        let entry = Context {
+            app: app.clone(),
+            intake: Arc::clone(&receiver.intake),
+        };
+        contexts.insert(context.clone(), entry);
         drop(contexts);
         Ok(TcpSource {
             network,
+            app,
             context,
             address,
             receiver,
@@ -71,7 +93,16 @@ impl TcpSource {
 
 impl Drop for TcpSource {
     fn drop(&mut self) {
-        self.network.tcp.contexts().remove(&self.context);
+        let listeners = &self.network.tcp;
+        let mut contexts = listeners.contexts();
+        contexts.remove(&self.context);
+        let is_last = contexts.is_empty();
+        drop(contexts);
+        listeners.changed.notify_waiters();
+        // Without workers nothing listens.
+        if is_last && let Ok(workers) = self.network.workers() {
+            listeners.listener.await_no_more(workers);
+        }
     }
 }
 
@@ -89,6 +120,8 @@ fn address(environment: &Environment, settings: Settings<'_>) -> Result<Address,
         socket: SocketOptions {
             no_delay: flag("tcp.no.delay"),
             keep_alive: flag("keep.alive"),
+            // A sender gets no answer: what it has written to a connection in the backlog is gone for it.
+            drains_backlog: true,
             ..SocketOptions::default()
         },
     })
@@ -103,9 +136,21 @@ impl Source for TcpSource {
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.intake.open();
         let mut stay = listeners.open(workers, &self.address)?;
+        listeners.changed.notify_waiters();
         link.report(Connection::Connected);
-        // Senders see the end, and what they have sent by then is taken.
-        let result = self.receiver.run_until(link, || stay.is_drained());
+        let mut last = (self.receiver.intake.count(), Instant::now());
+        let result = self.receiver.run_until(link, || {
+            // What comes from now on waits for the one that takes the place of this one.
+            if listeners.is_renewed(&self.app) {
+                return true;
+            }
+            // Senders see the end, and what they have sent by then is taken.
+            let count = self.receiver.intake.count();
+            if count != last.0 {
+                last = (count, Instant::now());
+            }
+            stay.is_drained_hearing(last.1)
+        });
         // Connections had their time before; however they ended, the port is free.
         stay.end(Duration::ZERO);
         result
@@ -117,7 +162,7 @@ impl Source for TcpSource {
 }
 
 impl TcpListeners {
-    fn contexts(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<String, Arc<Intake>>> {
+    fn contexts(&self) -> RwLockWriteGuard<'_, HashMap<String, Context>> {
         self.contexts
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -125,7 +170,46 @@ impl TcpListeners {
 
     fn intake(&self, context: &str) -> Option<Arc<Intake>> {
         let contexts = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
-        contexts.get(context).cloned()
+        contexts.get(context).map(|found| Arc::clone(&found.intake))
+    }
+
+    fn renewed(&self) -> MutexGuard<'_, Vec<String>> {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_renewed(&self, app: &str) -> bool {
+        self.renewed().iter().any(|renewed| renewed == app)
+    }
+
+    /// These apps are made anew: where one of them has a source here, all connections stay until
+    /// [`TcpListeners::made_anew`].
+    pub fn keep(&self, apps: Vec<String>) {
+        let has_source = |context: &Context| apps.contains(&context.app);
+        if self.contexts().values().any(has_source) {
+            self.listener.keep();
+            *self.renewed() = apps;
+        }
+    }
+
+    pub fn made_anew(&self, workers: &Workers) {
+        self.renewed().clear();
+        let is_awaited = !self.contexts().is_empty();
+        self.listener.made_anew(workers, is_awaited);
+        self.changed.notify_waiters();
+    }
+
+    /// Gives a frame to its source, which may have to run first. `None`: no source has this context.
+    async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Intake>> {
+        loop {
+            // Made before the look, so that no change in between is missed.
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match self.intake(context) {
+                Some(intake) if is_given(&intake, data).await => return Some(intake),
+                None if !self.listener.is_kept() => return None,
+                _ => changed.await,
+            }
+        }
     }
 
     /// Listens, unless another source has it done.
@@ -180,6 +264,15 @@ struct Dropped {
     said: Option<String>,
 }
 
+impl Dropped {
+    fn say(&mut self, context: String) {
+        if self.said.as_ref() != Some(&context) {
+            tracing::error!(context, "frames are dropped: no source has this context");
+            self.said = Some(context);
+        }
+    }
+}
+
 async fn take_frames(
     from: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
     listeners: &TcpListeners,
@@ -187,27 +280,25 @@ async fn take_frames(
 ) -> std::io::Result<()> {
     let mut known: Option<(String, Arc<Intake>)> = None;
     while let Some(Frame { channel, data }) = frame::read(from).await? {
-        let intake = match &known {
-            Some((context, intake)) if *context == channel => Some(Arc::clone(intake)),
-            _ => listeners.intake(&channel),
-        };
-        let taken = match &intake {
-            Some(intake) => intake.push(Delivery::bytes(data, Vec::new())).await.is_ok(),
-            None => false,
-        };
-        match intake {
-            Some(intake) if taken => known = Some((channel, intake)),
-            _ => {
-                known = None;
-                if dropped.said.as_ref() != Some(&channel) {
-                    tracing::error!(
-                        context = channel,
-                        "frames are dropped: no source has this context"
-                    );
-                    dropped.said = Some(channel);
-                }
-            }
+        if let Some((context, intake)) = &known
+            && *context == channel
+            && is_given(intake, &data).await
+        {
+            continue;
         }
+        known = match listeners.give(&channel, &data).await {
+            Some(intake) => Some((channel, intake)),
+            None => {
+                dropped.say(channel);
+                None
+            }
+        };
     }
     Ok(())
+}
+
+/// False: its source does not run.
+async fn is_given(intake: &Intake, data: &Bytes) -> bool {
+    let delivery = Delivery::bytes(data.clone(), Vec::new());
+    intake.push(delivery).await.is_ok()
 }
