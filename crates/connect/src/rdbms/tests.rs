@@ -59,6 +59,7 @@ impl Setup {
                 ty: "rdbms".into(),
                 options: all,
                 cache: None,
+                selects: true,
                 span: Span::default(),
             }),
             span: Span::default(),
