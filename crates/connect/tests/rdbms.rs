@@ -128,6 +128,7 @@ impl Database {
                 ty: "rdbms".into(),
                 options: options.map(|(k, v)| ((*k).into(), (*v).into())).collect(),
                 cache: None,
+                selects: true,
                 span: Span::default(),
             }),
             span: Span::default(),
