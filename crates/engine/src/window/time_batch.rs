@@ -254,9 +254,11 @@ impl Rule for Periodic {
                 self.flush(state, boundary, context.now, context, out);
                 self.skip_empty(state, context);
             }
-            Some(_) => {}
-            // Only with compat: the timer has been restored without the boundary.
-            None => self.set_boundary(state, self.first_boundary(context.now), context),
+            // The timer has been restored without the boundary.
+            None if self.shared.is_some() => {
+                self.set_boundary(state, self.first_boundary(context.now), context);
+            }
+            Some(_) | None => {}
         }
     }
 
