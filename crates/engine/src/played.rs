@@ -4,6 +4,8 @@
 //! stands between two of its chunks, or could: neighbours travel together as long as nothing is due
 //! among them and nothing they set can be.
 
+use std::sync::Arc;
+
 use event::{Batch, Chunks, Clock};
 use lang::plan::StreamId;
 
@@ -59,7 +61,7 @@ impl App {
             match clocks.last() {
                 Some(&last) if last > self.core.clock => {
                     self.core.clock = last;
-                    part.clock = Clock::PerChunk(clocks.into());
+                    part.clock = Clock::PerChunk(clocks);
                 }
                 _ => part = stamped(part, self.core.clock, self.core.wall),
             }
@@ -70,17 +72,25 @@ impl App {
 
     /// The end of the chunks that travel with this one, for which the clock has been moved, and the
     /// clock of each of them.
-    fn quiet_chunks(&self, batch: &Batch, chunk: usize, quiet: i64) -> (usize, Vec<i64>) {
+    fn quiet_chunks(&self, batch: &Batch, chunk: usize, quiet: i64) -> (usize, Arc<[i64]>) {
         let start = self.core.clock;
         let mut end = chunk + 1;
         if quiet <= 0 || end == batch.chunk_count() {
-            return (end, Vec::new());
+            return (end, Arc::default());
         }
         let rows = batch.chunk(chunk);
         if (rows.start..rows.end).any(|row| batch.times.at(row) < start) {
-            return (end, Vec::new());
+            return (end, Arc::default());
         }
         let limit = start.saturating_add(quiet).min(self.core.alarms.earliest());
+        // Events that come in the order of their timestamps: these are their clocks.
+        if batch.chunks == Chunks::EachRow
+            && let Some(times) = batch.times.each(chunk..batch.len)
+            && times.is_sorted()
+        {
+            let count = times.partition_point(|&time| time < limit).max(1);
+            return (chunk + count, times[..count].into());
+        }
         let mut clock = start;
         let mut clocks = Vec::with_capacity(batch.chunk_count() - chunk);
         clocks.push(start);
@@ -92,7 +102,7 @@ impl App {
                 }
                 clocks.resize(clocks.len() + rows, clock);
             }
-            return (chunk + clocks.len(), clocks);
+            return (chunk + clocks.len(), clocks.into());
         }
         while end < batch.chunk_count() {
             let rows = batch.chunk(end);
@@ -106,7 +116,7 @@ impl App {
             clocks.push(clock);
             end += 1;
         }
-        (end, clocks)
+        (end, clocks.into())
     }
 
     /// For how long after a chunk no deadline can fall that the chunk, or one behind it, sets.

@@ -55,7 +55,7 @@ pub enum Chunks {
     Ends(Arc<[u32]>),
 }
 
-/// The application clock at which each chunk is processed.
+/// The application clock at which each chunk is processed; it never goes back from chunk to chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Clock {
     Same(i64),

@@ -33,6 +33,14 @@ impl Times {
         }
     }
 
+    /// The timestamps of a range of rows, where each is stored by itself.
+    pub fn each(&self, rows: Range<usize>) -> Option<&[i64]> {
+        match self {
+            Times::PerRow(times, offset) => Some(&times[offset + rows.start..offset + rows.end]),
+            Times::Same(_) | Times::Runs(..) => None,
+        }
+    }
+
     /// The same timestamps by value or in shared memory.
     pub fn is_same(&self, other: &Times) -> bool {
         match (self, other) {

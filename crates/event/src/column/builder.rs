@@ -153,6 +153,15 @@ impl ColumnBuilder {
     typed_push!(push_float, Float, f32);
     typed_push!(push_double, Double, f64);
 
+    /// As [`ColumnBuilder::push_long`], of many values.
+    #[inline]
+    pub fn extend_long(&mut self, values: impl ExactSizeIterator<Item = i64>) {
+        match &mut self.rows {
+            Rows::Long(to) if self.nulls.is_none() => to.extend(values),
+            _ => values.for_each(|value| self.push_long(value)),
+        }
+    }
+
     /// As [`ColumnBuilder::push`].
     #[inline(always)]
     pub fn push_single(&mut self, value: Single<'_>) {
