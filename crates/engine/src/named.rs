@@ -10,7 +10,6 @@
 
 use event::Batch;
 use event::codec::{Error as StateError, Writer as StateWriter};
-use event::text::java_hash;
 use lang::ast::{EventType, JoinTrigger};
 use lang::plan::{self, From, Handler, Plan, StreamId, WindowId};
 
@@ -18,6 +17,7 @@ use crate::alarm::{Alarms, Owner};
 use crate::app::{App, Outside};
 use crate::component::{Environment, Key};
 use crate::error::Error;
+use crate::hash_order::hash_order;
 use crate::junction::{Task, Writer};
 use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
 use crate::snapshot::{Extent, Fields, Id, List, tape};
@@ -50,7 +50,8 @@ impl NamedWindows {
         alarms: &mut Alarms,
         context: &mut ConditionContext<'_>,
     ) -> Result<NamedWindows, Error> {
-        let start_order = hash_order(plan.windows.iter().map(|w| w.schema.name.as_str()));
+        let names = plan.windows.iter().map(|w| w.schema.name.as_str());
+        let start_order = hash_order(names, plan.windows.len());
         // Alarms of one instant fire in playback in the order of definition.
         let mut made = Vec::with_capacity(plan.windows.len());
         for &id in &start_order {
@@ -256,18 +257,6 @@ fn is_probed(plan: &Plan, window: WindowId) -> bool {
     })
 }
 
-/// The order in which a Java `HashMap` goes through names.
-pub(crate) fn hash_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<usize> {
-    let hashes: Vec<u32> = names.map(|name| java_hash(name) as u32).collect();
-    let mut buckets = 16usize;
-    while hashes.len() > buckets / 4 * 3 {
-        buckets *= 2;
-    }
-    let mut order: Vec<usize> = (0..hashes.len()).collect();
-    order.sort_by_key(|&at| (hashes[at] ^ (hashes[at] >> 16)) as usize & (buckets - 1));
-    order
-}
-
 impl App {
     /// What a named window holds, for on-demand queries; `None` where it keeps nothing to be found.
     pub fn content(&self, window: WindowId) -> Option<Batch> {
@@ -335,18 +324,5 @@ impl App {
 
     fn junction_of(&self, window: WindowId) -> StreamId {
         self.streams.len() - self.core.windows.all.len() + window
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_in_the_order_of_a_java_hash_map() {
-        let order = |names: &[&str]| hash_order(names.iter().copied());
-        assert_eq!(order(&["B", "A"]), [1, 0]);
-        // "Aa" and "BB" have one hash: the first to come is the first to go.
-        assert_eq!(order(&["a", "BB", "Aa"]), [1, 2, 0]);
     }
 }

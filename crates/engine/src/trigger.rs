@@ -10,7 +10,7 @@ use lang::plan::{Plan, StreamId, TriggerAt};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::app::{App, Outside};
-use crate::named::hash_order;
+use crate::hash_order::hash_order;
 use crate::window::first_after;
 
 /// The triggers of an app, in the order of the text.
@@ -40,7 +40,7 @@ impl Triggers {
     pub fn new(plan: &Plan, alarms: &mut Alarms) -> Triggers {
         let names = plan.triggers.iter().map(|t| t.name.as_str());
         Triggers {
-            start_order: hash_order(names),
+            start_order: hash_order(names, plan.triggers.len()),
             all: plan
                 .triggers
                 .iter()

@@ -205,6 +205,20 @@ pub enum Duration {
     Years,
 }
 
+impl Duration {
+    /// The next longer one that an aggregation may have.
+    pub fn longer(self) -> Option<Duration> {
+        match self {
+            Duration::Seconds => Some(Duration::Minutes),
+            Duration::Minutes => Some(Duration::Hours),
+            Duration::Hours => Some(Duration::Days),
+            Duration::Days | Duration::Weeks => Some(Duration::Months),
+            Duration::Months => Some(Duration::Years),
+            Duration::Years => None,
+        }
+    }
+}
+
 // ---- queries ----
 
 #[derive(Clone, PartialEq, Debug)]

@@ -382,7 +382,8 @@ impl Cells {
                 }
             })
             .collect();
-        hash_order(texts.iter().map(String::as_str), texts.len())
+        let order = hash_order(texts.iter().map(String::as_str), texts.len());
+        order.into_iter().map(|row| row as u32).collect()
     }
 
     /// The rows as those of a table.

@@ -316,9 +316,23 @@ impl Aggregation {
             return Ok(());
         };
         self.rebuild(step, step.now);
-        let mut is_left = false;
+        let (mut is_left, mut purged_shorter) = (false, false);
         for (level, keep) in purge.keep.iter().enumerate() {
             let Some(keep) = keep else { continue };
+            if step.environment.compat {
+                match self.purges_as_siddhi(level, step.wall - keep, purged_shorter, step) {
+                    Ok(purges) => purged_shorter = purges,
+                    Err(message) => {
+                        self.trouble.get_or_insert(message);
+                        is_left = true;
+                        continue;
+                    }
+                }
+                if !purged_shorter {
+                    is_left = true;
+                    continue;
+                }
+            }
             let bucket = match self.levels.get(level + 1) {
                 Some(longer) if longer.bucket == NEVER => continue,
                 Some(longer) => longer.bucket,
@@ -337,6 +351,37 @@ impl Aggregation {
             self.arm_purge(step);
         }
         self.settle()
+    }
+
+    /// With compat: does Siddhi purge a duration of rows up to a time? It does where the next longer
+    /// one of the aggregation has rows around the newest of them, there where the next longer one of
+    /// the calendar would have them, and where it has none it never purges again. The longest it
+    /// purges together with the one before it (`IncrementalDataPurger`, ruling 77).
+    fn purges_as_siddhi(
+        &mut self,
+        level: usize,
+        time: i64,
+        purged_shorter: bool,
+        step: &mut Step<'_>,
+    ) -> Result<bool, String> {
+        if self.is_purge_halted {
+            return Ok(false);
+        }
+        let this = &self.levels[level];
+        let Some(longer) = self.levels.get(level + 1) else {
+            return Ok(purged_shorter);
+        };
+        let doomed = this.keep.rows(&self.shape, i64::MIN, time + 1, step)?;
+        let times = super::times_of(&doomed[self.shape.event_time.unwrap_or(TIME)]);
+        let Some(newest) = times.into_iter().max() else {
+            return Ok(false);
+        };
+        let around = this.duration.longer().unwrap_or(this.duration);
+        let start = super::calendar::start_of(newest, around, &self.zone);
+        let end = end_of(newest, around, &self.zone);
+        let found = longer.keep.rows(&self.shape, start, end + 1, step)?;
+        self.is_purge_halted = found.first().is_none_or(|column| column.len() == 0);
+        Ok(!self.is_purge_halted)
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct Aggregation {
     /// Wall clock of the start, from which looks for what is to be purged are counted.
     purge_base: i64,
     is_purge_armed: bool,
+    /// With compat: Siddhi has met rows that are not in the next longer duration, and purges no more.
+    is_purge_halted: bool,
     /// Why a table could not be written, since the last report.
     trouble: Option<String>,
     /// Something may have changed since it was saved.
@@ -196,6 +198,7 @@ impl Aggregation {
             is_rebuilt: false,
             purge_base: 0,
             is_purge_armed: false,
+            is_purge_halted: false,
             trouble: None,
             is_touched: true,
             shape,

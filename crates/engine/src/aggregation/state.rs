@@ -8,9 +8,10 @@ use crate::expr::Site;
 
 impl Aggregation {
     pub fn save(&self, writer: &mut Writer) {
-        writer.u8(1);
+        writer.u8(2);
         writer.bool(self.is_rebuilt);
         writer.bool(self.is_purge_armed);
+        writer.bool(self.is_purge_halted);
         writer.i64(self.purge_base);
         writer.count(self.levels.len());
         for level in &self.levels {
@@ -38,12 +39,13 @@ impl Aggregation {
 
     pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
         let version = reader.u8()?;
-        if version != 1 {
-            let found = format!("an aggregation of format {version}, expected 1");
+        if !(1..=2).contains(&version) {
+            let found = format!("an aggregation of format {version}, expected 1 or 2");
             return Err(StateError::Mismatch(found));
         }
         self.is_rebuilt = reader.bool()?;
         self.is_purge_armed = reader.bool()?;
+        self.is_purge_halted = version > 1 && reader.bool()?;
         self.purge_base = reader.i64()?;
         let count = reader.count()?;
         if count != self.levels.len() {

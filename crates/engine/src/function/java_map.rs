@@ -7,6 +7,8 @@
 use event::Value;
 use event::text::java_hash;
 
+use crate::hash_order;
+
 pub type Entries = Vec<(Value, Value)>;
 
 /// `Object.hashCode` of what may be a key.
@@ -31,14 +33,8 @@ pub fn hash_code(key: &Value) -> i32 {
 
 /// Brings entries, which stand in the order of insertion within equal buckets, into iteration order.
 pub fn into_hash_order(entries: &mut Entries) {
-    let mut capacity = 16usize;
-    while entries.len() > capacity / 4 * 3 {
-        capacity *= 2;
-    }
-    entries.sort_by_cached_key(|(key, _)| {
-        let hash = hash_code(key) as u32;
-        (hash ^ (hash >> 16)) as usize & (capacity - 1)
-    });
+    let buckets = hash_order::buckets_for(entries.len(), hash_order::BUCKETS);
+    entries.sort_by_cached_key(|(key, _)| hash_order::bucket(hash_code(key), buckets));
 }
 
 /// `HashMap.put`: the value that was there before.

@@ -192,7 +192,7 @@ impl Partition {
         });
         let names: Vec<_> = names.collect();
         let order = hash_order(names.iter().map(AsRef::as_ref), names.len() + 1);
-        order.into_iter().map(|at| self.live[at as usize]).collect()
+        order.into_iter().map(|at| self.live[at]).collect()
     }
 
     /// The key gets rows; true if its state has to begin.

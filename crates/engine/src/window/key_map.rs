@@ -9,12 +9,10 @@ use hashbrown::HashTable;
 
 use super::pool::{Slot, Visit};
 use crate::emission::Emission;
+use crate::hash_order::{BUCKETS, bucket, buckets_for};
 
 /// Seed of the hash of key texts; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Buckets of a new Java `HashMap`.
-const BUCKETS: usize = 16;
 
 /// What a map keeps of a key whose row lies in a pool.
 pub trait Placed {
@@ -121,9 +119,7 @@ impl<V> KeyMap<V> {
         let entries = &self.entries;
         let rehash = |&at: &u32| entries[at as usize].as_ref().map_or(0, |e| hash(&e.text));
         self.table.insert_unique(hash(text), at, rehash);
-        while self.len() > self.buckets / 4 * 3 {
-            self.buckets *= 2;
-        }
+        self.buckets = buckets_for(self.len(), self.buckets);
         None
     }
 
@@ -140,14 +136,10 @@ impl<V> KeyMap<V> {
         &mut entry.expect("what was found or put in is there").value
     }
 
-    /// The bucket of a text in a Java map: those of smaller number come first in its order.
-    pub fn bucket(&self, text: &str) -> usize {
-        self.bucket_of(text::java_hash(text))
-    }
-
-    fn bucket_of(&self, code: i32) -> usize {
-        let code = code as u32;
-        (code ^ (code >> 16)) as usize & (self.buckets - 1)
+    /// Where a key stands in the order of a Java map: its bucket, and its place among those there.
+    pub fn place(&self, text: &str) -> Option<(usize, usize)> {
+        let bucket = bucket(text::java_hash(text), self.buckets);
+        Some((bucket, self.find(text)?))
     }
 
     pub fn remove(&mut self, text: &str) -> Option<V> {
@@ -191,7 +183,7 @@ impl<V> KeyMap<V> {
     /// In the order in which a Java `HashMap` iterates; `code` is `hashCode` of the key.
     pub fn in_hash_order(&self, code: impl Fn(&str, &V) -> i32) -> Vec<(&str, &V)> {
         let mut entries: Vec<_> = self.iter().collect();
-        entries.sort_by_cached_key(|(text, v)| self.bucket_of(code(text, v)));
+        entries.sort_by_cached_key(|(text, v)| bucket(code(text, v), self.buckets));
         entries
     }
 

@@ -166,12 +166,12 @@ impl Ends {
 
     /// Keys of sessions that are over, those that ended first in front.
     fn over(&mut self, now: i64, keys: &mut KeyMap<Sequel>) -> Vec<Box<str>> {
-        let mut over: Vec<(i64, usize, Box<str>)> = Vec::new();
+        let mut over = Vec::new();
         while let Some(Reverse((time, _))) = self.heap.peek()
             && *time <= now
             && let Some(Reverse((_, key))) = self.heap.pop()
         {
-            let bucket = keys.bucket(&key);
+            let place = keys.place(&key);
             let Some(sequel) = keys.get_mut(&key) else {
                 continue;
             };
@@ -180,7 +180,7 @@ impl Ends {
             if (self.end)(session) > now {
                 self.watch(&key, sequel);
             } else if !session.rows.is_empty() {
-                over.push((session.end, bucket, key));
+                over.push((session.end, place, key));
             }
         }
         over.sort();

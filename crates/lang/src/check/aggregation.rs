@@ -8,6 +8,7 @@ use crate::check::annotations::{find, first_time_text, value};
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::query::{Reads, nothing};
 use crate::check::report::{error, list, warning};
+use crate::check::rulings::RETENTION_KEPT;
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -368,6 +369,10 @@ impl Checker<'_> {
                     )
                     .help("keep them as long as the next longer duration needs them"),
                 );
+            }
+            let rolls_up = duration.longer().is_some_and(|d| durations.contains(&d));
+            if !rolls_up && !texts[0].is_some_and(|t| t.text.eq_ignore_ascii_case("false")) {
+                self.ruled(&RETENTION_KEPT, element.value.span);
             }
         }
     }

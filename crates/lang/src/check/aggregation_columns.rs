@@ -219,7 +219,8 @@ impl Checker<'_> {
     }
 
     /// `@purge`, which is on unless it is switched off; periods as Siddhi's
-    /// `IncrementalDataPurger` has them.
+    /// `IncrementalDataPurger` has them. It never comes to purge a duration that stands alone or is
+    /// not followed by the next longer one, so that only a period that is written holds there.
     pub(super) fn aggregation_retention(
         &self,
         def: &ast::AggregationDef,
@@ -231,6 +232,8 @@ impl Checker<'_> {
             return None;
         }
         let periods = purge.and_then(|p| p.nested("retentionPeriod"));
+        let mut neighbours = durations.windows(2);
+        let rolls_up = durations.len() > 1 && neighbours.all(|w| w[0].longer() == Some(w[1]));
         let keep = durations
             .iter()
             .map(|&duration| {
@@ -241,7 +244,7 @@ impl Checker<'_> {
                 });
                 match given {
                     Some(given) => first_time_text(&given.value.text),
-                    None => default_retention(duration),
+                    None => default_retention(duration).filter(|_| rolls_up),
                 }
             })
             .collect();

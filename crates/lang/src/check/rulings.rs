@@ -16,7 +16,7 @@ use crate::diagnostic::Kind;
 use crate::span::Span;
 
 /// One ruling: its number, what Siddhi does, what Headwater does, and whether the old form is there.
-struct Ruling {
+pub(super) struct Ruling {
     code: &'static str,
     number: &'static str,
     label: &'static str,
@@ -138,6 +138,15 @@ const SET_BY_ROW: Ruling = Ruling {
     has_old_form: true,
 };
 
+pub(super) const RETENTION_KEPT: Ruling = Ruling {
+    code: code::RULING_RETENTION_KEPT,
+    number: "77",
+    label: "its next longer duration is not aggregated",
+    siddhi: "rows of this duration are kept for ever, or as long as those of the shorter one",
+    headwater: "deletes them when the period is over",
+    has_old_form: true,
+};
+
 impl Checker<'_> {
     /// Looks at a whole app.
     pub(super) fn rulings(&mut self, app: &App) {
@@ -168,7 +177,7 @@ impl Checker<'_> {
         }
     }
 
-    fn ruled(&mut self, ruling: &Ruling, span: Span) {
+    pub(super) fn ruled(&mut self, ruling: &Ruling, span: Span) {
         if ruling.has_old_form && self.plan.options.compat {
             return;
         }

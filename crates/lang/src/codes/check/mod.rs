@@ -123,6 +123,7 @@ pub const RULING_RUNNING_BUCKET: &str = "W1071";
 pub const RULING_SHARED_ABSENCE: &str = "W1072";
 pub const RULING_KEY_CHANGED: &str = "W1073";
 pub const RULING_SET_BY_ROW: &str = "W1074";
+pub const RULING_RETENTION_KEPT: &str = "W1077";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

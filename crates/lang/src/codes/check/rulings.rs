@@ -214,4 +214,20 @@ pub(super) const CODES: &[CodePage] = &[
          @PrimaryKey('k') define table T (k string, n int);\n\
          from S update T set T.n = T.n + n on T.k == k;",
     ),
+    CodePage::new(
+        super::RULING_RETENTION_KEPT,
+        "a retention period holds for every duration",
+        "In Siddhi 5.1 rows of a duration are purged only where the next longer one is aggregated \
+         too; those of the longest go together with the ones before, or never where it stands alone, \
+         whatever the period says. Headwater deletes them when the period that is written is over \
+         (ruling 77). Without a period of its own a duration that stands alone is kept for ever in \
+         both.",
+        "Expect the rows to be deleted, write 'all', or write @app:compat('siddhi-5.1').",
+        "define stream S (n int);\n\
+         @purge(enable = 'true', interval = '1 min', @retentionPeriod(sec = '10 min'))\n\
+         define aggregation A from S select sum(n) as total aggregate every sec;",
+        "define stream S (n int);\n\
+         @purge(enable = 'true', interval = '1 min', @retentionPeriod(sec = 'all'))\n\
+         define aggregation A from S select sum(n) as total aggregate every sec;",
+    ),
 ];
