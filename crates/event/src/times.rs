@@ -169,6 +169,11 @@ impl TimesBuilder {
         self.runs.is_empty()
     }
 
+    /// The timestamp of a row.
+    pub fn at(&self, row: usize) -> i64 {
+        self.runs[run_of(&self.runs, row)].1
+    }
+
     /// `count` more rows with this timestamp.
     #[inline]
     pub fn push(&mut self, count: usize, time: i64) {

@@ -15,6 +15,8 @@ use crate::table::{Condition, ConditionContext};
 pub(crate) struct Layout {
     inputs: Vec<(InputId, Vec<Option<Slot>>)>,
     presence: Vec<(InputId, Slot)>,
+    /// Timestamps of the events of an input.
+    times: Vec<(InputId, Slot)>,
 }
 
 impl Layout {
@@ -61,13 +63,24 @@ impl Layout {
         self
     }
 
+    /// A column of the timestamps of the input's events.
+    pub fn and_times(mut self, input: InputId, part: u8, index: usize) -> Layout {
+        let slot = Slot {
+            part,
+            index: index as u16,
+        };
+        self.times.push((input, slot));
+        self
+    }
+
     /// Columns of a part that are spoken for.
     pub fn width(&self, part: u8) -> usize {
         let slots = self
             .inputs
             .iter()
             .flat_map(|(_, slots)| slots.iter().flatten());
-        let slots = slots.chain(self.presence.iter().map(|(_, slot)| slot));
+        let others = self.presence.iter().chain(&self.times);
+        let slots = slots.chain(others.map(|(_, slot)| slot));
         let ends = slots
             .filter(|s| s.part == part)
             .map(|s| usize::from(s.index) + 1);
@@ -81,6 +94,11 @@ impl Layout {
 
     fn presence(&self, input: InputId) -> Option<Slot> {
         let found = self.presence.iter().find(|(i, _)| *i == input);
+        found.map(|(_, slot)| *slot)
+    }
+
+    fn times(&self, input: InputId) -> Option<Slot> {
+        let found = self.times.iter().find(|(i, _)| *i == input);
         found.map(|(_, slot)| *slot)
     }
 }
@@ -194,7 +212,12 @@ impl Compiler<'_, '_> {
                     condition,
                 }))
             }
-            ExprKind::Call { name, args, .. } => self.call(expr, name, args)?,
+            ExprKind::Call {
+                name, args, event, ..
+            } => match event.and_then(|(input, _)| self.layout.times(input)) {
+                Some(slot) => Node::Input { slot, ty: expr.ty },
+                None => self.call(expr, name, args)?,
+            },
             ExprKind::Script { function, args } => self.script(expr, *function, args)?,
             ExprKind::Aggregate { name, args } => self.aggregate(expr, name, args)?,
         })
@@ -362,11 +385,18 @@ pub(crate) fn constant_value(constant: &Constant) -> Value {
     }
 }
 
-/// Calls `visit` for each attribute that an expression reads.
+/// Stands for the timestamp of an input's event among its attributes.
+pub(crate) const EVENT_TIME: usize = usize::MAX;
+
+/// Calls `visit` for each attribute that an expression reads, [`EVENT_TIME`] among them.
 ///
 /// Depth is bounded by the parser's limit on nesting.
 pub(crate) fn attributes_of(expr: &Expr, visit: &mut dyn FnMut(InputId, usize)) {
     match &expr.kind {
+        ExprKind::Call {
+            event: Some((input, _)),
+            ..
+        } => visit(*input, EVENT_TIME),
         ExprKind::Constant(_) | ExprKind::IsNoEvent { .. } => {}
         ExprKind::Attribute {
             input, attribute, ..

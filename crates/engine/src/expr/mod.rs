@@ -24,7 +24,8 @@ mod tests;
 
 pub(crate) use compare::comparison_type;
 pub(crate) use compile::{
-    AggregateSite, Compiler, Layout, Site, aggregates_of, argument, attributes_of, width,
+    AggregateSite, Compiler, EVENT_TIME, Layout, Site, aggregates_of, argument, attributes_of,
+    width,
 };
 
 use std::borrow::Cow;

@@ -51,6 +51,8 @@ pub(crate) struct Join {
     pairs: Pairs,
     room: Vec<Column>,
     always: Column,
+    /// The joined row ends with the timestamps of the events of these sides.
+    shows_times: [bool; 2],
 }
 
 struct Probe {
@@ -124,11 +126,16 @@ impl Join {
         let widths = [0, 1].map(|s: usize| singles[s].schema.attributes.len());
         // The joined row: left, right, and for each whether it is there.
         let total = kept[0].len() + kept[1].len();
-        let layout = Layout::default()
+        let mut layout = Layout::default()
             .and_picked(LEFT, ROW, 0, widths[0], &kept[0])
             .and_picked(RIGHT, ROW, kept[0].len(), widths[1], &kept[1])
             .and_presence(LEFT, ROW, total)
             .and_presence(RIGHT, ROW, total + 1);
+        let shows_times = [0, 1].map(|side: usize| used[side].times);
+        let shown = [LEFT, RIGHT].into_iter().zip(shows_times);
+        for (at, (side, _)) in shown.filter(|&(_, shows)| shows).enumerate() {
+            layout = layout.and_times(side, ROW, total + 2 + at);
+        }
         let mut probes = [None, None];
         for side in 0..2 {
             if !triggers[side] {
@@ -189,6 +196,7 @@ impl Join {
             pairs: Pairs::default(),
             room: Vec::new(),
             always: Column::new(event::Values::Bool(Vec::new()), None),
+            shows_times,
         };
         Ok((join, layout))
     }
@@ -337,6 +345,15 @@ impl Join {
             columns.append(&mut batch.columns);
         }
         columns.extend(pairs.presence(side, &mut self.always));
+        for of in (0..2).filter(|&of| self.shows_times[of]) {
+            columns.push(match of == side {
+                true => Column::longs_from(pairs.own_times(&batch.times)),
+                false => held.as_ref().map_or_else(
+                    || padded(None, &pairs.other),
+                    |held| held.times(&pairs.other),
+                ),
+            });
+        }
         std::mem::swap(columns, &mut batch.columns);
         columns.clear();
         pairs.lay_out(&mut batch);
@@ -623,6 +640,11 @@ impl Pairs {
             0 => [here, there],
             _ => [there, here],
         }
+    }
+
+    /// The timestamps of the triggering rows.
+    fn own_times(&self, times: &Times) -> Vec<i64> {
+        self.own.iter().map(|&row| times.at(row as usize)).collect()
     }
 
     /// Turns what the triggering rows were into what the joined ones are, but for the columns.

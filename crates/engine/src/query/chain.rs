@@ -13,7 +13,7 @@ use crate::component::{
 };
 use crate::emission::Emission;
 use crate::error::Error;
-use crate::expr::{Compiler, Expression, Inputs, Layout, ROW, argument, attributes_of};
+use crate::expr::{Compiler, EVENT_TIME, Expression, Inputs, Layout, ROW, argument, attributes_of};
 use crate::table::ConditionContext;
 use crate::window::Held;
 
@@ -144,6 +144,8 @@ pub(crate) struct Used {
     attributes: Vec<bool>,
     /// Those that are selected as they are, in the order of the select clause.
     selected: Vec<usize>,
+    /// The timestamps of its events are asked for by its name.
+    pub times: bool,
 }
 
 impl Used {
@@ -151,6 +153,7 @@ impl Used {
         Used {
             attributes: vec![false; attributes],
             selected: Vec::new(),
+            times: false,
         }
     }
 
@@ -158,11 +161,13 @@ impl Used {
         Used {
             attributes: vec![true; attributes],
             selected: (0..attributes).collect(),
+            times: false,
         }
     }
 
     pub fn expr(&mut self, expr: &plan::Expr, input: plan::InputId) {
         attributes_of(expr, &mut |i, attribute| {
+            self.times |= (i, attribute) == (input, EVENT_TIME);
             if i == input
                 && let Some(used) = self.attributes.get_mut(attribute)
             {

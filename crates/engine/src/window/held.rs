@@ -103,6 +103,19 @@ impl<'a> Held<'a> {
         }
     }
 
+    /// The timestamps of some rows; [`Column::NO_ROW`] gives null.
+    pub fn times(&self, rows: &[u32]) -> Column {
+        let mut times = ColumnBuilder::with_capacity(Type::Long, rows.len());
+        for &row in rows {
+            match &self.0 {
+                _ if row == Column::NO_ROW => times.push_null(),
+                Rows::Queue(queue) => times.push_long(queue.time(row as usize)),
+                Rows::Batch { rows, .. } => times.push_long(rows.times.at(row as usize)),
+            }
+        }
+        times.finish()
+    }
+
     /// The rows part by part, in order: of each part the attributes that are used, nothing of the
     /// others, and how many rows it has.
     pub fn parts(

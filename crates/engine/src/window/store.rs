@@ -412,6 +412,15 @@ impl Queue {
         }
     }
 
+    /// The timestamp of a row, counted from the oldest.
+    pub fn time(&self, row: usize) -> i64 {
+        let (part, at) = self.place(row);
+        match self.segments.get(part) {
+            Some(segment) => segment.times.at(at),
+            None => self.open.times.at(at),
+        }
+    }
+
     /// Where a value lies; rows are counted from the oldest.
     #[inline]
     pub fn cell(&self, column: usize, row: usize) -> (Cells<'_>, usize) {

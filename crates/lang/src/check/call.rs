@@ -6,13 +6,17 @@ use crate::ast::{self, Args, Literal};
 use crate::catalog::resolve_overload;
 use crate::check::expr::{a, event_reference};
 use crate::check::report::{error, list};
-use crate::check::scope::Scope;
+use crate::check::rulings::UNTIMED_LOOKUP;
+use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
 use crate::plan::{Constant, Expr, ExprKind, InputId};
 use crate::span::Span;
 use crate::spec::{Argument, FunctionKind, FunctionSpec, Returns};
 use crate::suggest::nearest;
+
+/// The time of a row that bears none, as Siddhi has it.
+const UNTIMED: i64 = -1;
 
 /// A checked argument; the expression is `None` where its fault has been reported.
 pub(super) struct Arg {
@@ -157,7 +161,12 @@ impl Checker<'_> {
     fn event_timestamp(&mut self, call: &ast::Call, scope: &Scope) -> Option<Expr> {
         let event = match &call.args {
             Args::List(list) => match list.as_slice() {
-                [] => None,
+                [] => {
+                    if scope.finds_rows {
+                        self.ruled(&UNTIMED_LOOKUP, call.span);
+                    }
+                    None
+                }
                 [arg] => {
                     let ast::ExprKind::Attribute(r) = &arg.kind else {
                         self.event_timestamp_needs_event(arg.span);
@@ -168,6 +177,10 @@ impl Checker<'_> {
                         self.event_timestamp_needs_event(arg.span);
                         return None;
                     };
+                    if scope.finds_rows || scope.inputs[input].is_untimed {
+                        self.no_time_of(&scope.inputs[input], scope, arg.span);
+                        return None;
+                    }
                     let index = r.stream.as_ref().and_then(|s| s.index);
                     Some((input as InputId, index))
                 }
@@ -181,16 +194,39 @@ impl Checker<'_> {
                 return None;
             }
         };
-        let kind = ExprKind::Call {
-            name: "eventTimestamp".to_owned(),
-            args: Vec::new(),
-            event,
+        let kind = match scope.finds_rows && self.plan.options.compat {
+            true => ExprKind::Constant(Constant::Long(UNTIMED)),
+            false => ExprKind::Call {
+                name: "eventTimestamp".to_owned(),
+                args: Vec::new(),
+                event,
+            },
         };
         Some(Expr {
             ty: Type::Long,
             kind,
             span: call.span,
         })
+    }
+
+    fn no_time_of(&mut self, input: &Input, scope: &Scope, span: Span) {
+        let message = match input.is_untimed {
+            true => format!("rows of '{}' have no timestamps", input.name),
+            false => format!(
+                "{} cannot ask for the timestamp of one of its events",
+                scope.place
+            ),
+        };
+        self.report(
+            error(
+                code::WRONG_ARGUMENTS,
+                Kind::Type,
+                span,
+                message,
+                "no timestamp here",
+            )
+            .help("select 'eventTimestamp() as at' in a query before, and use that attribute"),
+        );
     }
 
     fn event_timestamp_needs_event(&mut self, span: Span) {

@@ -14,8 +14,13 @@ use crate::spec::FunctionKind;
 
 impl Checker<'_> {
     pub(super) fn join(&mut self, join: &ast::JoinInput) -> CheckedInput {
-        let (mut left, left_row) = self.single(&join.left, Reads::Join);
-        let (mut right, right_row) = self.single(&join.right, Reads::Join);
+        let (mut left, mut left_row) = self.single(&join.left, Reads::Join);
+        let (mut right, mut right_row) = self.single(&join.right, Reads::Join);
+        for (side, row) in [(&left, &mut left_row), (&right, &mut right_row)] {
+            let side = side.as_ref();
+            row.is_untimed =
+                side.is_some_and(|s| matches!(s.from, From::Table(_) | From::Aggregation(_)));
+        }
         self.same_alias(join);
         let scope = Scope::many(vec![left_row, right_row], "the select clause");
         if let (Some(left), Some(right)) = (&left, &right) {
@@ -29,6 +34,7 @@ impl Checker<'_> {
         let on_scope = Scope {
             takes_aggregators: false,
             takes_probes: false,
+            finds_rows: true,
             ..scope.at("the join condition")
         };
         let on = match &join.on {

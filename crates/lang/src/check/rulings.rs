@@ -138,6 +138,14 @@ const SET_BY_ROW: Ruling = Ruling {
     has_old_form: true,
 };
 
+pub(super) const UNTIMED_LOOKUP: Ruling = Ruling {
+    code: code::RULING_UNTIMED_LOOKUP,
+    number: "78",
+    label: "where rows are looked up",
+    siddhi: "this is always -1",
+    headwater: "gives the time of the event",
+    has_old_form: true,
+};
 pub(super) const RETENTION_KEPT: Ruling = Ruling {
     code: code::RULING_RETENTION_KEPT,
     number: "77",

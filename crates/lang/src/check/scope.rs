@@ -21,6 +21,8 @@ pub(super) struct Input {
     pub shape: Shape,
     /// A pattern element that collects several events.
     pub is_counted: bool,
+    /// Rows of a table or an aggregation: the events that made them are not kept.
+    pub is_untimed: bool,
 }
 
 impl Input {
@@ -30,6 +32,7 @@ impl Input {
             kind,
             shape,
             is_counted: false,
+            is_untimed: false,
         }
     }
 
@@ -68,6 +71,8 @@ pub(super) struct Scope {
     pub takes_aggregators: bool,
     /// `in` can be asked here.
     pub takes_probes: bool,
+    /// Rows are looked up by it, or changed: it is asked for a row of the query and one that is held.
+    pub finds_rows: bool,
     /// The filter of a pattern element, where an event of a counted element is its latest.
     pub is_pattern_filter: bool,
     /// `the filter`, `the select clause`.
@@ -89,6 +94,7 @@ impl Scope {
             later: Vec::new(),
             takes_aggregators: true,
             takes_probes: true,
+            finds_rows: false,
             is_pattern_filter: false,
             place,
         }

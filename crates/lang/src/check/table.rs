@@ -75,6 +75,7 @@ impl Checker<'_> {
             own: Some(0),
             takes_aggregators: false,
             takes_probes: false,
+            finds_rows: true,
             ..Scope::many(vec![selected, row], "the condition")
         }
     }
@@ -341,6 +342,7 @@ impl Checker<'_> {
         let mut inner = scope.clone();
         inner.takes_aggregators = false;
         inner.takes_probes = false;
+        inner.finds_rows = true;
         inner.place = PROBED;
         inner.is_output_only = false;
         if inner.own.is_none() && row == 1 {

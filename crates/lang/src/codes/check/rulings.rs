@@ -230,4 +230,17 @@ pub(super) const CODES: &[CodePage] = &[
          @purge(enable = 'true', interval = '1 min', @retentionPeriod(sec = 'all'))\n\
          define aggregation A from S select sum(n) as total aggregate every sec;",
     ),
+    CodePage::new(
+        super::RULING_UNTIMED_LOOKUP,
+        "an event has its time also where it looks for rows",
+        "In Siddhi 5.1 'eventTimestamp()' is -1 in the 'on' of a join, in the conditions and 'set' of \
+         tables and in '[... in T]'. Headwater gives the time of the event (ruling 78).",
+        "Expect the time, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, at long);\n\
+         @PrimaryKey('k') define table T (k string, at long);\n\
+         from S update T set T.at = eventTimestamp() on T.k == k;",
+        "define stream S (k string, at long);\n\
+         @PrimaryKey('k') define table T (k string, at long);\n\
+         from S select k, eventTimestamp() as at update T set T.at = at on T.k == k;",
+    ),
 ];
