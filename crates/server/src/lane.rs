@@ -356,6 +356,8 @@ impl Lane {
             self.count();
         }
         let begun = self.holds_rows().then(Instant::now);
+        // Whoever is about to bring something does so first, and need not wake this thread for it.
+        std::thread::yield_now();
         let taken = self.inbox.take(self.next_deadline());
         if let Some(begun) = begun {
             self.waited += begun.elapsed();
