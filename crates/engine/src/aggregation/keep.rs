@@ -380,7 +380,7 @@ impl Aggregation {
         let start = super::calendar::start_of(newest, around, &self.zone);
         let end = end_of(newest, around, &self.zone);
         let found = longer.keep.rows(&self.shape, start, end + 1, step)?;
-        self.is_purge_halted = found.first().is_none_or(|column| column.len() == 0);
+        self.is_purge_halted = found.first().is_none_or(Column::is_empty);
         Ok(!self.is_purge_halted)
     }
 }
