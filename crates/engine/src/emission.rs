@@ -203,11 +203,12 @@ impl Emission {
         });
     }
 
-    /// A RESET at this point of the open chunk.
-    pub fn reset(&mut self) {
+    /// A RESET at this point of the open chunk, stamped with `time`.
+    pub fn reset(&mut self, time: i64) {
         self.resets.push(Reset {
             chunk: self.ends.len() as u32,
             row: self.rows,
+            time,
         });
     }
 
@@ -678,7 +679,7 @@ mod tests {
         emission.current(new, 0..1);
         emission.end_chunk(50);
         emission.end_chunk(55);
-        emission.reset();
+        emission.reset(60);
         emission.current(new, 1..2);
         emission.current(new, 2..3);
         emission.end_chunk(60);
@@ -704,7 +705,13 @@ mod tests {
         assert_eq!(out.chunks, Chunks::Ends([2, 4].into()));
         assert_eq!(
             out.resets.as_deref(),
-            Some(&[Reset { chunk: 1, row: 2 }][..])
+            Some(
+                &[Reset {
+                    chunk: 1,
+                    row: 2,
+                    time: 60
+                }][..]
+            )
         );
         assert_eq!((out.clock_at(0), out.clock_at(1)), (50, 60));
     }
@@ -796,7 +803,7 @@ mod tests {
         emission.current(rows, 0..1);
         emission.end_chunk(5);
         emission.current(rows, 1..3);
-        emission.reset();
+        emission.reset(60);
         emission.abandon_chunk();
         let out = emission.finish(&[Type::Long]).expect("a row was emitted");
         assert_eq!(

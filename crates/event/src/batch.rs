@@ -43,6 +43,9 @@ pub struct BatchParts {
 pub struct Reset {
     pub chunk: u32,
     pub row: u32,
+    /// The timestamp of the event that it is in Siddhi, milliseconds: a snapshot of the output looks
+    /// at it.
+    pub time: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -248,6 +251,7 @@ impl Batch {
             let mine = mine.iter().map(|r| Reset {
                 chunk: r.chunk - chunks.start as u32,
                 row: r.row - start as u32,
+                time: r.time,
             });
             (mine.len() > 0).then(|| mine.collect())
         });
@@ -374,6 +378,7 @@ impl Batch {
                         resets.push(Reset {
                             chunk: ends.len() as u32,
                             row: count + kept_before as u32,
+                            time: reset.time,
                         });
                     }
                     let kept = keep[range].iter().filter(|&&k| k).count() as u32;
@@ -439,13 +444,15 @@ mod tests {
             (kept.chunks.clone(), column(&kept)),
             (Chunks::Ends([1].into()), vec![4])
         );
-        batch.resets = Some([Reset { chunk: 1, row: 2 }].into());
+        let reset = |chunk, row| Reset {
+            chunk,
+            row,
+            time: 7,
+        };
+        batch.resets = Some([reset(1, 2)].into());
         let kept = batch.filter(&keep).expect("a row and a reset are left");
         assert_eq!(kept.chunks, Chunks::Ends([0, 1].into()));
-        assert_eq!(
-            kept.resets.as_deref(),
-            Some(&[Reset { chunk: 0, row: 0 }][..])
-        );
+        assert_eq!(kept.resets.as_deref(), Some(&[reset(0, 0)][..]));
         assert!(longs(&[1], Chunks::EachRow).filter(&[false]).is_none());
     }
 
@@ -454,7 +461,12 @@ mod tests {
     fn each_chunk_keeps_its_own_resets_and_inner_ends() {
         let mut batch = longs(&[1, 2, 3, 4, 5], Chunks::Ends([1, 1, 3, 5].into()));
         let resets = [(0, 0), (1, 1), (1, 1), (3, 3), (3, 5)];
-        batch.resets = Some(resets.map(|(chunk, row)| Reset { chunk, row }).into());
+        let reset = |(chunk, row)| Reset {
+            chunk,
+            row,
+            time: 0,
+        };
+        batch.resets = Some(resets.map(reset).into());
         batch.inner = Some([1, 2, 3, 5].into());
         let shown = |batch: &Batch| {
             let resets = batch.resets.as_deref().unwrap_or(&[]);

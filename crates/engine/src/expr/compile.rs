@@ -216,9 +216,11 @@ impl Compiler<'_, '_> {
                 name, args, event, ..
             } => match event.and_then(|(input, _)| self.layout.times(input)) {
                 Some(slot) => Node::Input { slot, ty: expr.ty },
-                None => self.call(expr, name, args)?,
+                None => not_null(self.call(expr, name, args)?, expr.ty),
             },
-            ExprKind::Script { function, args } => self.script(expr, *function, args)?,
+            ExprKind::Script { function, args } => {
+                not_null(self.script(expr, *function, args)?, expr.ty)
+            }
             ExprKind::Aggregate { name, args } => self.aggregate(expr, name, args)?,
         })
     }
@@ -279,13 +281,11 @@ impl Compiler<'_, '_> {
     /// `IfThenElseFunctionExecutor` looks whether it is true).
     fn branch(&mut self, expr: &Expr) -> Result<Node, Error> {
         let node = self.node(expr)?;
-        let may_be_null = matches!(node, Node::Input { .. } | Node::Call { .. });
-        if expr.ty != Type::Bool || !may_be_null {
-            return Ok(node);
-        }
-        Ok(Node::Logical {
-            stops_at: true,
-            sides: Box::new([node, Node::Constant(Value::Bool(false))]),
+        let may_be_null = matches!(node, Node::Input { .. });
+        Ok(if may_be_null {
+            not_null(node, expr.ty)
+        } else {
+            node
         })
     }
 
@@ -371,6 +371,18 @@ pub(crate) fn argument(arg: &Expr, index: &dyn Fn(InputId, usize) -> Option<usiz
             } => index(*input, *attribute),
             _ => None,
         },
+    }
+}
+
+/// What a function gives: a bool that is null is false (Siddhi's `BoolConditionExpressionExecutor`,
+/// which `ExpressionParser` puts around every function that returns a bool).
+fn not_null(node: Node, ty: Type) -> Node {
+    if ty != Type::Bool {
+        return node;
+    }
+    Node::Logical {
+        stops_at: true,
+        sides: Box::new([node, Node::Constant(Value::Bool(false))]),
     }
 }
 

@@ -533,10 +533,10 @@ impl Probe {
             let range = batch.chunk(chunk);
             let before = (pairs.own.len(), pairs.resets.len());
             for row in range.start..=range.end {
-                while resets.get(next_reset).is_some_and(|r| {
+                while let Some(reset) = resets.get(next_reset).filter(|r| {
                     r.chunk as usize == chunk && (r.row as usize == row || row == range.end)
                 }) {
-                    pairs.reset();
+                    pairs.reset(reset.time);
                     next_reset += 1;
                 }
                 if row == range.end {
@@ -548,16 +548,16 @@ impl Probe {
                     self.push(pairs, row, mine, is_expired);
                 }
                 if !rows.has_window {
+                    let now = batch.clock_at(chunk);
                     if rows.expired_wanted {
                         let start = pairs.own.len();
                         self.push(pairs, row, mine, true);
                         // It expires now, whatever time it bears (`EmptyWindowProcessor`).
-                        let now = batch.clock_at(chunk);
                         if batch.times.at(row) != now {
                             pairs.echoes.push((start..pairs.own.len(), now));
                         }
                     }
-                    pairs.reset();
+                    pairs.reset(now);
                 }
             }
             if (pairs.own.len(), pairs.resets.len()) != before {
@@ -614,10 +614,11 @@ impl Probe {
 }
 
 impl Pairs {
-    fn reset(&mut self) {
+    fn reset(&mut self, time: i64) {
         self.resets.push(Reset {
             chunk: self.ends.len() as u32,
             row: self.own.len() as u32,
+            time,
         });
     }
 

@@ -52,13 +52,13 @@ pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<B
         let clock = batch.clock_at(chunk);
         let rows = batch.chunk(chunk);
         for row in rows.start..=rows.end {
-            while marks
-                .next_if(|r| (r.chunk as usize, r.row as usize) == (chunk, row))
-                .is_some()
+            while let Some(mark) =
+                marks.next_if(|r| (r.chunk as usize, r.row as usize) == (chunk, row))
             {
                 resets.push(Reset {
                     chunk: ends.len() as u32,
                     row: end,
+                    time: mark.time,
                 });
             }
             let times = counts.get(row).filter(|_| row < rows.end);

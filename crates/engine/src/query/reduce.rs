@@ -96,6 +96,7 @@ impl OutChunks {
                 self.resets.push(Reset {
                     chunk: self.ends.len() as u32,
                     row: start + ahead as u32,
+                    time: reset.time,
                 });
             }
         }

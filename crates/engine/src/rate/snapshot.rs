@@ -234,8 +234,7 @@ impl SnapshotLimiter {
                 && reset.row as usize <= row
             {
                 next_reset += 1;
-                let time = batch.clock_at(reset.chunk as usize);
-                self.draw_if_due(&mut state, time, &mut pictures, deadlines);
+                self.draw_if_due(&mut state, reset.time, &mut pictures, deadlines);
                 self.reset(&mut state);
             }
             if row == batch.len {

@@ -134,7 +134,7 @@ impl Rule for Chunkwise {
             };
             for start in rows.clone().step_by(length) {
                 if std::mem::replace(&mut state.resets, true) {
-                    out.reset();
+                    out.reset(clock);
                 }
                 out.current(source, start..rows.end.min(start + length));
                 out.end_chunk(clock);

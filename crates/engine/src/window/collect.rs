@@ -61,11 +61,12 @@ impl Collect {
     }
 
     /// `[E…, R, C…]` into the open chunk: the batch before, if wanted, and the one collected. An
-    /// empty batch has no RESET.
-    pub fn flush(&mut self, keeping: Keeping, time: i64, out: &mut Emission) {
-        self.expire(keeping, time, out);
+    /// empty batch has no RESET. The times are those of the EXPIRED rows and of the RESET.
+    pub fn flush(&mut self, keeping: Keeping, times: [i64; 2], out: &mut Emission) {
+        let [expired, reset] = times;
+        self.expire(keeping, expired, out);
         if !self.current.is_empty() {
-            out.reset();
+            out.reset(reset);
             self.emit(keeping.keeps, out);
         }
     }

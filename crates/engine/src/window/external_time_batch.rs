@@ -160,7 +160,7 @@ impl Timing {
         if std::mem::take(&mut self.flushed) {
             self.emit_again(rows, keeping, keeping.keeps, out);
         } else {
-            rows.flush(keeping, self.latest, out);
+            rows.flush(keeping, [self.latest; 2], out);
         }
         out.end_chunk(clock);
     }
@@ -174,7 +174,7 @@ impl Timing {
         if keeping.emits_expired {
             rows.emit_previous(true, Some(self.latest), out);
         }
-        out.reset();
+        out.reset(self.latest);
         rows.emit_previous(false, None, out);
         rows.emit(keeps, out);
     }
@@ -358,7 +358,7 @@ impl Rule for Periodic {
                 keeps: true,
                 ..self.keeping
             };
-            rows.flush(keeping, batch.latest, out);
+            rows.flush(keeping, [batch.latest; 2], out);
             batch.flushed = true;
         }
         out.end_chunk(context.now);

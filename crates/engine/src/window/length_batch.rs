@@ -100,7 +100,7 @@ impl Counted {
             row = end;
             if state.count >= length {
                 let clock = batch.clock_at(batch.chunk_of(row - 1));
-                state.rows.flush(keeping, clock, out);
+                state.rows.flush(keeping, [clock; 2], out);
                 out.end_chunk(clock);
                 state.count = 0;
             }
@@ -123,7 +123,7 @@ impl Counted {
             if state.count >= length {
                 state.rows.pass_by();
                 state.rows.expire(keeping, clock, out);
-                out.reset();
+                out.reset(clock);
                 state.count = 0;
             }
             let end = batch.len.min(row + length.saturating_sub(state.count));
@@ -149,7 +149,7 @@ impl Counted {
             if keeping.emits_expired {
                 out.expired(source, row..row + 1, clock);
             }
-            out.reset();
+            out.reset(clock);
             out.end_chunk(clock);
         }
     }

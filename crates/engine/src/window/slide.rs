@@ -152,7 +152,7 @@ impl<'a> Slide<'a> {
     pub fn appear(&mut self, time: i64, out: &mut Emission) {
         out.current(self.source, self.row..self.row + 1);
         out.expired(self.source, self.row..self.row + 1, time);
-        out.reset();
+        out.reset(time);
         self.pass_by(out);
     }
 

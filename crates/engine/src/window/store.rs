@@ -59,6 +59,11 @@ impl Rows {
         self.times.is_empty()
     }
 
+    /// The timestamp of the first row.
+    pub fn first_time(&self) -> Option<i64> {
+        (!self.is_empty()).then(|| self.times.at(0))
+    }
+
     pub fn append(&mut self, batch: &Batch, rows: Range<usize>) {
         self.append_with(batch, rows, None);
     }

@@ -142,14 +142,16 @@ impl Periodic {
         out: &mut Emission,
     ) {
         self.set_boundary(state, boundary.saturating_add(self.millis), context);
+        // The RESET is a copy of the first event (`TimeBatchWindowProcessor`).
+        let first = state.rows.current.first_time().unwrap_or(now);
         if self.streams {
             state.rows.pass_by();
             state.rows.expire(self.keeping, now, out);
             if std::mem::take(&mut state.passed) {
-                out.reset();
+                out.reset(first);
             }
         } else {
-            state.rows.flush(self.keeping, now, out);
+            state.rows.flush(self.keeping, [now, first], out);
         }
         out.end_chunk(now);
     }

@@ -195,6 +195,10 @@ impl Running {
             .wait_for("the summary", |s| s.contains("\"type\":\"summary\""));
         let text = self.out.get();
         let last = text.lines().last().unwrap_or_default();
+        if !status.success() {
+            // Shown where a test wanted it to end well.
+            eprintln!("{}\n{last}", self.err());
+        }
         let summary = serde_json::from_str(last).expect("the last line is the summary");
         (status.code(), summary)
     }

@@ -66,7 +66,7 @@ impl KeyBatch {
         }
         if !self.keys.is_empty() {
             if std::mem::replace(&mut self.resets, true) {
-                out.reset();
+                out.reset(clock);
             }
             let mut rows = self.pool.rows(self.pending());
             rows.times = Times::Same(clock);

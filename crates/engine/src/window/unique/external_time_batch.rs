@@ -194,7 +194,7 @@ impl Maps<'_, '_> {
         if self.current.is_empty() {
             return;
         }
-        out.reset();
+        out.reset(latest);
         for (_, &slot) in self.current.iter() {
             self.visit.emit(slot, false, None, out);
         }
@@ -212,7 +212,7 @@ impl Maps<'_, '_> {
                 self.visit.emit(slot, true, Some(latest), out);
             }
         }
-        out.reset();
+        out.reset(latest);
         for (key, slot) in self.left.iter() {
             let slot = *self.current.get(key).unwrap_or(slot);
             self.visit.emit(slot, false, None, out);
