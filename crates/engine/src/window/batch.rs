@@ -143,7 +143,7 @@ impl Rule for Chunkwise {
     }
 
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
-        self.keeping.keeps.then(|| state.rows.held())
+        self.keeping.keeps.then(|| state.rows.searched())
     }
 }
 

@@ -1,9 +1,10 @@
 //! `expressionBatch(text)`: batches that end when a condition over them fails.
 
-use super::held::Held;
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::content::{Current, Event, Kind, Text, View};
+use super::held::Held;
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, SavedRows, Slot, Visit};
 use super::store::RowTypes;
@@ -56,6 +57,7 @@ impl Window for ExpressionBatch {
                 includes_by,
                 // Siddhi reads it only where it is a constant.
                 streams: flag(2).0,
+                forgets_searched: setup.environment.compat,
                 needed,
             },
         ))
@@ -70,6 +72,8 @@ struct UntilFalse {
     includes_by: Option<usize>,
     /// Events pass at once; only their expiry comes in batches.
     streams: bool,
+    /// With compat: what a search has gone through never expires (ruling 79).
+    forgets_searched: bool,
     needed: Vec<usize>,
 }
 
@@ -86,6 +90,9 @@ struct State {
     collected: VecDeque<Stamped>,
     /// The batch before; where events pass at once, the batch so far.
     passed: VecDeque<Stamped>,
+    /// Collected rows that a search has gone through: Siddhi's queue then stands behind them, so that
+    /// they leave with their own timestamps.
+    searched: Cell<usize>,
     current: Current,
 }
 
@@ -95,6 +102,7 @@ impl Stored for State {
             pool: Pool::new(types),
             collected: VecDeque::new(),
             passed: VecDeque::new(),
+            searched: Cell::new(0),
             current: Current::default(),
         }
     }
@@ -116,6 +124,7 @@ impl Stored for State {
                 writer.i64(stamped.time.unwrap_or_default());
             }
         }
+        writer.u64(self.searched.get() as u64);
         self.current.save(writer);
     }
 
@@ -137,12 +146,14 @@ impl Stored for State {
             }
         }
         let [collected, passed] = lists;
+        let searched = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
         let mut pool = Pool::of(types, rows);
         pool.hold(collected.iter().chain(&passed).map(|s| s.slot));
         Ok(State {
             pool,
             collected,
             passed,
+            searched: Cell::new(searched),
             current: Current::restore(reader)?,
         })
     }
@@ -153,11 +164,13 @@ struct Entry<'a, 'v, 'c> {
     visit: &'a mut Visit<'v>,
     collected: &'a mut VecDeque<Stamped>,
     passed: &'a mut VecDeque<Stamped>,
+    searched: &'a Cell<usize>,
     current: &'a mut Current,
     context: &'a mut WindowContext<'c>,
     clock: i64,
     row: usize,
     includes: bool,
+    forgets_searched: bool,
 }
 
 impl Entry<'_, '_, '_> {
@@ -218,9 +231,16 @@ impl Entry<'_, '_, '_> {
             self.visit.emit(new.slot, false, clock, out);
             self.visit.remove(new.slot);
         } else {
-            for stamped in self.collected.drain(..) {
-                self.visit.emit(stamped.slot, false, clock, out);
-                self.passed.push_back(stamped);
+            let searched = self.searched.take();
+            for (at, stamped) in self.collected.drain(..).enumerate() {
+                let is_searched = at < searched;
+                let time = clock.filter(|_| !is_searched).or(stamped.time);
+                self.visit.emit(stamped.slot, false, time, out);
+                if is_searched && self.forgets_searched {
+                    self.visit.remove(stamped.slot);
+                } else {
+                    self.passed.push_back(stamped);
+                }
             }
             if self.includes {
                 self.visit.emit(new.slot, false, new.time, out);
@@ -308,6 +328,7 @@ impl Rule for UntilFalse {
             pool,
             collected,
             passed,
+            searched,
             current,
         } = state;
         let mut visit = Visit::of_batch(pool, batch, out);
@@ -324,11 +345,13 @@ impl Rule for UntilFalse {
                     visit: &mut visit,
                     collected,
                     passed,
+                    searched,
                     current,
                     context,
                     clock: batch.clock_at(chunk),
                     row,
                     includes: by_event.map_or(self.includes, |v| v == Value::Bool(true)),
+                    forgets_searched: self.forgets_searched,
                 };
                 match changes {
                     Ok(true) => entry.enter_again(self.streams, out),
@@ -359,6 +382,7 @@ impl Rule for UntilFalse {
 
     /// The events being collected; none where they pass at once.
     fn content<'s>(&self, state: &'s State) -> Option<Held<'s>> {
+        state.searched.set(state.collected.len());
         let collected = state.collected.iter().map(|s| s.slot);
         Some(Held::from(state.pool.rows(collected)))
     }

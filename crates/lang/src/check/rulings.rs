@@ -138,6 +138,14 @@ const SET_BY_ROW: Ruling = Ruling {
     has_old_form: true,
 };
 
+const SEARCHED_STAYS: Ruling = Ruling {
+    code: code::RULING_SEARCHED_STAYS,
+    number: "79",
+    label: "searched by the other side",
+    siddhi: "events that a join has looked through here never expire",
+    headwater: "lets them expire with their batch",
+    has_old_form: true,
+};
 pub(super) const UNTIMED_LOOKUP: Ruling = Ruling {
     code: code::RULING_UNTIMED_LOOKUP,
     number: "78",
@@ -260,9 +268,7 @@ impl Checker<'_> {
     }
 
     fn ruled_join(&mut self, join: &JoinInput, output: &Output) {
-        if !matches!(events(output), None | Some(EventType::Current)) {
-            return;
-        }
+        let is_current = matches!(events(output), None | Some(EventType::Current));
         let searched = [
             (JoinTrigger::Left, &join.left),
             (JoinTrigger::Right, &join.right),
@@ -272,8 +278,11 @@ impl Checker<'_> {
                 continue;
             }
             for call in side.handlers.iter().filter_map(window) {
-                if is_core(call, &["lengthBatch", "timeBatch"]) {
+                if is_current && is_core(call, &["lengthBatch", "timeBatch"]) {
                     self.ruled(&BATCHES_IN_JOIN, call.span);
+                }
+                if is_core(call, &["expressionBatch"]) {
+                    self.ruled(&SEARCHED_STAYS, call.span);
                 }
             }
         }

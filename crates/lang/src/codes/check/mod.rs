@@ -125,6 +125,7 @@ pub const RULING_KEY_CHANGED: &str = "W1073";
 pub const RULING_SET_BY_ROW: &str = "W1074";
 pub const RULING_RETENTION_KEPT: &str = "W1077";
 pub const RULING_UNTIMED_LOOKUP: &str = "W1078";
+pub const RULING_SEARCHED_STAYS: &str = "W1079";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

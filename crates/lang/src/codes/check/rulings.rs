@@ -243,4 +243,21 @@ pub(super) const CODES: &[CodePage] = &[
          @PrimaryKey('k') define table T (k string, at long);\n\
          from S select k, eventTimestamp() as at update T set T.at = at on T.k == k;",
     ),
+    CodePage::new(
+        super::RULING_SEARCHED_STAYS,
+        "what a join has looked through expires",
+        "In Siddhi 5.1 events of an expressionBatch window that the other side of a join has looked \
+         through never expire: aggregates of the join keep them for ever. Headwater lets them expire \
+         with their batch (ruling 79).",
+        "Expect them to expire, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, n int);\n\
+         define stream Q (k string);\n\
+         from Q join S#window.expressionBatch('count() <= 2') as S on Q.k == S.k\n\
+         select sum(S.n) as n insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (k string, n int);\n\
+         define stream Q (k string);\n\
+         from Q join S#window.expressionBatch('count() <= 2') as S on Q.k == S.k\n\
+         select sum(S.n) as n insert into Out;",
+    ),
 ];
