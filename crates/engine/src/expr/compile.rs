@@ -43,10 +43,7 @@ impl Layout {
         let mut slots = vec![None; attributes];
         for (at, &attribute) in kept.iter().enumerate() {
             if attribute != usize::MAX {
-                slots[attribute] = Some(Slot {
-                    part,
-                    index: (first + at) as u16,
-                });
+                slots[attribute] = Some(Slot::at(part, first + at));
             }
         }
         self.inputs.push((input, slots));
@@ -55,21 +52,13 @@ impl Layout {
 
     /// A column that is true where the input has an event.
     pub fn and_presence(mut self, input: InputId, part: u8, index: usize) -> Layout {
-        let slot = Slot {
-            part,
-            index: index as u16,
-        };
-        self.presence.push((input, slot));
+        self.presence.push((input, Slot::at(part, index)));
         self
     }
 
     /// A column of the timestamps of the input's events.
     pub fn and_times(mut self, input: InputId, part: u8, index: usize) -> Layout {
-        let slot = Slot {
-            part,
-            index: index as u16,
-        };
-        self.times.push((input, slot));
+        self.times.push((input, Slot::at(part, index)));
         self
     }
 
@@ -93,14 +82,17 @@ impl Layout {
     }
 
     fn presence(&self, input: InputId) -> Option<Slot> {
-        let found = self.presence.iter().find(|(i, _)| *i == input);
-        found.map(|(_, slot)| *slot)
+        of(&self.presence, input)
     }
 
     fn times(&self, input: InputId) -> Option<Slot> {
-        let found = self.times.iter().find(|(i, _)| *i == input);
-        found.map(|(_, slot)| *slot)
+        of(&self.times, input)
     }
+}
+
+fn of(slots: &[(InputId, Slot)], input: InputId) -> Option<Slot> {
+    let found = slots.iter().find(|(i, _)| *i == input);
+    found.map(|(_, slot)| *slot)
 }
 
 /// What an expression holds that is computed beside it, in the order of evaluation. The result is

@@ -121,6 +121,16 @@ pub(crate) struct Slot {
     pub index: u16,
 }
 
+impl Slot {
+    /// A column of a part.
+    fn at(part: u8, index: usize) -> Slot {
+        Slot {
+            part,
+            index: index as u16,
+        }
+    }
+}
+
 /// The row an event arrives with.
 pub(crate) const ROW: u8 = 0;
 /// A second row beside it: the output row in `having`, the table's row in a condition.
