@@ -294,6 +294,13 @@ impl StrView<'_> {
         let view = &self.views[row];
         view.is_inline().then(|| view.words())
     }
+
+    /// Is a row's text the short one of these [`ShortText::words`]?
+    #[inline(always)]
+    pub fn is_short(&self, row: usize, words: [u64; 2]) -> bool {
+        // The length is in the words, so no text outside its view has those of a short one.
+        self.views[row].words() == words
+    }
 }
 
 /// Builds a column of text row by row.

@@ -9,7 +9,7 @@ use event::column::{StrView, View};
 use event::{Batch, Cells, Column};
 use lang::plan;
 
-use super::index::{cells_equal, hash_all};
+use super::index::{cells_equal, tag_all};
 use super::write::Update;
 use super::{MemoryCondition, PAGE_ROWS, Page, Table};
 use crate::component::EvalContext;
@@ -25,7 +25,7 @@ const PAGES_FEW: usize = 16;
 #[derive(Default)]
 pub(super) struct Room {
     keys: Vec<Column>,
-    hashes: Vec<u64>,
+    tags: Vec<u32>,
     /// The row of each event.
     rows: Vec<u32>,
 }
@@ -64,7 +64,7 @@ pub(super) fn apply(
     let inputs = Inputs::of(&batch.columns, batch.len);
     let Room {
         keys: sought,
-        hashes,
+        tags,
         rows,
     } = &mut update.room;
     sought.clear();
@@ -77,9 +77,11 @@ pub(super) fn apply(
     if !is_own || !sought.iter().all(is_plain) {
         return false;
     }
-    find_rows(table, batch, sought, inserts, (hashes, rows));
-    let changed = rows.iter().filter(|&&row| row != NO_ROW);
-    changed.for_each(|&row| table.changes.rows.mark(row));
+    find_rows(table, batch, sought, inserts, (tags, rows));
+    if !table.changes.rows.is_off() {
+        let changed = rows.iter().filter(|&&row| row != NO_ROW);
+        changed.for_each(|&row| table.changes.rows.mark(row));
+    }
     for (column, value) in &mut update.set {
         assign(table, *column, &value.column(&inputs, context), rows);
     }
@@ -93,7 +95,7 @@ fn find_rows(
     batch: &Batch,
     sought: &[Column],
     inserts: bool,
-    (hashes, rows): (&mut Vec<u64>, &mut Vec<u32>),
+    (tags, rows): (&mut Vec<u32>, &mut Vec<u32>),
 ) {
     let (one, many): (Cells<'_>, Vec<Cells<'_>>);
     let sought = match sought {
@@ -106,86 +108,69 @@ fn find_rows(
             &many
         }
     };
-    // All hashes first, so that looking up one row does not wait for the one before.
-    hashes.clear();
-    hash_all(sought, batch.len, hashes);
+    // All tags first, so that looking up one row does not wait for the one before.
+    tags.clear();
+    tag_all(sought, batch.len, tags);
     rows.clear();
     let known = table.rows.count as u32;
-    while rows.len() < batch.len {
-        table.find_all(sought, hashes, rows);
-        let event = rows.len();
-        if event == batch.len {
-            break;
+    table.find_known(sought, tags, rows);
+    for (event, row) in rows.iter_mut().enumerate() {
+        if *row != NO_ROW {
+            continue;
         }
-        if inserts {
-            table.insert_unique(&batch.columns, event);
+        // An event before may have made the row.
+        match table.indexes[0].find_one(sought, event, tags[event], &table.rows) {
+            Some(found) => *row = found,
+            None if inserts => table.insert_unique(&batch.columns, event),
+            None => {}
         }
-        rows.push(NO_ROW);
     }
     table.assigned += rows.iter().filter(|&&row| row < known).count() as u64;
 }
 
 impl Table {
-    /// Appends the rows of the events behind those whose rows are known, up to the first that has
-    /// none.
-    fn find_all(&self, sought: &[Cells<'_>], hashes: &[u64], rows: &mut Vec<u32>) {
+    /// Appends the row of each event, or [`NO_ROW`] where it has none that is known yet; with few
+    /// pages, of which it is found out once where the keys lie.
+    fn find_known(&self, sought: &[Cells<'_>], tags: &[u32], rows: &mut Vec<u32>) {
         let index = &self.indexes[0];
-        let first = rows.len();
-        // With few pages where each key lies is found out once.
-        let has_few_pages = self.rows.pages.len() <= PAGES_FEW.min(hashes.len() - first);
-        if let ([column], [key], true) = (index.columns.as_slice(), sought, has_few_pages)
-            && let (Some(pages), View::Str(sought)) = (self.texts(*column), key.view())
-        {
-            // First what has such a hash, then whether that is it: the memory that one event waits
+        let has_few_pages = self.rows.pages.len() <= PAGES_FEW.min(tags.len());
+        let ([column], [key], true) = (index.columns.as_slice(), sought, has_few_pages) else {
+            return rows.resize(tags.len(), NO_ROW);
+        };
+        if let (Some(pages), View::Str(sought)) = (self.texts(*column), key.view()) {
+            // First what has such a tag, then whether that is it: the memory that one event waits
             // for is asked for while others wait.
-            let of_hash = hashes[first..].iter();
-            rows.extend(of_hash.map_while(|&hash| index.find_by(hash, |_| true)));
-            for (event, row) in rows.iter_mut().enumerate().skip(first) {
-                let is_it = |row: usize| {
-                    let (page, at) = (&pages[row / PAGE_ROWS], row % PAGE_ROWS);
-                    match sought.short_words(event) {
-                        Some(words) => page.short_words(at) == Some(words),
-                        None => page.rows_equal(at, &sought, event),
-                    }
-                };
-                if is_it(*row as usize) {
+            let of_tag = |&tag| index.find_by(tag, |_| true).unwrap_or(NO_ROW);
+            rows.extend(tags.iter().map(of_tag));
+            for (event, row) in rows.iter_mut().enumerate() {
+                let Some(page) = pages.get(*row as usize / PAGE_ROWS) else {
                     continue;
-                }
-                match index.find_by(hashes[event], is_it) {
-                    Some(found) => *row = found,
-                    None => return rows.truncate(event),
-                }
-            }
-            return;
-        }
-        if let ([column], [key], true) = (index.columns.as_slice(), sought, has_few_pages) {
-            let mut pages = [None; PAGES_FEW];
-            for (cells, page) in pages.iter_mut().zip(&self.rows.pages) {
-                *cells = Some(Cells::from(&page.columns[*column]));
-            }
-            for (event, &hash) in hashes.iter().enumerate().skip(first) {
-                let is_it = |row: usize| {
-                    let cells = &pages[row / PAGE_ROWS];
-                    let cells = cells.as_ref();
-                    cells.is_some_and(|cells| cells_equal(cells, row % PAGE_ROWS, key, event))
                 };
-                match index.find_by(hash, is_it) {
-                    Some(row) => rows.push(row),
-                    None => return,
+                let at = *row as usize % PAGE_ROWS;
+                let is_it = match sought.short_words(event) {
+                    Some(words) => page.is_short(at, words),
+                    None => page.rows_equal(at, &sought, event),
+                };
+                if !is_it {
+                    *row = NO_ROW;
                 }
             }
             return;
         }
-        for (event, &hash) in hashes.iter().enumerate().skip(first) {
-            match index.find_one(sought, event, hash, &self.rows) {
-                Some(row) => rows.push(row),
-                None => return,
-            }
+        let mut pages = [None; PAGES_FEW];
+        for (cells, page) in pages.iter_mut().zip(&self.rows.pages) {
+            *cells = Some(Cells::from(&page.columns[*column]));
         }
+        rows.extend(tags.iter().enumerate().map(|(event, &tag)| {
+            let is_it = |row: u32| {
+                let (cells, at) = (&pages[row as usize / PAGE_ROWS], row as usize % PAGE_ROWS);
+                let cells = cells.as_ref();
+                cells.is_some_and(|cells| cells_equal(cells, at, key, event))
+            };
+            index.find_by(tag, is_it).unwrap_or(NO_ROW)
+        }));
     }
-}
 
-impl Table {
     /// A column of texts without nulls, page by page, of which there are few; behind the last stands
     /// the first.
     fn texts(&self, column: usize) -> Option<[StrView<'_>; PAGES_FEW]> {

@@ -19,7 +19,26 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) struct Index {
     /// Attributes, in the order of the annotation.
     pub columns: Vec<usize>,
-    rows: HashTable<u32>,
+    rows: HashTable<Entry>,
+}
+
+/// A row and the tag of its key: rows with other keys are told apart without a look at them, and
+/// a table of hashes that grows looks at none.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    row: u32,
+    tag: u32,
+}
+
+/// Where rows with this tag lie in the table of hashes.
+#[inline]
+fn place(tag: u32) -> u64 {
+    u64::from(tag).wrapping_mul(SEED)
+}
+
+#[inline]
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 impl Index {
@@ -31,16 +50,16 @@ impl Index {
     }
 
     pub fn insert(&mut self, row: u32, rows: &Rows) {
-        let columns = &self.columns;
-        let hash = hash_row(rows, columns, row);
+        let tag = tag_row(rows, &self.columns, row);
+        let place_of = |entry: &Entry| place(entry.tag);
         self.rows
-            .insert_unique(hash, row, |&r| hash_row(rows, columns, r));
+            .insert_unique(place(tag), Entry { row, tag }, place_of);
     }
 
     /// Must be called while the row still has the values it was inserted with.
     pub fn remove(&mut self, row: u32, rows: &Rows) {
-        let hash = hash_row(rows, &self.columns, row);
-        if let Ok(entry) = self.rows.find_entry(hash, |&r| r == row) {
+        let tag = tag_row(rows, &self.columns, row);
+        if let Ok(entry) = self.rows.find_entry(place(tag), |e| e.row == row) {
             entry.remove();
         }
     }
@@ -51,7 +70,8 @@ impl Index {
             return;
         }
         let start = out.len();
-        for &row in self.rows.iter_hash(hash_values(keys.iter())) {
+        let tag = tag_values(keys.iter());
+        for &Entry { row, .. } in self.rows.iter_hash(place(tag)).filter(|e| e.tag == tag) {
             let is_equal = self.columns.iter().zip(keys).all(|(&column, key)| {
                 let (page, at) = rows.place(row);
                 equals(&Cells::from(&page[column]), at, key)
@@ -64,45 +84,36 @@ impl Index {
         out[start..].sort_unstable();
     }
 
-    /// The row whose attributes equal those of an event, of which `hash` is one of [`hash_all`]: typed
+    /// The row whose attributes equal those of an event, whose tag is one of [`tag_all`]: typed
     /// columns without nulls, in the order of the index. There is at most one in a primary key.
     #[inline]
-    pub fn find_one(
-        &self,
-        keys: &[Cells<'_>],
-        event: usize,
-        hash: u64,
-        rows: &Rows,
-    ) -> Option<u32> {
-        let is_it = |&row: &u32| {
+    pub fn find_one(&self, keys: &[Cells<'_>], event: usize, tag: u32, rows: &Rows) -> Option<u32> {
+        self.find_by(tag, |row| {
             let (page, at) = rows.place(row);
             let mut cells = self.columns.iter().zip(keys);
             cells.all(|(&column, key)| cells_equal(&Cells::from(&page[column]), at, key, event))
-        };
-        self.rows.find(hash, is_it).copied()
+        })
     }
 
-    /// The first row with this hash that satisfies a test.
+    /// The first row with this tag that satisfies a test.
     #[inline]
-    pub fn find_by(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<u32> {
-        self.rows.find(hash, |&row| is_it(row as usize)).copied()
+    pub fn find_by(&self, tag: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let is_it = |entry: &Entry| entry.tag == tag && is_it(entry.row);
+        self.rows.find(place(tag), is_it).map(|entry| entry.row)
     }
 
     /// A row with the same key, null being a key like any other.
     pub fn same_key(&self, keys: &[Value], rows: &Rows) -> Option<u32> {
-        let hash = hash_values(keys.iter());
-        self.rows
-            .find(hash, |&row| {
-                self.columns.iter().zip(keys).all(|(&column, key)| {
-                    let (page, at) = rows.place(row);
-                    if key.is_null() {
-                        page[column].is_null(at)
-                    } else {
-                        equals(&Cells::from(&page[column]), at, key)
-                    }
-                })
+        self.find_by(tag_values(keys.iter()), |row| {
+            let (page, at) = rows.place(row);
+            self.columns.iter().zip(keys).all(|(&column, key)| {
+                if key.is_null() {
+                    page[column].is_null(at)
+                } else {
+                    equals(&Cells::from(&page[column]), at, key)
+                }
             })
-            .copied()
+        })
     }
 
     pub fn clear(&mut self) {
@@ -110,7 +121,7 @@ impl Index {
     }
 
     pub fn bytes(&self) -> usize {
-        self.rows.capacity() * (size_of::<u32>() + 1)
+        self.rows.capacity() * (size_of::<Entry>() + 1)
     }
 }
 
@@ -157,35 +168,30 @@ fn number(value: &Value) -> Option<Canonical> {
     })
 }
 
-fn hash_row(rows: &Rows, columns: &[usize], row: u32) -> u64 {
+fn tag_row(rows: &Rows, columns: &[usize], row: u32) -> u32 {
     let (page, at) = rows.place(row);
-    columns.iter().fold(SEED, |hash, &column| {
+    tag(columns.iter().fold(SEED, |hash, &column| {
         mix(hash, hash_cell(&Cells::from(&page[column]), at))
-    })
+    }))
 }
 
-/// Appends the hash of each of so many rows of keys.
-pub(super) fn hash_all(keys: &[Cells<'_>], rows: usize, hashes: &mut Vec<u64>) {
+/// Appends the tag of each of so many rows of keys.
+pub(super) fn tag_all(keys: &[Cells<'_>], rows: usize, tags: &mut Vec<u32>) {
     if let [key] = keys
         && let View::Str(texts) = key.view()
         && key.is_plain()
     {
-        hashes.extend((0..rows).map(|row| {
+        tags.extend((0..rows).map(|row| {
             let hash = match texts.short_words(row) {
                 Some(words) => hash_words(0, words),
                 None => hash_text(texts.get(row)),
             };
-            mix(SEED, hash)
+            tag(mix(SEED, hash))
         }));
         return;
     }
-    hashes.extend((0..rows).map(|row| hash_cells(keys, row)));
-}
-
-/// The hash of a row of keys.
-fn hash_cells(keys: &[Cells<'_>], row: usize) -> u64 {
-    keys.iter()
-        .fold(SEED, |hash, key| mix(hash, hash_cell(key, row)))
+    let mixed = |row| keys.iter().fold(SEED, |h, key| mix(h, hash_cell(key, row)));
+    tags.extend((0..rows).map(|row| tag(mixed(row))));
 }
 
 #[inline]
@@ -218,8 +224,8 @@ pub(super) fn cells_equal(
     }
 }
 
-fn hash_values<'a>(values: impl Iterator<Item = &'a Value>) -> u64 {
-    values.fold(SEED, |hash, value| mix(hash, hash_value(value)))
+fn tag_values<'a>(values: impl Iterator<Item = &'a Value>) -> u32 {
+    tag(values.fold(SEED, |hash, value| mix(hash, hash_value(value))))
 }
 
 fn mix(hash: u64, one: u64) -> u64 {
