@@ -23,6 +23,7 @@ mod partition;
 mod pattern;
 mod producers;
 mod query;
+mod reach;
 mod report;
 mod rulings;
 mod runnable;

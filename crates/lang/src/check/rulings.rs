@@ -146,6 +146,22 @@ const SEARCHED_STAYS: Ruling = Ruling {
     headwater: "lets them expire with their batch",
     has_old_form: true,
 };
+pub(super) const FOUND_AND_KEPT: Ruling = Ruling {
+    code: code::RULING_FOUND_AND_KEPT,
+    number: "80",
+    label: "asks for an index and for what has none",
+    siddhi: "such a condition deletes no row",
+    headwater: "deletes the rows that satisfy it",
+    has_old_form: true,
+};
+pub(super) const PROBED_BACKWARDS: Ruling = Ruling {
+    code: code::RULING_PROBED_BACKWARDS,
+    number: "81",
+    label: "compares a key or an index",
+    siddhi: "'<=' is looked for as '>=' here, and the other way round",
+    headwater: "looks for what is written",
+    has_old_form: true,
+};
 pub(super) const UNTIMED_LOOKUP: Ruling = Ruling {
     code: code::RULING_UNTIMED_LOOKUP,
     number: "78",

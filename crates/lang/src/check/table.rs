@@ -5,7 +5,9 @@ use event::Type;
 use crate::ast::{self, StreamKind};
 use crate::check::expr::bool_expr;
 use crate::check::names::{Entry, Named, Shape};
+use crate::check::reach::Indexed;
 use crate::check::report::{error, warning};
+use crate::check::rulings::{FOUND_AND_KEPT, PROBED_BACKWARDS};
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -15,6 +17,9 @@ use crate::suggest::nearest;
 
 /// The place of a condition on the rows that 'in' looks at.
 const PROBED: &str = "the condition of another 'in'";
+
+/// The table's row in the scope of a write.
+const TABLE_ROW: InputId = 1;
 
 impl Checker<'_> {
     /// The table behind a name.
@@ -103,7 +108,14 @@ impl Checker<'_> {
         };
         let (id, _) = found?;
         let scope = self.write_scope(id, selected);
-        let on = self.condition(on, &scope, "'on'")?;
+        let mut on = self.condition(on, &scope, "'on'")?;
+        let indexed = Indexed::new(&self.plan.tables[id], TABLE_ROW);
+        if let Some(deleted) = indexed.and_then(|indexed| indexed.deleted(&on)) {
+            self.ruled(&FOUND_AND_KEPT, on.span);
+            if self.plan.options.compat {
+                on = deleted;
+            }
+        }
         Some(plan::Output::Delete { table: id, on })
     }
 
@@ -367,8 +379,16 @@ impl Checker<'_> {
             );
             return None;
         }
+        let mut condition = checked;
+        let indexed = Indexed::new(&self.plan.tables[id], row as InputId);
+        if let Some(probed) = indexed.and_then(|indexed| indexed.probed(&condition)) {
+            self.ruled(&PROBED_BACKWARDS, condition.span);
+            if self.plan.options.compat {
+                condition = probed;
+            }
+        }
         let kind = ExprKind::In {
-            condition: Box::new(checked),
+            condition: Box::new(condition),
             table: id,
             row: row as InputId,
         };

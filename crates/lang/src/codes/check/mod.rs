@@ -126,6 +126,8 @@ pub const RULING_SET_BY_ROW: &str = "W1074";
 pub const RULING_RETENTION_KEPT: &str = "W1077";
 pub const RULING_UNTIMED_LOOKUP: &str = "W1078";
 pub const RULING_SEARCHED_STAYS: &str = "W1079";
+pub const RULING_FOUND_AND_KEPT: &str = "W1080";
+pub const RULING_PROBED_BACKWARDS: &str = "W1081";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

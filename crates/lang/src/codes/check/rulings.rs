@@ -244,6 +244,36 @@ pub(super) const CODES: &[CodePage] = &[
          from S select k, eventTimestamp() as at update T set T.at = at on T.k == k;",
     ),
     CodePage::new(
+        super::RULING_FOUND_AND_KEPT,
+        "rows are deleted by an index and more",
+        "In Siddhi 5.1 'delete' keeps every row where one side of an 'and' asks a primary key or an \
+         index and the other side a column without one: the rows are found, and then nothing is done. \
+         Headwater deletes the rows that satisfy the condition (ruling 80).",
+        "Expect the rows to be deleted, or write @app:compat('siddhi-5.1').",
+        "define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S delete T on T.k == k and T.n < n;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (k string, n int);\n\
+         @PrimaryKey('k') define table T (k string, n int);\n\
+         from S delete T on T.k == k and T.n < n;",
+    ),
+    CodePage::new(
+        super::RULING_PROBED_BACKWARDS,
+        "'in' compares a key as it is written",
+        "In Siddhi 5.1 '[(T.n <= n) in T]' looks for a row with 'T.n >= n', and '>=' for one with \
+         '<=', where 'n' is the primary key or has an index. Headwater looks for what is written \
+         (ruling 81).",
+        "Expect what is written, or write @app:compat('siddhi-5.1').",
+        "define stream S (n int);\n\
+         @PrimaryKey('n') define table T (n int);\n\
+         from S[(T.n <= n) in T] select n insert into Out;",
+        "@app:compat('siddhi-5.1')\n\
+         define stream S (n int);\n\
+         @PrimaryKey('n') define table T (n int);\n\
+         from S[(T.n <= n) in T] select n insert into Out;",
+    ),
+    CodePage::new(
         super::RULING_SEARCHED_STAYS,
         "what a join has looked through expires",
         "In Siddhi 5.1 events of an expressionBatch window that the other side of a join has looked \
