@@ -198,11 +198,7 @@ fn cache_folder(source: &Path) -> anyhow::Result<PathBuf> {
         file.strip_prefix(source)?.hash(&mut hasher);
         fs::read(&file)?.hash(&mut hasher);
     }
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-        .context("neither XDG_CACHE_HOME nor HOME is set")?;
-    Ok(cache.join(format!("headwater/oracle-{:016x}", hasher.finish())))
+    Ok(servers::cache()?.join(format!("oracle-{:016x}", hasher.finish())))
 }
 
 /// The files of the source, in the order of their names; what Maven makes is left out.

@@ -35,7 +35,7 @@ mod tool;
 
 pub use error::Error;
 pub use mongodb::pymongo;
-pub use place::Place;
+pub use place::{Place, cache};
 pub use ports::free_port;
 pub use running::Running;
 pub use rustix::process::Signal as StopSignal;

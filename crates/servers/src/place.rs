@@ -132,8 +132,12 @@ pub(crate) fn installed(recipe: &dyn Recipe) -> Result<PathBuf, Error> {
     ))
 }
 
-/// `HEADWATER_CACHE`, or a folder of ours in the user's cache.
-fn cache() -> Result<PathBuf, Error> {
+/// `HEADWATER_CACHE`, or a folder of ours in the user's cache: for what can be made again.
+///
+/// # Errors
+///
+/// Where the environment names none of them.
+pub fn cache() -> Result<PathBuf, Error> {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
     of("HEADWATER_CACHE")
         .or_else(|| Some(of("XDG_CACHE_HOME")?.join("headwater")))

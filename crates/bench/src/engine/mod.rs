@@ -16,7 +16,7 @@ mod siddhi;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 
 pub use report::{EngineReport, Row, Sample};
 pub use scenario::{SCENARIOS, Scenario};
@@ -90,8 +90,7 @@ impl Feed {
 pub fn run(options: &EngineOptions) -> anyhow::Result<EngineReport> {
     let dir = match &options.dir {
         Some(dir) => dir.clone(),
-        None => cache_folder()
-            .context("there is no home folder to put the cache into: name one with --dir")?,
+        None => servers::cache()?.join("bench-engine"),
     };
     std::fs::create_dir_all(&dir)?;
     let dir = dir.canonicalize()?;
@@ -186,12 +185,4 @@ fn measure(
         row.headwater.push(ours::pass(scenario, events, feed)?);
     }
     Ok(row)
-}
-
-/// `headwater` below the user's cache folder.
-fn cache_folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("headwater").join("bench-engine"))
 }
