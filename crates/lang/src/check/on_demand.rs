@@ -158,7 +158,10 @@ impl Checker<'_> {
         };
         // An alias is accepted, but attributes keep the name of what is asked, as in Siddhi.
         let row = Input::new(text, StreamKind::Plain, shape);
-        let scope = Scope::one(row, "the select clause");
+        let scope = Scope {
+            is_on_demand: true,
+            ..Scope::one(row, "the select clause")
+        };
         let on_scope = Scope {
             takes_aggregators: false,
             takes_probes: false,

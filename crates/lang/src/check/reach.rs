@@ -3,7 +3,7 @@
 //! Siddhi takes a condition apart by what each part needs: the event, an index, or a look at all rows
 //! (`CollectionExpressionParser`). Two of what it puts together from the parts have a defect: rows to
 //! delete are found and kept (`CompareExhaustiveAndCollectionExecutor`, ruling 80), and `in` looks the
-//! wrong way (`IndexEventHolder.containsEventSet`, ruling 81).
+//! wrong way (`IndexEventHolder.containsEventSet`, ruling 81). A list has another (ruling 82).
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl Reach {
     }
 }
 
-/// A condition on the rows of a table in memory with a primary key or an index.
+/// Conditions on the rows of a table in memory.
 pub(super) struct Indexed<'p> {
     table: &'p Table,
     /// The input that is the table's row.
@@ -51,10 +51,17 @@ pub(super) struct Indexed<'p> {
 }
 
 impl<'p> Indexed<'p> {
-    /// `None` for a table that Siddhi goes through row by row, or that is a store's.
+    /// `None` for the table of a store.
     pub fn new(table: &'p Table, row: InputId) -> Option<Indexed<'p>> {
-        let has_index = !table.primary_key.is_empty() || !table.indexes.is_empty();
-        (has_index && table.store.is_none()).then_some(Indexed { table, row })
+        table.store.is_none().then_some(Indexed { table, row })
+    }
+
+    /// Is a list without a key or an index asked for some of its rows? Where Siddhi takes the last one
+    /// away and leaves others, it adds the rows that follow to the one that is gone
+    /// (`ComplexEventChunk.remove`, ruling 82).
+    pub fn may_lose_end(&self, on: &Expr) -> bool {
+        let has_index = !self.table.primary_key.is_empty() || !self.table.indexes.is_empty();
+        !has_index && !matches!(self.reach(on), Reach::Event)
     }
 
     /// The condition that the rows satisfy which Siddhi deletes; `None` where it is this one.

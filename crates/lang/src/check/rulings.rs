@@ -154,6 +154,14 @@ pub(super) const FOUND_AND_KEPT: Ruling = Ruling {
     headwater: "deletes the rows that satisfy it",
     has_old_form: true,
 };
+pub(super) const LOST_END: Ruling = Ruling {
+    code: code::RULING_LOST_END,
+    number: "82",
+    label: "may delete the last row and leave others",
+    siddhi: "rows that are inserted after that are lost",
+    headwater: "keeps them",
+    has_old_form: false,
+};
 pub(super) const PROBED_BACKWARDS: Ruling = Ruling {
     code: code::RULING_PROBED_BACKWARDS,
     number: "81",

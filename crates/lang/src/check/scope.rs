@@ -65,6 +65,8 @@ pub(super) struct Scope {
     pub output: Option<Shape>,
     /// `having` of a query over one stream sees nothing but the selected row.
     pub is_output_only: bool,
+    /// An on-demand query's `having` and `order by` see the last row behind the selected one as well.
+    pub is_on_demand: bool,
     /// Names of events that a pattern matches further on.
     pub later: Vec<String>,
     /// Aggregators keep a state here.
@@ -91,6 +93,7 @@ impl Scope {
             own: None,
             output: None,
             is_output_only: false,
+            is_on_demand: false,
             later: Vec::new(),
             takes_aggregators: true,
             takes_probes: true,

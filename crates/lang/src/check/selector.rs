@@ -38,7 +38,7 @@ impl Checker<'_> {
             .collect();
         let after = Scope {
             output: Some(row.clone()),
-            is_output_only: inputs.is_single(),
+            is_output_only: inputs.is_single() && !inputs.is_on_demand,
             ..scope.at("having")
         };
         let having = selector

@@ -128,6 +128,7 @@ pub const RULING_UNTIMED_LOOKUP: &str = "W1078";
 pub const RULING_SEARCHED_STAYS: &str = "W1079";
 pub const RULING_FOUND_AND_KEPT: &str = "W1080";
 pub const RULING_PROBED_BACKWARDS: &str = "W1081";
+pub const RULING_LOST_END: &str = "W1082";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

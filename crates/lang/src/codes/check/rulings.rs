@@ -274,6 +274,20 @@ pub(super) const CODES: &[CodePage] = &[
          from S[(T.n <= n) in T] select n insert into Out;",
     ),
     CodePage::new(
+        super::RULING_LOST_END,
+        "rows are kept after the last one was deleted",
+        "In Siddhi 5.1 a table without a primary key and an index loses every row that is inserted \
+         after its last row was deleted while others stayed, until no row is left. Headwater keeps \
+         them (ruling 82).",
+        "Expect the rows; a primary key or an index keeps them in both.",
+        "define stream S (k string, n int);\n\
+         define table T (k string, n int);\n\
+         from S delete T on T.k == k;",
+        "define stream S (k string, n int);\n\
+         @Index('k') define table T (k string, n int);\n\
+         from S delete T on T.k == k;",
+    ),
+    CodePage::new(
         super::RULING_SEARCHED_STAYS,
         "what a join has looked through expires",
         "In Siddhi 5.1 events of an expressionBatch window that the other side of a join has looked \
