@@ -10,9 +10,12 @@ use crate::ast::{
     JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, Selector,
     SetItem, SingleInput, StreamName, TableDef,
 };
+use crate::check::reach::Indexed;
 use crate::check::report::warning;
+use crate::check::table::TABLE_ROW;
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
+use crate::plan;
 use crate::span::Span;
 
 /// One ruling: its number, what Siddhi does, what Headwater does, and whether the old form is there.
@@ -154,7 +157,7 @@ pub(super) const FOUND_AND_KEPT: Ruling = Ruling {
     headwater: "deletes the rows that satisfy it",
     has_old_form: true,
 };
-pub(super) const LOST_END: Ruling = Ruling {
+const LOST_END: Ruling = Ruling {
     code: code::RULING_LOST_END,
     number: "82",
     label: "may delete the last row and leave others",
@@ -214,6 +217,32 @@ impl Checker<'_> {
                 }
                 _ => {}
             }
+        }
+        self.ruled_deletes();
+    }
+
+    /// Lists that are cut at their end, where a query fills them afterwards.
+    fn ruled_deletes(&mut self) {
+        let outputs = || self.plan.queries.iter().map(|query| &query.output);
+        let is_filled = |id| {
+            outputs().any(|output| match output {
+                plan::Output::Table(table) | plan::Output::UpdateOrInsert { table, .. } => {
+                    *table == id
+                }
+                _ => false,
+            })
+        };
+        let cut: Vec<Span> = outputs()
+            .filter_map(|output| match output {
+                plan::Output::Delete { table, on } if is_filled(*table) => {
+                    let list = Indexed::new(&self.plan.tables[*table], TABLE_ROW)?;
+                    list.may_lose_end(on).then_some(on.span)
+                }
+                _ => None,
+            })
+            .collect();
+        for span in cut {
+            self.ruled(&LOST_END, span);
         }
     }
 

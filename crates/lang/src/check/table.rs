@@ -7,7 +7,7 @@ use crate::check::expr::bool_expr;
 use crate::check::names::{Entry, Named, Shape};
 use crate::check::reach::Indexed;
 use crate::check::report::{error, warning};
-use crate::check::rulings::{FOUND_AND_KEPT, LOST_END, PROBED_BACKWARDS};
+use crate::check::rulings::{FOUND_AND_KEPT, PROBED_BACKWARDS};
 use crate::check::scope::{Input, Scope};
 use crate::check::{Checker, code};
 use crate::diagnostic::Kind;
@@ -19,7 +19,7 @@ use crate::suggest::nearest;
 const PROBED: &str = "the condition of another 'in'";
 
 /// The table's row in the scope of a write.
-const TABLE_ROW: InputId = 1;
+pub(super) const TABLE_ROW: InputId = 1;
 
 impl Checker<'_> {
     /// The table behind a name.
@@ -109,16 +109,11 @@ impl Checker<'_> {
         let (id, _) = found?;
         let scope = self.write_scope(id, selected);
         let mut on = self.condition(on, &scope, "'on'")?;
-        if let Some(indexed) = Indexed::new(&self.plan.tables[id], TABLE_ROW) {
-            let may_lose_end = indexed.may_lose_end(&on);
-            if let Some(deleted) = indexed.deleted(&on) {
-                self.ruled(&FOUND_AND_KEPT, on.span);
-                if self.plan.options.compat {
-                    on = deleted;
-                }
-            }
-            if may_lose_end {
-                self.ruled(&LOST_END, on.span);
+        let indexed = Indexed::new(&self.plan.tables[id], TABLE_ROW);
+        if let Some(deleted) = indexed.and_then(|indexed| indexed.deleted(&on)) {
+            self.ruled(&FOUND_AND_KEPT, on.span);
+            if self.plan.options.compat {
+                on = deleted;
             }
         }
         Some(plan::Output::Delete { table: id, on })

@@ -282,9 +282,11 @@ pub(super) const CODES: &[CodePage] = &[
         "Expect the rows; a primary key or an index keeps them in both.",
         "define stream S (k string, n int);\n\
          define table T (k string, n int);\n\
+         from S insert into T;\n\
          from S delete T on T.k == k;",
         "define stream S (k string, n int);\n\
          @Index('k') define table T (k string, n int);\n\
+         from S insert into T;\n\
          from S delete T on T.k == k;",
     ),
     CodePage::new(
