@@ -28,6 +28,8 @@ pub(super) struct Room {
     tags: Vec<u32>,
     /// The row of each event.
     rows: Vec<u32>,
+    /// The events that make rows.
+    made: Vec<u32>,
 }
 
 /// Can updates by this condition and to these values be done so, whatever the rows?
@@ -66,6 +68,7 @@ pub(super) fn apply(
         keys: sought,
         tags,
         rows,
+        made,
     } = &mut update.room;
     sought.clear();
     sought.extend(keys.iter_mut().map(|k| k.column(&inputs, context)));
@@ -77,7 +80,7 @@ pub(super) fn apply(
     if !is_own || !sought.iter().all(is_plain) {
         return false;
     }
-    find_rows(table, batch, sought, inserts, (tags, rows));
+    find_rows(table, batch, sought, inserts, (tags, rows, made));
     if !table.changes.rows.is_off() {
         let changed = rows.iter().filter(|&&row| row != NO_ROW);
         changed.for_each(|&row| table.changes.rows.mark(row));
@@ -95,7 +98,7 @@ fn find_rows(
     batch: &Batch,
     sought: &[Column],
     inserts: bool,
-    (tags, rows): (&mut Vec<u32>, &mut Vec<u32>),
+    (tags, rows, made): (&mut Vec<u32>, &mut Vec<u32>, &mut Vec<u32>),
 ) {
     let (one, many): (Cells<'_>, Vec<Cells<'_>>);
     let sought = match sought {
@@ -114,15 +117,36 @@ fn find_rows(
     rows.clear();
     let known = table.rows.count as u32;
     table.find_known(sought, tags, rows);
+    made.clear();
+    let of_table = &table.rows;
+    let index = &mut table.indexes[0];
     for (event, row) in rows.iter_mut().enumerate() {
         if *row != NO_ROW {
             continue;
         }
         // An event before may have made the row.
-        match table.indexes[0].find_one(sought, event, tags[event], &table.rows) {
+        let is_it = |row: u32| match row.checked_sub(known) {
+            Some(new) => {
+                let maker = made[new as usize] as usize;
+                let mut keys = sought.iter();
+                keys.all(|key| cells_equal(key, maker, key, event))
+            }
+            None => index.is_row(row, sought, event, of_table),
+        };
+        match index.find_by(tags[event], is_it) {
             Some(found) => *row = found,
-            None if inserts => table.insert_unique(&batch.columns, event),
+            None if inserts => {
+                index.insert_tagged(known + made.len() as u32, tags[event]);
+                made.push(event as u32);
+            }
             None => {}
+        }
+    }
+    if !made.is_empty() {
+        let columns: Vec<Column> = batch.columns.iter().map(|c| c.gather(made)).collect();
+        table.append(&columns, 0..made.len());
+        for index in &mut table.indexes[1..] {
+            (known..table.rows.count as u32).for_each(|row| index.insert(row, &table.rows));
         }
     }
     table.assigned += rows.iter().filter(|&&row| row < known).count() as u64;

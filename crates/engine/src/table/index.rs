@@ -50,7 +50,11 @@ impl Index {
     }
 
     pub fn insert(&mut self, row: u32, rows: &Rows) {
-        let tag = tag_row(rows, &self.columns, row);
+        self.insert_tagged(row, tag_row(rows, &self.columns, row));
+    }
+
+    /// A row that may still be to come, whose tag is one of [`tag_all`].
+    pub fn insert_tagged(&mut self, row: u32, tag: u32) {
         let place_of = |entry: &Entry| place(entry.tag);
         self.rows
             .insert_unique(place(tag), Entry { row, tag }, place_of);
@@ -84,15 +88,13 @@ impl Index {
         out[start..].sort_unstable();
     }
 
-    /// The row whose attributes equal those of an event, whose tag is one of [`tag_all`]: typed
-    /// columns without nulls, in the order of the index. There is at most one in a primary key.
+    /// Are a row's attributes equal to those of an event: typed columns without nulls, in the order of
+    /// the index?
     #[inline]
-    pub fn find_one(&self, keys: &[Cells<'_>], event: usize, tag: u32, rows: &Rows) -> Option<u32> {
-        self.find_by(tag, |row| {
-            let (page, at) = rows.place(row);
-            let mut cells = self.columns.iter().zip(keys);
-            cells.all(|(&column, key)| cells_equal(&Cells::from(&page[column]), at, key, event))
-        })
+    pub fn is_row(&self, row: u32, keys: &[Cells<'_>], event: usize, rows: &Rows) -> bool {
+        let (page, at) = rows.place(row);
+        let mut cells = self.columns.iter().zip(keys);
+        cells.all(|(&column, key)| cells_equal(&Cells::from(&page[column]), at, key, event))
     }
 
     /// The first row with this tag that satisfies a test.
