@@ -490,6 +490,49 @@ pub struct Query {
     pub span: Span,
 }
 
+impl Query {
+    /// Do rows of its input expire? Siddhi's `QueryParser`: a join has a window, whatever its sides are.
+    pub fn has_window(&self) -> bool {
+        match &self.input {
+            Input::Single(single) => {
+                let mut handlers = single.handlers.iter();
+                handlers.any(|h| matches!(h, Handler::Window(_)))
+            }
+            Input::Join(_) => true,
+            Input::Pattern(_) => false,
+        }
+    }
+
+    /// The places of the items that are aggregators and nothing else.
+    pub fn aggregates(&self) -> Vec<usize> {
+        let items = self.selector.items.iter().enumerate();
+        items
+            .filter(|(_, (item, _))| matches!(item.kind, ExprKind::Aggregate { .. }))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// The [`aggregates`](Query::aggregates) that Siddhi's `output snapshot` leaves out where it
+    /// compares an EXPIRED row with those of its picture: having passed one it takes the next from its
+    /// list by the place of the item that it is at (`AggregationWindowedPerSnapshotOutputRateLimiter`,
+    /// ruling 83). `None` where the list has no such place, which is an error of Java's.
+    pub fn aggregates_left_out(&self) -> Option<Vec<usize>> {
+        let all = self.aggregates();
+        let mut left_out = Vec::new();
+        let mut next = all.first().copied();
+        for at in 0..self.selector.items.len() {
+            if next == Some(at) {
+                left_out.push(at);
+                next = match left_out.len() == all.len() {
+                    true => None,
+                    false => Some(*all.get(at)?),
+                };
+            }
+        }
+        Some(left_out)
+    }
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input {
     Single(Single),

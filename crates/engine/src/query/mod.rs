@@ -237,7 +237,7 @@ impl Query {
             plan::Output::Window(window) => windows.get(window).is_fallible(),
             _ => false,
         };
-        let limiter = Limiter::new(query, selector.types());
+        let limiter = Limiter::new(query, selector.types(), environment.compat);
         if query.partition.is_some() {
             selector.keep_by_group();
         }

@@ -28,12 +28,13 @@ pub(crate) enum Limiter {
 }
 
 impl Limiter {
-    /// `types` are those of the rows that the query emits.
-    pub fn new(query: &Query, types: Vec<Type>) -> Option<Limiter> {
+    /// `types` are those of the rows that the query emits; `is_compat`, whether the app has
+    /// `@app:compat('siddhi-5.1')`.
+    pub fn new(query: &Query, types: Vec<Type>, is_compat: bool) -> Option<Limiter> {
         let rate = query.rate?;
         Some(match (rate.kind, rate.every) {
             (RateKind::Snapshot, RateEvery::Millis(period)) => {
-                Limiter::Snapshot(SnapshotLimiter::new(query, period, types))
+                Limiter::Snapshot(SnapshotLimiter::new(query, period, types, is_compat))
             }
             _ => Limiter::Rows(RowLimiter::new(rate, !query.selector.group_by.is_empty())),
         })

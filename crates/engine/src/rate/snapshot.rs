@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
-use lang::plan::{ExprKind, Handler, Input, Query};
+use lang::plan::Query;
 
 use super::Name;
 use crate::component::Key;
@@ -20,6 +20,8 @@ pub(crate) struct SnapshotLimiter {
     types: Vec<Type>,
     /// Items that are aggregators and nothing else.
     aggregates: Vec<usize>,
+    /// Those that two rows of a picture need not have in common: all, but for compat.
+    left_out: Vec<usize>,
     keys: BTreeMap<Key, State>,
 }
 
@@ -169,14 +171,11 @@ impl Lasts {
 }
 
 impl SnapshotLimiter {
-    pub fn new(query: &Query, period: i64, types: Vec<Type>) -> SnapshotLimiter {
-        let items = query.selector.items.iter().enumerate();
-        let aggregates: Vec<usize> = items
-            .filter(|(_, (item, _))| matches!(item.kind, ExprKind::Aggregate { .. }))
-            .map(|(at, _)| at)
-            .collect();
+    pub fn new(query: &Query, period: i64, types: Vec<Type>, is_compat: bool) -> SnapshotLimiter {
+        let aggregates = query.aggregates();
+        let left_out = is_compat.then(|| query.aggregates_left_out()).flatten();
         let has_groups = !query.selector.group_by.is_empty();
-        let form = if !has_window(query) {
+        let form = if !query.has_window() {
             Form::Last
         } else if aggregates.len() == types.len() {
             if has_groups {
@@ -195,6 +194,7 @@ impl SnapshotLimiter {
             form,
             period,
             types,
+            left_out: left_out.unwrap_or_else(|| aggregates.clone()),
             aggregates,
             keys: BTreeMap::new(),
         }
@@ -361,7 +361,7 @@ impl SnapshotLimiter {
     fn take_out(&self, state: &mut State, row: &Row) {
         let is_equal = |own: &Row| {
             let mut pairs = own.values.iter().zip(&row.values).enumerate();
-            pairs.all(|(at, (a, b))| self.aggregates.contains(&at) || a == b)
+            pairs.all(|(at, (a, b))| self.left_out.contains(&at) || a == b)
         };
         let Some(at) = state.rows.iter().position(is_equal) else {
             return;
@@ -524,17 +524,5 @@ impl Picture {
         let mut batch = Batch::new(columns, len, times, Chunks::One, now);
         batch.expired = self.expired.contains(&true).then(|| self.expired.into());
         Some(batch)
-    }
-}
-
-/// Siddhi's `QueryParser`: a join has one, whatever its sides are.
-fn has_window(query: &Query) -> bool {
-    match &query.input {
-        Input::Single(single) => {
-            let mut handlers = single.handlers.iter();
-            handlers.any(|h| matches!(h, Handler::Window(_)))
-        }
-        Input::Join(_) => true,
-        Input::Pattern(_) => false,
     }
 }

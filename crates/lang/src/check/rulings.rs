@@ -7,8 +7,8 @@
 
 use crate::ast::{
     Annotation, App, BinaryOp, Call, Element, EventType, Expr, ExprKind, Handler, Input, JoinInput,
-    JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, Selector,
-    SetItem, SingleInput, StreamName, TableDef,
+    JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, RateKind,
+    Selector, SetItem, SingleInput, StreamName, TableDef,
 };
 use crate::check::reach::Indexed;
 use crate::check::report::warning;
@@ -165,6 +165,14 @@ const LOST_END: Ruling = Ruling {
     headwater: "keeps them",
     has_old_form: false,
 };
+const STAYS_IN_PICTURE: Ruling = Ruling {
+    code: code::RULING_STAYS_IN_PICTURE,
+    number: "83",
+    label: "compared with what it was when the row came",
+    siddhi: "rows stay in the snapshot once they have left the window",
+    headwater: "takes them out",
+    has_old_form: true,
+};
 pub(super) const PROBED_BACKWARDS: Ruling = Ruling {
     code: code::RULING_PROBED_BACKWARDS,
     number: "81",
@@ -219,6 +227,27 @@ impl Checker<'_> {
             }
         }
         self.ruled_deletes();
+        self.ruled_snapshots();
+    }
+
+    /// `output snapshot` with several aggregators, of which Siddhi takes some for other values.
+    fn ruled_snapshots(&mut self) {
+        let queries = self.plan.queries.iter();
+        let compared: Vec<Span> = queries
+            .filter(|query| {
+                query.rate.is_some_and(|r| r.kind == RateKind::Snapshot) && query.has_window()
+            })
+            .filter_map(|query| {
+                let (all, items) = (query.aggregates(), &query.selector.items);
+                let left_out = query.aggregates_left_out()?;
+                let mut compared = all.iter().filter(|at| !left_out.contains(at));
+                let at = *compared.next().filter(|_| all.len() < items.len())?;
+                Some(items[at].0.span)
+            })
+            .collect();
+        for span in compared {
+            self.ruled(&STAYS_IN_PICTURE, span);
+        }
     }
 
     /// Lists that are cut at their end, where a query fills them afterwards.

@@ -110,14 +110,11 @@ fn in_base(value: i32, base: u32) -> String {
     digits.into_iter().rev().collect()
 }
 
-/// The exponent without its bias.
+/// The exponent without its bias, of a float as of the double that it is.
 pub fn get_exponent(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
-    match args[0] {
-        Value::Null => Ok(Value::Null),
-        Value::Float(v) => Ok(Value::Int((v.to_bits() >> 23 & 0xFF) as i32 - 127)),
-        _ => {
-            let value = super::number(args, 0)?;
-            Ok(Value::Int((value.to_bits() >> 52 & 0x7FF) as i32 - 1023))
-        }
+    if args[0].is_null() {
+        return Ok(Value::Null);
     }
+    let value = super::number(args, 0)?;
+    Ok(Value::Int((value.to_bits() >> 52 & 0x7FF) as i32 - 1023))
 }

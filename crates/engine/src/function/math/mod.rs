@@ -292,6 +292,7 @@ mod tests {
         check("math:conv", &[s("xyz"), i(10), i(2)], "!'xyz'");
         check("math:getExponent", &[d(60.5)], "5");
         check("math:getExponent", &[d(0.0)], "-1023");
+        check("math:getExponent", &[f(0.0)], "-1023");
     }
 
     #[test]

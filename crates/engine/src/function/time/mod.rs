@@ -232,7 +232,7 @@ fn date_diff(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
             read(text(args, 1)?, second, row)?,
         )
     };
-    Ok(Value::Long((a - b) / DAY_MS))
+    Ok(Value::Long(a.wrapping_sub(b) / DAY_MS))
 }
 
 fn date_format(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -418,6 +418,7 @@ mod tests {
             &[l(1_415_692_424_000), l(1_415_519_624_000)],
             "2L",
         );
+        check("time:dateDiff", &[l(0), l(i64::MIN)], "-106751991167L");
         check(
             "time:dateDiff",
             &[

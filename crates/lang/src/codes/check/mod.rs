@@ -129,6 +129,7 @@ pub const RULING_SEARCHED_STAYS: &str = "W1079";
 pub const RULING_FOUND_AND_KEPT: &str = "W1080";
 pub const RULING_PROBED_BACKWARDS: &str = "W1081";
 pub const RULING_LOST_END: &str = "W1082";
+pub const RULING_STAYS_IN_PICTURE: &str = "W1083";
 
 /// The pages, by area.
 pub(super) const AREAS: [&[CodePage]; 7] = [

@@ -290,6 +290,21 @@ pub(super) const CODES: &[CodePage] = &[
          from S delete T on T.k == k;",
     ),
     CodePage::new(
+        super::RULING_STAYS_IN_PICTURE,
+        "rows leave a snapshot that has several aggregators",
+        "Siddhi 5.1 takes an expired row out of an 'output snapshot' by its attributes without the \
+         aggregators, but takes some aggregators for such attributes by the places where they stand, \
+         as all but the first where the first item is one: the rows stay for ever. Headwater takes \
+         them out (ruling 83).",
+        "Select one other attribute first and all aggregators behind it, and both do the same.",
+        "define stream S (k string, n int);\n\
+         from S#window.length(2) select sum(n) as s, count() as c, k\n\
+         output snapshot every 1 sec insert into Out;",
+        "define stream S (k string, n int);\n\
+         from S#window.length(2) select k, sum(n) as s, count() as c\n\
+         output snapshot every 1 sec insert into Out;",
+    ),
+    CodePage::new(
         super::RULING_SEARCHED_STAYS,
         "what a join has looked through expires",
         "In Siddhi 5.1 events of an expressionBatch window that the other side of a join has looked \
