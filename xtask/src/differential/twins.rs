@@ -6,8 +6,8 @@
 
 use event::Type;
 use lang::ast::{
-    Element, ExprKind, Handler, Input, LogicalOp, PatternElement, PatternInput, Query, RateKind,
-    SingleInput,
+    Element, ExprKind, Handler, Input, LogicalOp, Output, PatternElement, PatternInput, Query,
+    RateKind, SingleInput,
 };
 use lang::span::Span;
 use serde_json::{Value as Json, json};
@@ -59,6 +59,11 @@ impl Judge {
         if is_warned("73") && self.agrees_as(made, without_pairs_of_keys(&made.case))? {
             return Ok(Some(
                 "73: a row stays under its old keys; without the primary key both agree",
+            ));
+        }
+        if is_warned("82") && self.agrees_as(made, with_lists_emptied(&made.case))? {
+            return Ok(Some(
+                "82: a list loses what follows its deleted end; where all of it is deleted both agree",
             ));
         }
         if self.agrees_as(made, with_each_added_once(&made.case))? {
@@ -119,14 +124,20 @@ fn app_of(case: &Json) -> &str {
     case["app"].as_str().unwrap_or_default()
 }
 
-/// The app without what `cut` finds in it; `None` if that is nothing.
-fn without(app: &str, mut cuts: Vec<Span>) -> Option<String> {
-    cuts.sort_unstable_by_key(|cut| std::cmp::Reverse(cut.start));
+/// The app without these pieces; `None` if there are none.
+fn without(app: &str, cuts: Vec<Span>) -> Option<String> {
+    with(app, cuts.into_iter().map(|cut| (cut, String::new())))
+}
+
+/// The app with other texts in place of some of its pieces; `None` if there are none.
+fn with(app: &str, pieces: impl Iterator<Item = (Span, String)>) -> Option<String> {
+    let mut pieces: Vec<(Span, String)> = pieces.collect();
+    pieces.sort_unstable_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut text = app.to_owned();
-    for cut in &cuts {
-        text.replace_range(cut.start as usize..cut.end as usize, "");
+    for (span, other) in &pieces {
+        text.replace_range(span.start as usize..span.end as usize, other);
     }
-    (!cuts.is_empty()).then_some(text)
+    (!pieces.is_empty()).then_some(text)
 }
 
 fn without_indexes(case: &Json) -> Option<String> {
@@ -210,14 +221,11 @@ fn with_each_added_once(case: &Json) -> Option<String> {
             seen.push(text);
         }
     }
-    repeated.sort_unstable_by_key(|span| std::cmp::Reverse(span.start));
-    let mut text = app.to_owned();
-    for span in &repeated {
+    let other = |span: Span| {
         let attribute = span.text(app);
-        let other = format!("coalesce({attribute}, {attribute})");
-        text.replace_range(span.start as usize..span.end as usize, &other);
-    }
-    (!repeated.is_empty()).then_some(text)
+        (span, format!("coalesce({attribute}, {attribute})"))
+    };
+    with(app, repeated.into_iter().map(other))
 }
 
 /// Of tables with several primary keys.
@@ -232,6 +240,33 @@ fn without_pairs_of_keys(case: &Json) -> Option<String> {
         .flat_map(|table| &table.annotations)
         .filter(|annotation| annotation.is("PrimaryKey") && annotation.elements.len() > 1);
     without(app, keys.map(|annotation| annotation.span).collect())
+}
+
+/// With no row left by what is deleted from tables without a key or an index.
+fn with_lists_emptied(case: &Json) -> Option<String> {
+    let app = app_of(case);
+    let parsed = lang::parse(app).app;
+    let is_list = |name: &str| {
+        parsed.elements.iter().any(|element| match element {
+            Element::Table(table) => {
+                table.name.name.text == name
+                    && !table
+                        .annotations
+                        .iter()
+                        .any(|annotation| annotation.is("PrimaryKey") || annotation.is("Index"))
+            }
+            _ => false,
+        })
+    };
+    let conditions = queries(&parsed.elements).filter_map(|query| match &query.output {
+        Output::Delete {
+            table,
+            on: Some(on),
+            ..
+        } if is_list(&table.name.text) => Some((on.span, "true == true".to_owned())),
+        _ => None,
+    });
+    with(app, conditions)
 }
 
 /// Of `X and not S[…]`.
@@ -412,6 +447,13 @@ mod tests {
             without_pairs_of_keys,
             "@PrimaryKey('k', 'n') define table T (k string, n int); @PrimaryKey('k') define table U (k string);",
             Some(" define table T (k string, n int); @PrimaryKey('k') define table U (k string);"),
+        );
+        check(
+            with_lists_emptied,
+            "define table T (n int); @Index('n') define table U (n int); from S delete T on T.n > n; from S delete U on U.n > n;",
+            Some(
+                "define table T (n int); @Index('n') define table U (n int); from S delete T on true == true; from S delete U on U.n > n;",
+            ),
         );
     }
 }
