@@ -83,8 +83,13 @@ fn page_text(page: &CodePage) -> String {
             .map(|line| format!("    {line}\n"))
             .collect::<String>()
     };
+    // Codes of warnings begin with W: what they are given for runs.
+    let verdict = match page.code.starts_with('W') {
+        true => "warned of",
+        false => "refused",
+    };
     format!(
-        "{}: {}\n\n{}\n\n{}\n\nThis is refused:\n\n{}\nThis is not:\n\n{}",
+        "{}: {}\n\n{}\n\n{}\n\nThis is {verdict}:\n\n{}\nThis is not:\n\n{}",
         page.code,
         page.title,
         page.cause,

@@ -44,16 +44,19 @@ impl Reach {
 }
 
 /// Conditions on the rows of a table in memory.
-pub(super) struct Indexed<'p> {
+pub(super) struct RowConditions<'p> {
     table: &'p Table,
     /// The input that is the table's row.
     row: InputId,
 }
 
-impl<'p> Indexed<'p> {
+impl<'p> RowConditions<'p> {
     /// `None` for the table of a store.
-    pub fn new(table: &'p Table, row: InputId) -> Option<Indexed<'p>> {
-        table.store.is_none().then_some(Indexed { table, row })
+    pub fn new(table: &'p Table, row: InputId) -> Option<RowConditions<'p>> {
+        table
+            .store
+            .is_none()
+            .then_some(RowConditions { table, row })
     }
 
     /// Is a list without a key or an index asked for some of its rows? Where Siddhi takes the last one

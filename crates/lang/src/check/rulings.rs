@@ -10,7 +10,7 @@ use crate::ast::{
     JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, RateKind,
     Selector, SetItem, SingleInput, StreamName, TableDef,
 };
-use crate::check::reach::Indexed;
+use crate::check::reach::RowConditions;
 use crate::check::report::warning;
 use crate::check::table::TABLE_ROW;
 use crate::check::{Checker, code};
@@ -264,7 +264,7 @@ impl Checker<'_> {
         let cut: Vec<Span> = outputs()
             .filter_map(|output| match output {
                 plan::Output::Delete { table, on } if is_filled(*table) => {
-                    let list = Indexed::new(&self.plan.tables[*table], TABLE_ROW)?;
+                    let list = RowConditions::new(&self.plan.tables[*table], TABLE_ROW)?;
                     list.may_lose_end(on).then_some(on.span)
                 }
                 _ => None,

@@ -5,7 +5,7 @@ use event::Type;
 use crate::ast::{self, StreamKind};
 use crate::check::expr::bool_expr;
 use crate::check::names::{Entry, Named, Shape};
-use crate::check::reach::Indexed;
+use crate::check::reach::RowConditions;
 use crate::check::report::{error, warning};
 use crate::check::rulings::{FOUND_AND_KEPT, PROBED_BACKWARDS};
 use crate::check::scope::{Input, Scope};
@@ -109,8 +109,8 @@ impl Checker<'_> {
         let (id, _) = found?;
         let scope = self.write_scope(id, selected);
         let mut on = self.condition(on, &scope, "'on'")?;
-        let indexed = Indexed::new(&self.plan.tables[id], TABLE_ROW);
-        if let Some(deleted) = indexed.and_then(|indexed| indexed.deleted(&on)) {
+        let conditions = RowConditions::new(&self.plan.tables[id], TABLE_ROW);
+        if let Some(deleted) = conditions.and_then(|c| c.deleted(&on)) {
             self.ruled(&FOUND_AND_KEPT, on.span);
             if self.plan.options.compat {
                 on = deleted;
@@ -380,8 +380,8 @@ impl Checker<'_> {
             return None;
         }
         let mut condition = checked;
-        let indexed = Indexed::new(&self.plan.tables[id], row as InputId);
-        if let Some(probed) = indexed.and_then(|indexed| indexed.probed(&condition)) {
+        let conditions = RowConditions::new(&self.plan.tables[id], row as InputId);
+        if let Some(probed) = conditions.and_then(|c| c.probed(&condition)) {
             self.ruled(&PROBED_BACKWARDS, condition.span);
             if self.plan.options.compat {
                 condition = probed;
