@@ -6,7 +6,8 @@
 use event::column::View;
 use event::{Cells, ShortText, Value};
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use hashbrown::{HashTable, hash_table};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 
 use super::Rows;
@@ -19,7 +20,12 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) struct Index {
     /// Attributes, in the order of the annotation.
     pub columns: Vec<usize>,
+    /// One row of each tag.
     rows: HashTable<Entry>,
+    /// All others of a tag. They are not in the table of hashes: a value that many rows have would
+    /// fill it for a long way, and each further row would go all of it.
+    more: HashMap<u32, BTreeSet<u32>, FixedState>,
+    more_rows: usize,
 }
 
 /// A row and the tag of its key: rows with other keys are told apart without a look at them, and
@@ -46,6 +52,8 @@ impl Index {
         Index {
             columns,
             rows: HashTable::new(),
+            more: HashMap::with_hasher(FixedState::with_seed(SEED)),
+            more_rows: 0,
         }
     }
 
@@ -55,16 +63,40 @@ impl Index {
 
     /// A row that may still be to come, whose tag is one of [`tag_all`].
     pub fn insert_tagged(&mut self, row: u32, tag: u32) {
-        let place_of = |entry: &Entry| place(entry.tag);
-        self.rows
-            .insert_unique(place(tag), Entry { row, tag }, place_of);
+        let is_same = |entry: &Entry| entry.tag == tag;
+        match self.rows.entry(place(tag), is_same, |e| place(e.tag)) {
+            hash_table::Entry::Vacant(place) => {
+                place.insert(Entry { row, tag });
+            }
+            hash_table::Entry::Occupied(_) => {
+                let is_new = self.more.entry(tag).or_default().insert(row);
+                self.more_rows += usize::from(is_new);
+            }
+        }
     }
 
     /// Must be called while the row still has the values it was inserted with.
     pub fn remove(&mut self, row: u32, rows: &Rows) {
         let tag = tag_row(rows, &self.columns, row);
-        if let Ok(entry) = self.rows.find_entry(place(tag), |e| e.row == row) {
-            entry.remove();
+        let Ok(mut entry) = self.rows.find_entry(place(tag), |e| e.tag == tag) else {
+            return;
+        };
+        let Some(more) = self.more.get_mut(&tag) else {
+            if entry.get().row == row {
+                entry.remove();
+            }
+            return;
+        };
+        let is_gone = if entry.get().row == row {
+            let first = more.pop_first();
+            entry.get_mut().row = first.unwrap_or(row);
+            first.is_some()
+        } else {
+            more.remove(&row)
+        };
+        self.more_rows -= usize::from(is_gone);
+        if more.is_empty() {
+            self.more.remove(&tag);
         }
     }
 
@@ -75,16 +107,13 @@ impl Index {
         }
         let start = out.len();
         let tag = tag_values(keys.iter());
-        for &Entry { row, .. } in self.rows.iter_hash(place(tag)).filter(|e| e.tag == tag) {
-            let is_equal = self.columns.iter().zip(keys).all(|(&column, key)| {
-                let (page, at) = rows.place(row);
-                equals(&Cells::from(&page[column]), at, key)
-            });
-            if is_equal {
-                out.push(row);
-            }
-        }
-        // Within one hash the table keeps no order; row numbers ascend with insertion.
+        let found = self.of_tag(tag).filter(|&row| {
+            let (page, at) = rows.place(row);
+            let mut columns = self.columns.iter().zip(keys);
+            columns.all(|(&column, key)| equals(&Cells::from(&page[column]), at, key))
+        });
+        out.extend(found);
+        // The row beside the others may be any of them; row numbers ascend with insertion.
         out[start..].sort_unstable();
     }
 
@@ -100,8 +129,22 @@ impl Index {
     /// The first row with this tag that satisfies a test.
     #[inline]
     pub fn find_by(&self, tag: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let is_it = |entry: &Entry| entry.tag == tag && is_it(entry.row);
-        self.rows.find(place(tag), is_it).map(|entry| entry.row)
+        let entry = self.rows.find(place(tag), |entry| entry.tag == tag)?;
+        if is_it(entry.row) {
+            return Some(entry.row);
+        }
+        if self.more.is_empty() {
+            return None;
+        }
+        self.of_tag(tag).find(|&row| is_it(row))
+    }
+
+    fn of_tag(&self, tag: u32) -> impl Iterator<Item = u32> {
+        let one = self.rows.find(place(tag), |entry| entry.tag == tag);
+        let others = self.more.get(&tag).into_iter().flatten();
+        one.map(|entry| entry.row)
+            .into_iter()
+            .chain(others.copied())
     }
 
     /// A row with the same key, null being a key like any other.
@@ -120,10 +163,15 @@ impl Index {
 
     pub fn clear(&mut self) {
         self.rows.clear();
+        self.more.clear();
+        self.more_rows = 0;
     }
 
+    /// On the heap; the nodes of trees are taken to be two thirds full.
     pub fn bytes(&self) -> usize {
-        self.rows.capacity() * (size_of::<Entry>() + 1)
+        let more = self.more.capacity() * (size_of::<(u32, BTreeSet<u32>)>() + 1);
+        let rows = self.more_rows * size_of::<u32>() * 3 / 2;
+        self.rows.capacity() * (size_of::<Entry>() + 1) + more + rows
     }
 }
 

@@ -571,6 +571,35 @@ mod tests {
     }
 
     #[test]
+    fn an_index_finds_all_rows_of_a_value_that_many_have() {
+        let mut table = table(vec![], vec![vec![1]]);
+        let rows: Vec<(&str, i64)> = (0..300).map(|v| ("k", v % 3)).collect();
+        table.insert(&columns(&rows), 0..rows.len(), &mut Vec::new());
+        let mut values: Vec<Option<i64>> = rows.iter().map(|(_, v)| Some(*v)).collect();
+        // The first row of a value, those behind it, and one that is alone.
+        for step in 0..140_u32 {
+            let row = step * 7 % 300;
+            if step % 2 == 0 {
+                table.delete(&[row]);
+                values[row as usize] = None;
+            } else if let Some(value) = &mut values[row as usize] {
+                *value = i64::from(step % 5);
+                table.assign(row, &[(1, Value::Long(*value))]);
+            }
+            for value in 0..5 {
+                let rows = (0..300).filter(|&row| values[row as usize] == Some(value));
+                let mut found = Vec::new();
+                table.lookup(0, &[Value::Long(value)], &mut found);
+                assert_eq!(found, rows.collect::<Vec<u32>>(), "{value} in step {step}");
+            }
+        }
+        table.delete_where(|_, _| true);
+        let mut found = Vec::new();
+        table.lookup(0, &[Value::Long(0)], &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
     fn texts_that_were_overwritten_or_deleted_do_not_stay() {
         let mut t = table(Vec::new(), Vec::new());
         let long = "x".repeat(1_000);
