@@ -1,11 +1,11 @@
-//! `cargo xtask compat`: writes the table of features in `COMPAT.md` from the text tests.
+//! `cargo xtask compat`: writes `docs/reference/features.md` from the tests, and checks the numbers
+//! in `COMPAT.md`.
 //!
-//! A text test says by `covers: 125, 534` which features it shows, a test in Rust by a comment of
-//! these words above it. `tests/features.txt` holds the number of the last feature, our words for
-//! those that want other words than the name of their first test, and those that are not there,
-//! with the reason. So the table cannot say more than the tests do.
+//! A text test names the features that it shows (`covers: 125, 534`), a test in Rust does so in a
+//! comment above it. `tests/features.txt` names all features, in sections, and gives a reason for
+//! each one that is not implemented. So the page cannot claim more than the tests show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,30 @@ use anyhow::{Context as _, bail, ensure};
 use testkit::run::files;
 use testkit::script::parse;
 
-const PAGE: &str = "COMPAT.md";
-const WORDS: &str = "tests/features.txt";
+/// The page that is written.
+const PAGE: &str = "docs/reference/features.md";
+/// The names of all features.
+const NAMES: &str = "tests/features.txt";
+/// The page of deliberate differences, written by hand.
+const DIFFERENCES: &str = "COMPAT.md";
 
-/// What stands between these lines is made here.
-const BEGIN: &str =
-    "<!-- features: made by `cargo xtask compat` from the text tests; do not edit -->";
-const END: &str = "<!-- end of the features -->";
+const INTRODUCTION: &str = "\
+<!-- Written by `cargo xtask compat` from the tests; do not edit. -->
+
+# Features and the tests that show them
+
+A feature counts as supported when a text test under `tests/` or a test in Rust names its number (`covers: 125`).
+The expectations of text tests are what Siddhi 5.1 gives (`cargo xtask goldens` asks it), unless the row names a
+difference; [COMPAT.md](../../COMPAT.md) explains each. The reference runner lacks a few extensions: json, unique, env,
+unitconversion and the newer functions of str, map, list and time. Their tests, and those in Rust, follow the
+documentation and the recorded cases.
+";
 
 /// What shows one feature.
 #[derive(Default)]
 struct Shown {
-    /// File and name of the first test.
-    first: Option<(PathBuf, String)>,
+    /// File of the first test.
+    first: Option<PathBuf>,
     count: usize,
     differs: Vec<String>,
 }
@@ -37,85 +48,136 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         [arg] if arg == "--check" => true,
         _ => bail!("usage: cargo xtask compat [--check]"),
     };
-    let list = List::read()?;
+    let list = List::parse(&fs::read_to_string(NAMES).context(NAMES)?)?;
     let mut shown = shown(list.last)?;
     shown_in_rust(&list, &mut shown)?;
-    if let Some((number, _)) = list.absent.iter().find(|(n, _)| shown.contains_key(n)) {
-        bail!("{WORDS}: {number} is said not to be there, and a test shows it");
+    let differences = fs::read_to_string(DIFFERENCES).context(DIFFERENCES)?;
+    check_differences(&differences).context(DIFFERENCES)?;
+    let new = page(&list, &shown)?;
+    let is_current = fs::read_to_string(PAGE).is_ok_and(|old| old == new);
+    if !check {
+        fs::write(PAGE, new).context(PAGE)?;
+    } else if !is_current {
+        println!("{PAGE} is out of date: run cargo xtask compat");
     }
-    let made = table(&list, &shown);
-    let page = fs::read_to_string(PAGE).context(PAGE)?;
-    let (before, rest) = page
-        .split_once(BEGIN)
-        .with_context(|| format!("{PAGE} has no line '{BEGIN}'"))?;
-    let (_, after) = rest
-        .split_once(END)
-        .with_context(|| format!("{PAGE} has no line '{END}'"))?;
-    let new = format!("{before}{BEGIN}\n{made}{END}{after}");
-    let is_current = new == page;
-    match check {
-        true if !is_current => {
-            println!("{PAGE} is not what the tests show: run cargo xtask compat")
-        }
-        true => {}
-        false => fs::write(PAGE, new)?,
-    }
+    let absent = list.features().filter(|f| f.absent.is_some()).count();
     println!(
-        "{} of {} features are shown by a test, {} are not there",
+        "{} of {} features are shown by a test, {absent} are not implemented",
         shown.len(),
-        list.last,
-        list.absent.len()
+        list.last
     );
     Ok(is_current || !check)
 }
 
-/// What `tests/features.txt` says.
+/// The contents of `tests/features.txt`.
 struct List {
     /// Number of the last feature.
     last: u32,
-    words: BTreeMap<u32, String>,
-    /// Name of what is not there, and why.
-    absent: BTreeMap<u32, (String, String)>,
+    sections: Vec<Section>,
+}
+
+struct Section {
+    title: String,
+    features: Vec<Feature>,
+}
+
+struct Feature {
+    number: u32,
+    name: String,
+    /// Why it is not implemented.
+    absent: Option<String>,
 }
 
 impl List {
-    fn read() -> anyhow::Result<List> {
-        let text = fs::read_to_string(WORDS).context(WORDS)?;
+    fn parse(text: &str) -> anyhow::Result<List> {
         let mut list = List {
             last: 0,
-            words: BTreeMap::new(),
-            absent: BTreeMap::new(),
+            sections: Vec::new(),
         };
         for line in text
             .lines()
             .filter(|l| !l.starts_with('#') && !l.trim().is_empty())
         {
             list.add(line)
-                .with_context(|| format!("{WORDS}: '{line}'"))?;
+                .with_context(|| format!("{NAMES}: '{line}'"))?;
         }
         Ok(list)
     }
 
     fn add(&mut self, line: &str) -> anyhow::Result<()> {
         let fields: Vec<&str> = line.split('\t').collect();
-        let is_new = match fields[..] {
-            ["last", number] => {
-                self.last = number.parse()?;
-                true
+        let feature = match fields[..] {
+            ["section", title] => {
+                self.sections.push(Section {
+                    title: title.to_owned(),
+                    features: Vec::new(),
+                });
+                return Ok(());
             }
-            ["absent", number, name, why] => {
-                let both = (name.to_owned(), why.to_owned());
-                self.absent.insert(number.parse()?, both).is_none()
-            }
-            [number, words] => {
-                let words = words.to_owned();
-                self.words.insert(number.parse()?, words).is_none()
-            }
-            _ => bail!("wants 'number, words' or 'absent, number, name, why', tabs in between"),
+            ["absent", number, name, why] => Feature {
+                number: number.parse()?,
+                name: name.to_owned(),
+                absent: Some(why.to_owned()),
+            },
+            [number, name] => Feature {
+                number: number.parse()?,
+                name: name.to_owned(),
+                absent: None,
+            },
+            _ => bail!(
+                "expected 'section, title', 'number, name' or 'absent, number, name, reason', separated by tabs"
+            ),
         };
-        ensure!(is_new, "the number stands here twice");
+        ensure!(
+            feature.number == self.last + 1,
+            "expected number {}: the numbers have no gaps",
+            self.last + 1
+        );
+        self.last = feature.number;
+        let section = self.sections.last_mut().context("no section before it")?;
+        ensure!(
+            section.features.iter().all(|f| f.name != feature.name),
+            "section '{}' already has a feature of this name",
+            section.title
+        );
+        section.features.push(feature);
         Ok(())
     }
+
+    fn features(&self) -> impl Iterator<Item = &Feature> {
+        self.sections.iter().flat_map(|s| &s.features)
+    }
+}
+
+/// Checks the rows of the tables of differences: a ruling has one row, and no row is one of the
+/// table of features, which once got in by a hand edit and stayed because nothing read this part.
+fn check_differences(text: &str) -> anyhow::Result<()> {
+    let mut seen = BTreeSet::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some(cells) = line.strip_prefix("| ").and_then(|l| l.strip_suffix(" |")) else {
+            continue;
+        };
+        let at = index + 1;
+        ensure!(
+            !cells.contains("](tests/"),
+            "line {at}: a row of features, which belong in {PAGE}"
+        );
+        let ruling = cells.split(" | ").next().unwrap_or_default();
+        let numbers = ruling.split(" (").next().unwrap_or_default();
+        for number in numbers.split(", ") {
+            if let Ok(number) = number.parse::<u32>() {
+                ensure!(
+                    seen.insert(number),
+                    "line {at}: ruling {number} has two rows"
+                );
+                ensure!(
+                    ruling.contains(" ("),
+                    "line {at}: ruling {number} has no words: write '{number} (what it is about)'"
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds the tests in Rust: a comment `covers: 604, 605` above the test.
@@ -131,11 +193,11 @@ fn shown_in_rust(list: &List, all: &mut BTreeMap<u32, Shown>) -> anyhow::Result<
             let Some(numbers) = line.trim().strip_prefix(MARK) else {
                 continue;
             };
-            let name = lines
-                .by_ref()
-                .take(3)
-                .find_map(test_name)
-                .with_context(|| format!("{}: '{line}' is above no test", file.display()))?;
+            ensure!(
+                lines.by_ref().take(3).any(is_function),
+                "{}: '{line}' is not above a test",
+                file.display()
+            );
             for number in numbers.split(',').map(str::trim) {
                 let number: u32 = number
                     .parse()
@@ -147,9 +209,7 @@ fn shown_in_rust(list: &List, all: &mut BTreeMap<u32, Shown>) -> anyhow::Result<
                 );
                 let shown = all.entry(number).or_default();
                 shown.count += 1;
-                shown
-                    .first
-                    .get_or_insert_with(|| (file.clone(), name.clone()));
+                shown.first.get_or_insert_with(|| file.clone());
             }
         }
     }
@@ -168,12 +228,11 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The words that the name of a test function stands for.
-fn test_name(line: &str) -> Option<String> {
+/// Whether a function begins in this line.
+fn is_function(line: &str) -> bool {
     let line = line.trim();
     let rest = line.strip_prefix("async ").unwrap_or(line);
-    let (name, _) = rest.strip_prefix("fn ")?.split_once('(')?;
-    Some(name.replace('_', " "))
+    rest.starts_with("fn ")
 }
 
 fn shown(last: u32) -> anyhow::Result<BTreeMap<u32, Shown>> {
@@ -193,9 +252,7 @@ fn shown(last: u32) -> anyhow::Result<BTreeMap<u32, Shown>> {
                 );
                 let shown = all.entry(number).or_default();
                 shown.count += 1;
-                shown
-                    .first
-                    .get_or_insert_with(|| (file.clone(), script.name.clone()));
+                shown.first.get_or_insert_with(|| file.clone());
                 shown.differs.extend(script.about.differs.clone());
             }
         }
@@ -203,74 +260,55 @@ fn shown(last: u32) -> anyhow::Result<BTreeMap<u32, Shown>> {
     Ok(all)
 }
 
-fn table(list: &List, shown: &BTreeMap<u32, Shown>) -> String {
-    let mut out = String::from("\n| # | Feature | As in Siddhi | Shown by |\n|---|---|---|---|\n");
-    for (number, shown) in shown {
-        let Some((file, name)) = &shown.first else {
-            continue;
-        };
-        let words = list.words.get(number).unwrap_or(name).replace('|', "\\|");
-        let differs = match shown.differs.first() {
-            None => "yes".to_owned(),
-            Some(why) => format!("but for: {why}"),
-        };
-        let tests = match shown.count {
-            1 => link(file),
-            count => format!("{}, {count} cases", link(file)),
-        };
-        line(
-            &mut out,
-            format_args!("| {number} | {words} | {differs} | {tests} |"),
-        );
+fn page(list: &List, all: &BTreeMap<u32, Shown>) -> anyhow::Result<String> {
+    let mut out = INTRODUCTION.to_owned();
+    for section in &list.sections {
+        write!(
+            out,
+            "\n## {}\n\n| # | Feature | As in Siddhi | Shown by |\n|---|---|---|---|\n",
+            section.title
+        )?;
+        for feature in &section.features {
+            let (status, tests) = row(feature, all.get(&feature.number))?;
+            let name = feature.name.replace('|', "\\|");
+            writeln!(out, "| {} | {name} | {status} | {tests} |", feature.number)?;
+        }
     }
-    if !list.absent.is_empty() {
-        line(
-            &mut out,
-            format_args!("\nNot there:\n\n| # | Feature | Why |\n|---|---|---|"),
-        );
-    }
-    for (number, (name, why)) in &list.absent {
-        line(&mut out, format_args!("| {number} | {name} | {why} |"));
-    }
-    let is_told = |n: &u32| shown.contains_key(n) || list.absent.contains_key(n);
-    let missing: Vec<u32> = (1..=list.last).filter(|n| !is_told(n)).collect();
-    if !missing.is_empty() {
-        let missing = ranges(&missing);
-        line(
-            &mut out,
-            format_args!("\nWithout a test of their own: {missing}."),
-        );
-    }
-    out.push('\n');
-    out
+    Ok(out)
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("writing to a string cannot fail");
+/// Whether a feature is as in Siddhi, and the tests that show it.
+fn row(feature: &Feature, shown: Option<&Shown>) -> anyhow::Result<(String, String)> {
+    let shown = match (&feature.absent, shown) {
+        (Some(_), Some(_)) => bail!(
+            "{NAMES}: feature {} is listed as absent, and a test shows it",
+            feature.number
+        ),
+        (Some(why), None) => return Ok((format!("not implemented: {why}"), String::new())),
+        (None, None) => return Ok(("not shown by a test".to_owned(), String::new())),
+        (None, Some(shown)) => shown,
+    };
+    let status = match shown.differs.first() {
+        None => "yes".to_owned(),
+        Some(why) => {
+            let is_numbered = why.starts_with(|c: char| c.is_ascii_digit());
+            let ruling = if is_numbered { "ruling " } else { "" };
+            format!("except: {ruling}{}", why.replace('|', "\\|"))
+        }
+    };
+    let first = shown.first.as_deref().map_or_else(String::new, link);
+    Ok(match shown.count {
+        1 => (status, first),
+        count => (status, format!("{first}, {count} cases")),
+    })
 }
 
 fn link(file: &Path) -> String {
     let path = file.to_string_lossy().replace('\\', "/");
     format!(
-        "[{}]({path})",
+        "[{}](../../{path})",
         path.trim_start_matches("tests/").trim_end_matches(".test")
     )
-}
-
-/// `1-3, 7`.
-fn ranges(numbers: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for &number in numbers {
-        match parts.last_mut() {
-            Some((_, to)) if *to + 1 == number => *to = number,
-            _ => parts.push((number, number)),
-        }
-    }
-    let text = |(from, to): &(u32, u32)| match from == to {
-        true => from.to_string(),
-        false => format!("{from}-{to}"),
-    };
-    parts.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -278,8 +316,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_drawn_together() {
-        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
-        assert_eq!(ranges(&[]), "");
+    fn features_have_numbers_without_gaps_and_distinct_names() {
+        let list = List::parse("section\tTypes\n1\t`int`\nabsent\t2\t`blob`\tnot in Siddhi\n");
+        assert_eq!(list.map(|l| l.last).ok(), Some(2));
+        for wrong in [
+            "1\t`int`",
+            "section\tTypes\n2\t`int`",
+            "section\tTypes\n1\t`int`\n2\t`int`",
+            "section\tTypes\n1 `int`",
+        ] {
+            assert!(List::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_tables_of_differences_hold_each_ruling_once_and_no_features() {
+        let good = "| 23, 25 (batches) | a | b | c | no |\n| 74 (`set`) | a | b | c | no |\n| | a | b | c | no |";
+        assert!(check_differences(good).is_ok());
+        for wrong in [
+            "| 74 (`set`) | a | b | c | no |\n| 74 (`set`) | a | b | c | no |",
+            "| 74 | a | b | c | no |",
+            "| 74 (a filter) | yes | [query/clauses](tests/query/clauses.test) |",
+        ] {
+            assert!(check_differences(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -27,7 +27,7 @@ type Command = (
 const COMMANDS: &[Command] = &[
     (
         "compat",
-        "[--check]: writes the features in COMPAT.md from the text tests, or says whether they are current",
+        "[--check]: writes docs/reference/features.md from the tests, or checks that it is current",
         compat::run,
     ),
     (

@@ -21,7 +21,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `covers: 341, 342` | the numbers of the features that it shows (see `COMPAT.md`) |
+//! | `covers: 341, 342` | the numbers of the features that it shows (see `docs/reference/features.md`) |
 //! | `differs: why` | Siddhi gives something else, and a ruling says that it is to be so |
 //!
 //! The lines of a script:
