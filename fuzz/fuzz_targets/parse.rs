@@ -5,7 +5,7 @@
 
 use headwater_lang::format::format;
 use headwater_lang::parser::{parse, parse_on_demand};
-use headwater_lang::render::render;
+use headwater_check::render::render;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -19,7 +19,8 @@ fuzz_target!(|text: &str| {
             assert!(text.is_char_boundary(span.end as usize));
         }
     }
-    render(&parsed.diagnostics, "fuzz", text, true);
+    let catalog = headwater_catalog::full(headwater_engine::specs());
+    render(&parsed.diagnostics, "fuzz", text, &catalog, true);
     parse_on_demand(text);
     if parsed.has_errors() {
         return;

@@ -10,8 +10,7 @@ use headwater_dialect::regex::{Groups, Regex};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};
 use headwater_event::{Batch, Chunks, Value};
 use headwater_fuzz::map::try_inlet;
-use headwater_lang::catalog::Catalog;
-use headwater_lang::check::{CheckConfig, check};
+use headwater_check::{CheckConfig, check};
 use libfuzzer_sys::fuzz_target;
 
 const APP: &str = "define stream S (pattern string, text string);
@@ -25,7 +24,7 @@ from S select json:setElement(text, pattern, 'new') as changed insert into F;";
 thread_local! {
     static RUNNING: RefCell<App> = RefCell::new({
         let parsed = headwater_lang::parse(APP);
-        let catalog = Catalog::new(headwater_engine::specs());
+        let catalog = headwater_catalog::full(headwater_engine::specs());
         let checked = check(&parsed.app, &catalog, &CheckConfig::default());
         let plan = checked.plan.expect("the app is right");
         let mut app = App::new(&plan, Setup::default()).expect("every part of the app runs");

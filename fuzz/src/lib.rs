@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};
 use headwater_event::codec::Writer;
 use headwater_event::{Batch, Chunks, Value};
-use headwater_lang::catalog::Catalog;
-use headwater_lang::check::{CheckConfig, check};
-use headwater_lang::plan::Plan;
+use headwater_check::{CheckConfig, check};
+use headwater_plan::Plan;
 
 /// An app with every kind of state that is saved.
 const APP: &str = "
@@ -31,7 +30,7 @@ end;
 
 pub static PLAN: LazyLock<Plan> = LazyLock::new(|| {
     let parsed = headwater_lang::parse(APP);
-    let catalog = Catalog::new(headwater_engine::specs());
+    let catalog = headwater_catalog::full(headwater_engine::specs());
     check(&parsed.app, &catalog, &CheckConfig::default())
         .plan
         .expect("the app is right")

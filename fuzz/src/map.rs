@@ -3,7 +3,7 @@
 use headwater_connect::component::PayloadKind;
 use headwater_connect::inlet::Inlet;
 use headwater_event::{Attribute, Schema, Type};
-use headwater_lang::plan::{Mapping, Transport};
+use headwater_plan::{Mapping, Transport};
 use headwater_lang::span::Span;
 
 /// The way in of a stream with these attributes (`a string`), mapped `from` these (default mapping

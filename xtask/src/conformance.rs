@@ -346,7 +346,7 @@ fn ruling(id: &str) -> Option<Ruling> {
 fn play(case: &Case, mode: Mode, options: &Options, compat: bool) -> Status {
     let played = catch_unwind(AssertUnwindSafe(|| match &case.body {
         Body::Parse { entry, text } => drive::parse_only(entry, text),
-        Body::App(app) => drive::run(app, mode, options.playback, compat),
+        Body::App(app) => drive::run(app, &crate::catalog(), mode, options.playback, compat),
     }));
     played.unwrap_or_else(|panic| {
         let message = panic

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use lang::catalog::{Catalog, pages};
+use catalog::pages;
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let only_check = match args {
@@ -13,7 +13,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         [flag] if flag == "--check" => true,
         _ => bail!("usage: cargo xtask docs [--check]"),
     };
-    let catalog = Catalog::new(engine::specs());
+    let catalog = crate::catalog();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference");
     let mut stale: Vec<PathBuf> = Vec::new();
     for (name, content) in pages::reference(&catalog) {

@@ -35,7 +35,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let mut verdicts: Vec<Option<Verdict>> = Vec::new();
     let mut goldens = Vec::new();
     for (_, script, app) in &tests {
-        let golden = Golden::new(script, app.clone()).and_then(|g| {
+        let golden = Golden::new(script, app.clone(), &crate::catalog()).and_then(|g| {
             let case = g.case(&goldens.len().to_string())?;
             Ok((g, case))
         });

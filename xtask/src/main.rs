@@ -14,7 +14,13 @@ mod oracle;
 mod partner;
 mod server;
 
+use check::Catalog;
 use std::process::ExitCode;
+
+/// All components: those of the engine run, the rest is known.
+fn catalog() -> Catalog {
+    catalog::full(engine::specs())
+}
 
 /// A subcommand: its name, one line of help, and what it does with the arguments behind its name.
 type Command = (

@@ -12,12 +12,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use check::CheckConfig;
 use engine::{App, Input, NoHost, Output, Outputs, Setup};
 use event::codec::Writer;
 use event::{Batch, Chunks, Clock, Column, StrBuilder, Times, Value, Values};
-use lang::catalog::Catalog;
-use lang::check::CheckConfig;
-use lang::plan::StreamId;
+use plan::StreamId;
 use serde_json::{Value as Json, json};
 
 use crate::machine;
@@ -268,8 +267,8 @@ struct Fed {
 impl Fed {
     fn new(case: &Case) -> anyhow::Result<Fed> {
         let parsed = lang::parse(case.app).app;
-        let catalog = Catalog::new(engine::specs());
-        let checked = lang::check::check(&parsed, &catalog, &CheckConfig::default());
+        let catalog = catalog::full(engine::specs());
+        let checked = check::check(&parsed, &catalog, &CheckConfig::default());
         let plan = checked
             .plan
             .ok_or_else(|| anyhow!("the app of '{}' is refused", case.name))?;

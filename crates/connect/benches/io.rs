@@ -12,8 +12,8 @@ use event::{Attribute, Batch, Chunks, Schema, Type, Value};
 use headwater_connect::component::{Connector, Environment, StoreSetup};
 use headwater_connect::file::lines::{End, LineReader, Step};
 use headwater_connect::rdbms::RDBMS;
-use lang::plan::{Store, Table};
 use lang::span::Span;
+use plan::{Store, Table};
 
 /// Rows of one batch.
 const BATCH: usize = 1024;

@@ -8,9 +8,9 @@ use headwater_connect::inlet::Inlet;
 use headwater_connect::message::Messages;
 use headwater_connect::outlet::Outlet;
 use headwater_connect::rows::{Lines, Properties};
-use lang::plan::{Mapping, Transport};
 use lang::span::Span;
-use lang::spec::{ConnectorKind, ConnectorSpec};
+use plan::spec::{ConnectorKind, ConnectorSpec};
+use plan::{Mapping, Transport};
 
 fn main() {
     divan::main();

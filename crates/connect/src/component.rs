@@ -1,7 +1,7 @@
 //! What a source, sink, mapper and store is to the server.
 //!
 //! A component is a constant in a slice ([`crate::mapper::MAPPERS`], [`crate::CONNECTORS`]); it
-//! names its specs of `lang::catalog::connectors` and makes, for one place in an app, a value that
+//! names its specs of `catalog::connectors` and makes, for one place in an app, a value that
 //! does the work. Everything here blocks: threads belong to `server`.
 //!
 //! Never: a sleep (a source waits through its link), a queue without bound, knowledge of queries.
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Batch, Column, Schema, Value};
-use lang::plan::{Mapping, Table, Transport};
-use lang::spec::ConnectorSpec;
-use lang::store::{Operation, OperationId};
+use plan::spec::ConnectorSpec;
+use plan::store::{Operation, OperationId};
+use plan::{Mapping, Table, Transport};
 
 use crate::error::Error;
 use crate::file::effects::Effects;

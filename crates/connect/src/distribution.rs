@@ -5,7 +5,7 @@
 
 use event::Batch;
 use event::text::{java_hash, to_text};
-use lang::plan::Transport;
+use plan::Transport;
 
 /// The share of one destination.
 #[derive(Clone, Debug)]

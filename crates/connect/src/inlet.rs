@@ -1,7 +1,7 @@
 //! A mapper and the rows it fills: the way in behind a source.
 
 use event::{Batch, Schema};
-use lang::plan::Transport;
+use plan::Transport;
 
 use crate::component::{Payload, PayloadKind, Room, SourceMapper, SourceMapperSetup};
 use crate::error::Error;

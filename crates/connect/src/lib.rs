@@ -45,7 +45,7 @@ pub mod websocket;
 pub use component::Connector;
 pub use error::Error;
 
-use lang::spec::{ConnectorKind, Status};
+use plan::spec::{ConnectorKind, Status};
 
 /// All technologies that run.
 pub const CONNECTORS: &[&dyn Connector] = &[

@@ -7,9 +7,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use catalog::connectors::log::SINK;
 use event::Batch;
-use lang::catalog::connectors::log::SINK;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, Payload, PayloadKind, Sink, SinkSetup};
 use crate::error::Error;
@@ -191,8 +191,8 @@ mod tests {
     use std::sync::Mutex;
 
     use event::{Attribute, Chunks, Schema, Type, Value};
-    use lang::plan::{Mapping, Transport};
     use lang::span::Span;
+    use plan::{Mapping, Transport};
 
     use super::*;
     use crate::component::Environment;

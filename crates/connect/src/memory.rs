@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Value};
-use lang::store::{Operation, OperationId, OperationKind, Term};
+use plan::store::{Operation, OperationId, OperationKind, Term};
 
 use crate::component::{Answer, Epochs, Store, Written};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    pub fn new(table: &lang::plan::Table) -> MemoryStore {
+    pub fn new(table: &plan::Table) -> MemoryStore {
         MemoryStore {
             schema: table.schema.clone(),
             key: table.primary_key.clone(),

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use event::{Batch, Schema};
-use lang::plan::Transport;
-use lang::spec::ConnectorSpec;
+use plan::Transport;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{PayloadKind, SinkMapper, SinkMapperSetup};
 use crate::error::Error;
@@ -188,8 +188,8 @@ impl Groups {
 mod tests {
     use super::*;
     use crate::mapper::testing::{batch, mapping, schema};
+    use catalog::connectors::in_memory;
     use event::Value;
-    use lang::catalog::connectors::in_memory;
     use lang::span::Span;
 
     fn transport(options: &[(&str, &str)]) -> Transport {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
-use lang::plan::Mapping;
+use plan::Mapping;
 
 use crate::component::Payload;
 use crate::error::Error;

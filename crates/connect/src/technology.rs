@@ -11,7 +11,7 @@
 //! Never: more than one kind of source, sink or store; who has more implements
 //! [`Connector`] (`http`, `file`).
 
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{
     Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup, Store, StoreSetup,

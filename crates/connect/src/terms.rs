@@ -3,8 +3,8 @@
 
 use event::Type;
 use event::Value;
-use lang::plan::{ArithmeticOp, CompareOp, Constant};
-use lang::store::{Term, TermKind};
+use plan::store::{Term, TermKind};
+use plan::{ArithmeticOp, CompareOp, Constant};
 
 /// Nesting of a term.
 const DEPTH_MAX: usize = 200;

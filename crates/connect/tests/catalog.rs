@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use catalog::connectors;
 use headwater_connect as connect;
-use lang::catalog::connectors;
-use lang::spec::{ConnectorKind, ConnectorSpec, Status};
+use plan::spec::{ConnectorKind, ConnectorSpec, Status};
 
 /// Topics inside the server are made by the server itself, `#log` is an output of the engine, and how a
 /// sink is shared out belongs to no technology (`connect::distribution`).

@@ -9,9 +9,9 @@ use std::process::Command;
 use event::{Attribute, Batch, Chunks, Object, Schema, Type, Value};
 use headwater_connect::component::{Answer, Connector, Environment, Store, StoreSetup, Written};
 use headwater_connect::rdbms::RDBMS;
-use lang::plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 use lang::span::Span;
-use lang::store::{Operation, OperationKind, Term, TermKind};
+use plan::store::{Operation, OperationKind, Term, TermKind};
+use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 use servers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
 use servers::{Order, Running};
 

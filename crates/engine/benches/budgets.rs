@@ -5,13 +5,13 @@
 //! A line gives the time of a sample and, under it, events a second; 1,000 divided by the Mitem/s
 //! of the column `fastest` is nanoseconds an event, which is what the budgets are about.
 
+use check::Catalog;
+use check::CheckConfig;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use event::{Batch, Chunks, Schema, Value};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::CheckConfig;
-use lang::plan::StreamId;
+use plan::StreamId;
 
 const ROWS: usize = 1000;
 
@@ -98,7 +98,7 @@ fn run(
     make: impl Fn(&[&Schema]) -> Vec<(StreamId, Batch)>,
 ) {
     let tree = lang::parse(app).app;
-    let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check::check(&tree, &Catalog::new(specs(), []), &CheckConfig::default());
     let plan = checked.plan.expect("the app of the bench has no errors");
     let out_stream = plan.streams.iter().position(|s| s.schema.name == "Out");
     let setup = Setup {

@@ -1,12 +1,12 @@
 //! What an event costs in a pattern: `cargo bench -p headwater-engine --bench pattern`.
 
+use check::Catalog;
+use check::{CheckConfig, check};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use event::{Batch, Chunks, Column, StrBuilder, Times, Values};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
-use lang::plan::Plan;
+use plan::Plan;
 
 fn main() {
     divan::main();
@@ -19,7 +19,11 @@ const WAITING: usize = 500;
 
 fn plan(query: &str) -> Plan {
     let parsed = lang::parse(&format!("{STREAMS} {query}"));
-    let checked = check(&parsed.app, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check(
+        &parsed.app,
+        &Catalog::new(specs(), []),
+        &CheckConfig::default(),
+    );
     checked.plan.expect("the app is right")
 }
 

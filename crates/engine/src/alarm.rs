@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::plan::{AggregationId, PartitionId, QueryId, WindowId};
+use plan::{AggregationId, PartitionId, QueryId, WindowId};
 
 use crate::component::Key;
 use crate::snapshot::{Extent, Fields, Id, List, tape};

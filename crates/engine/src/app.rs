@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use event::{Batch, Chunks, Clock, Schema, Times};
-use lang::plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
-use lang::store::Operation;
+use plan::store::Operation;
+use plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
 
 use crate::aggregation::Aggregation;
 use crate::alarm::{Alarms, OperatorId, Owner};
@@ -220,6 +220,7 @@ impl App {
         let mut alarms = Alarms::default();
         let mut environment = setup.environment;
         environment.compat |= plan.options.compat;
+        environment.conditions = plan.conditions.clone();
         if environment.app.is_empty() {
             environment.app.clone_from(&plan.name);
         }
@@ -706,13 +707,13 @@ impl App {
     }
 
     /// Rows of a table in memory; `None` for an external one.
-    pub fn table_rows(&self, table: lang::plan::TableId) -> Option<usize> {
+    pub fn table_rows(&self, table: plan::TableId) -> Option<usize> {
         let mut all = self.core.tables.in_memory();
         all.find(|(id, _)| *id == table).map(|(_, t)| t.len())
     }
 
     /// Content of a table in memory, in the order of insertion.
-    pub fn table_content(&self, table: lang::plan::TableId) -> Option<Batch> {
+    pub fn table_content(&self, table: plan::TableId) -> Option<Batch> {
         let mut all = self.core.tables.in_memory();
         all.find(|(id, _)| *id == table)
             .map(|(_, t)| t.content(self.core.clock))

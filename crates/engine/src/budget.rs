@@ -14,7 +14,7 @@
 //! has been processed. Counts depend on the inputs alone, never on time that passes outside.
 
 use event::{Batch, Column};
-use lang::plan::{From, Handler, Input, Output as PlanOutput, Plan, Query, QueryId, StreamId};
+use plan::{From, Handler, Input, Output as PlanOutput, Plan, Query, QueryId, StreamId};
 
 use crate::app::{App, Outside};
 use crate::graph::streams_of;
@@ -419,9 +419,9 @@ mod tests {
 
     fn plan_of(text: &str) -> Plan {
         let app = lang::parse(text).app;
-        let catalog = lang::catalog::Catalog::new(crate::specs());
-        let config = lang::check::CheckConfig::default();
-        let checked = lang::check::check(&app, &catalog, &config);
+        let catalog = check::Catalog::new(crate::specs(), []);
+        let config = check::CheckConfig::default();
+        let checked = check::check(&app, &catalog, &config);
         checked.plan.expect("the app has no errors")
     }
 

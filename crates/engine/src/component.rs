@@ -13,7 +13,7 @@ use crate::window::{Held, Queue};
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Single, Times, Type, Value};
 use jiff::tz::TimeZone;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 /// Dense number of a partition key; 0 outside partitions. State of a place is kept per key.
 pub type Key = u32;
@@ -109,6 +109,8 @@ pub struct Environment {
     pub compat: bool,
     /// Runs the app's script functions; without it an app that has some is refused.
     pub scripts: Option<&'static dyn crate::script::ScriptEngine>,
+    /// How the texts of `expression` windows are read: as the plan says.
+    pub conditions: plan::ContentConditions,
 }
 
 impl Environment {

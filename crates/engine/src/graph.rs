@@ -6,7 +6,7 @@
 //! its receivers reach meet, or if a receiver lies on a cycle itself. A cycle further down makes only
 //! its own entrance lockstep.
 
-use lang::plan::{
+use plan::{
     AggregationId, Element, Expr, ExprKind, From, Handler, Input, OnError, Output, PartitionId,
     Plan, Query, QueryId, Single, StreamId, TableId, WindowId,
 };
@@ -322,7 +322,7 @@ fn node_of(receiver: Receiver, stream: StreamId) -> Node {
 
 fn is_inner(plan: &Plan, stream: StreamId) -> bool {
     let stream = plan.streams.get(stream);
-    stream.is_some_and(|s| matches!(s.kind, lang::plan::StreamKind::Inner(_)))
+    stream.is_some_and(|s| matches!(s.kind, plan::StreamKind::Inner(_)))
 }
 
 /// Streams and junctions of named windows that a query reads, each with its side.

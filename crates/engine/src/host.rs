@@ -7,7 +7,7 @@
 //! is never waited for: its writes leave as [`crate::Output::Write`] and are done by another thread.
 
 use event::Column;
-use lang::store::{Operation, OperationId};
+use plan::store::{Operation, OperationId};
 
 /// Answers what an app asks of external tables and of functions with effects.
 ///

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Column, Object, Times, Value, Values};
-use lang::plan::{AggregationId, OnError, Output as PlanOutput, QueryId, StreamId, WindowId};
+use plan::{AggregationId, OnError, Output as PlanOutput, QueryId, StreamId, WindowId};
 
 use crate::app::{App, Outside};
 use crate::component::Key;

@@ -12,14 +12,15 @@
 //! ```
 //! use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, specs};
 //! use event::{Batch, Chunks, Value};
-//! use lang::{catalog::Catalog, check::CheckConfig};
+//! use check::Catalog;
+//! use check::CheckConfig;
 //!
 //! let text = "define stream Trades (symbol string, price double);
 //!     from Trades#window.timeBatch(1 sec)
 //!     select symbol, sum(price) as total group by symbol
 //!     insert into Totals;";
 //! let app = lang::parse(text).app;
-//! let checked = lang::check::check(&app, &Catalog::new(specs()), &CheckConfig::default());
+//! let checked = check::check(&app, &Catalog::new(specs(), []), &CheckConfig::default());
 //! let plan = checked.plan.expect("the app has no errors");
 //! let (trades, totals) = (0, 1);
 //!
@@ -98,7 +99,7 @@ pub use snapshot::{Dropped, Fit, compose, state_len};
 pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.
-pub fn specs() -> impl Iterator<Item = &'static lang::spec::FunctionSpec> {
+pub fn specs() -> impl Iterator<Item = &'static plan::spec::FunctionSpec> {
     window::WINDOWS
         .iter()
         .map(|w| w.spec())

@@ -5,7 +5,7 @@
 //! count as what they take, not as what is in them. Never here: the resident set of the process, which
 //! also has queues, connections and the program itself.
 
-use lang::plan::{AggregationId, PartitionId, Plan, QueryId, TableId, WindowId};
+use plan::{AggregationId, PartitionId, Plan, QueryId, TableId, WindowId};
 
 use crate::app::App;
 use crate::query::Query;

@@ -11,7 +11,7 @@
 use event::Batch;
 use event::codec::{Error as StateError, Writer as StateWriter};
 use lang::ast::{EventType, JoinTrigger};
-use lang::plan::{self, From, Handler, Plan, StreamId, WindowId};
+use plan::{From, Handler, Plan, StreamId, WindowId};
 
 use crate::alarm::{Alarms, Owner};
 use crate::app::{App, Outside};

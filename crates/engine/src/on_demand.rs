@@ -9,11 +9,9 @@
 
 use event::{Batch, Chunks, Column, Schema, Times};
 use lang::ast::EventType;
-use lang::plan::{
-    AggregationId, Expr, Find, From, OnDemand, Plan, Selector as SelectorPlan, Write,
-};
 use lang::span::Span;
-use lang::store::{Operation, OperationId};
+use plan::store::{Operation, OperationId};
+use plan::{AggregationId, Expr, Find, From, OnDemand, Plan, Selector as SelectorPlan, Write};
 
 use crate::aggregation::{Contents, RangeOf};
 use crate::app::{App, Outside};

@@ -1,8 +1,8 @@
 //! What leaves an app in a step, in the order in which it came about.
 
 use event::Batch;
-use lang::plan::{QueryId, StreamId, TableId};
-use lang::store::OperationId;
+use plan::store::OperationId;
+use plan::{QueryId, StreamId, TableId};
 
 /// A buffer that the caller reuses from step to step. The position of an item is its ordinal: with
 /// the number of the step it is an identity that a repeated run gives again.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Clock};
-use lang::plan::StreamId;
+use plan::StreamId;
 
 use crate::alarm::Owner;
 use crate::app::{App, Outside, UNSTAMPED, UNSTAMPED_SENT, is_stamped, stamped};

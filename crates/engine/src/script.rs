@@ -6,7 +6,7 @@
 //! seed it is given, and on nothing else.
 
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::plan::ScriptFunction;
+use plan::ScriptFunction;
 
 use crate::component::{EvalContext, Evaluate};
 

@@ -25,8 +25,8 @@ pub(crate) use tape::{Entries, Extent, Fields, Id, List};
 use std::collections::HashMap;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::explain::State;
-use lang::plan::{Plan, Playback};
+use plan::state::State;
+use plan::{Plan, Playback};
 
 use crate::alarm::Owner;
 use crate::app::App;
@@ -62,22 +62,22 @@ impl Shapes {
     pub fn of(plan: &Plan) -> Shapes {
         Shapes {
             partitions: (0..plan.partitions.len())
-                .map(|id| lang::explain::partition_state(plan, id))
+                .map(|id| plan::state::partition_state(plan, id))
                 .collect(),
             tables: (0..plan.tables.len())
                 .map(|id| {
                     let name = plan.tables[id].schema.name.clone();
-                    (name, lang::explain::table_state(plan, id))
+                    (name, plan::state::table_state(plan, id))
                 })
                 .collect(),
             windows: (0..plan.windows.len())
-                .map(|id| lang::explain::window_state(plan, id))
+                .map(|id| plan::state::window_state(plan, id))
                 .collect(),
             aggregations: (0..plan.aggregations.len())
-                .map(|id| lang::explain::aggregation_state(plan, id))
+                .map(|id| plan::state::aggregation_state(plan, id))
                 .collect(),
             queries: (0..plan.queries.len())
-                .map(|id| lang::explain::query_state(plan, id))
+                .map(|id| plan::state::query_state(plan, id))
                 .collect(),
         }
     }

@@ -3,7 +3,7 @@
 //! The catalog of the language holds the data of every component; a component that runs takes its
 //! entry from there and adds an example.
 
-use lang::spec::{FunctionSpec, Status};
+use plan::spec::{FunctionSpec, Status};
 
 /// The catalog's spec of a component that runs.
 ///

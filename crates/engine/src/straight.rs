@@ -6,7 +6,7 @@
 //! the same, for there is nothing else to be done.
 
 use event::Batch;
-use lang::plan::{Output as PlanOutput, QueryId, StreamId};
+use plan::{Output as PlanOutput, QueryId, StreamId};
 
 use crate::app::{App, Outside};
 use crate::graph::Receiver;

@@ -6,7 +6,7 @@
 
 use event::{Batch, Chunks, Column, Times, Values};
 use lang::cron::Cron;
-use lang::plan::{Plan, StreamId, TriggerAt};
+use plan::{Plan, StreamId, TriggerAt};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::app::{App, Outside};

@@ -5,7 +5,7 @@
 //! always, and so is a deadline; one with few events only once in a while. Where nobody wants to know,
 //! nothing is counted and the stopwatch is not read.
 
-use lang::plan::QueryId;
+use plan::QueryId;
 
 use crate::app::App;
 use crate::host::Host;

@@ -6,10 +6,10 @@
 //! built still asks for its vector and the shared head of it, a filter for its masks and the numbers
 //! of the rows picked. The limits are what is measured, a little above; they may only be lowered.
 
+use check::Catalog;
+use check::CheckConfig;
 use event::{Batch, Chunks, Value};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::CheckConfig;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -29,7 +29,7 @@ fn allocations(query: &str, rows: usize) -> usize {
         1
     };
     let tree = lang::parse(&text).app;
-    let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check::check(&tree, &Catalog::new(specs(), []), &CheckConfig::default());
     let plan = checked.plan.expect("the app has no errors");
     let setup = Setup {
         observed_streams: (2..plan.streams.len()).collect(),

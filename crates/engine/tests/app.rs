@@ -1,18 +1,22 @@
 //! What recorded cases cannot say: the host, pruning, bounds and saved states.
 
+use check::Catalog;
+use check::{CheckConfig, check};
 use event::{Batch, Chunks, Column, ColumnBuilder, Type, Value};
 use headwater_engine::{
     App, Called, Found, Host, HostError, Input, NoHost, Output, Outputs, RestoreError, Setup,
     Written, specs,
 };
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
-use lang::plan::Plan;
-use lang::store::{OperationId, OperationKind};
+use plan::Plan;
+use plan::store::{OperationId, OperationKind};
 
 fn plan(text: &str) -> Plan {
     let parsed = lang::parse(text);
-    let checked = check(&parsed.app, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check(
+        &parsed.app,
+        &Catalog::new(specs(), []),
+        &CheckConfig::default(),
+    );
     let faults: Vec<String> = checked
         .diagnostics
         .iter()

@@ -1,7 +1,8 @@
 //! What runs here is known to the catalog, under the same name and with the same argument lists.
 
-use lang::catalog::{Catalog, functions};
-use lang::spec::{FunctionSpec, Status};
+use catalog::functions;
+use check::Catalog;
+use plan::spec::{FunctionSpec, Status};
 
 /// The types of each argument list: `<string> <int>…`.
 fn lists(spec: &FunctionSpec) -> Vec<String> {

@@ -5,16 +5,16 @@ use event::codec::Writer;
 use event::{Batch, Chunks, Value};
 use headwater_engine as engine;
 
+use check::Catalog;
+use check::{CheckConfig, check};
 use engine::{App, Input, NoHost, Outputs, Setup, compose};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
-use lang::plan::Plan;
+use plan::Plan;
 
 const STREAM: &str = "define stream S (k string, n long, kind string);\n";
 
 fn plan(text: &str) -> Plan {
     let parsed = lang::parse(&format!("{STREAM}{text}"));
-    let catalog = Catalog::new(engine::specs());
+    let catalog = Catalog::new(engine::specs(), []);
     let checked = check(&parsed.app, &catalog, &CheckConfig::default());
     checked
         .plan

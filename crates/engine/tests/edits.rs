@@ -1,17 +1,21 @@
 //! An app is edited between two runs: what of its saved state goes on, what is dropped and named.
 
+use check::Catalog;
+use check::{CheckConfig, check as check_app};
 use event::{Batch, Chunks, Value};
 use headwater_engine::{App, Fit, Input, NoHost, Output, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check as check_app};
-use lang::plan::Plan;
+use plan::Plan;
 
 const STREAMS: &str = "define stream S (k string, v long);
     define table T (k string, v long);\n";
 
 fn plan(queries: &str) -> Plan {
     let parsed = lang::parse(&format!("{STREAMS}{queries}"));
-    let checked = check_app(&parsed.app, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check_app(
+        &parsed.app,
+        &Catalog::new(specs(), []),
+        &CheckConfig::default(),
+    );
     checked
         .plan
         .unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
@@ -210,7 +214,11 @@ fn a_table_of_another_form_is_dropped_alone() {
     let text = format!("{STREAMS}{queries}")
         .replace("table T (k string, v long)", "table T (k string, v double)");
     let parsed = lang::parse(&text.replace("from S insert into T;", ""));
-    let checked = check_app(&parsed.app, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check_app(
+        &parsed.app,
+        &Catalog::new(specs(), []),
+        &CheckConfig::default(),
+    );
     let second = checked.plan.expect("the edited app is right");
     let fit = made(&second).fit(&saved).expect("the state can be read");
     assert_eq!(

@@ -2,11 +2,11 @@
 //!
 //! `a == b` is an equation, `not (a != b)` is not, and both mean the same: null equals nothing.
 
+use check::Catalog;
+use check::CheckConfig;
 use event::{Batch, Chunks, Clock, Times, Value};
 use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::CheckConfig;
-use lang::plan::Plan;
+use plan::Plan;
 
 const STREAMS: &str = "@app:playback
 define stream L (k string, i int, l long, d double, v int);
@@ -106,7 +106,7 @@ impl Draw {
 fn plan(query: &str) -> Plan {
     let text = format!("{STREAMS}{query}");
     let tree = lang::parse(&text).app;
-    let checked = lang::check::check(&tree, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check::check(&tree, &Catalog::new(specs(), []), &CheckConfig::default());
     let problems = checked.diagnostics;
     checked
         .plan

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
+use check::Catalog;
+use check::{CheckConfig, check as check_app};
 use event::{Batch, Chunks, Times, Value};
 use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check as check_app};
-use lang::plan::Plan;
+use plan::Plan;
 
 const LENGTH: usize = 7;
 
@@ -17,7 +17,7 @@ fn plan(query: &str) -> Plan {
     let text = format!("define stream S (k string, v long);\n{query}");
     let checked = check_app(
         &lang::parse(&text).app,
-        &Catalog::new(specs()),
+        &Catalog::new(specs(), []),
         &CheckConfig::default(),
     );
     checked.plan.expect("the app has no errors")

@@ -1,14 +1,18 @@
 //! Named windows, triggers and limiters: what they hold, save and make up for.
 
+use check::Catalog;
+use check::{CheckConfig, check};
 use event::{Batch, Chunks, Value};
 use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, specs};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
-use lang::plan::Plan;
+use plan::Plan;
 
 fn plan(text: &str) -> Plan {
     let parsed = lang::parse(text);
-    let checked = check(&parsed.app, &Catalog::new(specs()), &CheckConfig::default());
+    let checked = check(
+        &parsed.app,
+        &Catalog::new(specs(), []),
+        &CheckConfig::default(),
+    );
     let plan = checked.plan.expect("the app has no errors");
     assert_eq!(plan.not_runnable, []);
     plan

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use lang::plan::StatisticsLevel;
+use plan::StatisticsLevel;
 
 #[derive(Parser, Debug)]
 #[command(
@@ -357,7 +357,7 @@ pub struct VersionArgs {
 
 /// `512MB`, `2 GB`; a bare number is bytes.
 fn parse_size(text: &str) -> Result<u64, String> {
-    lang::check::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
+    lang::quantity::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
 }
 
 fn parse_level(text: &str) -> Result<StatisticsLevel, String> {

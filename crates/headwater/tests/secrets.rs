@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 mod broker;
 mod network;
 
-use lang::catalog::connectors;
-use lang::spec::{ConnectorKind, OptionStatus, Status};
+use catalog::connectors;
 use network::{curl, free_port};
+use plan::spec::{ConnectorKind, OptionStatus, Status};
 
 /// What sinks that ask servers by HTTP can have; each of them has each of these.
 const HTTP_LOGINS: &[&str] = &[

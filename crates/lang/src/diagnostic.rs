@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// One finding. `code` is a key of [`crate::codes::CODES`], where `headwater explain` finds its page.
+/// One finding. `code` is a key of `check::codes::CODES`, where `headwater explain` finds its page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {
     /// `E0312`, `W0101`.
@@ -66,4 +66,37 @@ pub struct Diagnostic {
 pub struct Fix {
     pub span: Span,
     pub replacement: String,
+}
+
+/// A finding is put together step by step.
+impl Diagnostic {
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help = Some(text.into());
+        self
+    }
+
+    #[must_use]
+    pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.related.push((span, text.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn fix(mut self, span: Span, replacement: impl Into<String>) -> Diagnostic {
+        self.fix = Some(Fix {
+            span,
+            replacement: replacement.into(),
+        });
+        self
+    }
+
+    /// "did you mean" as help and as fix, where something is near.
+    #[must_use]
+    pub fn did_you_mean(self, span: Span, nearest: Option<&str>) -> Diagnostic {
+        match nearest {
+            Some(name) => self.help(format!("did you mean '{name}'?")).fix(span, name),
+            None => self,
+        }
+    }
 }

@@ -5,9 +5,9 @@
 //! are kept beside the tokens, for the formatter.
 
 use crate::diagnostic::{Diagnostic, Fix};
-use crate::parser::fault;
+use crate::fault;
 use crate::span::Span;
-use crate::token::{Keyword, Sign, Token, TokenKind};
+use crate::token::{Keyword, Sign, Token, TokenKind, unit_rank};
 
 /// Everything in a text but its white space.
 #[derive(Default, Debug)]
@@ -347,8 +347,7 @@ impl Lexer<'_> {
         }
         let unit = &self.text[whole..stop];
         let span = Span::new(start as u32, stop as u32);
-        let is_unit =
-            Keyword::from_word(unit).is_some_and(|k| crate::parser::unit_rank(k).is_some());
+        let is_unit = Keyword::from_word(unit).is_some_and(|k| unit_rank(k).is_some());
         if is_unit {
             let fix = Fix {
                 span,

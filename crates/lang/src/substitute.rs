@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use crate::diagnostic::Diagnostic;
-use crate::parser::fault;
+use crate::fault;
 use crate::span::Span;
 
 /// What stands before the name of a variable of the environment, and before the path of a file.

@@ -174,3 +174,22 @@ impl TokenKind {
         )
     }
 }
+
+/// Units of time from the largest (0) to the smallest, with their milliseconds.
+pub(crate) const UNITS: &[(Keyword, i64)] = &[
+    (Keyword::Years, 365 * DAY),
+    (Keyword::Months, 30 * DAY),
+    (Keyword::Weeks, 7 * DAY),
+    (Keyword::Days, DAY),
+    (Keyword::Hours, 3_600_000),
+    (Keyword::Minutes, 60_000),
+    (Keyword::Seconds, 1_000),
+    (Keyword::Milliseconds, 1),
+];
+
+const DAY: i64 = 86_400_000;
+
+/// The place of a unit of time among all, the largest being 0; `None` for other keywords.
+pub(crate) fn unit_rank(keyword: Keyword) -> Option<usize> {
+    UNITS.iter().position(|(unit, _)| *unit == keyword)
+}

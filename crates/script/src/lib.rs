@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use check::ScriptFault;
 use engine::{Script, ScriptEngine};
 use event::Value;
-use lang::check::ScriptFault;
-use lang::plan::ScriptFunction;
+use plan::ScriptFunction;
 use rquickjs::function::Args;
 use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Runtime};
 

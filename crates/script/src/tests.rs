@@ -3,8 +3,8 @@
 use engine::ScriptEngine as _;
 use event::value::Shared;
 use event::{Object, Type, Value};
-use lang::plan::ScriptFunction;
 use lang::span::Span;
+use plan::ScriptFunction;
 
 use super::{JavaScript, fault};
 

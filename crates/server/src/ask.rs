@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Answer, AskError};
-use lang::catalog::Catalog;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
-use lang::plan::{OnDemand, Plan};
+use plan::{OnDemand, Plan};
 use tokio::sync::oneshot;
 
 use crate::lane::{Inbox, Letter};
@@ -150,8 +149,8 @@ fn check(text: &str, plan: &Plan) -> Result<OnDemand, Refusal> {
     let Some(parsed) = parsed.filter(|_| !faults.iter().any(is_error)) else {
         return Err(Refusal::Query(faults));
     };
-    let catalog = Catalog::new(engine::specs());
-    let checked = lang::check::check_on_demand(&parsed, plan, &catalog);
+    let catalog = catalog::full(engine::specs());
+    let checked = check::check_on_demand(&parsed, plan, &catalog);
     checked.query.ok_or(Refusal::Query(checked.diagnostics))
 }
 

@@ -18,8 +18,8 @@ use connect::net::Network;
 use connect::outlet::Outlet;
 use connect::rdbms::Databases;
 use engine::{App, Outputs, Setup};
-use lang::plan::{Plan, StreamId, TableId, Transport};
-use lang::spec::ConnectorKind;
+use plan::spec::ConnectorKind;
+use plan::{Plan, StreamId, TableId, Transport};
 
 use crate::backoff::Sparse;
 use crate::clock::Clock;
@@ -102,6 +102,7 @@ pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
             zone: common.zone.clone(),
             compat: plan.options.compat,
             scripts: Some(&script::JavaScript),
+            ..engine::Environment::default()
         },
         seed: crate::clock::wall_millis() as u64,
         links: engine::topic_links(plan),
@@ -652,7 +653,7 @@ impl<'a> Builder<'a> {
                 messages: Messages::default(),
             });
         }
-        let catalog_spec = lang::catalog::connectors::all()
+        let catalog_spec = catalog::connectors::all()
             .find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)
             .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
         if is_topic(transport) {
@@ -787,8 +788,8 @@ impl<'a> Builder<'a> {
 /// With what `@cache` asks for before it.
 fn cached(
     inner: Box<dyn Store>,
-    table: &lang::plan::Table,
-    store: &lang::plan::Store,
+    table: &plan::Table,
+    store: &plan::Store,
 ) -> Result<Box<dyn Store>, connect::Error> {
     let Some(options) = &store.cache else {
         return Ok(inner);
@@ -932,7 +933,7 @@ fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
 
 /// The table that a sink works from, where its spec says that there is one.
 fn table_read(plan: &Plan, transport: &Transport) -> Option<TableId> {
-    let mut all = lang::catalog::connectors::all();
+    let mut all = catalog::connectors::all();
     let spec = all.find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)?;
     let name = transport.option(spec.reads_table?)?;
     let mut tables = plan.tables.iter();

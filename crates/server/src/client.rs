@@ -7,7 +7,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
-use lang::plan::StatisticsLevel;
+use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 use tokio::net::TcpStream;
 

@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lang::catalog::Catalog;
-use lang::catalog::judge::{Deployed, Setting};
-use lang::check::{CheckConfig, Producer, check};
+use check::Catalog;
+use check::validate::{Deployed, Setting};
+use check::{CheckConfig, Producer, check};
 use lang::diagnostic::{Diagnostic, Severity};
-use lang::plan::Plan;
 use lang::source::LineIndex;
 use lang::substitute::Substituted;
 use lang::{Parsed, overrides, parse, substitute};
+use plan::Plan;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -151,7 +151,7 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         })
         .collect();
     apply_overrides(&mut parsed, options)?;
-    let catalog = Catalog::new(engine::specs());
+    let catalog = catalog::full(engine::specs());
     let mut apps = Vec::new();
     let mut substituted = Vec::new();
     for (app, (text, faults, parsed)) in texts.iter().zip(parsed) {

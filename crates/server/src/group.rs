@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lang::plan::{Plan, Store, Transport};
+use plan::{Plan, Store, Transport};
 
 /// Apps by group, in the order of the first app of each; within a group in the given order.
 pub(crate) fn groups(plans: &[Arc<Plan>]) -> Vec<Vec<usize>> {
@@ -107,8 +107,8 @@ pub(crate) fn destination(transport: &Transport) -> String {
 mod tests {
     use super::*;
     use event::Schema;
-    use lang::plan::{Mapping, OnError, Stream, StreamKind, Table};
     use lang::span::Span;
+    use plan::{Mapping, OnError, Stream, StreamKind, Table};
 
     fn transport(topic: &str) -> Transport {
         Transport {

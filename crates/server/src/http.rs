@@ -250,7 +250,7 @@ fn fault(query: &str, faults: &[Diagnostic]) -> Json {
         "code": StatusCode::BAD_REQUEST.as_u16(),
         "message": message,
         "diagnostics": diagnostics.collect::<Vec<Json>>(),
-        "rendered": lang::render::render(faults, "query", query, false),
+        "rendered": check::render::render(faults, "query", query, &catalog::full(engine::specs()), false),
     })
 }
 

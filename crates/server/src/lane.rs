@@ -28,7 +28,7 @@ use connect::outlet::Outlet;
 use connect::rows::Rejected;
 use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
-use lang::plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
+use plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::ask::Question;
 use crate::backoff::Sparse;

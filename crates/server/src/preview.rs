@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use engine::{App, Setup};
-use lang::plan::Plan;
+use plan::Plan;
 
 use crate::edit::Edit;
 use crate::error::Error;

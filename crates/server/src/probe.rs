@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use connect::component::{Difference, Environment, SourceSetup, StoreSetup};
 use connect::file::uri::local_path;
-use lang::plan::{Plan, Table, Transport};
 use lang::source::LineIndex;
 use lang::span::Span;
-use lang::spec::ConnectorKind;
+use plan::spec::ConnectorKind;
+use plan::{Plan, Table, Transport};
 
 use crate::deployment::LoadedApp;
 use crate::report::chain;

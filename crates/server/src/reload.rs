@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use lang::plan::Plan;
+use plan::Plan;
 
 use crate::build::engine_of;
 use crate::config::Config;

@@ -8,7 +8,7 @@ use connect::component::Setting;
 use connect::net::Network;
 use connect::rdbms::Databases;
 use connect::rdbms::functions::DATA_SOURCES;
-use lang::plan::Plan;
+use plan::Plan;
 
 use crate::ask::Asker;
 use crate::build::{Common, Group, build};

@@ -13,7 +13,7 @@ use connect::component::Sink;
 use connect::message::{Message, Messages};
 use connect::outlet::Outlet;
 use event::Batch;
-use lang::plan::StreamId;
+use plan::StreamId;
 
 use crate::backoff::{Backoff, Sparse};
 use crate::cut::{Cut, Phase};

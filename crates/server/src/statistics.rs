@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use engine::{BOUNDS, QueryWork, size_text};
-use lang::plan::{Plan, Statistics, StatisticsLevel};
+use plan::{Plan, Statistics, StatisticsLevel};
 use serde_json::{Value as Json, json};
 
 use crate::metrics::{AppMetrics, Counter, Label, Listed, Text, escaped};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use connect::component::{Answer, Refused, Store, Written};
 use event::{Batch, Chunks};
-use lang::store::{Operation, OperationId, OperationKind};
+use plan::store::{Operation, OperationId, OperationKind};
 
 use crate::backoff::{Backoff, Sparse};
 use crate::cut::{Cut, Phase};

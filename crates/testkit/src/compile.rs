@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use lang::catalog::Catalog;
-use lang::catalog::judge::Deployed;
-use lang::check::{CheckConfig, check};
+use check::Catalog;
+use check::validate::Deployed;
+use check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::parser::{Entry, parse_as};
-use lang::plan::{OnDemand, Plan};
+use plan::{OnDemand, Plan};
 
 use crate::case::{AppCase, Config};
 use crate::outcome::Status;
 
-/// All components: those of the engine run, the rest is known; and the stores of tests.
-pub fn catalog() -> Catalog {
+/// The components of the caller, and the stores of tests.
+pub fn with_stores(catalog: &Catalog) -> Catalog {
     crate::stores::SPECS
         .into_iter()
-        .fold(Catalog::new(engine::specs()), Catalog::with_connector)
+        .fold(catalog.clone(), Catalog::with_connector)
 }
 
 /// The plan of a recorded case, or how it ends without one.
-pub fn plan(text: &str, case: &AppCase) -> Result<Plan, Status> {
-    let plan = checked(text, &config(&case.config)).map_err(|faults| {
+pub fn plan(text: &str, case: &AppCase, catalog: &Catalog) -> Result<Plan, Status> {
+    let plan = checked(text, catalog, &config(&case.config)).map_err(|faults| {
         Status::Refused(
             faults
                 .into_iter()
@@ -61,7 +61,11 @@ pub fn test_config() -> CheckConfig {
 }
 
 /// Parses and checks; the errors, where there are any.
-pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>> {
+pub fn checked(
+    text: &str,
+    catalog: &Catalog,
+    config: &CheckConfig,
+) -> Result<Plan, Vec<Diagnostic>> {
     let is_error = |d: &Diagnostic| d.severity == Severity::Error;
     let no_variables = |_: &str| None;
     let (text, faults) = lang::substitute(text, &no_variables);
@@ -72,7 +76,7 @@ pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>
     if parsed.diagnostics.iter().any(is_error) {
         return Err(parsed.diagnostics.into_iter().filter(is_error).collect());
     }
-    let checked = check(&parsed.app, &catalog(), config);
+    let checked = check(&parsed.app, catalog, config);
     match checked.plan {
         Some(plan) => Ok(plan),
         None => Err(checked.diagnostics.into_iter().filter(is_error).collect()),
@@ -80,7 +84,7 @@ pub fn checked(text: &str, config: &CheckConfig) -> Result<Plan, Vec<Diagnostic>
 }
 
 /// An on-demand query, checked against the app that is to answer it; else its faults in words.
-pub fn on_demand(text: &str, plan: &Plan) -> Result<OnDemand, String> {
+pub fn on_demand(text: &str, plan: &Plan, catalog: &Catalog) -> Result<OnDemand, String> {
     let words = |faults: Vec<Diagnostic>| -> String {
         let errors = faults.iter().filter(|d| d.severity == Severity::Error);
         let errors: Vec<String> = errors
@@ -93,7 +97,7 @@ pub fn on_demand(text: &str, plan: &Plan) -> Result<OnDemand, String> {
     else {
         return Err(words(faults));
     };
-    let checked = lang::check::check_on_demand(&query, plan, &catalog());
+    let checked = check::check_on_demand(&query, plan, catalog);
     checked.query.ok_or_else(|| words(checked.diagnostics))
 }
 

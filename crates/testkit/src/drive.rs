@@ -3,10 +3,11 @@
 //! The clock is set to the time of each step; timers due before it run first, each at its own
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
+use check::Catalog;
 use engine::{App, Environment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
 use event::codec::Writer;
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
-use lang::plan::{Plan, QueryId, StreamId};
+use plan::{Plan, QueryId, StreamId};
 
 use crate::case::{Action, AppCase, Event};
 use crate::mode::Mode;
@@ -17,9 +18,10 @@ use crate::topics::{Published, Topics};
 /// Timers that may run at one instant before a case is given up as one that never ends.
 const ALARMS_MAX: usize = 100_000;
 
-/// Runs a case. `playback` puts `@app:playback` before it; `compat` asks for the reference's
+/// Runs a case with the components of a catalog. `playback` puts `@app:playback` before it; `compat` asks for the reference's
 /// defects.
-pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
+pub fn run(case: &AppCase, catalog: &Catalog, mode: Mode, playback: bool, compat: bool) -> Status {
+    let catalog = &crate::compile::with_stores(catalog);
     let playback = playback || case.playback;
     let mut text = String::new();
     if playback {
@@ -29,7 +31,7 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         text.push_str("@app:compat('siddhi-5.1') ");
     }
     text.push_str(&case.app);
-    let plan = match crate::compile::plan(&text, case) {
+    let plan = match crate::compile::plan(&text, case, catalog) {
         Ok(plan) => plan,
         Err(status) => return status,
     };
@@ -37,7 +39,7 @@ pub fn run(case: &AppCase, mode: Mode, playback: bool, compat: bool) -> Status {
         Ok(observed) => observed,
         Err(name) => return Status::NothingToObserve(name),
     };
-    let mut session = match Session::new(&plan, observed, mode, case.start) {
+    let mut session = match Session::new(&plan, catalog, observed, mode, case.start) {
         Ok(session) => session,
         Err(error) => return refusal(&error),
     };
@@ -118,6 +120,7 @@ impl Observed {
 /// An app under a virtual clock, and all that came out of it.
 pub struct Session<'a> {
     plan: &'a Plan,
+    catalog: &'a Catalog,
     observed: Observed,
     mode: Mode,
     /// Without an app nothing is taken: before the start, after a shutdown.
@@ -147,12 +150,14 @@ impl<'a> Session<'a> {
     /// Makes the app; it is started by the first step that needs it, or by [`Session::start`].
     pub fn new(
         plan: &'a Plan,
+        catalog: &'a Catalog,
         observed: Observed,
         mode: Mode,
         clock: i64,
     ) -> Result<Session<'a>, engine::Error> {
         let mut session = Session {
             plan,
+            catalog,
             observed,
             mode,
             app: None,
@@ -162,7 +167,7 @@ impl<'a> Session<'a> {
             saved: Vec::new(),
             held: None,
             pending: None,
-            topics: Topics::new(plan, &crate::compile::catalog()).map_err(topics_refused)?,
+            topics: Topics::new(plan, catalog).map_err(topics_refused)?,
             stores: Stores::new(plan).map_err(store_refused)?,
             out: Outputs::default(),
             outcome: Outcome::default(),
@@ -307,7 +312,7 @@ impl<'a> Session<'a> {
                 self.restore(held);
             }
             Action::EnablePlayback { on, idle } => {
-                let playback = on.then_some(lang::plan::Playback { idle: *idle });
+                let playback = on.then_some(plan::Playback { idle: *idle });
                 self.step(self.clock, Input::Playback(playback));
             }
             Action::PublishPayload { topic, payload } => self.publish(topic, payload),
@@ -355,7 +360,7 @@ impl<'a> Session<'a> {
     /// Answers an on-demand query: names and types of the attributes, and the rows; `None` where
     /// there are none.
     pub fn ask(&mut self, text: &str) -> Result<(Schema, Option<Vec<Row>>), String> {
-        let query = crate::compile::on_demand(text, self.plan)?;
+        let query = crate::compile::on_demand(text, self.plan, self.catalog)?;
         let app = self.app.as_mut().ok_or("the app is not running")?;
         let answer = app
             .ask(

@@ -4,10 +4,11 @@
 //! Promises: what is compared is what the test says and no more; an `expect S nothing` in the middle
 //! of a script and `expect rejected` are not asked of Siddhi, which has no such counts.
 
+use check::Catalog;
 use std::fmt::Write as _;
 
 use event::{Attribute, Schema, Type, Value};
-use lang::plan::Plan;
+use plan::Plan;
 use serde_json::{Value as Json, json};
 
 use crate::case::{self, Event};
@@ -36,8 +37,9 @@ pub enum Verdict {
 
 impl<'a> Golden<'a> {
     /// `app`: the text of the app, read from its file where the script names one.
-    pub fn new(script: &'a Script, app: String) -> Result<Golden<'a>, String> {
-        let plan = crate::compile::checked(&app, &crate::compile::test_config());
+    pub fn new(script: &'a Script, app: String, catalog: &Catalog) -> Result<Golden<'a>, String> {
+        let catalog = crate::compile::with_stores(catalog);
+        let plan = crate::compile::checked(&app, &catalog, &crate::compile::test_config());
         let plan = match plan {
             Ok(plan) => Some(plan),
             Err(_) if script.refusal().is_some() => None,
@@ -380,13 +382,16 @@ pub fn write_test(
     about: &[String],
     case: &Json,
     result: &Json,
+    catalog: &Catalog,
 ) -> Result<String, String> {
     let app = case["app"].as_str().unwrap_or_default();
-    let plan = crate::compile::checked(app, &crate::compile::test_config()).map_err(|faults| {
-        faults
-            .first()
-            .map_or_else(String::new, |d| d.message.clone())
-    })?;
+    let plan = crate::compile::checked(app, catalog, &crate::compile::test_config()).map_err(
+        |faults| {
+            faults
+                .first()
+                .map_or_else(String::new, |d| d.message.clone())
+        },
+    )?;
     let mut out = format!("=== {name}\n");
     for line in about {
         out.push_str(line);

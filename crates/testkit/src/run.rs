@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use check::Catalog;
 use event::{Schema, Value};
-use lang::plan::Plan;
+use plan::Plan;
 
 use crate::case::Event;
 use crate::drive::{Observed, Session};
@@ -33,11 +34,15 @@ pub struct Report {
 }
 
 /// Runs the test files among `paths`, folders searched for `*.test`, in the order of their names.
-pub fn run(paths: &[PathBuf], modes: &[Mode]) -> std::io::Result<Report> {
+///
+/// # Errors
+/// A folder or file that cannot be read.
+pub fn run(paths: &[PathBuf], catalog: &Catalog, modes: &[Mode]) -> std::io::Result<Report> {
+    let catalog = crate::compile::with_stores(catalog);
     let mut report = Report::default();
     for file in files(paths)? {
         let text = std::fs::read_to_string(&file)?;
-        run_file(&file, &text, modes, &mut report);
+        run_file(&file, &text, &catalog, modes, &mut report);
     }
     Ok(report)
 }
@@ -68,7 +73,7 @@ pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Runs the cases of one file.
-pub fn run_file(file: &Path, text: &str, modes: &[Mode], report: &mut Report) {
+fn run_file(file: &Path, text: &str, catalog: &Catalog, modes: &[Mode], report: &mut Report) {
     let name = file
         .file_stem()
         .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -90,7 +95,7 @@ pub fn run_file(file: &Path, text: &str, modes: &[Mode], report: &mut Report) {
     };
     for case in &cases {
         let wrong = modes.iter().find_map(|&mode| {
-            let (line, message) = run_case(case, file, mode).err()?;
+            let (line, message) = run_case(case, file, catalog, mode).err()?;
             Some(failed(&case.name, line, mode, message))
         });
         match wrong {
@@ -103,8 +108,8 @@ pub fn run_file(file: &Path, text: &str, modes: &[Mode], report: &mut Report) {
 /// Line and words of the first thing that is not as the script says.
 type Wrong = (usize, String);
 
-fn run_case(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
-    catch_unwind(AssertUnwindSafe(|| play(case, file, mode))).unwrap_or_else(|panic| {
+fn run_case(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(), Wrong> {
+    catch_unwind(AssertUnwindSafe(|| play(case, file, catalog, mode))).unwrap_or_else(|panic| {
         let message = panic
             .downcast_ref::<String>()
             .cloned()
@@ -116,11 +121,11 @@ fn run_case(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
     })
 }
 
-fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
+fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(), Wrong> {
     let refused = case.refusal();
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
     let plan = match (
-        crate::compile::checked(&text, &crate::compile::test_config()),
+        crate::compile::checked(&text, catalog, &crate::compile::test_config()),
         refused,
     ) {
         (Ok(plan), None) => plan,
@@ -146,7 +151,7 @@ fn play(case: &Script, file: &Path, mode: Mode) -> Result<(), Wrong> {
         }
     };
     let plan = crate::compile::for_test(plan).map_err(|message| (case.line, message))?;
-    Player::new(case, &plan, mode)?.play(case)
+    Player::new(case, &plan, catalog, mode)?.play(case)
 }
 
 pub fn app_text(case: &Script, file: &Path) -> Result<String, String> {
@@ -173,7 +178,12 @@ struct Player<'a> {
 type Asked = Result<(Schema, Option<Vec<Row>>), String>;
 
 impl<'a> Player<'a> {
-    fn new(case: &Script, plan: &'a Plan, mode: Mode) -> Result<Player<'a>, Wrong> {
+    fn new(
+        case: &Script,
+        plan: &'a Plan,
+        catalog: &'a Catalog,
+        mode: Mode,
+    ) -> Result<Player<'a>, Wrong> {
         let mut observed = Observed::default();
         let mut taken: Vec<(String, usize)> = Vec::new();
         for line in &case.steps {
@@ -204,7 +214,7 @@ impl<'a> Player<'a> {
                 observed.streams.push(id)
             }
         }
-        let mut session = Session::new(plan, observed, mode, 0)
+        let mut session = Session::new(plan, catalog, observed, mode, 0)
             .map_err(|error| (case.line, error.to_string()))?;
         session.start();
         Ok(Player {

@@ -11,9 +11,9 @@ use connect::component::{Answer, Store};
 use connect::memory::MemoryStore;
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Batch, Chunks, Column, Times};
-use lang::plan::{Plan, TableId};
-use lang::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status};
-use lang::store::{Operation, OperationId};
+use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status};
+use plan::store::{Operation, OperationId};
+use plan::{Plan, TableId};
 
 /// What `check` knows about the stores of a test: they take any option.
 pub const SPECS: [&ConnectorSpec; 3] = [

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use check::Catalog;
 use connect::Error;
 use connect::component::{Payload, PayloadKind};
 use connect::distribution::Share;
@@ -11,9 +12,8 @@ use connect::outlet::Outlet;
 use connect::rows::Properties;
 use event::value::Shared;
 use event::{Batch, Object, Value};
-use lang::catalog::Catalog;
-use lang::plan::{Plan, StreamId};
-use lang::spec::ConnectorKind;
+use plan::spec::ConnectorKind;
+use plan::{Plan, StreamId};
 
 use crate::outcome::{Message, Row};
 

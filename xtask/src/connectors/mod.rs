@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
-use lang::catalog::connectors;
-use lang::spec::{ConnectorKind, Status};
+use catalog::connectors;
+use plan::spec::{ConnectorKind, Status};
 use serde_json::json;
 
 use crate::cargo;

@@ -17,8 +17,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use lang::catalog::Catalog;
-use lang::check::{CheckConfig, check};
+use check::Catalog;
+use check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::source::LineIndex;
 
@@ -120,7 +120,7 @@ fn shared_apps() -> anyhow::Result<Option<Vec<(String, String)>>> {
         apps.push((text("name"), text("text")));
     }
     apps.sort();
-    let catalog = Catalog::new(engine::specs());
+    let catalog = crate::catalog();
     apps.retain(|(_, text)| {
         findings(text, &catalog)
             .iter()
@@ -149,7 +149,7 @@ fn judge(text: &str) -> Outcome {
     let (sender, receiver) = mpsc::sync_channel(1);
     let text = text.to_owned();
     let worker = thread::spawn(move || {
-        let catalog = Catalog::new(engine::specs());
+        let catalog = crate::catalog();
         let lines = LineIndex::new(&text);
         let found: Vec<(Diagnostic, u32)> = findings(&text, &catalog)
             .into_iter()
@@ -222,7 +222,7 @@ impl Bench {
     }
 
     fn mutations(&mut self, apps: &[(String, String)]) {
-        let catalog = Catalog::new(engine::specs());
+        let catalog = crate::catalog();
         let mut random = Random::new(SEED);
         let mut by_mutator: BTreeMap<&'static str, Vec<(usize, Mutation)>> = BTreeMap::new();
         let mut of_app: Vec<Vec<Mutation>> = Vec::new();

@@ -1,10 +1,10 @@
 //! Faults of a known place and kind, put into apps that have none.
 
+use check::Catalog;
 use lang::ast::App;
-use lang::catalog::Catalog;
 use lang::diagnostic::Kind;
 use lang::span::Span;
-use lang::spec::{ConnectorKind, ConnectorSpec, OptionType};
+use plan::spec::{ConnectorKind, ConnectorSpec, OptionType};
 
 use super::sites::{OptionSite, Site, Sites};
 

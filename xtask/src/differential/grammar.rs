@@ -314,7 +314,7 @@ fn runs(app: &str) -> Result<(), String> {
     let Body::App(case) = &case.body else {
         return Err("no app".into());
     };
-    match drive::run(case, Mode::One, false, false) {
+    match drive::run(case, &crate::catalog(), Mode::One, false, false) {
         Status::Done(_) => Ok(()),
         Status::NotThereYet(what) => Err(format!("{what}: does not run yet")),
         Status::Refused(faults) => Err(faults.join("; ")),

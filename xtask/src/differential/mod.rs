@@ -379,7 +379,7 @@ fn show_differences(
         if let Some(folder) = &options.write {
             std::fs::create_dir_all(folder)?;
             let name = format!("seed {seed}");
-            match write_test(&name, &[], &made.case, &judged.siddhi) {
+            match write_test(&name, &[], &made.case, &judged.siddhi, &crate::catalog()) {
                 Ok(text) => std::fs::write(folder.join(format!("seed_{seed}.test")), text)?,
                 Err(message) => println!("not written: {message}"),
             }

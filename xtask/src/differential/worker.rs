@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Value as Json, json};
 use testkit::case::{Body, Case};
-use testkit::compile::{catalog, test_config};
+use testkit::compile::{test_config, with_stores};
 use testkit::drive;
 use testkit::mode::Mode;
 use testkit::outcome::Status;
@@ -162,7 +162,7 @@ fn rulings(case: &Json, compat: bool) -> BTreeSet<String> {
     };
     let text = format!("{way}{}", case["app"].as_str().unwrap_or_default());
     let parsed = lang::parse(&text);
-    let checked = lang::check::check(&parsed.app, &catalog(), &test_config());
+    let checked = check::check(&parsed.app, &with_stores(&crate::catalog()), &test_config());
     let number = |message: &str| {
         let (_, named) = message.rsplit_once("(ruling ")?;
         Some(named.split_once(' ')?.0.to_owned())
@@ -181,7 +181,9 @@ fn play(case: &Json, mode: Mode, compat: bool) -> Status {
     let Body::App(app) = case.body else {
         return Status::Panicked("no app".into());
     };
-    let played = catch_unwind(AssertUnwindSafe(|| drive::run(&app, mode, false, compat)));
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        drive::run(&app, &crate::catalog(), mode, false, compat)
+    }));
     played.unwrap_or_else(|panic| {
         let message = panic
             .downcast_ref::<String>()

@@ -1,11 +1,10 @@
 //! A scenario on the engine of this project.
 
 use anyhow::{Context as _, anyhow, bail};
+use check::CheckConfig;
 use engine::{App, Input, NoHost, Output, Outputs, Setup};
 use event::{Batch, Schema};
-use lang::catalog::Catalog;
-use lang::check::CheckConfig;
-use lang::plan::{Plan, StreamId, TableId};
+use plan::{Plan, StreamId, TableId};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::events::Events;
@@ -32,7 +31,7 @@ impl Runner {
             must_run: true,
             ..CheckConfig::default()
         };
-        let checked = lang::check::check(&app, &Catalog::new(engine::specs()), &config);
+        let checked = check::check(&app, &catalog::full(engine::specs()), &config);
         let plan = checked.plan.ok_or_else(|| {
             let first = checked.diagnostics.first();
             anyhow!("{}", first.map_or("", |d| d.message.as_str()))

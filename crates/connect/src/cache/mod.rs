@@ -11,8 +11,8 @@
 mod kept;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
-use lang::plan::{CompareOp, Constant};
-use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
+use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
+use plan::{CompareOp, Constant};
 
 use crate::component::{Answer, Epochs, Refused, Store};
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl Limits {
         };
         let time = |name: &str| match option(name) {
             None => Ok(None),
-            Some(text) => match lang::check::time_text(text) {
+            Some(text) => match lang::quantity::time_text(text) {
                 Some(millis) => Ok(Some(millis)),
                 None => Err(format!(
                     "option '{name}' of '@cache' is no time: '{text}'; write it as '1 min'"
@@ -102,7 +102,7 @@ struct Planned {
 impl CachedStore {
     pub fn new(
         inner: Box<dyn Store>,
-        table: &lang::plan::Table,
+        table: &plan::Table,
         limits: Limits,
         clock: Clock,
     ) -> CachedStore {

@@ -1,9 +1,9 @@
 //! Whatever the order of reads and writes, a cache gives what its store gives.
 
 use event::{Attribute, Batch, Chunks, ColumnBuilder, Schema, Times, Type, Value};
-use lang::plan::CompareOp;
 use lang::span::Span;
-use lang::store::{Operation, OperationKind, Term, TermKind};
+use plan::CompareOp;
+use plan::store::{Operation, OperationKind, Term, TermKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -18,16 +18,16 @@ const DELETE: usize = 3;
 const UPSERT: usize = 4;
 const CONTAINS: usize = 5;
 
-fn table() -> lang::plan::Table {
+fn table() -> plan::Table {
     keyed(vec![0])
 }
 
-fn keyed(primary_key: Vec<usize>) -> lang::plan::Table {
+fn keyed(primary_key: Vec<usize>) -> plan::Table {
     let attribute = |name: &str, ty| Attribute {
         name: name.into(),
         ty,
     };
-    lang::plan::Table {
+    plan::Table {
         schema: Schema {
             name: "T".into(),
             attributes: vec![attribute("k", Type::String), attribute("n", Type::Int)],
@@ -125,7 +125,7 @@ fn ask(store: &mut dyn Store, id: usize, key: &str, n: i32) -> String {
 }
 
 fn cached(
-    table: &lang::plan::Table,
+    table: &plan::Table,
     size: usize,
     policy: Policy,
     retention: Option<i64>,

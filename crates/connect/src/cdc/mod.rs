@@ -20,10 +20,10 @@ pub(crate) use postgres::{PostgresColumn, pgoutput};
 
 use std::sync::Arc;
 
+use catalog::connectors::cdc::CONNECTORS;
 use event::Value;
-use lang::catalog::connectors::cdc::CONNECTORS;
-use lang::plan::Transport;
-use lang::spec::ConnectorSpec;
+use plan::Transport;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, Difference, PayloadKind, Source, SourceSetup};
 use crate::error::Error;

@@ -14,7 +14,7 @@ mod source;
 
 pub(crate) use source::Mail;
 
-use lang::catalog::connectors::email::CONNECTORS;
+use catalog::connectors::email::CONNECTORS;
 
 use crate::technology::Technology;
 

@@ -14,10 +14,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use catalog::connectors::file::LISTENER;
 use event::codec::{Error as CodecError, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
-use lang::catalog::connectors::file::LISTENER;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use super::uri::local_path;
 use crate::component::{

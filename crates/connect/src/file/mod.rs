@@ -20,8 +20,8 @@ mod source;
 mod tests;
 pub mod uri;
 
-use lang::catalog::connectors::file::{SINK, SOURCE};
-use lang::spec::ConnectorSpec;
+use catalog::connectors::file::{SINK, SOURCE};
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;

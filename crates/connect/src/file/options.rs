@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lang::cron::Cron;
-use lang::plan::Transport;
+use plan::Transport;
 use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 

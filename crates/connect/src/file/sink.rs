@@ -219,8 +219,8 @@ impl Sink for FileSink {
 #[cfg(test)]
 mod tests {
     use event::Schema;
-    use lang::plan::{Mapping, Transport};
     use lang::span::Span;
+    use plan::{Mapping, Transport};
 
     use super::*;
     use crate::component::Environment;

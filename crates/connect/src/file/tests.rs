@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use event::{Schema, Value};
-use lang::plan::{Mapping, Transport};
 use lang::span::Span;
+use plan::{Mapping, Transport};
 
 use super::effects::Effects;
 use super::source::FileSource;

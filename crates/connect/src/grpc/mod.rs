@@ -17,8 +17,8 @@ mod source;
 mod target;
 mod wire;
 
-use lang::catalog::connectors::grpc::CONNECTORS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::grpc::CONNECTORS;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;

@@ -20,8 +20,8 @@ mod source;
 mod sse;
 mod url;
 
-use lang::catalog::connectors::{http, http_service};
-use lang::spec::ConnectorSpec;
+use catalog::connectors::{http, http_service};
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;

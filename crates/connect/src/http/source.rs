@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use lang::plan::Transport;
+use plan::Transport;
 
 use super::hub::Desk;
 use super::listener::{Lease, PortOptions, Target};

@@ -21,8 +21,8 @@ mod sink;
 mod source;
 mod watch;
 
-use lang::catalog::connectors::kafka::CONNECTORS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::kafka::CONNECTORS;
+use plan::spec::ConnectorSpec;
 use rdkafka::error::KafkaError;
 
 use self::centres::{CentresSink, CentresSource};

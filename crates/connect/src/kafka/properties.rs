@@ -310,8 +310,8 @@ pub(super) fn option<'a>(
 mod tests {
     use super::*;
     use crate::mapper::testing::mapping;
-    use lang::plan::Transport;
     use lang::span::Span;
+    use plan::Transport;
 
     fn made(side: Side, text: &str) -> Result<Properties, String> {
         let transport = Transport {

@@ -1,7 +1,7 @@
 //! What an app can know of a record beside its value: the `trp:` properties.
 
 use event::Value;
-use lang::plan::{Mapping, Transport};
+use plan::{Mapping, Transport};
 use rdkafka::message::{Headers as _, Message};
 
 use crate::component::Payload;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use catalog::connectors::binary::CONNECTORS as SPECS;
 use event::column::View;
 use event::{Batch, Column, Schema, Type};
-use lang::catalog::connectors::binary::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{
     Mapper, Payload, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,

@@ -2,9 +2,9 @@
 
 mod java;
 
+use catalog::connectors::keyvalue::CONNECTORS as SPECS;
 use event::{Batch, Column, ColumnBuilder, Object, Schema, Type, Value};
-use lang::catalog::connectors::keyvalue::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use super::{Field, Fields, Options, scalar};
 use crate::component::{

@@ -25,7 +25,7 @@ use std::fmt::Write;
 
 use event::column::View;
 use event::{Batch, Chunks, Column, Schema, Times, Type};
-use lang::plan::Mapping;
+use plan::Mapping;
 
 use crate::component::Mapper;
 use crate::error::Error;

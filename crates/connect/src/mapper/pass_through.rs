@@ -3,9 +3,9 @@
 //! Values are matched to attributes by position, without a look at their types (Siddhi's
 //! `PassThroughSourceMapper`); timestamps are kept.
 
+use catalog::connectors::pass_through::CONNECTORS as SPECS;
 use event::{Batch, Object, Value};
-use lang::catalog::connectors::pass_through::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 
 use super::pick;
 use crate::component::{

@@ -1,8 +1,8 @@
 //! What the tests of all mappers share: mappers made from short texts, rows shown as text.
 
 use event::{Attribute, Batch, Chunks, Schema, Type, Value};
-use lang::plan::{Mapping, Transport};
 use lang::span::Span;
+use plan::{Mapping, Transport};
 
 use crate::component::{Payload, PayloadKind};
 use crate::inlet::Inlet;

@@ -4,9 +4,9 @@
 //! rows found are looked at again in memory. No text of an app or event is read as code.
 
 use event::{Schema, Type, Value};
-use lang::plan::CompareOp;
-use lang::store::{Term, TermKind};
 use mongodb::bson::{Bson, Document, doc};
+use plan::CompareOp;
+use plan::store::{Term, TermKind};
 
 use super::row::to_bson;
 use crate::terms::{is_plain, value};
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     use event::Attribute;
-    use lang::plan::Constant;
+    use plan::Constant;
 
     fn schema() -> Schema {
         let attributes = [
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn parts_that_the_server_has_no_words_for_are_left_to_memory() {
-        let sum = TermKind::Arithmetic(lang::plan::ArithmeticOp::Add, column("i"), constant(1));
+        let sum = TermKind::Arithmetic(plan::ArithmeticOp::Add, column("i"), constant(1));
         let hard = || {
             compare(
                 CompareOp::Greater,

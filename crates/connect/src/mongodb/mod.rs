@@ -18,7 +18,7 @@ mod server;
 mod table;
 mod target;
 
-use lang::catalog::connectors::mongodb::CONNECTORS;
+use catalog::connectors::mongodb::CONNECTORS;
 
 use crate::technology::Technology;
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Value};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use lang::plan::Table;
-use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, doc, serialize_to_vec};
 use mongodb::error::{ErrorKind, InsertManyError};
+use plan::Table;
+use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
 
 use super::filter::{Filter, is_known};
 use super::row::{from_document, to_bson, to_document, weight};

@@ -12,7 +12,7 @@ mod source;
 
 use std::time::Duration;
 
-use lang::catalog::connectors::mqtt::CONNECTORS;
+use catalog::connectors::mqtt::CONNECTORS;
 use rumqttc::QoS;
 
 use crate::component::Environment;

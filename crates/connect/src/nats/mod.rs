@@ -19,7 +19,7 @@ mod source;
 
 use std::time::Duration;
 
-use lang::catalog::connectors::nats::CONNECTORS;
+use catalog::connectors::nats::CONNECTORS;
 
 use crate::component::Environment;
 use crate::error::Error;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use event::Value;
-use lang::plan::Transport;
+use plan::Transport;
 use tokio::sync::{Notify, oneshot};
 
 use crate::component::{

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use lang::plan::Transport;
+use plan::Transport;
 
 use crate::error::Error;
 use crate::mapper::scalar;

@@ -1,8 +1,8 @@
 //! What the tests of network connectors share: transports made of short lists.
 
 use event::{Attribute, Schema, Type};
-use lang::plan::{Mapping, Transport};
 use lang::span::Span;
+use plan::{Mapping, Transport};
 
 use crate::component::{Environment, SinkSetup, SourceSetup};
 

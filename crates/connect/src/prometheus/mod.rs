@@ -12,7 +12,7 @@ mod server;
 mod sink;
 mod source;
 
-use lang::catalog::connectors::prometheus::CONNECTORS;
+use catalog::connectors::prometheus::CONNECTORS;
 
 use crate::component::PayloadKind;
 use crate::technology::Technology;

@@ -17,7 +17,7 @@ pub(crate) use nesting::Nesting;
 
 use std::time::Duration;
 
-use lang::catalog::connectors::rabbitmq::CONNECTORS;
+use catalog::connectors::rabbitmq::CONNECTORS;
 
 use crate::component::Environment;
 use crate::error::Error;

@@ -36,8 +36,8 @@ pub(crate) use self::object::{read as object_from_bytes, to_json as object_to_js
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use lang::catalog::connectors::rdbms::STORE;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::rdbms::STORE;
+use plan::spec::ConnectorSpec;
 
 use self::database::Database;
 use self::link::{Fault, Link};
@@ -129,10 +129,7 @@ pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
 
 /// The JDBC URL of a table. Names of data sources have been replaced by what the server's
 /// configuration says about them; one that is left is not there.
-fn jdbc_url<'a>(
-    setup: &StoreSetup<'_>,
-    annotation: &'a lang::plan::Store,
-) -> Result<&'a str, Error> {
+fn jdbc_url<'a>(setup: &StoreSetup<'_>, annotation: &'a plan::Store) -> Result<&'a str, Error> {
     let refused =
         |message: String| Error::refused(format!("table '{}'", setup.table.schema.name), message);
     let named = annotation.option("datasource");

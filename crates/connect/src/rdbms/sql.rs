@@ -6,8 +6,8 @@
 //! database; a server refuses what overflows, and the row is rejected.
 
 use event::{Schema, Type};
-use lang::plan::{ArithmeticOp, CompareOp, Constant};
-use lang::store::{Term, TermKind};
+use plan::store::{Term, TermKind};
+use plan::{ArithmeticOp, CompareOp, Constant};
 
 use super::dialect::Dialect;
 

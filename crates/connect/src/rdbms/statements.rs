@@ -1,8 +1,8 @@
 //! The statements of one table: how it is created, and what each operation of the app becomes.
 
 use event::{Schema, Type};
-use lang::plan::CompareOp;
-use lang::store::{Operation, OperationKind, Term, TermKind};
+use plan::CompareOp;
+use plan::store::{Operation, OperationKind, Term, TermKind};
 
 use super::dialect::{Dialect, Merge};
 use super::link::{Append, Statement};

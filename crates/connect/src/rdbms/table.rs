@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type};
-use lang::plan::{Store as Annotation, Table};
-use lang::store::{Operation, OperationId};
+use plan::store::{Operation, OperationId};
+use plan::{Store as Annotation, Table};
 
 use super::Databases;
 use super::compare::differences;

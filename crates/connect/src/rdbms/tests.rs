@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use event::{Attribute, Batch, Chunks, Schema, Type, Value};
-use lang::plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 use lang::span::Span;
-use lang::store::{Operation, OperationKind, Term, TermKind};
+use plan::store::{Operation, OperationKind, Term, TermKind};
+use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 
 use super::RDBMS;
 use crate::component::{Answer, Connector, Environment, Store, StoreSetup, Written};

@@ -8,7 +8,7 @@
 mod connection;
 mod table;
 
-use lang::catalog::connectors::redis::CONNECTORS;
+use catalog::connectors::redis::CONNECTORS;
 
 use crate::technology::Technology;
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
-use lang::plan::CompareOp;
-use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
+use plan::CompareOp;
+use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
 
 use redis::Cmd;
 

@@ -15,7 +15,7 @@ mod sink;
 pub(crate) use account::Account;
 pub(crate) use requests::Requests;
 
-use lang::catalog::connectors::s3::CONNECTORS;
+use catalog::connectors::s3::CONNECTORS;
 
 use crate::technology::Technology;
 

@@ -10,7 +10,7 @@ mod queue;
 mod sink;
 mod source;
 
-use lang::catalog::connectors::sqs::CONNECTORS;
+use catalog::connectors::sqs::CONNECTORS;
 
 use crate::technology::Technology;
 

@@ -15,7 +15,7 @@ pub(crate) mod frame;
 mod sink;
 mod source;
 
-use lang::catalog::connectors::tcp::CONNECTORS;
+use catalog::connectors::tcp::CONNECTORS;
 
 use crate::technology::Technology;
 

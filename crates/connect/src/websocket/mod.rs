@@ -15,8 +15,8 @@ mod session;
 
 use std::time::Duration;
 
-use lang::catalog::connectors::websocket;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::websocket;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use crate::error::Error;

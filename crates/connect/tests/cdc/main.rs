@@ -18,8 +18,8 @@ use headwater_connect::component::{
 };
 use headwater_connect::rdbms::functions::DATA_SOURCES;
 use headwater_connect::rows::{Lines, Properties, Rejected};
-use lang::plan::{Mapping, Transport};
 use lang::span::Span;
+use plan::{Mapping, Transport};
 use servers::{Order, Running};
 
 /// Takes what a source reads, until it has `wanted` changes or nothing came for a while.

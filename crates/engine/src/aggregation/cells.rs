@@ -13,7 +13,7 @@ use event::value::Shared;
 use event::{Column, ColumnBuilder, Object, Type, Value};
 use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
-use lang::plan::{AggregationColumn, ColumnKind};
+use plan::{AggregationColumn, ColumnKind};
 
 use crate::hash_order::hash_order;
 use crate::query::for_each_key;

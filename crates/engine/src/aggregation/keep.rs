@@ -1,8 +1,8 @@
 //! The tables that hold closed buckets, their making again after a restart, and their purging.
 
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::plan::{CompareOp, TableId};
-use lang::store::{OperationId, OperationKind, Term, TermKind};
+use plan::store::{OperationId, OperationKind, Term, TermKind};
+use plan::{CompareOp, TableId};
 
 use super::calendar::{end_of, start_of};
 use super::cells::Shape;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use event::{Batch, Column, Schema, Value};
 use jiff::tz::TimeZone;
 use lang::ast::Duration;
-use lang::plan::{self, AggregationPurge, AggregationRead, ColumnKind, Plan};
+use plan::{AggregationPurge, AggregationRead, ColumnKind, Plan};
 
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{Environment, Failure, Groups};

@@ -3,7 +3,7 @@
 use std::ops;
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Object, Times, Type, Value};
-use lang::plan::{AggregationId, AggregationRead, Expr};
+use plan::{AggregationId, AggregationRead, Expr};
 
 use super::calendar::{duration_named, range_of, start_of, time_of};
 use super::cells::Cells;

@@ -1,7 +1,7 @@
 //! An aggregation among the receivers of a stream and the owners of timers.
 
 use event::Batch;
-use lang::plan::{AggregationId, StreamId};
+use plan::{AggregationId, StreamId};
 
 use super::Aggregation;
 use crate::app::{App, Outside};

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Single};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::NEVER_CAME;
 use super::kept::{Tally, Total};

@@ -1,9 +1,9 @@
 //! `minForever(x)` and `maxForever(x)`: extremes that no removal takes back.
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Single, Type};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::extreme::End;
 use super::running::{Number, Numbers, Running};

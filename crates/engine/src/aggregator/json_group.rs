@@ -1,10 +1,10 @@
 //! `json:group` and `json:groupAsObject`.
 
+use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::json::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::{Counted, Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

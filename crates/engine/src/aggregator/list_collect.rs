@@ -1,10 +1,10 @@
 //! `list:collect(v [, distinct])` and `list:merge(l [, distinct])`.
 
+use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::list::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use super::kept::Kept;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};

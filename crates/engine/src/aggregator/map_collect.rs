@@ -1,10 +1,10 @@
 //! `map:collect(k, v)` and `map:merge(m)`.
 
+use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::map::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

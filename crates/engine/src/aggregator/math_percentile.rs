@@ -1,9 +1,9 @@
 //! `math:percentile(x, p)`.
 
+use catalog::functions::math::FUNCTIONS as KNOWN;
 use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::catalog::functions::math::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

@@ -1,9 +1,9 @@
 //! `stdDev(x)`: population standard deviation.
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Single;
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::running::{Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

@@ -1,10 +1,10 @@
 //! `str:groupConcat(x [, separator [, distinct [, order]]])`.
 
+use catalog::functions::string::FUNCTIONS as KNOWN;
 use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::text::to_text;
-use lang::catalog::functions::string::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::folded::{Counted, Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

@@ -1,9 +1,9 @@
 //! `sum(x)`.
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Single, Type};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::running::{Number, Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{ColumnBuilder, Object, Value};
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::kept::{Kept, Tally, Total};
 use super::states::{States, check_version, each_row};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value, Values};
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::{Operand, row, single};
 use crate::component::EvalContext;

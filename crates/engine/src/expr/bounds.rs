@@ -7,7 +7,7 @@
 use event::column::View;
 use event::picking::{keep_bits, set_bits};
 use event::{Column, Single, Type, Value};
-use lang::plan::CompareOp;
+use plan::CompareOp;
 
 use super::arithmetic::Number;
 use super::{Inputs, Node, Part, Slot, compare};

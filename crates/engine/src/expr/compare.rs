@@ -5,7 +5,7 @@
 
 use event::column::{StrView, View};
 use event::{Column, Type, Value};
-use lang::plan::CompareOp;
+use plan::CompareOp;
 
 use super::arithmetic::{Number, Side, nulls};
 use super::{Operand, bools, row, single};

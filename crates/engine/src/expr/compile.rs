@@ -1,8 +1,7 @@
 //! From the plan's expression tree to one that runs.
 
 use event::{Column, ColumnBuilder, Schema, Type, Value};
-use lang::plan::{Constant, Expr, ExprKind, InputId, TableId};
-use lang::spec::ConnectorKind;
+use plan::{Constant, Expr, ExprKind, InputId, TableId};
 
 use super::{COMPUTED, Expression, Node, OTHER, ROW, Slot};
 use crate::component::{Aggregate, Argument};
@@ -241,9 +240,13 @@ impl Compiler<'_, '_> {
         }
         let found = crate::function::functions().find(|f| f.spec().full_name() == name);
         let Some(function) = found else {
-            let is_effect = lang::catalog::connectors::all()
-                .any(|c| c.kind == ConnectorKind::Function && c.name == name);
-            if !is_effect {
+            if !matches!(
+                expr.kind,
+                ExprKind::Call {
+                    is_effect: true,
+                    ..
+                }
+            ) {
                 return Err(Error::unsupported(format!("function '{name}'"), expr.span));
             }
             let args = self.expressions(args)?;

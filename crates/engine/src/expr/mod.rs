@@ -34,7 +34,7 @@ use event::codec::Error as StateError;
 use event::column::View;
 use event::picking::{picked_bits, picked_marks};
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::plan::{ArithmeticOp, CompareOp};
+use plan::{ArithmeticOp, CompareOp};
 
 use crate::component::{EvalContext, Evaluate};
 use bounds::Bounds;

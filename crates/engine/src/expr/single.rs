@@ -5,7 +5,7 @@
 //! no answer here and takes the other way; nothing has been done then that it would do twice.
 
 use event::{Single, Type};
-use lang::plan::{ArithmeticOp, CompareOp};
+use plan::{ArithmeticOp, CompareOp};
 
 use super::arithmetic::{self, Number};
 use super::{Inputs, Node, Operand, Part, Slot, compare};

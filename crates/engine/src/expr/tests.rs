@@ -1,7 +1,7 @@
 //! Operators over every pair of types and every shape of operand, against Java's rules.
 
 use event::{Column, ColumnBuilder, Times, Type, Value};
-use lang::plan::{ArithmeticOp, CompareOp};
+use plan::{ArithmeticOp, CompareOp};
 
 use super::{Operand, arithmetic, compare};
 use crate::component::{Environment, EvalContext, Failure};

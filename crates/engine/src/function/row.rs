@@ -5,7 +5,7 @@
 //! argument is thus compiled once, an attribute as often as it changes.
 
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::spec::{FunctionSpec, Returns};
+use plan::spec::{FunctionSpec, Returns};
 
 use super::memo::Memo;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

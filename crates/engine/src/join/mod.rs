@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use event::{Batch, Chunks, Clock, Column, Reset, Times, Type};
 use lang::ast::{EventType, JoinKind, JoinTrigger};
-use lang::plan::{self, From, QueryId};
+use plan::{From, QueryId};
 
 use crate::aggregation::{Contents, RangeOf};
 use crate::alarm::{Alarms, Owner};

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use event::{Batch, Cells, Column, Type};
-use lang::plan::{CompareOp, Expr, ExprKind, InputId};
+use plan::{CompareOp, Expr, ExprKind, InputId};
 
 use crate::component::EvalContext;
 use crate::error::Error;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Writer};
 use event::column::View;
 use event::{Batch, BatchParts, Chunks, Clock, Times};
-use lang::plan::{self, PartitionBy, Plan, QueryId, StreamId};
+use plan::{PartitionBy, Plan, QueryId, StreamId};
 
 use crate::component::{EvalContext, Key};
 use crate::error::Error;

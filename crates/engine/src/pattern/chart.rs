@@ -6,7 +6,7 @@
 //! laid down here once, so that the machine only walks lists.
 
 use lang::ast::{LogicalOp, PatternKind};
-use lang::plan::{self, PatternElement};
+use plan::PatternElement;
 
 /// Number of a state; a partial match has a slot of the same number.
 pub(super) type StateId = usize;

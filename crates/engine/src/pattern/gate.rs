@@ -4,7 +4,7 @@
 //! event and all partial matches it may join at once.
 
 use event::{Batch, Column, Times};
-use lang::plan::{self, Expr, ExprKind, Handler};
+use plan::{Expr, ExprKind, Handler};
 
 use super::chart::Chart;
 use super::index::Equation;
@@ -347,7 +347,9 @@ fn is_own(expr: &Expr, reference: usize) -> bool {
             usize::from(*input) == reference && index.is_none()
         }
         ExprKind::IsNoEvent { .. } | ExprKind::In { .. } | ExprKind::Aggregate { .. } => false,
-        ExprKind::Call { name, args, event } => {
+        ExprKind::Call {
+            name, args, event, ..
+        } => {
             event.is_none() && name != "eventTimestamp" && args.iter().all(|a| is_own(a, reference))
         }
         ExprKind::Script { args, .. } => args.iter().all(|a| is_own(a, reference)),

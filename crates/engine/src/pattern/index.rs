@@ -12,7 +12,7 @@ use event::{Column, Type};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use lang::ast::Index as Nth;
-use lang::plan::{self, CompareOp, Expr, ExprKind};
+use plan::{CompareOp, Expr, ExprKind};
 
 use super::chart::{Chart, Kind, StateId};
 use super::partials::{CURRENT, Captures, PartialId, Partials};

@@ -23,7 +23,7 @@ mod view;
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Clock, Column, Schema, Times, Type};
-use lang::plan::{self, QueryId};
+use plan::QueryId;
 
 use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{Environment, Failure, Key};

@@ -6,7 +6,7 @@
 
 use event::{Column, ColumnBuilder, Object, Type, Value, Values, value::Shared};
 use lang::ast::Index;
-use lang::plan::{self, Expr, ExprKind, InputId};
+use plan::{Expr, ExprKind, InputId};
 
 use super::chart::{Chart, StateId};
 use super::partials::{CURRENT, Captures, EventId, NONE};

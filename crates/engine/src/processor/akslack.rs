@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use catalog::functions::reorder::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Value};
-use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use super::reorder::{Buffer, Settings, discards, long, time_of};

@@ -2,10 +2,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Value, text};
-use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use crate::component::*;

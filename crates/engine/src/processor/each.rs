@@ -1,7 +1,7 @@
 //! Stream processors that look at one row at a time.
 
 use event::{Batch, Column, ColumnBuilder, Type, Value};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::spread;
 use crate::component::{

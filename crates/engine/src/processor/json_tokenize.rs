@@ -1,8 +1,8 @@
 //! `#json:tokenize(json, path)`: a row for each element at a path.
 
+use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::{Object, Value};
-use lang::catalog::functions::json::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::function::json::{WriteStyle, document, path, to_json};

@@ -1,9 +1,9 @@
 //! `#reorder:kslack(t, …)`: events in the order of a time, waiting as long as the latest was late.
 
+use catalog::functions::reorder::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Type};
-use lang::catalog::functions::reorder::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use super::reorder::{Buffer, Settings, discards, long, time_of};

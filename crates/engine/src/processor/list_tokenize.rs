@@ -1,9 +1,9 @@
 //! `#list:tokenize(list, …)`: a row for each place of the lists.
 
+use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::list::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::spec::runs;

@@ -1,9 +1,9 @@
 //! `#map:tokenize(map, …)`: a row for each key of the maps.
 
+use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::map::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::function::java_map;

@@ -1,8 +1,8 @@
 //! `#pol2Cart(theta, rho, z)`: Cartesian coordinates of polar ones.
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Value;
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::spec::runs;

@@ -1,8 +1,8 @@
 //! `#env:resourceIdentifier(group)`: a member of a group of resources.
 
+use catalog::functions::env::FUNCTIONS as KNOWN;
 use event::Value;
-use lang::catalog::functions::env::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::spec::runs;

@@ -1,9 +1,9 @@
 //! `#str:tokenize(s, regex, distinct)`: a row for each part of a text.
 
+use catalog::functions::string::FUNCTIONS as KNOWN;
 use dialect::regex::Regex;
 use event::Value;
-use lang::catalog::functions::string::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::spec::runs;

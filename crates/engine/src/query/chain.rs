@@ -3,7 +3,7 @@
 //! Only attributes that are used behind the window, or by its arguments, go into it.
 
 use event::{Batch, Column, Schema, Type, Value};
-use lang::plan::{self, From, Handler};
+use plan::{From, Handler};
 
 use super::stage::{Stage, StagePlace};
 use super::{Broken, Step};

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Clock, Column, Schema, Type};
 use lang::ast::EventType;
-use lang::plan::{self, Plan, QueryId};
+use plan::{Plan, QueryId};
 
 use crate::aggregation::Aggregation;
 use crate::alarm::{Alarms, OperatorId, Owner};

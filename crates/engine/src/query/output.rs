@@ -1,8 +1,8 @@
 //! Where a query's rows go.
 
 use event::{Batch, Chunks, Clock};
-use lang::plan::{QueryId, TableId};
-use lang::store::Operation;
+use plan::store::Operation;
+use plan::{QueryId, TableId};
 
 use super::{Broken, Step};
 use crate::component::EvalContext;
@@ -22,7 +22,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub fn new(
-        definitions: &[lang::plan::Table],
+        definitions: &[plan::Table],
         operations: Vec<Operation>,
         is_read: Vec<bool>,
     ) -> Tables {

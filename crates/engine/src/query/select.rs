@@ -11,7 +11,6 @@ use std::ops::Range;
 
 use event::{Batch, Chunks, Column, Times, Type};
 use lang::ast::EventType;
-use lang::plan;
 
 use super::group::{self, Interner};
 use super::reduce::Seen;

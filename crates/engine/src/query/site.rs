@@ -1,7 +1,6 @@
 //! Aggregators, `in` and effect functions: computed before the expression that holds them.
 
 use event::{Batch, Column, ColumnBuilder, Reset, Type};
-use lang::plan;
 
 use super::Step;
 use crate::component::{EvalContext, Failure, Group, Groups, Scan};

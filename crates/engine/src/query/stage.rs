@@ -1,7 +1,7 @@
 //! Handlers of a stream: filters, `#log`, stream processors, and functions with effects.
 
 use event::{Batch, Column, Reset, Type, text};
-use lang::plan::{Handler, StreamFunctionCall};
+use plan::{Handler, StreamFunctionCall};
 
 use super::site::{self, SiteRows};
 use super::{Broken, Step};
@@ -319,9 +319,7 @@ impl Stage {
                     let stage = ProcessorStage::new(processor, call, args, &place)?;
                     return Ok(Stage::Processor(stage));
                 }
-                let is_effect = lang::catalog::connectors::all()
-                    .any(|c| c.kind == lang::spec::ConnectorKind::StreamFunction && c.name == name);
-                if !is_effect {
+                if !call.is_effect {
                     return Err(Error::unsupported(
                         format!("stream function '{name}'"),
                         call.span,

@@ -12,7 +12,7 @@ mod snapshot;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Type};
 use lang::ast::RateKind;
-use lang::plan::{Query, RateEvery};
+use plan::{Query, RateEvery};
 
 use crate::component::Key;
 use rows::RowLimiter;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, BatchParts, Chunks, Clock, Column, Times, Type};
 use lang::ast::RateKind;
-use lang::plan::{Rate, RateEvery};
+use plan::{Rate, RateEvery};
 
 use super::Name;
 use crate::component::Key;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
-use lang::plan::Query;
+use plan::Query;
 
 use super::Name;
 use crate::component::Key;

@@ -5,7 +5,7 @@
 //! What has another shape is dropped whole: a sum that lost its window would never shrink again.
 
 use event::codec::{Error as StateError, Reader};
-use lang::explain::State;
+use plan::state::State;
 
 use super::Piece;
 use super::tape::{self, END, Field, PIECE, VERSION};

@@ -57,7 +57,7 @@ pub(crate) fn end(writer: &mut Writer) {
     writer.u8(END);
 }
 
-pub(crate) fn whole_piece(writer: &mut Writer, name: &str, state: &lang::explain::State) {
+pub(crate) fn whole_piece(writer: &mut Writer, name: &str, state: &plan::state::State) {
     writer.u8(PIECE);
     writer.str(name);
     writer.str(&state.shape);
@@ -592,7 +592,7 @@ mod tests {
                     continue;
                 }
                 (PIECE, _) => {
-                    let state = lang::explain::State {
+                    let state = plan::state::State {
                         shape: "shape".to_owned(),
                         parts: vec!["part".to_owned()],
                     };

@@ -6,8 +6,8 @@
 //! depend on the event alone are evaluated here and travel as parameters.
 
 use event::{Batch, Column, Schema, Type, Value};
-use lang::plan::{CompareOp, Expr, ExprKind, InputId, TableId};
-use lang::store::{Operation, OperationId, OperationKind, Term, TermKind};
+use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
+use plan::{CompareOp, Expr, ExprKind, InputId, TableId};
 
 use super::Table;
 use crate::component::EvalContext;
@@ -16,19 +16,19 @@ use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, Part, R
 
 /// What is known of the tables while an app is made.
 pub(crate) struct ConditionContext<'p> {
-    pub tables: &'p [lang::plan::Table],
+    pub tables: &'p [plan::Table],
     pub operations: Vec<Operation>,
     /// Tables that some query reads.
     pub is_read: Vec<bool>,
     /// Script functions of the app, and what runs them.
-    pub functions: &'p [lang::plan::ScriptFunction],
+    pub functions: &'p [plan::ScriptFunction],
     pub scripts: Option<&'static dyn crate::ScriptEngine>,
     /// Defects of Siddhi that are fixed otherwise are kept.
     pub is_compat: bool,
 }
 
 impl<'p> ConditionContext<'p> {
-    pub fn new(tables: &'p [lang::plan::Table]) -> ConditionContext<'p> {
+    pub fn new(tables: &'p [plan::Table]) -> ConditionContext<'p> {
         ConditionContext {
             tables,
             operations: Vec::new(),
@@ -147,7 +147,7 @@ impl<'p> ConditionContext<'p> {
         &mut self,
         on: &Expr,
         event: &Layout,
-        definition: &lang::plan::Table,
+        definition: &plan::Table,
         row: InputId,
     ) -> Result<(Option<Lookup>, bool), Error> {
         let mut equalities = Vec::new();

@@ -7,7 +7,6 @@
 
 use event::column::{StrView, View};
 use event::{Batch, Cells, Column};
-use lang::plan;
 
 use super::index::{cells_equal, tag_all};
 use super::write::Update;

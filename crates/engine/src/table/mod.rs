@@ -110,7 +110,7 @@ pub(crate) struct Duplicate {
     pub key: String,
 }
 
-fn sorted_by(definition: &lang::plan::Table) -> Option<usize> {
+fn sorted_by(definition: &plan::Table) -> Option<usize> {
     let attributes = match (
         definition.primary_key.as_slice(),
         definition.indexes.as_slice(),
@@ -126,7 +126,7 @@ fn sorted_by(definition: &lang::plan::Table) -> Option<usize> {
 }
 
 impl Table {
-    pub fn new(definition: &lang::plan::Table) -> Table {
+    pub fn new(definition: &plan::Table) -> Table {
         let key = &definition.primary_key;
         let keys = (!key.is_empty()).then(|| Index::new(key.clone()));
         let others = definition.indexes.iter().map(|i| Index::new(i.clone()));
@@ -491,7 +491,7 @@ mod tests {
             name: name.into(),
             ty,
         };
-        Table::new(&lang::plan::Table {
+        Table::new(&plan::Table {
             schema: Schema {
                 name: "T".into(),
                 attributes: vec![attribute("k", Type::String), attribute("v", Type::Long)],

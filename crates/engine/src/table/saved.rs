@@ -225,7 +225,7 @@ mod tests {
             name: name.into(),
             ty,
         };
-        Table::new(&lang::plan::Table {
+        Table::new(&plan::Table {
             schema: Schema {
                 name: "T".into(),
                 attributes: vec![attribute("k", Type::Long), attribute("v", Type::String)],

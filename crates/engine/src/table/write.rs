@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use event::{Batch, Column, Type, Value};
-use lang::plan::{Expr, ExprKind, OUTPUT, Output, TableId};
-use lang::store::{OperationId, OperationKind};
+use plan::store::{OperationId, OperationKind};
+use plan::{Expr, ExprKind, OUTPUT, Output, TableId};
 
 use super::condition::{MemoryCondition, Prepared};
 use super::{Condition, ConditionContext, Duplicate, Table, Terms, direct};
@@ -462,7 +462,7 @@ fn row_parameters(
         .map(|(attribute, ty)| {
             let expr = Expr {
                 ty,
-                kind: lang::plan::ExprKind::Attribute {
+                kind: plan::ExprKind::Attribute {
                     input: EVENT,
                     index: None,
                     attribute,

@@ -6,8 +6,7 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
-use lang::catalog::Catalog;
-use lang::plan::{Expr, ExprKind};
+use plan::{Expr, ExprKind};
 
 use crate::component::{Environment, EvalContext, Failure, Group, Groups, Refused, Scan};
 use crate::expr::{
@@ -79,14 +78,9 @@ enum Node {
 }
 
 impl Condition {
-    pub fn new(
-        text: &str,
-        catalog: &Catalog,
-        row: &Schema,
-        environment: &Environment,
-    ) -> Result<Condition, Refused> {
+    pub fn new(text: &str, row: &Schema, environment: &Environment) -> Result<Condition, Refused> {
         let wrong = |why: String| Refused(format!("its expression '{text}' cannot be used: {why}"));
-        let expr = lang::check::content_condition(catalog, row, text).map_err(wrong)?;
+        let expr = environment.conditions.read(row, text).map_err(wrong)?;
         let root = Node::new(expr, row.attributes.len());
         Ok(Condition {
             root: root.map_err(|error| wrong(error.to_string()))?,
@@ -317,7 +311,6 @@ pub struct Text {
     pub constant: Option<String>,
     /// Column of the attribute.
     pub attribute: Option<usize>,
-    catalog: Catalog,
     row: Schema,
     environment: Environment,
 }
@@ -335,7 +328,6 @@ impl Text {
         let text = Text {
             constant: constant.map(str::to_owned),
             attribute,
-            catalog: Catalog::new(crate::specs()),
             row: setup.schema.clone(),
             environment: setup.environment.clone(),
         };
@@ -346,7 +338,7 @@ impl Text {
     }
 
     pub fn compile(&self, text: &str) -> Result<Condition, Refused> {
-        Condition::new(text, &self.catalog, &self.row, &self.environment)
+        Condition::new(text, &self.row, &self.environment)
     }
 }
 

@@ -6,11 +6,11 @@ use super::store::{RowTypes, Rows, batch_bytes};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Value};
-use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
 use lang::cron::Cron;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 pub struct CronWindow;
 

@@ -9,10 +9,10 @@ use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 pub struct LossyFrequent;
 

@@ -10,11 +10,11 @@ use crate::component::*;
 use crate::emission::Emission;
 use crate::function::utf16;
 use crate::spec::runs;
+use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column, Value};
-use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 pub struct Sort;
 

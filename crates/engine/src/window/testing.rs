@@ -129,6 +129,7 @@ impl Case {
             .expect("the window is in the slice");
         let environment = Environment {
             compat: self.compat,
+            conditions: conditions(),
             ..Environment::default()
         };
         let bound = window.bind(&WindowSetup {
@@ -144,7 +145,10 @@ impl Case {
     }
 
     pub fn is_refused(&self) -> bool {
-        let environment = Environment::default();
+        let environment = Environment {
+            conditions: conditions(),
+            ..Environment::default()
+        };
         let window = WINDOWS.iter().find(|w| w.spec().full_name() == self.window);
         let window = window.expect("the window is in the slice");
         let schema = self.schema();
@@ -159,6 +163,14 @@ impl Case {
         };
         window.bind(&setup).is_err()
     }
+}
+
+/// As the checker gives them to a plan.
+fn conditions() -> plan::ContentConditions {
+    let catalog = check::Catalog::new(crate::specs(), []);
+    let app = lang::parse("define stream S (v int);").app;
+    let checked = check::check(&app, &catalog, &check::CheckConfig::default());
+    checked.plan.expect("the app is right").conditions
 }
 
 /// A chunk: its clock, and its events as timestamp, value and `t`. No events: only time passes.

@@ -7,9 +7,9 @@ use super::timed::TimedQueue;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
+use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::Batch;
-use lang::catalog::functions::windows::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 pub struct Time;
 

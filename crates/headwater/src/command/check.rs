@@ -1,7 +1,7 @@
 //! `headwater check`, and the diagnostics that `run` shows.
 
+use check::render;
 use lang::diagnostic::{Diagnostic, Severity};
-use lang::render;
 use lang::source::LineIndex;
 use serde_json::{Value, json};
 use server::deployment::{self, LoadedApp};
@@ -86,7 +86,13 @@ pub fn show(apps: &[LoadedApp], output: &Output) -> bool {
             .cloned()
             .collect();
         if !shown.is_empty() {
-            let text = render::render(&shown, &app.file, &app.text, output.colour);
+            let text = render::render(
+                &shown,
+                &app.file,
+                &app.text,
+                &catalog::full(engine::specs()),
+                output.colour,
+            );
             output.say(text.trim_end());
             output.say("");
         }

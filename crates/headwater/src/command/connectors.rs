@@ -1,6 +1,7 @@
-//! `headwater connectors`: the pages are made from the catalog in `lang`.
+//! `headwater connectors`: the pages of the catalog.
 
-use lang::catalog::{connectors, pages};
+use catalog::pages;
+use check::Catalog;
 use lang::suggest::nearest;
 use server::Error;
 
@@ -8,9 +9,10 @@ use crate::cli::ConnectorsArgs;
 use crate::output::Output;
 
 pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
-    let components = pages::named(args.name.as_deref());
+    let catalog = catalog::full(engine::specs());
+    let components = pages::named(&catalog, args.name.as_deref());
     if components.is_empty() {
-        return Err(unknown(args.name.as_deref().unwrap_or_default()).into());
+        return Err(unknown(&catalog, args.name.as_deref().unwrap_or_default()).into());
     }
     if args.json {
         output.print_json(&pages::to_json(&components))?;
@@ -18,13 +20,13 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
         let texts: Vec<String> = components.iter().map(|c| pages::page(c)).collect();
         output.print(&texts.join("\n"))?;
     } else {
-        output.print(&pages::list())?;
+        output.print(&pages::list(&catalog))?;
     }
     Ok(0)
 }
 
-fn unknown(name: &str) -> Error {
-    let hint = nearest(name, connectors::all().map(|s| s.name))
+fn unknown(catalog: &Catalog, name: &str) -> Error {
+    let hint = nearest(name, catalog.all_connectors().map(|s| s.name))
         .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no component '{name}'{hint}"))
 }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use lang::render;
+use check::render;
 use server::deployment::{AppText, find_files, read_texts};
 
 use crate::cli::FmtArgs;
@@ -42,7 +42,13 @@ fn formatted(app: &AppText, output: &Output) -> Option<String> {
     match lang::format::format(&app.text) {
         Ok(formatted) => Some(formatted),
         Err(faults) => {
-            let text = render::render(&faults, &app.file, &app.text, output.colour);
+            let text = render::render(
+                &faults,
+                &app.file,
+                &app.text,
+                &catalog::full(engine::specs()),
+                output.colour,
+            );
             output.say(text.trim_end());
             None
         }

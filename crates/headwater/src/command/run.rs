@@ -180,7 +180,7 @@ fn memory_max(args: &RunArgs, config: &Config) -> anyhow::Result<Option<u64>> {
     let Some((key, text)) = properties.rev().find(|(key, _)| key == MEMORY_LIMIT) else {
         return Ok(args.memory_limit);
     };
-    let configured = lang::check::size_text(text).ok_or_else(|| {
+    let configured = lang::quantity::size_text(text).ok_or_else(|| {
         Error::Usage(format!(
             "property '{key}' is '{text}', not a size such as 512 MB or 2 GB"
         ))

@@ -2,9 +2,10 @@
 
 use super::layout::Mark;
 use super::recover::List;
-use super::{Parse, Parser, fault};
+use super::{Parse, Parser};
 use crate::ast::{Annotation, AnnotationElement, Name, Text};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::fault;
 use crate::span::Span;
 use crate::token::{Keyword, Sign, Token, TokenKind};
 

@@ -5,10 +5,11 @@
 
 use super::layout::Mark;
 use super::recover::List;
-use super::{EXPRESSION_DEPTH_MAX, Parse, Parser, fault};
+use super::{EXPRESSION_DEPTH_MAX, Parse, Parser};
 use crate::ast::*;
+use crate::fault;
 use crate::span::Span;
-use crate::token::{Keyword, Sign, Token, TokenKind};
+use crate::token::{Keyword, Sign, Token, TokenKind, UNITS, unit_rank};
 
 const ARGUMENTS: List = List {
     item: "an argument",
@@ -68,25 +69,6 @@ fn operator(kind: TokenKind) -> Option<(Level, BinaryOp)> {
         TokenKind::Sign(Sign::Percent) => (Level::Product, BinaryOp::Modulo),
         _ => return None,
     })
-}
-
-/// Units of time from the largest (0) to the smallest, with their milliseconds.
-const UNITS: &[(Keyword, i64)] = &[
-    (Keyword::Years, 365 * DAY),
-    (Keyword::Months, 30 * DAY),
-    (Keyword::Weeks, 7 * DAY),
-    (Keyword::Days, DAY),
-    (Keyword::Hours, 3_600_000),
-    (Keyword::Minutes, 60_000),
-    (Keyword::Seconds, 1_000),
-    (Keyword::Milliseconds, 1),
-];
-
-const DAY: i64 = 86_400_000;
-
-/// The place of a unit of time among all, the largest being 0; `None` for other keywords.
-pub(crate) fn unit_rank(keyword: Keyword) -> Option<usize> {
-    UNITS.iter().position(|(unit, _)| *unit == keyword)
 }
 
 /// An expression and how deep its tree is.

@@ -19,12 +19,7 @@ fn check(marked: &str, codes: &[&str]) {
     assert_eq!(codes.len(), places.len(), "one mark for each code");
     let found = parse(&text).diagnostics;
     let short: Vec<_> = found.iter().map(|d| (d.code, d.span.start)).collect();
-    assert_eq!(
-        short,
-        expect,
-        "\n{}",
-        crate::render::render(&found, "app", &text, false)
-    );
+    assert_eq!(short, expect, "\n{text}\n{found:#?}");
 }
 
 /// A query behind a definition.

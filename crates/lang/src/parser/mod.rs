@@ -15,7 +15,6 @@
 mod annotation;
 mod definition;
 mod expression;
-pub(crate) mod fault;
 #[cfg(test)]
 mod fault_tests;
 mod input;
@@ -30,12 +29,11 @@ mod tests;
 
 use crate::ast::{App, Element, Name, OnDemandQuery, Query, StreamKind, StreamName};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::fault;
 use crate::lexer::{Lexed, lex};
 use crate::span::Span;
 use crate::token::{Keyword, Sign, Token, TokenKind};
 use layout::Layout;
-
-pub(crate) use expression::unit_rank;
 
 /// How deep parentheses, calls, annotations and patterns may nest.
 pub const NESTING_MAX: u32 = 64;

@@ -1,7 +1,8 @@
 //! On-demand (store) queries: one statement, read on its own.
 
-use super::{Parse, Parser, Reported, fault};
+use super::{Parse, Parser, Reported};
 use crate::ast::*;
+use crate::fault;
 use crate::span::Span;
 use crate::token::{Keyword, Sign, TokenKind};
 

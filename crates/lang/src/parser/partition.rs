@@ -2,8 +2,9 @@
 
 use super::layout::Mark;
 use super::recover::List;
-use super::{Parse, Parser, fault};
+use super::{Parse, Parser};
 use crate::ast::*;
+use crate::fault;
 use crate::span::Span;
 use crate::token::{Keyword, Sign, TokenKind};
 

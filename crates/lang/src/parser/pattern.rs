@@ -6,8 +6,9 @@
 
 use super::layout::Mark;
 use super::recover::List;
-use super::{Parse, Parser, Reported, fault};
+use super::{Parse, Parser, Reported};
 use crate::ast::*;
+use crate::fault;
 use crate::span::Span;
 use crate::token::{Keyword, Sign, TokenKind};
 

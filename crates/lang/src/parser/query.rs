@@ -1,8 +1,9 @@
 //! Queries: their clauses from `select` on.
 
 use super::layout::Mark;
-use super::{Parse, Parser, Reported, fault};
+use super::{Parse, Parser, Reported};
 use crate::ast::*;
+use crate::fault;
 use crate::span::Span;
 use crate::token::{Keyword, Sign, TokenKind};
 

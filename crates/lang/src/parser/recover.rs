@@ -1,7 +1,8 @@
 //! Where to go on after a fault, and what the writer may have meant.
 
 use super::layout::Mark;
-use super::{Parse, Parser, Reported, fault};
+use super::{Parse, Parser, Reported};
+use crate::fault;
 use crate::span::Span;
 use crate::suggest::nearest;
 use crate::token::{Keyword, Sign, Token, TokenKind};

@@ -11,7 +11,7 @@ use connect::file::uri::percent_decoded;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
-use lang::plan::StatisticsLevel;
+use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 
 use super::{body_of, refused};
@@ -143,7 +143,7 @@ mod tests {
     fn a_level_is_set_while_the_app_runs_and_stays() {
         let set = |body: &str| wanted(body.as_bytes());
         let app = AppMetrics::default();
-        let mut plan = lang::plan::Plan::default();
+        let mut plan = plan::Plan::default();
         app.level.begin(&plan);
         let check = |body: &str, level| {
             set(body).expect("a level").set(&app);
@@ -153,7 +153,7 @@ mod tests {
         check(r#"{"level":"detail"}"#, StatisticsLevel::Detail);
         check(r#"{"statsEnable":true}"#, StatisticsLevel::Detail);
         check(r#"{"statsEnable":false}"#, StatisticsLevel::Off);
-        plan.options.statistics = Some(lang::plan::Statistics {
+        plan.options.statistics = Some(plan::Statistics {
             is_console: true,
             interval_seconds: 60,
             include: Vec::new(),

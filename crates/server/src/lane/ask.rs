@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use engine::{AskError, HostError};
 use lang::span::Span;
-use lang::store::{Operation, OperationId};
+use plan::store::{Operation, OperationId};
 
 use super::Lane;
 use super::host::LaneHost;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use event::Batch;
 use event::codec::Writer;
-use lang::plan::StreamId;
+use plan::StreamId;
 
 use super::{Cutter, Lane, Letter, Saved};
 use crate::backoff::Backoff;

@@ -10,7 +10,7 @@ use connect::file::functions::{self, Effect};
 use connect::{rdbms, s3};
 use engine::{Called, Found, Host, HostError, Written};
 use event::{Column, ColumnBuilder, Value};
-use lang::store::{Operation, OperationId};
+use plan::store::{Operation, OperationId};
 
 use super::{AskedOperations, OperationSeat};
 use crate::pulse::Pulse;

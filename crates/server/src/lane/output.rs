@@ -4,7 +4,7 @@ use connect::component::Payload;
 use connect::rows::Properties;
 use engine::{LogLevel, Output, Outputs};
 use event::Batch;
-use lang::plan::StreamId;
+use plan::StreamId;
 
 use super::cut::WRITTEN_MAX;
 use super::{Lane, OperationSeat, SinkSeat, Topic, with_cause};

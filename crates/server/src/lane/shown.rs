@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use connect::component::Answer;
 use engine::Written;
 use event::Batch;
-use lang::plan::{StreamId, TableId};
-use lang::store::{Operation, OperationId, OperationKind};
+use plan::store::{Operation, OperationId, OperationKind};
+use plan::{StreamId, TableId};
 
 use super::Lane;
 use crate::sink::{Outbox, Parcel, SinkRows, weight_of};

@@ -291,7 +291,7 @@ mod tests {
 
     use engine::{App, Input, NoHost, Outputs, Setup};
     use event::{Batch, Chunks, Value};
-    use lang::plan::Plan;
+    use plan::Plan;
 
     use super::*;
     use crate::state::StateDir;
@@ -303,8 +303,8 @@ mod tests {
 
     fn plan() -> Plan {
         let parsed = lang::parse(TEXT);
-        let catalog = lang::catalog::Catalog::new(engine::specs());
-        let checked = lang::check::check(&parsed.app, &catalog, &Default::default());
+        let catalog = catalog::full(engine::specs());
+        let checked = check::check(&parsed.app, &catalog, &Default::default());
         checked.plan.expect("the app is right")
     }
 

@@ -3,7 +3,7 @@
 
 use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
-use lang::store::{OperationId, OperationKind};
+use plan::store::{OperationId, OperationKind};
 
 use super::{OnUnreachable, StoreContext, StoreRows, StoreSeat, Trouble, retry};
 use crate::backoff::Backoff;

@@ -13,7 +13,7 @@ use event::Value;
 use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderMap, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
-use lang::plan::Transport;
+use plan::Transport;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{Semaphore, watch};
 

@@ -13,8 +13,8 @@ mod sink;
 
 use std::time::Duration;
 
-use lang::catalog::connectors::http_service;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::http_service;
+use plan::spec::ConnectorSpec;
 
 use super::reach::Reach;
 use super::source::HttpSource;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use event::{Batch, Type, Value};
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LINK};
-use lang::plan::Table;
+use plan::Table;
 use ring::hmac;
 
 use crate::component::{Payload, Sink, SinkSetup};

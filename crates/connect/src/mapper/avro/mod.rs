@@ -19,8 +19,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use lang::catalog::connectors::avro::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use ::plan::spec::ConnectorSpec;
+use catalog::connectors::avro::CONNECTORS as SPECS;
 
 use self::registry::{Registry, SchemaId};
 use self::shape::Shapes;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
-use lang::plan::Transport;
 use lang::span::Span;
+use plan::Transport;
 use serde_json::Value as Json;
 use tokio::runtime::{Builder, Runtime};
 

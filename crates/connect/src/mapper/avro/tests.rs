@@ -1,5 +1,5 @@
 use event::{Object, Value};
-use lang::plan::Mapping;
+use plan::Mapping;
 use proptest::prelude::*;
 
 use super::super::testing::{

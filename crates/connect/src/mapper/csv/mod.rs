@@ -10,8 +10,8 @@ mod parse;
 mod sink;
 mod source;
 
-use lang::catalog::connectors::csv::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::csv::CONNECTORS as SPECS;
+use plan::spec::ConnectorSpec;
 
 use super::Options;
 use crate::component::{
@@ -67,7 +67,7 @@ mod tests {
 
     const STOCK: &str = "symbol string, price float, volume int";
 
-    fn csv(options: &[(&str, &str)]) -> lang::plan::Mapping {
+    fn csv(options: &[(&str, &str)]) -> plan::Mapping {
         mapping("csv", options)
     }
 

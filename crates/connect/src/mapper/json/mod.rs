@@ -14,8 +14,8 @@ mod tree;
 pub(in crate::mapper) use source::Source;
 pub(in crate::mapper) use tree::{DEPTH_MAX, Node, Style, parse};
 
-use lang::catalog::connectors::json::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::json::CONNECTORS as SPECS;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{
     Mapper, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
@@ -87,7 +87,7 @@ mod tests {
     const STOCK: &str = "symbol string, price float, volume long";
     const LENIENT: &[(&str, &str)] = &[("fail.on.missing.attribute", "false")];
 
-    fn json(options: &[(&str, &str)]) -> lang::plan::Mapping {
+    fn json(options: &[(&str, &str)]) -> plan::Mapping {
         mapping("json", options)
     }
 

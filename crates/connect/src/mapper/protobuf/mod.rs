@@ -12,9 +12,9 @@ mod value;
 
 pub(crate) use description::compile;
 
+use catalog::connectors::protobuf::CONNECTORS as SPECS;
 use event::{Batch, Schema, Type};
-use lang::catalog::connectors::protobuf::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use plan::spec::ConnectorSpec;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor};
 
@@ -310,7 +310,7 @@ mod tests {
     use super::super::{find as mapper, testing};
     use super::*;
     use event::{Object, Value};
-    use lang::plan::Mapping;
+    use plan::Mapping;
 
     /// `tests.proto` beside it, made by `protoc --include_imports --descriptor_set_out`.
     fn file() -> String {

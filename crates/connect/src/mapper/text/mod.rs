@@ -7,8 +7,8 @@ mod mustache;
 mod sink;
 mod source;
 
-use lang::catalog::connectors::text::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::text::CONNECTORS as SPECS;
+use plan::spec::ConnectorSpec;
 
 use super::Options;
 use crate::component::{
@@ -70,7 +70,7 @@ mod tests {
 
     const STOCK: &str = "symbol string, price double, volume long";
 
-    fn text(options: &[(&str, &str)]) -> lang::plan::Mapping {
+    fn text(options: &[(&str, &str)]) -> plan::Mapping {
         mapping("text", options)
     }
 

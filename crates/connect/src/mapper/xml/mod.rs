@@ -11,8 +11,8 @@ mod stream;
 mod tree;
 mod xpath;
 
-use lang::catalog::connectors::xml::CONNECTORS as SPECS;
-use lang::spec::ConnectorSpec;
+use catalog::connectors::xml::CONNECTORS as SPECS;
+use plan::spec::ConnectorSpec;
 
 use crate::component::{
     Mapper, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
@@ -67,7 +67,7 @@ mod tests {
     const STOCK: &str = "symbol string, price float, volume long";
     const LENIENT: (&str, &str) = ("fail.on.missing.attribute", "false");
 
-    fn xml(options: &[(&str, &str)]) -> lang::plan::Mapping {
+    fn xml(options: &[(&str, &str)]) -> plan::Mapping {
         mapping("xml", options)
     }
 

@@ -3,8 +3,8 @@
 
 use event::{Attribute, Schema, Type};
 use expect_test::expect_file;
-use lang::plan::{ArithmeticOp, CompareOp, Constant};
-use lang::store::{Operation, OperationKind, Term, TermKind};
+use plan::store::{Operation, OperationKind, Term, TermKind};
+use plan::{ArithmeticOp, CompareOp, Constant};
 
 use super::{Dialect, MYSQL, ORACLE, POSTGRES, SQLITE, SQLSERVER};
 use crate::rdbms::link::Statement;

@@ -18,7 +18,7 @@ pub use sqlite::{SQLITE, arithmetic_name};
 pub use sqlserver::SQLSERVER;
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::sql::Sql;
 

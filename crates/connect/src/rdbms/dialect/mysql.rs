@@ -2,7 +2,7 @@
 //! ([`crate::rdbms::mysql`]), which is what literals count on.
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, sign};
 use crate::rdbms::mysql::literal;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::{
     Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, fetch_next, infix, is_plain,

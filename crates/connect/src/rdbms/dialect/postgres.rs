@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, sign};
 use crate::rdbms::sql::Sql;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 
 use super::{
     Dialect, EPOCHS, Limits, Marks, Merge, TEXT_LENGTH, epoch_noted, fetch_next, infix, sign,

@@ -2,7 +2,7 @@
 //! null, FLOAT is computed in 32 bits, and `%` takes the sign of its left side.
 
 use event::Type;
-use lang::plan::ArithmeticOp;
+use plan::ArithmeticOp;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 

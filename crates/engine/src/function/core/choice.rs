@@ -1,7 +1,7 @@
 //! `coalesce`, `default` and `ifThenElse`.
 
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

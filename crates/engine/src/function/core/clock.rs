@@ -1,7 +1,7 @@
 //! `currentTimeMillis`, `eventTimestamp` and `UUID`.
 
 use event::{Column, Times, Type, Value};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

@@ -7,8 +7,8 @@ mod extremes;
 mod sets;
 mod types;
 
+use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Value;
-use lang::catalog::functions::core::FUNCTIONS as KNOWN;
 
 use super::row::{RowFunction, row};
 use crate::component::Function;

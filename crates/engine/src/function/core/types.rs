@@ -1,7 +1,7 @@
 //! `instanceOfBoolean` and its family: the class of the actual value; null is of none.
 
 use event::{Column, Type, Values};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

@@ -10,8 +10,8 @@ mod write;
 pub use parse::{Style as ReadStyle, parse};
 pub use write::{Style as WriteStyle, to_json};
 
+use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::{Object, Value};
-use lang::catalog::functions::json::FUNCTIONS as KNOWN;
 
 use super::number::{parse_integer, parse_real};
 use super::row::{Row, RowFunction, bool, row, text, wrong};

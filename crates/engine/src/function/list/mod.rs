@@ -5,9 +5,9 @@
 
 mod sort;
 
+use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::list::FUNCTIONS as KNOWN;
 
 use super::object::check_holds;
 use super::row::{Row, RowFunction, bool, int, row, wrong};

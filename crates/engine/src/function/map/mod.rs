@@ -5,9 +5,9 @@
 
 mod xml;
 
+use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use lang::catalog::functions::map::FUNCTIONS as KNOWN;
 
 use super::java_map::{self, Entries};
 use super::json::{ReadStyle, WriteStyle, parse, to_json};

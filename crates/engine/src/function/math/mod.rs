@@ -3,8 +3,8 @@
 mod base;
 mod random;
 
+use catalog::functions::math::FUNCTIONS as KNOWN;
 use event::Value;
-use lang::catalog::functions::math::FUNCTIONS as KNOWN;
 
 use super::number::{parse_integer, parse_real};
 use super::row::{Row, RowFunction, null_in_null_out, row, text, wrong};

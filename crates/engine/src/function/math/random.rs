@@ -2,7 +2,7 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Column, Values};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

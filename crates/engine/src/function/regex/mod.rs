@@ -1,9 +1,9 @@
 //! `regex:`: matching with the pattern as the first argument. A null text matches nothing, a null
 //! pattern is an error.
 
+use catalog::functions::regex::FUNCTIONS as KNOWN;
 use dialect::regex::Groups;
 use event::Value;
-use lang::catalog::functions::regex::FUNCTIONS as KNOWN;
 
 use super::row::{Row, RowFunction, int, row, text};
 use super::utf16;

@@ -8,7 +8,7 @@ mod pattern;
 mod shape;
 mod template;
 
-use lang::catalog::functions::string::FUNCTIONS as KNOWN;
+use catalog::functions::string::FUNCTIONS as KNOWN;
 
 use super::row::{RowFunction, row};
 use crate::component::Function;

@@ -2,7 +2,7 @@
 
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

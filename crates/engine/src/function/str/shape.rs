@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use event::text::write_value;
 use event::{Column, ColumnBuilder, Type, Value};
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 use super::KNOWN;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};

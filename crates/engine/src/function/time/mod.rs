@@ -8,9 +8,9 @@ mod pattern;
 
 pub use pattern::DatePattern;
 
+use catalog::functions::time::FUNCTIONS as KNOWN;
 use event::{Type, Value};
 use jiff::tz::TimeZone;
-use lang::catalog::functions::time::FUNCTIONS as KNOWN;
 
 use super::row::{Row, RowFunction, int, long, null_in_null_out, row, text};
 use calendar::{DAY_MS, Fields, Weeks};

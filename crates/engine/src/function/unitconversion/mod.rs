@@ -1,7 +1,7 @@
 //! `unitconversion:`: a number in another unit. A null is an error.
 
+use catalog::functions::unit_conversion::FUNCTIONS as KNOWN;
 use event::Value;
-use lang::catalog::functions::unit_conversion::FUNCTIONS as KNOWN;
 
 use super::row::{RowFunction, row, wrong};
 

@@ -9,10 +9,10 @@ use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
 use crate::window::Held;
+use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column};
-use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 pub struct ExternalTimeBatch;
 

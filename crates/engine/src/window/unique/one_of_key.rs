@@ -8,9 +8,9 @@ use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::runs;
 use crate::window::Held;
+use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
-use lang::catalog::functions::unique::FUNCTIONS as KNOWN;
-use lang::spec::FunctionSpec;
+use plan::spec::FunctionSpec;
 
 /// A window that holds one row of each key.
 pub struct OneOfKey {

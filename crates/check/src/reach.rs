@@ -1,0 +1,212 @@
+//! Which rows Siddhi's indexes reach for a condition on a table, and where that goes wrong.
+//!
+//! Siddhi takes a condition apart by what each part needs: the event, an index, or a look at all rows
+//! (`CollectionExpressionParser`). Two of what it puts together from the parts have a defect: rows to
+//! delete are found and kept (`CompareExhaustiveAndCollectionExecutor`, ruling 80), and `in` looks the
+//! wrong way (`IndexEventHolder.containsEventSet`, ruling 81). A list has another (ruling 82).
+
+use std::collections::BTreeSet;
+
+use plan::{CompareOp, Constant, Expr, ExprKind, InputId, Table};
+
+/// What a part of a condition needs (`CollectionScope`).
+enum Reach {
+    /// The event alone.
+    Event,
+    /// The values of a column with an index, or of the only primary key.
+    Column { is_key: bool },
+    /// The values of one of several primary keys.
+    KeyColumn(usize),
+    /// Rows that an index finds.
+    Found { is_key: bool },
+    /// Rows by equality with these of several primary keys.
+    Part(BTreeSet<usize>),
+    /// All rows.
+    All,
+}
+
+impl Reach {
+    /// The primary keys that a part compares; `None` for a part without any.
+    fn keys(&self, table: &Table) -> Option<BTreeSet<usize>> {
+        match self {
+            Reach::Column { is_key: true } | Reach::Found { is_key: true } => {
+                Some(table.primary_key.iter().copied().collect())
+            }
+            Reach::KeyColumn(_) => Some(BTreeSet::new()),
+            Reach::Part(keys) => Some(keys.clone()),
+            _ => None,
+        }
+    }
+
+    fn is_by_index(&self) -> bool {
+        matches!(self, Reach::Column { .. } | Reach::Found { .. })
+    }
+}
+
+/// Conditions on the rows of a table in memory.
+pub(super) struct RowConditions<'p> {
+    table: &'p Table,
+    /// The input that is the table's row.
+    row: InputId,
+}
+
+impl<'p> RowConditions<'p> {
+    /// `None` for the table of a store.
+    pub fn new(table: &'p Table, row: InputId) -> Option<RowConditions<'p>> {
+        table
+            .store
+            .is_none()
+            .then_some(RowConditions { table, row })
+    }
+
+    /// Is a list without a key or an index asked for some of its rows? Where Siddhi takes the last one
+    /// away and leaves others, it adds the rows that follow to the one that is gone
+    /// (`ComplexEventChunk.remove`, ruling 82).
+    pub fn may_lose_end(&self, on: &Expr) -> bool {
+        let has_index = !self.table.primary_key.is_empty() || !self.table.indexes.is_empty();
+        !has_index && !matches!(self.reach(on), Reach::Event)
+    }
+
+    /// The condition that the rows satisfy which Siddhi deletes; `None` where it is this one.
+    pub fn deleted(&self, on: &Expr) -> Option<Expr> {
+        match &on.kind {
+            ExprKind::And(left, right) => match (self.reach(left), self.reach(right)) {
+                (Reach::Event, Reach::Event) => None,
+                (Reach::Event, _) => self.deleted(right).map(|r| and(on, left, &r)),
+                (_, Reach::Event) => self.deleted(left).map(|l| and(on, &l, right)),
+                (left, right) if left.is_by_index() != right.is_by_index() => {
+                    Some(with(on, ExprKind::Constant(Constant::Bool(false))))
+                }
+                _ => None,
+            },
+            ExprKind::Or(left, right) if self.reach(on).is_by_index() => {
+                match (self.deleted(left), self.deleted(right)) {
+                    (None, None) => None,
+                    (l, r) => {
+                        let left = l.map_or_else(|| left.clone(), Box::new);
+                        let right = r.map_or_else(|| right.clone(), Box::new);
+                        Some(with(on, ExprKind::Or(left, right)))
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The condition for which Siddhi's `in` looks; `None` where it is this one.
+    pub fn probed(&self, condition: &Expr) -> Option<Expr> {
+        match &condition.kind {
+            ExprKind::And(left, right) => match (self.reach(left), self.reach(right)) {
+                (Reach::Event, Reach::Event) => None,
+                (Reach::Event, _) => self.probed(right).map(|r| and(condition, left, &r)),
+                (_, Reach::Event) => self.probed(left).map(|l| and(condition, &l, right)),
+                _ => None,
+            },
+            ExprKind::Compare(op, left, right) if self.reach(condition).is_by_index() => {
+                let turned = match op {
+                    CompareOp::LessEqual => CompareOp::GreaterEqual,
+                    CompareOp::GreaterEqual => CompareOp::LessEqual,
+                    _ => return None,
+                };
+                let kind = ExprKind::Compare(turned, left.clone(), right.clone());
+                Some(with(condition, kind))
+            }
+            _ => None,
+        }
+    }
+
+    fn reach(&self, expr: &Expr) -> Reach {
+        match &expr.kind {
+            ExprKind::Attribute {
+                input, attribute, ..
+            } if *input == self.row => self.column(*attribute),
+            ExprKind::Compare(op, left, right) => {
+                let column = match (self.reach(left), self.reach(right)) {
+                    (column, Reach::Event) | (Reach::Event, column) => column,
+                    _ => return Reach::All,
+                };
+                match column {
+                    Reach::Event => Reach::Event,
+                    Reach::Column { is_key } => Reach::Found { is_key },
+                    Reach::KeyColumn(key) if *op == CompareOp::Equal => Reach::Part([key].into()),
+                    Reach::KeyColumn(_) => Reach::Part(BTreeSet::new()),
+                    _ => Reach::All,
+                }
+            }
+            ExprKind::And(left, right) => self.both(&self.reach(left), &self.reach(right)),
+            ExprKind::Or(left, right) => match (self.reach(left), self.reach(right)) {
+                (Reach::Event, Reach::Event) => Reach::Event,
+                (left, right) if is_whole(&left) || is_whole(&right) => Reach::All,
+                _ => Reach::Found { is_key: false },
+            },
+            ExprKind::Not(inner) => match self.reach(inner) {
+                Reach::Event => Reach::Event,
+                Reach::Column { is_key } => Reach::Found { is_key },
+                Reach::Found { .. } => Reach::Found { is_key: false },
+                _ => Reach::All,
+            },
+            ExprKind::IsNull(inner) => match self.reach(inner) {
+                Reach::Event => Reach::Event,
+                Reach::Column { is_key } => Reach::Found { is_key },
+                _ => Reach::All,
+            },
+            ExprKind::Arithmetic(_, left, right) => self.of_all([&**left, &**right]),
+            ExprKind::Call { args, .. } | ExprKind::Script { args, .. } => self.of_all(args),
+            _ => Reach::Event,
+        }
+    }
+
+    fn column(&self, attribute: usize) -> Reach {
+        let mut indexes = self.table.indexes.iter();
+        match self.table.primary_key.as_slice() {
+            _ if indexes.any(|index| index.contains(&attribute)) => Reach::Column { is_key: false },
+            [key] if *key == attribute => Reach::Column { is_key: true },
+            keys if keys.contains(&attribute) => Reach::KeyColumn(attribute),
+            _ => Reach::All,
+        }
+    }
+
+    fn both(&self, left: &Reach, right: &Reach) -> Reach {
+        if let (Reach::Event, Reach::Event) = (left, right) {
+            return Reach::Event;
+        }
+        if let (Some(mut keys), Some(more)) = (left.keys(self.table), right.keys(self.table)) {
+            keys.extend(more);
+            return match keys.len() == self.table.primary_key.len() {
+                true => Reach::Found { is_key: true },
+                false => Reach::Part(keys),
+            };
+        }
+        match left.is_by_index() || right.is_by_index() {
+            true => Reach::Found { is_key: false },
+            false => Reach::All,
+        }
+    }
+
+    /// Of what is made of values.
+    fn of_all<'e>(&self, parts: impl IntoIterator<Item = &'e Expr>) -> Reach {
+        let mut parts = parts.into_iter();
+        match parts.all(|part| matches!(self.reach(part), Reach::Event)) {
+            true => Reach::Event,
+            false => Reach::All,
+        }
+    }
+}
+
+/// Does it take a look at all rows?
+fn is_whole(reach: &Reach) -> bool {
+    matches!(reach, Reach::All | Reach::KeyColumn(_) | Reach::Part(_))
+}
+
+fn and(on: &Expr, left: &Expr, right: &Expr) -> Expr {
+    let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+    with(on, ExprKind::And(left, right))
+}
+
+fn with(of: &Expr, kind: ExprKind) -> Expr {
+    Expr {
+        ty: of.ty,
+        kind,
+        span: of.span,
+    }
+}

@@ -1,0 +1,177 @@
+//! Whether the text of an option can be read as its type.
+
+use super::{Given, WithHelp, finding};
+use crate::codes::option as code;
+use lang::cron::Cron;
+use lang::diagnostic::{Diagnostic, Fix, Severity};
+use lang::suggest::nearest;
+use plan::spec::{OptionSpec, OptionType};
+
+pub(super) fn judge(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
+    let text = given.value.trim();
+    match known.ty {
+        OptionType::Text | OptionType::Pairs | OptionType::List => None,
+        OptionType::Bool => is_not_bool(text).then(|| read_as_false(given)),
+        OptionType::Int => text
+            .parse::<i32>()
+            .is_err()
+            .then(|| bad(given, "a whole number")),
+        OptionType::Long | OptionType::Bytes => text
+            .parse::<i64>()
+            .is_err()
+            .then(|| bad(given, "a whole number")),
+        OptionType::Millis => text
+            .parse::<i64>()
+            .is_err()
+            .then(|| bad(given, "a number of milliseconds")),
+        OptionType::Double => text.parse::<f64>().is_err().then(|| bad(given, "a number")),
+        OptionType::Regex => {
+            let fault = regex_fault(given.value)?;
+            Some(bad(given, "a regular expression").with_help(fault))
+        }
+        OptionType::Cron => Cron::parse(text).is_err().then(|| {
+            bad(given, "a cron expression").with_help(
+                "it has 6 or 7 fields, seconds first: '0 */5 * * * ?' is every five minutes",
+            )
+        }),
+        OptionType::OneOf(values) => {
+            let is_one = values.iter().any(|v| v.eq_ignore_ascii_case(text));
+            (!is_one).then(|| none_of(given, values))
+        }
+    }
+}
+
+fn is_not_bool(text: &str) -> bool {
+    !text.eq_ignore_ascii_case("true") && !text.eq_ignore_ascii_case("false")
+}
+
+/// `Boolean.parseBoolean` takes whatever is not `true` as false, without a word.
+fn read_as_false(given: &Given) -> Diagnostic {
+    finding(
+        code::READ_AS_FALSE,
+        Severity::Warning,
+        given.value_span,
+        format!(
+            "option '{}' is neither 'true' nor 'false', and is read as false",
+            given.name
+        ),
+        "read as false",
+    )
+    .with_help("write 'true' or 'false'")
+}
+
+fn bad(given: &Given, wanted: &str) -> Diagnostic {
+    finding(
+        code::BAD_VALUE,
+        Severity::Error,
+        given.value_span,
+        format!("option '{}' cannot be '{}'", given.name, given.value),
+        format!("{wanted} is needed"),
+    )
+    .with_help(format!("give {wanted}"))
+}
+
+fn none_of(given: &Given, values: &[&'static str]) -> Diagnostic {
+    let list = values
+        .iter()
+        .map(|v| format!("'{v}'"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let near = nearest(given.value.trim(), values.iter().copied());
+    let mut wrong = bad(given, "one of the known values");
+    wrong.help = Some(match near {
+        Some(value) => format!("did you mean '{value}'? It is one of {list}"),
+        None => format!("it is one of {list}"),
+    });
+    wrong.fix = near.map(|v| Fix {
+        span: given.value_span,
+        replacement: format!("'{v}'"),
+    });
+    wrong
+}
+
+/// The faults that can be seen without an engine for Java's dialect: brackets that do not match,
+/// and a repetition of nothing.
+fn regex_fault(pattern: &str) -> Option<&'static str> {
+    let mut open = 0_u32;
+    let mut in_class = false;
+    let mut repeats_nothing = true;
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let is_dangling = repeats_nothing && matches!(letter, '*' | '+' | '?');
+        repeats_nothing = false;
+        match letter {
+            '\\' => {
+                letters.next()?;
+            }
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ if in_class => {}
+            '(' => {
+                open += 1;
+                // `(?:`, `(?=` and their like are no repetitions.
+                if letters.as_str().starts_with('?') {
+                    letters.next();
+                }
+                repeats_nothing = true;
+            }
+            ')' if open == 0 => return Some("it has a ')' that opens nowhere"),
+            ')' => open -= 1,
+            '|' => repeats_nothing = true,
+            _ if is_dangling => return Some("it repeats nothing"),
+            _ => {}
+        }
+    }
+    if in_class {
+        Some("it has a '[' that is not closed")
+    } else if open > 0 {
+        Some("it has a '(' that is not closed")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lang::span::Span;
+
+    #[test]
+    fn texts_of_each_type() {
+        let check = |ty: OptionType, value: &str, expect: Option<Severity>| {
+            let option = OptionSpec::new("o", ty, "");
+            let span = Span::default();
+            let given = Given {
+                name: "o",
+                name_span: span,
+                value,
+                value_span: span,
+            };
+            assert_eq!(
+                judge(&option, &given).map(|d| d.severity),
+                expect,
+                "{ty:?} {value}"
+            );
+        };
+        let (error, warning) = (Some(Severity::Error), Some(Severity::Warning));
+        check(OptionType::Text, "", None);
+        check(OptionType::Bool, "TRUE", None);
+        check(OptionType::Bool, "yes", warning);
+        check(OptionType::Int, " 5 ", None);
+        check(OptionType::Int, "5s", error);
+        check(OptionType::Int, "3000000000", error);
+        check(OptionType::Long, "3000000000", None);
+        check(OptionType::Double, "0.5", None);
+        check(OptionType::Double, "half", error);
+        check(OptionType::OneOf(&["a", "b"]), "B", None);
+        check(OptionType::OneOf(&["a", "b"]), "c", error);
+        check(OptionType::Cron, "*/5 * * * * ?", None);
+        check(OptionType::Cron, "5 * *", error);
+        check(OptionType::Regex, r"HDprod-[a-zA-z]*-(\d+)[0-9)(?]", None);
+        check(OptionType::Regex, r"(?:a|b)+?(?<n>\()*", None);
+        check(OptionType::Regex, "(a", error);
+        check(OptionType::Regex, "a)", error);
+        check(OptionType::Regex, "[a", error);
+        check(OptionType::Regex, "a|*", error);
+    }
+}
