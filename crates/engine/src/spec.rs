@@ -1,42 +1,48 @@
-//! From what is known to what runs: the specs of the components that have code here.
-//!
-//! The catalog of the language holds the data of every component; a component that runs takes its
-//! entry from there and adds an example.
+//! The words that the specs of what runs here are written with.
 
-use plan::spec::{FunctionSpec, Status};
+pub use event::Type;
+use plan::spec::Status;
+pub use plan::spec::{FunctionKind, FunctionSpec, Overload, Param, Returns, Types};
 
-/// The catalog's spec of a component that runs.
-///
-/// Fails to compile where the catalog does not know the name.
-pub const fn runs(
-    known: &'static [FunctionSpec],
-    name: &str,
-    example: &'static str,
-) -> FunctionSpec {
-    let mut i = 0;
-    while i < known.len() {
-        if same(known[i].name.as_bytes(), name.as_bytes()) {
-            return FunctionSpec {
-                status: Status::Runs,
-                example,
-                ..known[i]
-            };
-        }
-        i += 1;
-    }
-    panic!("the catalog does not know this name")
+pub const BOOL: Returns = Returns::Type(Type::Bool);
+pub const INT: Returns = Returns::Type(Type::Int);
+pub const LONG: Returns = Returns::Type(Type::Long);
+pub const FLOAT: Returns = Returns::Type(Type::Float);
+pub const DOUBLE: Returns = Returns::Type(Type::Double);
+pub const STRING: Returns = Returns::Type(Type::String);
+pub const OBJECT: Returns = Returns::Type(Type::Object);
+
+/// The call without arguments.
+pub const NONE: Overload = Overload::new(&[]);
+
+pub const fn param(name: &'static str, types: Types, doc: &'static str) -> Param {
+    Param::new(name, types, doc)
 }
 
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
+/// A spec but for its example; `origin` is `core` or the extension it comes from.
+pub const fn function(
+    kind: FunctionKind,
+    namespace: &'static str,
+    name: &'static str,
+    origin: &'static str,
+    summary: &'static str,
+    overloads: &'static [Overload],
+    returns: Returns,
+) -> FunctionSpec {
+    FunctionSpec {
+        overloads,
+        returns,
+        origin,
+        ..FunctionSpec::new(kind, namespace, name, summary)
     }
-    let mut i = 0;
-    while i < a.len() {
-        if a[i] != b[i] {
-            return false;
-        }
-        i += 1;
+}
+
+/// The spec of a component that runs: with an example, an app in the text-test format or the part of
+/// one after `select`.
+pub const fn runs(spec: FunctionSpec, example: &'static str) -> FunctionSpec {
+    FunctionSpec {
+        status: Status::Runs,
+        example,
+        ..spec
     }
-    true
 }

@@ -84,15 +84,6 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         Returns::Named(1),
     ),
     known(
-        FunctionKind::StreamProcessor,
-        "env",
-        "resourceIdentifier",
-        "execution-env",
-        "Counts as one member of a group of resources.",
-        &[Overload::new(&[GROUP])],
-        Returns::Nothing,
-    ),
-    known(
         FunctionKind::Window,
         "env",
         "resourceBatch",

@@ -1,17 +1,19 @@
 //! `avg(x)`.
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Single;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::running::{Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Average;
 
-static SPEC: FunctionSpec = runs(KNOWN, "avg", "avg(price) as mean");
+static SPEC: FunctionSpec = runs(
+    aggregator("avg", "Mean of the values.", ONE_NUMBER, DOUBLE),
+    "avg(price) as mean",
+);
 
 impl Aggregator for Average {
     fn spec(&self) -> &'static FunctionSpec {

@@ -2,20 +2,29 @@
 
 use std::ops::Range;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Single};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
 use crate::component::{
     Aggregate, Aggregator, Argument, EvalContext, Group, Groups, Refused, Scan, SlideRow, SlideScan,
 };
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Count;
 
-static SPEC: FunctionSpec = runs(KNOWN, "count", "count() as n");
+const ANY: Param = param("arg", Types::ANY, "The value.");
+
+static SPEC: FunctionSpec = runs(
+    aggregator(
+        "count",
+        "How many events there are.",
+        &[NONE, Overload::new(&[ANY])],
+        LONG,
+    ),
+    "count() as n",
+);
 
 impl Aggregator for Count {
     fn spec(&self) -> &'static FunctionSpec {

@@ -2,20 +2,35 @@
 
 use std::ops::Range;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 use super::folded::NEVER_CAME;
 use super::kept::{Tally, Total};
+use super::params::*;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct DistinctCount;
 
-static SPEC: FunctionSpec = runs(KNOWN, "distinctCount", "distinctCount(symbol) as symbols");
+const COUNTABLE: Types = Types::of(&[
+    Type::Int,
+    Type::Long,
+    Type::Double,
+    Type::Float,
+    Type::String,
+]);
+
+static SPEC: FunctionSpec = runs(
+    aggregator(
+        "distinctCount",
+        "How many different values there are.",
+        &[Overload::new(&[param("arg", COUNTABLE, "The value.")])],
+        LONG,
+    ),
+    "distinctCount(symbol) as symbols",
+);
 
 impl Aggregator for DistinctCount {
     fn spec(&self) -> &'static FunctionSpec {

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Single, Type};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::running::{Number, Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 /// Which end of the order is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,8 +32,24 @@ pub struct Extreme {
     spec: &'static FunctionSpec,
 }
 
-static MIN_SPEC: FunctionSpec = runs(KNOWN, "min", "min(price) as lowest");
-static MAX_SPEC: FunctionSpec = runs(KNOWN, "max", "max(price) as highest");
+static MIN_SPEC: FunctionSpec = runs(
+    aggregator(
+        "min",
+        "The smallest value.",
+        ONE_NUMBER,
+        Returns::Argument(0),
+    ),
+    "min(price) as lowest",
+);
+static MAX_SPEC: FunctionSpec = runs(
+    aggregator(
+        "max",
+        "The largest value.",
+        ONE_NUMBER,
+        Returns::Argument(0),
+    ),
+    "max(price) as highest",
+);
 
 pub static MIN: Extreme = Extreme {
     end: End::Smallest,

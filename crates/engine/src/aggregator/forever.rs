@@ -1,22 +1,37 @@
 //! `minForever(x)` and `maxForever(x)`: extremes that no removal takes back.
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Single, Type};
-use plan::spec::FunctionSpec;
 
 use super::extreme::End;
+use super::params::*;
 use super::running::{Number, Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Forever {
     end: End,
     spec: &'static FunctionSpec,
 }
 
-static MIN_SPEC: FunctionSpec = runs(KNOWN, "minForever", "minForever(price) as lowest");
-static MAX_SPEC: FunctionSpec = runs(KNOWN, "maxForever", "maxForever(price) as highest");
+static MIN_SPEC: FunctionSpec = runs(
+    aggregator(
+        "minForever",
+        "The smallest value so far, also of events that have left.",
+        ONE_NUMBER,
+        Returns::Argument(0),
+    ),
+    "minForever(price) as lowest",
+);
+static MAX_SPEC: FunctionSpec = runs(
+    aggregator(
+        "maxForever",
+        "The largest value so far, also of events that have left.",
+        ONE_NUMBER,
+        Returns::Argument(0),
+    ),
+    "maxForever(price) as highest",
+);
 
 pub static MIN_FOREVER: Forever = Forever {
     end: End::Smallest,

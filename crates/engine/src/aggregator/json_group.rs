@@ -1,25 +1,55 @@
 //! `json:group` and `json:groupAsObject`.
 
-use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::folded::{Counted, Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::json::{ReadStyle, WriteStyle, parse, to_json};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Group {
     as_object: bool,
     spec: &'static FunctionSpec,
 }
 
-static TEXT_SPEC: FunctionSpec = runs(KNOWN, "group", "json:group('{\"a\":1}') as s");
+const JSON: Param = param("json", Types::STRING_OBJECT, "JSON as text or object.");
+const ENCLOSING: Param = param(
+    "enclosing.element",
+    Types::STRING,
+    "Name of the object around the list.",
+);
+const DISTINCT: Param = param("distinct", Types::BOOL, "Takes each element once.");
+const ARGUMENTS: &[Overload] = &[
+    Overload::new(&[JSON]),
+    Overload::new(&[JSON, ENCLOSING]),
+    Overload::new(&[JSON, DISTINCT]),
+    Overload::new(&[JSON, ENCLOSING, DISTINCT]),
+];
+
+static TEXT_SPEC: FunctionSpec = runs(
+    function(
+        FunctionKind::Aggregator,
+        "json",
+        "group",
+        "execution-json",
+        "The documents as one JSON list.",
+        ARGUMENTS,
+        STRING,
+    ),
+    "json:group('{\"a\":1}') as s",
+);
 static OBJECT_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "groupAsObject",
+    function(
+        FunctionKind::Aggregator,
+        "json",
+        "groupAsObject",
+        "execution-json",
+        "The documents as one list.",
+        ARGUMENTS,
+        OBJECT,
+    ),
     "json:groupAsObject('{\"a\":1}') as o",
 );
 

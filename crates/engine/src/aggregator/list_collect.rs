@@ -1,24 +1,47 @@
 //! `list:collect(v [, distinct])` and `list:merge(l [, distinct])`.
 
-use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use super::kept::Kept;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Collect {
     merges: bool,
     spec: &'static FunctionSpec,
 }
 
-static COLLECT_SPEC: FunctionSpec = runs(KNOWN, "collect", "list:collect(symbol) as symbols");
-static MERGE_SPEC: FunctionSpec =
-    runs(KNOWN, "merge", "list:merge(list:create(symbol)) as symbols");
+const LIST: Param = param("list", Types::OBJECT, "A list.");
+const VALUE: Param = param("value", Types::ANY, "The value.");
+const DISTINCT: Param = param("is.distinct", Types::BOOL, "Takes each value once.");
+
+static COLLECT_SPEC: FunctionSpec = runs(
+    function(
+        FunctionKind::Aggregator,
+        "list",
+        "collect",
+        "execution-list",
+        "A list of all values.",
+        &[Overload::new(&[VALUE]), Overload::new(&[VALUE, DISTINCT])],
+        OBJECT,
+    ),
+    "list:collect(symbol) as symbols",
+);
+static MERGE_SPEC: FunctionSpec = runs(
+    function(
+        FunctionKind::Aggregator,
+        "list",
+        "merge",
+        "execution-list",
+        "All lists as one.",
+        &[Overload::new(&[LIST]), Overload::new(&[LIST, DISTINCT])],
+        OBJECT,
+    ),
+    "list:merge(list:create(symbol)) as symbols",
+);
 
 pub static COLLECT: Collect = Collect {
     merges: false,

@@ -2,22 +2,29 @@
 
 use std::ops::Range;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Logical {
     is_and: bool,
     spec: &'static FunctionSpec,
 }
 
-static AND_SPEC: FunctionSpec = runs(KNOWN, "and", "and(price > 10.0) as allHigh");
-static OR_SPEC: FunctionSpec = runs(KNOWN, "or", "or(price > 10.0) as anyHigh");
+const ONE_BOOL: &[Overload] = &[Overload::new(&[param("arg", Types::BOOL, "The value.")])];
+
+static AND_SPEC: FunctionSpec = runs(
+    aggregator("and", "True when all values are.", ONE_BOOL, BOOL),
+    "and(price > 10.0) as allHigh",
+);
+static OR_SPEC: FunctionSpec = runs(
+    aggregator("or", "True when any value is.", ONE_BOOL, BOOL),
+    "or(price > 10.0) as anyHigh",
+);
 
 pub static AND: Logical = Logical {
     is_and: true,

@@ -1,25 +1,46 @@
 //! `map:collect(k, v)` and `map:merge(m)`.
 
-use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::java_map::{self, Entries};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Collect {
     merges: bool,
     spec: &'static FunctionSpec,
 }
 
-static COLLECT_SPEC: FunctionSpec = runs(KNOWN, "collect", "map:collect(symbol, price) as prices");
+const MAP: Param = param("map", Types::OBJECT, "A map.");
+const VALUE: Param = param("value", Types::ANY, "The value.");
+const BASIC_KEY: Param = param("key", Types::BASIC, "The key.");
+const ONE: &[Overload] = &[Overload::new(&[MAP])];
+
+static COLLECT_SPEC: FunctionSpec = runs(
+    function(
+        FunctionKind::Aggregator,
+        "map",
+        "collect",
+        "execution-map",
+        "A map of all pairs.",
+        &[Overload::new(&[BASIC_KEY, VALUE])],
+        OBJECT,
+    ),
+    "map:collect(symbol, price) as prices",
+);
 static MERGE_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "merge",
+    function(
+        FunctionKind::Aggregator,
+        "map",
+        "merge",
+        "execution-map",
+        "All maps as one.",
+        ONE,
+        OBJECT,
+    ),
     "map:merge(map:create(symbol, price)) as prices",
 );
 

@@ -1,17 +1,29 @@
 //! `math:percentile(x, p)`.
 
-use catalog::functions::math::FUNCTIONS as KNOWN;
 use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 use super::folded::{Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Percentile;
 
-static SPEC: FunctionSpec = runs(KNOWN, "percentile", "math:percentile(price, 97.0) as p");
+static SPEC: FunctionSpec = runs(
+    function(
+        FunctionKind::Aggregator,
+        "math",
+        "percentile",
+        "execution-math",
+        "The value below which a share of all values lies.",
+        &[Overload::new(&[
+            param("arg", Types::NUMBER, "The value."),
+            param("p", Types::DOUBLE, "The share, above 0 and up to 100.").constant(),
+        ])],
+        DOUBLE,
+    ),
+    "math:percentile(price, 97.0) as p",
+);
 
 impl Aggregator for Percentile {
     fn spec(&self) -> &'static FunctionSpec {

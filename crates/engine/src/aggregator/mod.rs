@@ -19,6 +19,7 @@ mod list_collect;
 mod logical;
 mod map_collect;
 mod math_percentile;
+mod params;
 mod running;
 mod standard_deviation;
 mod states;

@@ -1,17 +1,24 @@
 //! `stdDev(x)`: population standard deviation.
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Single;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::running::{Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct StandardDeviation;
 
-static SPEC: FunctionSpec = runs(KNOWN, "stdDev", "stdDev(price) as spread");
+static SPEC: FunctionSpec = runs(
+    aggregator(
+        "stdDev",
+        "Standard deviation of the values.",
+        ONE_NUMBER,
+        DOUBLE,
+    ),
+    "stdDev(price) as spread",
+);
 
 impl Aggregator for StandardDeviation {
     fn spec(&self) -> &'static FunctionSpec {

@@ -1,20 +1,44 @@
 //! `str:groupConcat(x [, separator [, distinct [, order]]])`.
 
-use catalog::functions::string::FUNCTIONS as KNOWN;
 use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::text::to_text;
-use plan::spec::FunctionSpec;
 
 use super::folded::{Counted, Folded, Values};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct GroupConcat;
 
+const KEY: Param = param("key", Types::ANY, "The value.");
+const SEPARATOR: Param = param(
+    "separator",
+    Types::STRING,
+    "Text between values; default `,`.",
+);
+const DISTINCT: Param = param(
+    "distinct",
+    Types::BOOL,
+    "Takes each value once; default false.",
+)
+.constant();
+const ORDER: Param = param("order", Types::STRING, "`ASC` or `DESC`.").constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "groupConcat",
+    function(
+        FunctionKind::Aggregator,
+        "str",
+        "groupConcat",
+        "execution-string",
+        "The values as one text.",
+        &[
+            Overload::new(&[KEY]),
+            Overload::new(&[KEY, SEPARATOR]),
+            Overload::new(&[KEY, SEPARATOR, DISTINCT]),
+            Overload::new(&[KEY, SEPARATOR, DISTINCT, ORDER]),
+        ],
+        STRING,
+    ),
     "str:groupConcat(symbol, '-') as symbols",
 );
 

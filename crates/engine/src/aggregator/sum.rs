@@ -1,17 +1,19 @@
 //! `sum(x)`.
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Single, Type};
-use plan::spec::FunctionSpec;
 
+use super::params::*;
 use super::running::{Number, Numbers, Running};
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct Sum;
 
-static SPEC: FunctionSpec = runs(KNOWN, "sum", "sum(price) as total");
+static SPEC: FunctionSpec = runs(
+    aggregator("sum", "Sum of the values.", ONE_NUMBER, Returns::Widened(0)),
+    "sum(price) as total",
+);
 
 impl Aggregator for Sum {
     fn spec(&self) -> &'static FunctionSpec {

@@ -2,22 +2,27 @@
 
 use std::ops::Range;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{ColumnBuilder, Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::kept::{Kept, Tally, Total};
+use super::params::*;
 use super::states::{States, check_version, each_row};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct UnionSet;
 
+const SET: Param = param("set", Types::OBJECT, "A set.");
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "unionSet",
+    aggregator(
+        "unionSet",
+        "Union of the sets.",
+        &[Overload::new(&[SET])],
+        OBJECT,
+    ),
     "sizeOfSet(unionSet(createSet(symbol))) as n",
 );
 

@@ -45,14 +45,12 @@ impl RowFunction {
     }
 }
 
-/// A line of a slice: the catalog's spec by name, what runs, an example behind `select`.
+/// A line of a slice: the spec, what runs, an example, which is the part of an app after `select`.
 macro_rules! row {
-    ($known:expr, $name:literal, $call:expr, $example:expr) => {
-        $crate::function::row::RowFunction::new(
-            &const { $crate::spec::runs($known, $name, $example) },
-            $call,
-        )
-    };
+    ($spec:expr, $call:expr, $example:expr) => {{
+        static SPEC: $crate::spec::FunctionSpec = $crate::spec::runs($spec, $example);
+        $crate::function::row::RowFunction::new(&SPEC, $call)
+    }};
 }
 pub(crate) use row;
 

@@ -2,22 +2,75 @@
 
 use std::collections::VecDeque;
 
-use catalog::functions::reorder::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Value};
-use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use super::reorder::{Buffer, Settings, discards, long, time_of};
 use crate::component::*;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::{RowTypes, Stored};
 
 pub struct AlphaKSlack;
 
+const TS: Param = param("timestamp", Types::LONG, "Time of the event, in ms.");
+const TIMEOUT: Param = param(
+    "timeout",
+    Types::LONG,
+    "Releases what waits after so long, in ms.",
+)
+.constant();
+const MAX_K: Param = param("max.k", Types::LONG, "Longest wait, in ms.").constant();
+const DISCARD: Param = param(
+    "discard.late.arrival",
+    Types::BOOL,
+    "Drops what comes too late.",
+)
+.constant();
+const FIELD: Param = param(
+    "correlation.field",
+    Types::NUMBER,
+    "Number whose quality decides the wait.",
+);
+const BATCH: Param = param("batch.size", Types::LONG, "Events between two adjustments.").constant();
+const fn processor(
+    name: &'static str,
+    summary: &'static str,
+    overloads: &'static [Overload],
+) -> FunctionSpec {
+    function(
+        FunctionKind::StreamProcessor,
+        "reorder",
+        name,
+        "execution-reorder",
+        summary,
+        overloads,
+        Returns::Nothing,
+    )
+}
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "akslack",
+    processor(
+        "akslack",
+        "Orders events by a wait that follows their quality.",
+        &[
+            Overload::new(&[TS, FIELD]),
+            Overload::new(&[TS, FIELD, BATCH]),
+            Overload::new(&[TS, FIELD, BATCH, TIMEOUT]),
+            Overload::new(&[TS, FIELD, BATCH, TIMEOUT, MAX_K]),
+            Overload::new(&[TS, FIELD, BATCH, TIMEOUT, MAX_K, DISCARD]),
+            Overload::new(&[
+                TS,
+                FIELD,
+                BATCH,
+                TIMEOUT,
+                MAX_K,
+                DISCARD,
+                param("error.threshold", Types::DOUBLE, "Error allowed.").constant(),
+                param("confidence.level", Types::DOUBLE, "How sure that is.").constant(),
+            ]),
+        ],
+    ),
     "define stream S (t long, x double);
 from S#reorder:akslack(t, x) select t, x insert into Out;
 ---

@@ -2,21 +2,32 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Value, text};
-use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use crate::component::*;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::{RowTypes, Stored};
 
 pub struct Deduplicate;
 
+const KEY: Param = param("unique.key", Types::BASIC, "What must be unique.");
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "deduplicate",
+    function(
+        FunctionKind::StreamProcessor,
+        "unique",
+        "deduplicate",
+        "execution-unique",
+        "Drops events of a key that has passed less than T before.",
+        &[Overload::new(&[
+            KEY,
+            // Siddhi declares INT as well, and then fails to cast it.
+            param("time.interval", Types::LONG, "How long, in ms.").constant(),
+        ])],
+        Returns::Nothing,
+    ),
     "define stream S (ip string, n int);
 from S#unique:deduplicate(ip, 1 sec) select ip, n insert into Out;
 ---

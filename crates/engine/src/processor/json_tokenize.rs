@@ -1,16 +1,36 @@
 //! `#json:tokenize(json, path)`: a row for each element at a path.
 
-use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::function::json::{WriteStyle, document, path, to_json};
-use crate::spec::runs;
+use crate::spec::*;
+
+const JSON: Param = param("json", Types::STRING_OBJECT, "JSON as text or object.");
+const PATH: Param = param("path", Types::STRING, "A JSONPath.");
+const FAIL: Param = param(
+    "fail.on.missing.attribute",
+    Types::BOOL,
+    "Drops an event that lacks it.",
+);
+const TOKENS: &[Overload] = &[
+    Overload::new(&[JSON, PATH]),
+    Overload::new(&[JSON, PATH, FAIL]),
+];
 
 static TEXTS_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "tokenize",
+    FunctionSpec {
+        adds: &[("jsonElement", Type::String)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "json",
+            "tokenize",
+            "execution-json",
+            "One event for each element at a path, as text.",
+            TOKENS,
+            Returns::Nothing,
+        )
+    },
     "define stream S (json string);
 from S#json:tokenize(json, '$.names') select jsonElement insert into Out;
 ---
@@ -20,8 +40,18 @@ expect Out [A; B]
 );
 
 static OBJECTS_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "tokenizeAsObject",
+    FunctionSpec {
+        adds: &[("jsonElement", Type::Object)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "json",
+            "tokenizeAsObject",
+            "execution-json",
+            "One event for each element at a path, as an object.",
+            TOKENS,
+            Returns::Nothing,
+        )
+    },
     "define stream S (json string);
 from S#json:tokenizeAsObject(json, '$.orders')
 select json:getInt(jsonElement, '$.n') as n insert into Out;

@@ -1,21 +1,59 @@
 //! `#reorder:kslack(t, …)`: events in the order of a time, waiting as long as the latest was late.
 
-use catalog::functions::reorder::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, Type};
-use plan::spec::FunctionSpec;
 
 use super::per_key::{PerKey, Rule};
 use super::reorder::{Buffer, Settings, discards, long, time_of};
 use crate::component::*;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::{RowTypes, Stored};
 
 pub struct KSlack;
 
+const TS: Param = param("timestamp", Types::LONG, "Time of the event, in ms.");
+const TIMEOUT: Param = param(
+    "timeout",
+    Types::LONG,
+    "Releases what waits after so long, in ms.",
+)
+.constant();
+const MAX_K: Param = param("max.k", Types::LONG, "Longest wait, in ms.").constant();
+const DISCARD: Param = param(
+    "discard.late.arrival",
+    Types::BOOL,
+    "Drops what comes too late.",
+)
+.constant();
+const fn processor(
+    name: &'static str,
+    summary: &'static str,
+    overloads: &'static [Overload],
+) -> FunctionSpec {
+    function(
+        FunctionKind::StreamProcessor,
+        "reorder",
+        name,
+        "execution-reorder",
+        summary,
+        overloads,
+        Returns::Nothing,
+    )
+}
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "kslack",
+    processor(
+        "kslack",
+        "Orders events by waiting as long as the latest one was late.",
+        &[
+            Overload::new(&[TS]),
+            Overload::new(&[TS, TIMEOUT]),
+            Overload::new(&[TS, DISCARD]),
+            Overload::new(&[TS, TIMEOUT, MAX_K]),
+            Overload::new(&[TS, TIMEOUT, DISCARD]),
+            Overload::new(&[TS, TIMEOUT, MAX_K, DISCARD]),
+        ],
+    ),
     "define stream S (t long, n int);
 from S#reorder:kslack(t) select t, n insert into Out;
 ---

@@ -1,16 +1,26 @@
 //! `#list:tokenize(list, …)`: a row for each place of the lists.
 
-use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::spec::runs;
+use crate::spec::*;
+
+const LIST: Param = param("list", Types::OBJECT, "A list.");
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "tokenize",
+    FunctionSpec {
+        adds: &[("index", Type::Int), ("value", Type::Object)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "list",
+            "tokenize",
+            "execution-list",
+            "One event for each value.",
+            &[Overload::repeating(&[LIST], 1)],
+            Returns::Nothing,
+        )
+    },
     "define stream S (a string, b string);
 from S select list:create(a, b) as l insert into Lists;
 from Lists#list:tokenize(l) select index, value insert into Out;

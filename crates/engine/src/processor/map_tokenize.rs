@@ -1,17 +1,27 @@
 //! `#map:tokenize(map, …)`: a row for each key of the maps.
 
-use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
 use crate::function::java_map;
-use crate::spec::runs;
+use crate::spec::*;
+
+const MAP: Param = param("map", Types::OBJECT, "A map.");
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "tokenize",
+    FunctionSpec {
+        adds: &[("key", Type::Object), ("value", Type::Object)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "map",
+            "tokenize",
+            "execution-map",
+            "One event for each key.",
+            &[Overload::repeating(&[MAP], 1)],
+            Returns::Nothing,
+        )
+    },
     "define stream S (a string, n int);
 from S select map:create('name', a, 'n', n) as m insert into Maps;
 from Maps#map:tokenize(m) select key, value insert into Out;

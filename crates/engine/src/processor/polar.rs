@@ -1,15 +1,34 @@
 //! `#pol2Cart(theta, rho, z)`: Cartesian coordinates of polar ones.
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Value;
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::spec::runs;
+use crate::spec::*;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "pol2Cart",
+    FunctionSpec {
+        adds: &[("x", Type::Double), ("y", Type::Double)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "",
+            "pol2Cart",
+            "core",
+            "Cartesian coordinates of polar ones; the angle is in degrees.",
+            &[
+                Overload::new(&[
+                    param("theta", Types::DOUBLE, "Angle in degrees."),
+                    param("rho", Types::DOUBLE, "Distance."),
+                ]),
+                Overload::new(&[
+                    param("theta", Types::DOUBLE, "Angle in degrees."),
+                    param("rho", Types::DOUBLE, "Distance."),
+                    param("z", Types::DOUBLE, "Height."),
+                ])
+                .adding(&[("z", Type::Double)]),
+            ],
+            Returns::Nothing,
+        )
+    },
     "define stream S (theta double, rho double);
 from S#pol2Cart(theta, rho) select x, y insert into Out;
 ---

@@ -1,15 +1,27 @@
 //! `#env:resourceIdentifier(group)`: a member of a group of resources.
 
-use catalog::functions::env::FUNCTIONS as KNOWN;
 use event::Value;
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::spec::runs;
+use crate::spec::*;
+
+const GROUP: Param = param(
+    "resource.group.id",
+    Types::STRING,
+    "Name of the group of resources.",
+)
+.constant();
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "resourceIdentifier",
+    function(
+        FunctionKind::StreamProcessor,
+        "env",
+        "resourceIdentifier",
+        "execution-env",
+        "Counts as one member of a group of resources.",
+        &[Overload::new(&[GROUP])],
+        Returns::Nothing,
+    ),
     "define stream S (n int);
 from S#env:resourceIdentifier('X') select n insert into Out;
 ---

@@ -1,16 +1,36 @@
 //! `#str:tokenize(s, regex, distinct)`: a row for each part of a text.
 
-use catalog::functions::string::FUNCTIONS as KNOWN;
 use dialect::regex::Regex;
 use event::Value;
-use plan::spec::FunctionSpec;
 
 use super::each::{EachRow, Rows};
-use crate::spec::runs;
+use crate::spec::*;
+
+const S: Param = param("input.string", Types::STRING, "The text.");
+const DISTINCT: Param = param(
+    "distinct",
+    Types::BOOL,
+    "Takes each value once; default false.",
+)
+.constant();
+const SPLIT: Param = param("regex", Types::STRING, "What stands between parts.").constant();
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "tokenize",
+    FunctionSpec {
+        adds: &[("token", Type::String)],
+        ..function(
+            FunctionKind::StreamProcessor,
+            "str",
+            "tokenize",
+            "execution-string",
+            "One event for each part of a text.",
+            &[
+                Overload::new(&[S, SPLIT]),
+                Overload::new(&[S, SPLIT, DISTINCT]),
+            ],
+            Returns::Nothing,
+        )
+    },
     "define stream S (words string);
 from S#str:tokenize(words, ' ') select token insert into Out;
 ---

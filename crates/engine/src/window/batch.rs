@@ -2,21 +2,28 @@
 
 use super::collect::{Collect, Keeping};
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct BatchWindow;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "batch",
+    window(
+        "batch",
+        "Each chunk as it came in.",
+        &[
+            Overload::new(&[]),
+            Overload::new(&[
+                param("chunk.length", Types::INT, "Cuts larger chunks; 0: never.").constant(),
+            ]),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.batch() select symbol, sum(price) as total insert into Out;
 ---

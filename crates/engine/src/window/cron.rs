@@ -1,22 +1,32 @@
 //! `cron('expression')`: batches that end at the times of a schedule.
 
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::{RowTypes, Rows, batch_bytes};
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Value};
 use lang::cron::Cron;
-use plan::spec::FunctionSpec;
 
 pub struct CronWindow;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "cron",
+    FunctionSpec {
+        findable: false,
+        ..window(
+            "cron",
+            "Batches that end at the times of a schedule.",
+            &[Overload::new(&[param(
+                "cron.expression",
+                Types::STRING,
+                "Quartz expression.",
+            )
+            .constant()])],
+        )
+    },
     "define stream S (n int);
 from S#window.cron('*/5 * * * * ?') select n insert into Out;
 ---

@@ -1,21 +1,23 @@
 //! `delay(T)`: each event comes out T milliseconds later.
 
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::timed::TimedQueue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 pub struct Delay;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "delay",
+    window(
+        "delay",
+        "Holds each event for T.",
+        &[Overload::new(&[TIME])],
+    ),
     "define stream S (symbol string);
 from S#window.delay(1 sec) select symbol insert into Out;
 ---

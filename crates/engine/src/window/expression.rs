@@ -1,6 +1,8 @@
 //! `expression(text)`: the newest events while a condition over them holds.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::collections::VecDeque;
 
 use super::content::{Current, Event, Kind, Text, View};
@@ -9,17 +11,17 @@ use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct ExpressionWindow;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "expression",
+    window(
+        "expression",
+        "Events while a condition over them holds.",
+        &[Overload::new(&[EXPRESSION])],
+    ),
     "define stream S (symbol string, price double);
 from S#window.expression('sum(price) < 10') select sum(price) as total insert into Out;
 ---

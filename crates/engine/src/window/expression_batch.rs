@@ -5,22 +5,36 @@ use std::collections::VecDeque;
 
 use super::content::{Current, Event, Kind, Text, View};
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, SavedRows, Slot, Visit};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Value};
-use plan::spec::FunctionSpec;
 
 pub struct ExpressionBatch;
 
+const INCLUDE_TRIGGER: Param = param(
+    "include.triggering.event",
+    Types::BOOL,
+    "The event that ends a batch belongs to it.",
+);
+const STREAM_CURRENT_DYNAMIC: Param =
+    param("stream.current.event", Types::BOOL, "Events pass at once.");
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "expressionBatch",
+    window(
+        "expressionBatch",
+        "Batches that end when a condition over them fails.",
+        &[
+            Overload::new(&[EXPRESSION]),
+            Overload::new(&[EXPRESSION, INCLUDE_TRIGGER]),
+            Overload::new(&[EXPRESSION, INCLUDE_TRIGGER, STREAM_CURRENT_DYNAMIC]),
+        ],
+    ),
     "define stream S (price double);
 from S#window.expressionBatch('sum(price) < 10') select price insert into Out;
 ---

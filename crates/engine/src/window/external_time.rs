@@ -1,6 +1,8 @@
 //! `externalTime(t, T)`: the events of the last T milliseconds by an attribute.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::collections::VecDeque;
 
 use super::per_key::{PerKey, Rule, Stored};
@@ -8,17 +10,17 @@ use super::slide::Slide;
 use super::store::{Queue, RowTypes};
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct ExternalTime;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "externalTime",
+    window(
+        "externalTime",
+        "The events of the last T by an attribute.",
+        &[Overload::new(&[TIMESTAMP, TIME])],
+    ),
     "define stream S (t long, price double);
 from S#window.externalTime(t, 1 sec) select t, sum(price) as total insert into Out;
 ---

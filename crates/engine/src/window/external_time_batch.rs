@@ -1,6 +1,8 @@
 //! `externalTimeBatch(t, T)`: batches of T milliseconds by an attribute.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::ops::Range;
 
 use super::collect::{Collect, Keeping};
@@ -8,18 +10,42 @@ use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column};
-use plan::spec::FunctionSpec;
 
 pub struct ExternalTimeBatch;
 
+/// A constant, or a LONG attribute: the value of the first event.
+const START_OR_ATTRIBUTE: Param = param(
+    "start.time",
+    Types::INT_LONG,
+    "Boundaries are this plus multiples of the time.",
+);
+const TIMEOUT: Param = param(
+    "timeout",
+    Types::INT_LONG,
+    "Flushes after so long without an event, in ms.",
+)
+.constant();
+const REPLACE: Param = param(
+    "replace.with.batchtime",
+    Types::BOOL,
+    "Writes the end of the batch into the timestamp.",
+)
+.constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "externalTimeBatch",
+    window(
+        "externalTimeBatch",
+        "Batches of T by an attribute.",
+        &[
+            Overload::new(&[TIMESTAMP, TIME]),
+            Overload::new(&[TIMESTAMP, TIME, START_OR_ATTRIBUTE]),
+            Overload::new(&[TIMESTAMP, TIME, START_OR_ATTRIBUTE, TIMEOUT]),
+            Overload::new(&[TIMESTAMP, TIME, START_OR_ATTRIBUTE, TIMEOUT, REPLACE]),
+        ],
+    ),
     "define stream S (t long, price double);
 from S#window.externalTimeBatch(t, 1 sec) select count() as n, sum(price) as total insert into Out;
 ---

@@ -3,22 +3,33 @@
 use super::held::Held;
 use super::key::KeyParts;
 use super::key_map::{KeyMap, Placed};
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct Frequent;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "frequent",
+    window(
+        "frequent",
+        "Events of the n most frequent keys (deprecated).",
+        &[
+            Overload::new(&[param("event.count", Types::INT, "How many keys.").constant()]),
+            Overload::repeating(
+                &[
+                    param("event.count", Types::INT, "How many keys.").constant(),
+                    param("attribute", Types::BASIC, "Part of the key."),
+                ],
+                1,
+            ),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.frequent(1, symbol) select symbol, price insert all events into Out;
 ---

@@ -1,21 +1,19 @@
 //! `length(n)`: the last n events.
 
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::store::Queue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 pub struct Length;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "length",
+    window("length", "The last n events.", &[Overload::new(&[LENGTH])]),
     "define stream S (symbol string, price double);
 from S#window.length(2) select symbol, sum(price) as total insert into Out;
 ---

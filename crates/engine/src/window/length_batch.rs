@@ -2,21 +2,26 @@
 
 use super::collect::{Collect, Keeping};
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct LengthBatch;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "lengthBatch",
+    window(
+        "lengthBatch",
+        "Batches of n events.",
+        &[
+            Overload::new(&[LENGTH]),
+            Overload::new(&[LENGTH, STREAM_CURRENT]),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.lengthBatch(2) select symbol, sum(price) as total insert into Out;
 ---

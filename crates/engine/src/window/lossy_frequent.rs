@@ -3,22 +3,48 @@
 use super::held::Held;
 use super::key::KeyParts;
 use super::key_map::{KeyMap, Placed};
+use super::params::*;
 use super::per_key::{PerKey, Rule, Stored};
 use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct LossyFrequent;
 
+const SUPPORT: Param = param(
+    "support.threshold",
+    Types::DOUBLE,
+    "Share of all events, 0 to 1.",
+)
+.constant();
+const ERROR_BOUND: Param = param(
+    "error.bound",
+    Types::DOUBLE,
+    "Error allowed; a tenth of the share is usual.",
+)
+.constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "lossyFrequent",
+    window(
+        "lossyFrequent",
+        "Events of keys above a share (deprecated).",
+        // Siddhi declares the form without an error as well, and then fails to make the window.
+        &[
+            Overload::new(&[SUPPORT, ERROR_BOUND]),
+            Overload::repeating(
+                &[
+                    SUPPORT,
+                    ERROR_BOUND,
+                    param("attribute", Types::BASIC, "Part of the key."),
+                ],
+                1,
+            ),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.lossyFrequent(0.5, 0.1, symbol) select symbol, price insert into Out;
 ---

@@ -24,6 +24,7 @@ mod length;
 mod length_batch;
 mod linked;
 mod lossy_frequent;
+mod params;
 mod per_key;
 mod pool;
 mod session;

@@ -1,6 +1,8 @@
 //! `session(gap, key, latency)`: events until a quiet time.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,17 +14,41 @@ use super::pool::{Pool, Slot, Visit};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Column, Value};
-use plan::spec::FunctionSpec;
 
 pub struct SessionWindow;
 
+// Siddhi declares INT as well, and then fails to cast it.
+const GAP: Param = param(
+    "session.gap",
+    Types::LONG,
+    "Quiet time that ends a session, in ms.",
+)
+.constant();
+const KEY: Param = param(
+    "session.key",
+    Types::STRING,
+    "Sessions are kept apart by it.",
+);
+const LATENCY: Param = param(
+    "allowed.latency",
+    Types::LONG,
+    "How late an event may come, in ms.",
+)
+.constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "session",
+    window(
+        "session",
+        "Events until a quiet time.",
+        &[
+            Overload::new(&[GAP]),
+            Overload::new(&[GAP, KEY]),
+            Overload::new(&[GAP, LATENCY]),
+            Overload::new(&[GAP, KEY, LATENCY]),
+        ],
+    ),
     "define stream S (user string, page string);
 from S#window.session(1 sec, user) select user, page insert expired events into Out;
 ---

@@ -1,6 +1,8 @@
 //! `sort(n, attribute, …)`: the n rows that come first in an order.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::cmp::Ordering;
 
 use super::per_key::{PerKey, Rule, Stored};
@@ -9,18 +11,30 @@ use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::function::utf16;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column, Value};
-use plan::spec::FunctionSpec;
 
 pub struct Sort;
 
+const SORT_KEY: Types = Types(Types::NUMBER.0 | Types::STRING.0);
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "sort",
+    window(
+        "sort",
+        "The n first events of an order.",
+        &[
+            Overload::new(&[LENGTH, param("attribute", SORT_KEY, "What is ordered by.")]),
+            Overload::repeating(
+                &[
+                    LENGTH,
+                    param("attribute", SORT_KEY, "What is ordered by."),
+                    param("order", SORT_KEY, "'asc' or 'desc', or the next attribute."),
+                ],
+                1,
+            ),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.sort(2, price, 'desc') select symbol, price insert expired events into Out;
 ---

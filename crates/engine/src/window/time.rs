@@ -1,21 +1,23 @@
 //! `time(T)`: the events of the last T milliseconds.
 
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::timed::TimedQueue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 pub struct Time;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "time",
+    window(
+        "time",
+        "The events of the last T.",
+        &[Overload::new(&[TIME])],
+    ),
     "define stream S (symbol string, price double);
 from S#window.time(1 sec) select symbol, sum(price) as total insert into Out;
 ---

@@ -1,6 +1,8 @@
 //! `timeBatch(T)`: batches of T milliseconds.
 
 use super::held::Held;
+use super::params::*;
+use crate::spec::*;
 use std::ops::Range;
 
 use super::collect::{Collect, Keeping};
@@ -8,17 +10,29 @@ use super::per_key::{PerKey, Rule, Stored};
 use super::store::RowTypes;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Clock};
-use plan::spec::FunctionSpec;
 
 pub struct TimeBatch;
 
+const START: Param = param(
+    "start.time",
+    Types::INT_LONG,
+    "Boundaries are this plus multiples of the time.",
+)
+.constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "timeBatch",
+    window(
+        "timeBatch",
+        "Batches of T.",
+        &[
+            Overload::new(&[TIME]),
+            Overload::new(&[TIME, START]),
+            Overload::new(&[TIME, STREAM_CURRENT]),
+            Overload::new(&[TIME, START, STREAM_CURRENT]),
+        ],
+    ),
     "define stream S (symbol string, price double);
 from S#window.timeBatch(1 sec) select count() as n, sum(price) as total insert into Out;
 ---

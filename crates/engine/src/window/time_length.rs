@@ -1,21 +1,23 @@
 //! `timeLength(T, n)`: the events of the last T milliseconds, n at most.
 
 use super::held::Held;
+use super::params::*;
 use super::per_key::{PerKey, Rule};
 use super::slide::Slide;
 use super::store::Queue;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
-use catalog::functions::windows::FUNCTIONS as KNOWN;
+use crate::spec::*;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 pub struct TimeLength;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "timeLength",
+    window(
+        "timeLength",
+        "The events of the last T, n at most.",
+        &[Overload::new(&[TIME, LENGTH])],
+    ),
     "define stream S (symbol string, price double);
 from S#window.timeLength(1 sec, 2) select symbol, sum(price) as total insert into Out;
 ---

@@ -1,12 +1,11 @@
 //! `coalesce`, `default` and `ifThenElse`.
 
 use event::{Column, ColumnBuilder, Type, Value};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
 use crate::function::row::{Row, result_type};
-use crate::spec::runs;
+use crate::spec::*;
 
 /// The first argument that is not null, column by column: where the first has no nulls it is the
 /// result, without a look at any row.
@@ -15,11 +14,37 @@ pub struct FirstValue {
 }
 
 pub static COALESCE: FirstValue = FirstValue {
-    spec: &const { runs(KNOWN, "coalesce", "coalesce(symbol, 'none') as s") },
+    spec: {
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "coalesce",
+                "The first argument that is not null.",
+                SAME_ANY,
+                Returns::Argument(0),
+            ),
+            "coalesce(symbol, 'none') as s",
+        );
+        &SPEC
+    },
 };
 
 pub static DEFAULT: FirstValue = FirstValue {
-    spec: &const { runs(KNOWN, "default", "default(price, 0.0) as p") },
+    spec: {
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "default",
+                "The value, or another where it is null.",
+                &[Overload::new(&[
+                    ANY,
+                    param("default", Types::ANY, "The value instead of null."),
+                ])
+                .same_type()],
+                Returns::Argument(0),
+            ),
+            "default(price, 0.0) as p",
+        );
+        &SPEC
+    },
 };
 
 impl Function for FirstValue {

@@ -1,19 +1,27 @@
 //! `currentTimeMillis`, `eventTimestamp` and `UUID`.
 
 use event::{Column, Times, Type, Value};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
 use crate::function::row::Row;
-use crate::spec::runs;
+use crate::spec::*;
 
 /// The application clock.
 pub struct CurrentTimeMillis;
 
 impl Function for CurrentTimeMillis {
     fn spec(&self) -> &'static FunctionSpec {
-        &const { runs(KNOWN, "currentTimeMillis", "currentTimeMillis() as now") }
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "currentTimeMillis",
+                "The clock of the app, in milliseconds.",
+                &[NONE],
+                LONG,
+            ),
+            "currentTimeMillis() as now",
+        );
+        &SPEC
     }
 
     fn bind(&self, _: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {
@@ -39,7 +47,19 @@ pub struct EventTimestamp;
 
 impl Function for EventTimestamp {
     fn spec(&self) -> &'static FunctionSpec {
-        &const { runs(KNOWN, "eventTimestamp", "eventTimestamp() as at") }
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "eventTimestamp",
+                "Timestamp of the event, or of an event of a pattern.",
+                &[
+                    NONE,
+                    Overload::new(&[param("event", Types::ANY, "Reference of an event.")]),
+                ],
+                LONG,
+            ),
+            "eventTimestamp() as at",
+        );
+        &SPEC
     }
 
     fn bind(&self, _: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {

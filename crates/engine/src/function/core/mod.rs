@@ -4,66 +4,109 @@ mod choice;
 mod clock;
 mod conversion;
 mod extremes;
+mod params;
 mod sets;
 mod types;
 
-use catalog::functions::core::FUNCTIONS as KNOWN;
 use event::Value;
 
 use super::row::{RowFunction, row};
 use crate::component::Function;
+use crate::spec::*;
+use params::*;
 
 pub use choice::FirstOf;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    row!(KNOWN, "UUID", clock::uuid, "UUID() as id").infallible(),
+    row!(
+        scalar("UUID", "A random identifier.", &[NONE], STRING),
+        clock::uuid,
+        "UUID() as id"
+    )
+    .infallible(),
     // Never fails, but what uses a value of another class does.
     row!(
-        KNOWN,
-        "cast",
+        scalar(
+            "cast",
+            "Names the type of a value without converting it.",
+            &[Overload::new(&[ANY, TO])],
+            Returns::Named(1),
+        ),
         conversion::cast,
         "cast(symbol, 'string') as s"
     ),
     row!(
-        KNOWN,
-        "convert",
+        scalar(
+            "convert",
+            "Converts a value to another type; null where it cannot.",
+            &[Overload::new(&[ANY, TO])],
+            Returns::Named(1),
+        ),
         conversion::convert,
         "convert(price, 'int') as whole"
     )
     .checked(conversion::check_convert)
     .infallible(),
     row!(
-        KNOWN,
-        "createSet",
+        scalar(
+            "createSet",
+            "A set that holds the value.",
+            &[Overload::new(&[param("input", Types::BASIC, "The value.")])],
+            OBJECT,
+        ),
         sets::create_set,
         "createSet(symbol) as symbols"
     )
     .infallible(),
     row!(
-        KNOWN,
-        "ifThenElse",
+        scalar(
+            "ifThenElse",
+            "One of two values, by a condition.",
+            &[
+                choice(Type::String),
+                choice(Type::Int),
+                choice(Type::Long),
+                choice(Type::Float),
+                choice(Type::Double),
+                choice(Type::Bool),
+                choice(Type::Object),
+            ],
+            Returns::Argument(1),
+        ),
         choice::if_then_else,
         "ifThenElse(price > 10.0, 'high', 'low') as level"
     )
     .infallible(),
     row!(
-        KNOWN,
-        "maximum",
+        scalar(
+            "maximum",
+            "The largest argument.",
+            SAME_NUMBER,
+            Returns::Argument(0),
+        ),
         extremes::maximum,
         "maximum(price, 10.0) as p"
     )
     .infallible(),
     row!(
-        KNOWN,
-        "minimum",
+        scalar(
+            "minimum",
+            "The smallest argument.",
+            SAME_NUMBER,
+            Returns::Argument(0),
+        ),
         extremes::minimum,
         "minimum(price, 10.0) as p"
     )
     .infallible(),
     row!(
-        KNOWN,
-        "sizeOfSet",
+        scalar(
+            "sizeOfSet",
+            "How many values a set holds.",
+            &[Overload::new(&[SET])],
+            INT,
+        ),
         sets::size_of_set,
         "sizeOfSet(createSet(symbol)) as n"
     ),

@@ -1,11 +1,10 @@
 //! `instanceOfBoolean` and its family: the class of the actual value; null is of none.
 
 use event::{Column, Type, Values};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 pub struct InstanceOf {
     spec: &'static FunctionSpec,
@@ -13,9 +12,13 @@ pub struct InstanceOf {
 }
 
 macro_rules! instance_of {
-    ($constant:ident, $name:literal, $ty:ident, $example:literal) => {
+    ($constant:ident, $name:literal, $summary:literal, $overloads:expr, $ty:ident, $example:literal) => {
         pub static $constant: InstanceOf = InstanceOf {
-            spec: &const { runs(KNOWN, $name, $example) },
+            spec: {
+                static SPEC: FunctionSpec =
+                    runs(scalar($name, $summary, $overloads, BOOL), $example);
+                &SPEC
+            },
             ty: Type::$ty,
         };
     };
@@ -24,36 +27,48 @@ macro_rules! instance_of {
 instance_of!(
     INSTANCE_OF_BOOLEAN,
     "instanceOfBoolean",
+    "Whether the value is a BOOL.",
+    ONE_ANY,
     Bool,
     "instanceOfBoolean(symbol) as b"
 );
 instance_of!(
     INSTANCE_OF_DOUBLE,
     "instanceOfDouble",
+    "Whether the value is a DOUBLE.",
+    ONE_ANY,
     Double,
     "instanceOfDouble(price) as b"
 );
 instance_of!(
     INSTANCE_OF_FLOAT,
     "instanceOfFloat",
+    "Whether the value is a FLOAT.",
+    ONE_ANY,
     Float,
     "instanceOfFloat(price) as b"
 );
 instance_of!(
     INSTANCE_OF_INTEGER,
     "instanceOfInteger",
+    "Whether the value is an INT.",
+    ONE_ANY,
     Int,
     "instanceOfInteger(price) as b"
 );
 instance_of!(
     INSTANCE_OF_LONG,
     "instanceOfLong",
+    "Whether the value is a LONG.",
+    ONE_ANY,
     Long,
     "instanceOfLong(price) as b"
 );
 instance_of!(
     INSTANCE_OF_STRING,
     "instanceOfString",
+    "Whether the value is a STRING.",
+    ONE_ANY,
     String,
     "instanceOfString(symbol) as b"
 );

@@ -3,6 +3,7 @@
 //! A `json` argument is a text or an OBJECT; the latter is written as Gson writes it before a path
 //! is followed, as the extension does. A null input or path is an error, a missing place is null.
 
+mod params;
 mod parse;
 pub mod path;
 mod write;
@@ -10,77 +11,97 @@ mod write;
 pub use parse::{Style as ReadStyle, parse};
 pub use write::{Style as WriteStyle, to_json};
 
-use catalog::functions::json::FUNCTIONS as KNOWN;
 use event::{Object, Value};
 
 use super::number::{parse_integer, parse_real};
 use super::row::{Row, RowFunction, bool, row, text, wrong};
+use crate::spec::*;
+use params::*;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
     row!(
-        KNOWN,
-        "getBool",
+        scalar("getBool", "The BOOL at a path.", AT, BOOL),
         get_bool,
         "json:getBool('{\"a\":true}', '$.a') as b"
     ),
     row!(
-        KNOWN,
-        "getDouble",
+        scalar("getDouble", "The DOUBLE at a path.", AT, DOUBLE),
         get_double,
         "json:getDouble('{\"a\":1.5}', '$.a') as d"
     ),
     row!(
-        KNOWN,
-        "getFloat",
+        scalar("getFloat", "The FLOAT at a path.", AT, FLOAT),
         get_float,
         "json:getFloat('{\"a\":1.5}', '$.a') as f"
     ),
     row!(
-        KNOWN,
-        "getInt",
+        scalar("getInt", "The INT at a path.", AT, INT),
         get_int,
         "json:getInt('{\"a\":1}', '$.a') as i"
     ),
     row!(
-        KNOWN,
-        "getLong",
+        scalar("getLong", "The LONG at a path.", AT, LONG),
         get_long,
         "json:getLong('{\"a\":1}', '$.a') as l"
     ),
     row!(
-        KNOWN,
-        "getObject",
+        scalar("getObject", "The object at a path.", AT, OBJECT),
         get_object,
         "json:getObject('{\"a\":[1]}', '$.a') as o"
     ),
     row!(
-        KNOWN,
-        "getString",
+        scalar("getString", "The text at a path.", AT, STRING),
         get_string,
         "json:getString('{\"a\":\"x\"}', '$.a') as s"
     ),
     row!(
-        KNOWN,
-        "isExists",
+        scalar(
+            "isExists",
+            "Whether there is something at a path.",
+            AT,
+            BOOL,
+        ),
         is_exists,
         "json:isExists('{\"a\":1}', '$.b') as b"
     ),
     row!(
-        KNOWN,
-        "setElement",
+        scalar(
+            "setElement",
+            "The document with something put at a path.",
+            &[
+                Overload::new(&[JSON, PATH, ELEMENT]),
+                Overload::new(&[JSON, PATH, ELEMENT, KEY]),
+            ],
+            OBJECT,
+        ),
         set_element,
         "json:setElement('{\"a\":1}', '$', 2, 'b') as o"
     ),
     row!(
-        KNOWN,
-        "toObject",
+        scalar(
+            "toObject",
+            "The object of a JSON text.",
+            &[Overload::new(&[param(
+                "json",
+                Types::STRING,
+                "JSON as text.",
+            )])],
+            OBJECT,
+        ),
         to_object,
         "json:toObject('{\"a\":1}') as o"
     ),
     row!(
-        KNOWN,
-        "toString",
+        scalar(
+            "toString",
+            "The text of an object.",
+            &[
+                Overload::new(&[JSON]),
+                Overload::new(&[JSON, param("allow.escape", Types::BOOL, "Encodes twice.")]),
+            ],
+            STRING,
+        ),
         to_string,
         "json:toString(json:toObject('{\"a\":1}')) as s"
     ),

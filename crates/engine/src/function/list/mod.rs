@@ -3,99 +3,200 @@
 //! As with maps, functions that return the changed list change their argument in place. What is no
 //! list is an error, but for `isList`.
 
+mod params;
 mod sort;
 
-use catalog::functions::list::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
 
 use super::object::check_holds;
 use super::row::{Row, RowFunction, bool, int, row, wrong};
+use crate::spec::*;
+use params::*;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    row!(KNOWN, "add", add, "list:add(list:create(), symbol) as l"),
     row!(
-        KNOWN,
-        "addAll",
+        scalar(
+            "add",
+            "Adds a value at the end or at a place.",
+            &[
+                Overload::new(&[LIST, VALUE]),
+                Overload::new(&[LIST, VALUE, INDEX]),
+            ],
+            OBJECT,
+        ),
+        add,
+        "list:add(list:create(), symbol) as l"
+    ),
+    row!(
+        scalar(
+            "addAll",
+            "Adds all values of another list.",
+            &[
+                Overload::new(&[TO, FROM]),
+                Overload::new(&[TO, FROM, DISTINCT]),
+            ],
+            OBJECT,
+        ),
         add_all,
         "list:addAll(list:create(1), list:create(2)) as l"
     ),
-    row!(KNOWN, "clear", clear, "list:clear(list:create(1)) as l"),
-    row!(KNOWN, "clone", clone, "list:clone(list:create(1)) as l"),
     row!(
-        KNOWN,
-        "contains",
+        scalar("clear", "Empties a list.", ONE, OBJECT),
+        clear,
+        "list:clear(list:create(1)) as l"
+    ),
+    row!(
+        scalar("clone", "A copy of a list.", ONE, OBJECT),
+        clone,
+        "list:clone(list:create(1)) as l"
+    ),
+    row!(
+        scalar("contains", "Whether a list has a value.", WITH_VALUE, BOOL),
         contains,
         "list:contains(list:create(1), 1) as b"
     ),
     row!(
-        KNOWN,
-        "containsAll",
+        scalar(
+            "containsAll",
+            "Whether a list has all values of another.",
+            WITH_LIST,
+            BOOL,
+        ),
         contains_all,
         "list:containsAll(list:create(1), list:create(1)) as b"
     ),
     row!(
-        KNOWN,
-        "containsAny",
+        scalar(
+            "containsAny",
+            "Whether a list has any value of another.",
+            WITH_LIST,
+            BOOL,
+        ),
         contains_any,
         "list:containsAny(list:create(1), list:create(1, 2)) as b"
     ),
-    row!(KNOWN, "create", create, "list:create(symbol, price) as l").infallible(),
-    row!(KNOWN, "get", get, "list:get(list:create('a'), 0) as v"),
     row!(
-        KNOWN,
-        "indexOf",
+        scalar(
+            "create",
+            "A list of the given values.",
+            &[NONE, Overload::repeating(&[VALUE], 1)],
+            OBJECT,
+        ),
+        create,
+        "list:create(symbol, price) as l"
+    )
+    .infallible(),
+    row!(
+        scalar(
+            "get",
+            "The value at a place, null outside.",
+            WITH_INDEX,
+            OBJECT,
+        ),
+        get,
+        "list:get(list:create('a'), 0) as v"
+    ),
+    row!(
+        scalar("indexOf", "First place of a value, or -1.", WITH_VALUE, INT),
         index_of,
         "list:indexOf(list:create('a'), 'a') as i"
     ),
     row!(
-        KNOWN,
-        "isEmpty",
+        scalar("isEmpty", "Whether a list is empty.", ONE, BOOL),
         is_empty,
         "list:isEmpty(list:create()) as b"
     ),
-    row!(KNOWN, "isList", is_list, "list:isList(symbol) as b").infallible(),
     row!(
-        KNOWN,
-        "lastIndexOf",
+        scalar(
+            "isList",
+            "Whether a value is a list.",
+            &[Overload::new(&[param("arg", Types::ANY, "The value.")])],
+            BOOL,
+        ),
+        is_list,
+        "list:isList(symbol) as b"
+    )
+    .infallible(),
+    row!(
+        scalar(
+            "lastIndexOf",
+            "Last place of a value, or -1.",
+            WITH_VALUE,
+            INT,
+        ),
         last_index_of,
         "list:lastIndexOf(list:create('a', 'a'), 'a') as i"
     ),
     row!(
-        KNOWN,
-        "remove",
+        scalar(
+            "remove",
+            "Takes the first such value out.",
+            WITH_VALUE,
+            OBJECT,
+        ),
         remove,
         "list:remove(list:create('a'), 'a') as l"
     ),
     row!(
-        KNOWN,
-        "removeAll",
+        scalar(
+            "removeAll",
+            "Takes all values of another list out.",
+            WITH_LIST,
+            OBJECT,
+        ),
         remove_all,
         "list:removeAll(list:create(1, 2), list:create(1)) as l"
     ),
     row!(
-        KNOWN,
-        "removeByIndex",
+        scalar(
+            "removeByIndex",
+            "Takes the value at a place out.",
+            WITH_INDEX,
+            OBJECT,
+        ),
         remove_by_index,
         "list:removeByIndex(list:create('a'), 0) as l"
     ),
     row!(
-        KNOWN,
-        "retainAll",
+        scalar(
+            "retainAll",
+            "Keeps only the values of another list.",
+            WITH_LIST,
+            OBJECT,
+        ),
         retain_all,
         "list:retainAll(list:create(1, 2), list:create(1)) as l"
     ),
     row!(
-        KNOWN,
-        "setValue",
+        scalar(
+            "setValue",
+            "Replaces the value at a place.",
+            &[Overload::new(&[LIST, INDEX, VALUE])],
+            OBJECT,
+        ),
         set_value,
         "list:setValue(list:create('a'), 0, 'b') as l"
     ),
-    row!(KNOWN, "size", size, "list:size(list:create('a')) as n"),
     row!(
-        KNOWN,
-        "sort",
+        scalar("size", "How many values there are.", ONE, INT),
+        size,
+        "list:size(list:create('a')) as n"
+    ),
+    row!(
+        scalar(
+            "sort",
+            "Sorts a list, or turns it round.",
+            &[
+                Overload::new(&[LIST]),
+                Overload::new(&[
+                    LIST,
+                    param("order", Types::STRING, "`ASC`, `DESC` or `REV`.").constant(),
+                ]),
+            ],
+            OBJECT,
+        ),
         sort::sort,
         "list:sort(list:create(2, 1), 'ASC') as l"
     ),

@@ -3,9 +3,9 @@
 //! Functions that return the changed map change their argument in place and return the same object.
 //! What is no map, null included, is an error, but for `isMap`.
 
+mod params;
 mod xml;
 
-use catalog::functions::map::FUNCTIONS as KNOWN;
 use event::value::Shared;
 use event::{Object, Value};
 
@@ -14,99 +14,219 @@ use super::json::{ReadStyle, WriteStyle, parse, to_json};
 use super::object::check_holds;
 use super::row::{Row, RowFunction, row, text, wrong};
 use crate::component::{Argument, Refused};
+use crate::spec::*;
+use params::*;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    row!(KNOWN, "clear", clear, "map:clear(map:create('a', 1)) as m"),
-    row!(KNOWN, "clone", clone, "map:clone(map:create('a', 1)) as m"),
     row!(
-        KNOWN,
-        "combineByKey",
+        scalar("clear", "Empties a map.", ONE, OBJECT),
+        clear,
+        "map:clear(map:create('a', 1)) as m"
+    ),
+    row!(
+        scalar("clone", "A copy of a map.", ONE, OBJECT),
+        clone,
+        "map:clone(map:create('a', 1)) as m"
+    ),
+    row!(
+        scalar(
+            "combineByKey",
+            "Lists of the values that several maps have for each key.",
+            &[Overload::repeating(&[MAP, MAP], 1)],
+            OBJECT,
+        ),
         combine_by_key,
         "map:combineByKey(map:create('a', 1), map:create('a', 2)) as m"
     ),
     row!(
-        KNOWN,
-        "containsKey",
+        scalar(
+            "containsKey",
+            "Whether a map has a key.",
+            &[Overload::new(&[MAP, KEY])],
+            BOOL,
+        ),
         contains_key,
         "map:containsKey(map:create('a', 1), 'a') as b"
     ),
     row!(
-        KNOWN,
-        "containsValue",
+        scalar(
+            "containsValue",
+            "Whether a map has a value.",
+            &[Overload::new(&[MAP, BASIC_VALUE])],
+            BOOL,
+        ),
         contains_value,
         "map:containsValue(map:create('a', 1), 1) as b"
     ),
     row!(
-        KNOWN,
-        "create",
+        scalar(
+            "create",
+            "A map of the given keys and values.",
+            &[NONE, Overload::repeating(&[KEY, VALUE], 2)],
+            OBJECT,
+        ),
         create,
         "map:create('symbol', symbol, 'price', price) as m"
     )
     .checked(check_create),
     row!(
-        KNOWN,
-        "createFromJSON",
+        scalar(
+            "createFromJSON",
+            "The map of a JSON text.",
+            &[Overload::new(&[param(
+                "json.string",
+                Types::STRING,
+                "JSON as text.",
+            )])],
+            OBJECT,
+        ),
         create_from_json,
         "map:createFromJSON('{\"a\":1}') as m"
     ),
     row!(
-        KNOWN,
-        "createFromXML",
+        scalar(
+            "createFromXML",
+            "The map of an XML text.",
+            &[Overload::new(&[param(
+                "xml.string",
+                Types::STRING,
+                "XML as text.",
+            )])],
+            OBJECT,
+        ),
         create_from_xml,
         "map:createFromXML('<r><a>1</a></r>') as m"
     ),
-    row!(KNOWN, "get", get, "map:get(map:create('a', 1), 'a') as v"),
-    row!(KNOWN, "isEmpty", is_empty, "map:isEmpty(map:create()) as b"),
-    row!(KNOWN, "isMap", is_map, "map:isMap(symbol) as b").infallible(),
-    row!(KNOWN, "keys", keys, "map:keys(map:create('a', 1)) as l"),
-    row!(KNOWN, "put", put, "map:put(map:create(), 'a', 1) as m"),
     row!(
-        KNOWN,
-        "putAll",
+        scalar(
+            "get",
+            "The value of a key.",
+            &[
+                Overload::new(&[MAP, KEY]),
+                Overload::new(&[
+                    MAP,
+                    KEY,
+                    param(
+                        "default.value",
+                        Types::ANY,
+                        "The value where the key is missing.",
+                    ),
+                ]),
+            ],
+            OBJECT,
+        ),
+        get,
+        "map:get(map:create('a', 1), 'a') as v"
+    ),
+    row!(
+        scalar("isEmpty", "Whether a map is empty.", ONE, BOOL),
+        is_empty,
+        "map:isEmpty(map:create()) as b"
+    ),
+    row!(
+        scalar(
+            "isMap",
+            "Whether a value is a map.",
+            &[Overload::new(&[param("arg", Types::ANY, "The value.")])],
+            BOOL,
+        ),
+        is_map,
+        "map:isMap(symbol) as b"
+    )
+    .infallible(),
+    row!(
+        scalar("keys", "The keys as a list.", ONE, OBJECT),
+        keys,
+        "map:keys(map:create('a', 1)) as l"
+    ),
+    row!(
+        scalar(
+            "put",
+            "Sets a key.",
+            &[Overload::new(&[MAP, KEY, VALUE])],
+            OBJECT,
+        ),
+        put,
+        "map:put(map:create(), 'a', 1) as m"
+    ),
+    row!(
+        scalar("putAll", "Sets all keys of another map.", TWO, OBJECT),
         put_all,
         "map:putAll(map:create('a', 1), map:create('b', 2)) as m"
     ),
     row!(
-        KNOWN,
-        "putIfAbsent",
+        scalar(
+            "putIfAbsent",
+            "Sets a key that is missing.",
+            &[Overload::new(&[MAP, BASIC_KEY, BASIC_VALUE])],
+            OBJECT,
+        ),
         put_if_absent,
         "map:putIfAbsent(map:create('a', 1), 'a', 2) as m"
     ),
     row!(
-        KNOWN,
-        "remove",
+        scalar(
+            "remove",
+            "Takes a key out.",
+            &[Overload::new(&[MAP, KEY])],
+            OBJECT,
+        ),
         remove,
         "map:remove(map:create('a', 1), 'a') as m"
     ),
     row!(
-        KNOWN,
-        "replace",
+        scalar(
+            "replace",
+            "Sets a key that is there.",
+            &[Overload::new(&[MAP, BASIC_KEY, BASIC_VALUE])],
+            OBJECT,
+        ),
         replace,
         "map:replace(map:create('a', 1), 'a', 2) as m"
     ),
     row!(
-        KNOWN,
-        "replaceAll",
+        scalar(
+            "replaceAll",
+            "Sets the keys that both maps have.",
+            TWO,
+            OBJECT,
+        ),
         replace_all,
         "map:replaceAll(map:create('a', 1), map:create('a', 2)) as m"
     ),
-    row!(KNOWN, "size", size, "map:size(map:create('a', 1)) as n"),
     row!(
-        KNOWN,
-        "toJSON",
+        scalar("size", "How many keys there are.", ONE, INT),
+        size,
+        "map:size(map:create('a', 1)) as n"
+    ),
+    row!(
+        scalar("toJSON", "The map as JSON text.", ONE, STRING),
         to_json_text,
         "map:toJSON(map:create('a', 1)) as s"
     ),
     row!(
-        KNOWN,
-        "toXML",
+        scalar(
+            "toXML",
+            "The map as XML text.",
+            &[
+                Overload::new(&[MAP]),
+                Overload::new(&[
+                    MAP,
+                    param(
+                        "root.element.name",
+                        Types::STRING,
+                        "Name of the root element.",
+                    ),
+                ]),
+            ],
+            STRING,
+        ),
         to_xml,
         "map:toXML(map:create('a', 1), 'r') as s"
     ),
     row!(
-        KNOWN,
-        "values",
+        scalar("values", "The values as a list.", ONE, OBJECT),
         values,
         "map:values(map:create('a', 1)) as l"
     ),

@@ -1,21 +1,22 @@
 //! `math:`: functions on numbers, computed in double. A null argument gives null.
 
 mod base;
+mod params;
 mod random;
 
-use catalog::functions::math::FUNCTIONS as KNOWN;
 use event::Value;
 
 use super::number::{parse_integer, parse_real};
 use super::row::{Row, RowFunction, null_in_null_out, row, text, wrong};
 use crate::component::Function;
+use crate::spec::*;
+use params::*;
 
 /// A function of one number.
 macro_rules! one {
-    ($name:literal, $function:expr) => {
+    ($name:literal, $summary:literal, $overloads:expr, $function:expr) => {
         row!(
-            KNOWN,
-            $name,
+            scalar($name, $summary, $overloads, DOUBLE),
             |args, _| {
                 let function: fn(f64) -> f64 = $function;
                 computed(args, |x| Value::Double(function(x)))
@@ -27,10 +28,9 @@ macro_rules! one {
 
 /// A function of two numbers.
 macro_rules! two {
-    ($name:literal, $function:expr) => {
+    ($name:literal, $summary:literal, $overloads:expr, $function:expr) => {
         row!(
-            KNOWN,
-            $name,
+            scalar($name, $summary, $overloads, DOUBLE),
             |args, _| {
                 let function: fn(f64, f64) -> f64 = $function;
                 computed_of_two(args, function)
@@ -42,78 +42,156 @@ macro_rules! two {
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    one!("abs", f64::abs),
-    one!("acos", f64::acos),
-    one!("asin", f64::asin),
-    row!(KNOWN, "atan", atan, "math:atan(price) as x"),
-    row!(KNOWN, "bin", base::bin, "math:bin(9) as s"),
-    one!("cbrt", f64::cbrt),
-    one!("ceil", f64::ceil),
-    row!(KNOWN, "conv", base::conv, "math:conv('7f', 16, 10) as s"),
-    two!("copySign", f64::copysign),
-    one!("cos", f64::cos),
-    one!("cosh", f64::cosh),
+    one!("abs", "The number without its sign.", ONE, f64::abs),
+    one!("acos", "Arc cosine in radians.", ONE_REAL, f64::acos),
+    one!("asin", "Arc sine in radians.", ONE_REAL, f64::asin),
     row!(
-        KNOWN,
-        "e",
+        scalar(
+            "atan",
+            "Arc tangent in radians, of a number or of y and x.",
+            &[Overload::new(&[X]), Overload::new(&[X, Y])],
+            DOUBLE,
+        ),
+        atan,
+        "math:atan(price) as x"
+    ),
+    row!(
+        scalar("bin", "Binary form.", ONE_WHOLE, STRING),
+        base::bin,
+        "math:bin(9) as s"
+    ),
+    one!("cbrt", "Cube root.", ONE, f64::cbrt),
+    one!("ceil", "The next whole number above.", ONE_REAL, f64::ceil),
+    row!(
+        scalar(
+            "conv",
+            "A number in another base.",
+            &[Overload::new(&[
+                param("a", Types::STRING, "The number as text."),
+                param("from.base", Types::INT, "Its base."),
+                param("to.base", Types::INT, "The new base."),
+            ])],
+            STRING,
+        ),
+        base::conv,
+        "math:conv('7f', 16, 10) as s"
+    ),
+    two!(
+        "copySign",
+        "A number with the sign of another.",
+        TWO,
+        f64::copysign
+    ),
+    one!("cos", "Cosine of an angle in radians.", ONE, f64::cos),
+    one!("cosh", "Hyperbolic cosine.", ONE, f64::cosh),
+    row!(
+        scalar("e", "The number e.", &[NONE], DOUBLE),
         |_, _| Ok(Value::Double(std::f64::consts::E)),
         "math:e() as x"
     )
     .infallible(),
-    one!("exp", f64::exp),
-    one!("floor", f64::floor),
+    one!("exp", "e to the power.", ONE, f64::exp),
+    one!("floor", "The next whole number below.", ONE, f64::floor),
     row!(
-        KNOWN,
-        "getExponent",
+        scalar("getExponent", "Exponent of the binary form.", ONE, INT),
         base::get_exponent,
         "math:getExponent(price) as n"
     ),
-    row!(KNOWN, "hex", base::hex, "math:hex(200) as s"),
     row!(
-        KNOWN,
-        "isInfinite",
+        scalar("hex", "Hexadecimal form.", ONE, STRING),
+        base::hex,
+        "math:hex(200) as s"
+    ),
+    row!(
+        scalar(
+            "isInfinite",
+            "Whether a number is infinite.",
+            ONE_REAL,
+            BOOL,
+        ),
         is_infinite,
         "math:isInfinite(price) as b"
     ),
-    row!(KNOWN, "isNan", is_nan, "math:isNan(price) as b"),
-    one!("ln", f64::ln),
-    row!(KNOWN, "log", log, "math:log(price, 2.0) as x"),
-    one!("log10", f64::log10),
-    one!("log2", |x| x.ln() / std::f64::consts::LN_2),
-    two!("max", larger),
-    two!("min", smaller),
-    row!(KNOWN, "oct", base::oct, "math:oct(99) as s"),
     row!(
-        KNOWN,
-        "parseDouble",
+        scalar("isNan", "Whether it is not a number.", ONE_REAL, BOOL),
+        is_nan,
+        "math:isNan(price) as b"
+    ),
+    one!("ln", "Natural logarithm.", ONE, f64::ln),
+    row!(
+        scalar("log", "Logarithm to a base.", TWO, DOUBLE),
+        log,
+        "math:log(price, 2.0) as x"
+    ),
+    one!("log10", "Logarithm to base 10.", ONE, f64::log10),
+    one!("log2", "Logarithm to base 2.", ONE, |x| x.ln()
+        / std::f64::consts::LN_2),
+    two!("max", "The larger number.", TWO, larger),
+    two!("min", "The smaller number.", TWO, smaller),
+    row!(
+        scalar("oct", "Octal form.", ONE_WHOLE, STRING),
+        base::oct,
+        "math:oct(99) as s"
+    ),
+    row!(
+        scalar("parseDouble", "A text as DOUBLE.", ONE_TEXT, DOUBLE),
         parse_double,
         "math:parseDouble('1.5') as x"
     ),
     row!(
-        KNOWN,
-        "parseFloat",
+        scalar("parseFloat", "A text as FLOAT.", ONE_TEXT, FLOAT),
         parse_float,
         "math:parseFloat('1.5') as x"
     ),
-    row!(KNOWN, "parseInt", parse_int, "math:parseInt('15') as n"),
-    row!(KNOWN, "parseLong", parse_long, "math:parseLong('15') as n"),
     row!(
-        KNOWN,
-        "pi",
+        scalar("parseInt", "A text as INT.", ONE_TEXT, INT),
+        parse_int,
+        "math:parseInt('15') as n"
+    ),
+    row!(
+        scalar("parseLong", "A text as LONG.", ONE_TEXT, LONG),
+        parse_long,
+        "math:parseLong('15') as n"
+    ),
+    row!(
+        scalar("pi", "The number pi.", &[NONE], DOUBLE),
         |_, _| Ok(Value::Double(std::f64::consts::PI)),
         "math:pi() as x"
     )
     .infallible(),
-    two!("power", f64::powf),
-    row!(KNOWN, "round", round, "math:round(price) as n"),
-    row!(KNOWN, "signum", signum, "math:signum(price) as n"),
-    one!("sin", f64::sin),
-    one!("sinh", f64::sinh),
-    one!("sqrt", f64::sqrt),
-    one!("tan", f64::tan),
-    one!("tanh", f64::tanh),
-    one!("toDegrees", f64::to_degrees),
-    one!("toRadians", f64::to_radians),
+    two!("power", "A number to the power of another.", TWO, f64::powf),
+    row!(
+        scalar(
+            "round",
+            "The nearest whole number, INT of FLOAT and LONG of DOUBLE.",
+            ONE_REAL,
+            Returns::Rounded(0),
+        ),
+        round,
+        "math:round(price) as n"
+    ),
+    row!(
+        scalar("signum", "-1, 0 or 1 by the sign.", ONE, INT),
+        signum,
+        "math:signum(price) as n"
+    ),
+    one!("sin", "Sine of an angle in radians.", ONE, f64::sin),
+    one!("sinh", "Hyperbolic sine.", ONE, f64::sinh),
+    one!("sqrt", "Square root.", ONE, f64::sqrt),
+    one!("tan", "Tangent of an angle in radians.", ONE, f64::tan),
+    one!("tanh", "Hyperbolic tangent.", ONE, f64::tanh),
+    one!(
+        "toDegrees",
+        "An angle in radians as degrees.",
+        ONE,
+        f64::to_degrees
+    ),
+    one!(
+        "toRadians",
+        "An angle in degrees as radians.",
+        ONE,
+        f64::to_radians
+    ),
 ];
 
 /// Those with a state of their own, sorted by name.

@@ -2,11 +2,10 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Column, Values};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
-use crate::spec::runs;
+use crate::spec::*;
 
 /// A number from 0 to 1 of `java.util.Random`, one generator per call site. Without a seed the
 /// app's own generator seeds it at the first row.
@@ -14,7 +13,21 @@ pub struct Rand;
 
 impl Function for Rand {
     fn spec(&self) -> &'static FunctionSpec {
-        &const { runs(KNOWN, "rand", "math:rand() as x") }
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "rand",
+                "A random number from 0 to 1.",
+                &[
+                    NONE,
+                    Overload::new(&[
+                        param("seed", Types::INT_LONG, "Start of the sequence.").constant()
+                    ]),
+                ],
+                DOUBLE,
+            ),
+            "math:rand() as x",
+        );
+        &SPEC
     }
 
     fn bind(&self, args: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {

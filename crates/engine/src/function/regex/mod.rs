@@ -1,31 +1,66 @@
 //! `regex:`: matching with the pattern as the first argument. A null text matches nothing, a null
 //! pattern is an error.
 
-use catalog::functions::regex::FUNCTIONS as KNOWN;
+mod params;
+
 use dialect::regex::Groups;
 use event::Value;
 
 use super::row::{Row, RowFunction, int, row, text};
 use super::utf16;
+use crate::spec::*;
+use params::*;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    row!(KNOWN, "find", find, "regex:find('[0-9]', symbol) as b"),
     row!(
-        KNOWN,
-        "group",
+        scalar(
+            "find",
+            "Whether the text holds a match.",
+            &[
+                Overload::new(&[REGEX, TEXT]),
+                Overload::new(&[
+                    REGEX,
+                    TEXT,
+                    param("starting.index", Types::INT, "Where to begin, from 0."),
+                ]),
+            ],
+            BOOL,
+        ),
+        find,
+        "regex:find('[0-9]', symbol) as b"
+    ),
+    row!(
+        scalar(
+            "group",
+            "A group of the first match.",
+            &[Overload::new(&[
+                REGEX,
+                TEXT,
+                param("group.id", Types::INT, "Which group."),
+            ])],
+            STRING,
+        ),
         group,
         "regex:group('([A-Z]+)', symbol, 1) as g"
     ),
     row!(
-        KNOWN,
-        "lookingAt",
+        scalar(
+            "lookingAt",
+            "Whether the text begins with a match.",
+            &[Overload::new(&[REGEX, TEXT])],
+            BOOL,
+        ),
         looking_at,
         "regex:lookingAt('[A-Z]', symbol) as b"
     ),
     row!(
-        KNOWN,
-        "matches",
+        scalar(
+            "matches",
+            "Whether the whole text matches.",
+            &[Overload::new(&[REGEX, TEXT])],
+            BOOL,
+        ),
         matches,
         "regex:matches('[A-Z]+', symbol) as b"
     ),

@@ -3,87 +3,192 @@
 //! A null is an error, but for `concat`, `coalesce`, the first argument of `contains` and the second
 //! of `equalsIgnoreCase`.
 
+mod params;
 mod part;
 mod pattern;
 mod shape;
 mod template;
 
-use catalog::functions::string::FUNCTIONS as KNOWN;
-
 use super::row::{RowFunction, row};
 use crate::component::Function;
+use crate::spec::*;
+use params::*;
 
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
-    row!(KNOWN, "charAt", part::char_at, "str:charAt(symbol, 0) as c"),
     row!(
-        KNOWN,
-        "charFrequency",
+        scalar(
+            "charAt",
+            "The character at a place.",
+            &[Overload::new(&[S, INDEX])],
+            STRING,
+        ),
+        part::char_at,
+        "str:charAt(symbol, 0) as c"
+    ),
+    row!(
+        scalar(
+            "charFrequency",
+            "How often a character occurs.",
+            &[Overload::new(&[
+                S,
+                param("character", Types::STRING, "One character."),
+            ])],
+            LONG,
+        ),
         part::char_frequency,
         "str:charFrequency(symbol, 'A') as n"
     ),
     row!(
-        KNOWN,
-        "contains",
+        scalar(
+            "contains",
+            "Whether a text holds another.",
+            &[Overload::new(&[S, PART])],
+            BOOL,
+        ),
         part::contains,
         "str:contains(symbol, 'A') as b"
     ),
     row!(
-        KNOWN,
-        "equalsIgnoreCase",
+        scalar(
+            "equalsIgnoreCase",
+            "Whether two texts are equal but for case.",
+            &[Overload::new(&[A, B])],
+            BOOL,
+        ),
         part::equals_ignore_case,
         "str:equalsIgnoreCase(symbol, 'a') as b"
     ),
     row!(
-        KNOWN,
-        "fillTemplate",
+        scalar(
+            "fillTemplate",
+            "Puts values into a template.",
+            &[
+                Overload::repeating(&[TEMPLATE, VALUE], 1),
+                Overload::new(&[TEMPLATE, param("map", Types::OBJECT, "Values by key.")]),
+            ],
+            STRING,
+        ),
         template::fill_template,
         "str:fillTemplate('{{1}} at {{2}}', symbol, price) as s"
     ),
-    row!(KNOWN, "hex", shape::hex, "str:hex(symbol) as h"),
-    row!(KNOWN, "length", part::length, "str:length(symbol) as n"),
     row!(
-        KNOWN,
-        "locate",
+        scalar("hex", "Hexadecimal form of the characters.", ONE, STRING),
+        shape::hex,
+        "str:hex(symbol) as h"
+    ),
+    row!(
+        scalar("length", "How many characters there are.", ONE, INT),
+        part::length,
+        "str:length(symbol) as n"
+    ),
+    row!(
+        scalar(
+            "locate",
+            "Where a text occurs in another, -1 where it does not.",
+            &[Overload::new(&[PART, S]), Overload::new(&[PART, S, BEGIN])],
+            INT,
+        ),
         part::locate,
         "str:locate('A', symbol) as i"
     ),
-    row!(KNOWN, "lower", shape::lower, "str:lower(symbol) as s"),
     row!(
-        KNOWN,
-        "regexp",
+        scalar("lower", "The text in lower case.", ONE, STRING),
+        shape::lower,
+        "str:lower(symbol) as s"
+    ),
+    row!(
+        scalar(
+            "regexp",
+            "Whether the whole text matches.",
+            &[Overload::new(&[S, REGEX])],
+            BOOL,
+        ),
         pattern::regexp,
         "str:regexp(symbol, '[A-Z]+') as b"
     ),
-    row!(KNOWN, "repeat", shape::repeat, "str:repeat(symbol, 2) as s"),
     row!(
-        KNOWN,
-        "replaceAll",
+        scalar(
+            "repeat",
+            "The text several times.",
+            &[Overload::new(&[
+                S,
+                param("times", Types::INT, "How often."),
+            ])],
+            STRING,
+        ),
+        shape::repeat,
+        "str:repeat(symbol, 2) as s"
+    ),
+    row!(
+        scalar(
+            "replaceAll",
+            "Replaces every match.",
+            &[Overload::new(&[S, REGEX, REPLACEMENT])],
+            STRING,
+        ),
         pattern::replace_all,
         "str:replaceAll(symbol, '[0-9]', '') as s"
     ),
-    row!(KNOWN, "reverse", shape::reverse, "str:reverse(symbol) as s"),
     row!(
-        KNOWN,
-        "split",
+        scalar("reverse", "The text backwards.", ONE, STRING),
+        shape::reverse,
+        "str:reverse(symbol) as s"
+    ),
+    row!(
+        scalar(
+            "split",
+            "One part of a text.",
+            &[Overload::new(&[S, REGEX, GROUP])],
+            STRING,
+        ),
         pattern::split,
         "str:split(symbol, '-', 0) as s"
     ),
     row!(
-        KNOWN,
-        "strcmp",
+        scalar(
+            "strcmp",
+            "Order of two texts: negative, 0 or positive.",
+            &[Overload::new(&[A, B])],
+            INT,
+        ),
         part::strcmp,
         "str:strcmp(symbol, 'A') as n"
     ),
     row!(
-        KNOWN,
-        "substr",
+        scalar(
+            "substr",
+            "A part of a text, by place or by pattern.",
+            &[
+                Overload::new(&[S, BEGIN]),
+                Overload::new(&[
+                    S,
+                    BEGIN,
+                    param("length", Types::INT, "How many characters."),
+                ]),
+                Overload::new(&[S, REGEX]),
+                Overload::new(&[S, REGEX, GROUP]),
+            ],
+            STRING,
+        ),
         part::substr,
         "str:substr(symbol, 0, 1) as s"
     ),
-    row!(KNOWN, "trim", shape::trim, "str:trim(symbol) as s"),
-    row!(KNOWN, "unhex", shape::unhex, "str:unhex('414243') as s"),
-    row!(KNOWN, "upper", shape::upper, "str:upper(symbol) as s"),
+    row!(
+        scalar("trim", "The text without blanks around it.", ONE, STRING),
+        shape::trim,
+        "str:trim(symbol) as s"
+    ),
+    row!(
+        scalar("unhex", "The text of a hexadecimal form.", ONE, STRING),
+        shape::unhex,
+        "str:unhex('414243') as s"
+    ),
+    row!(
+        scalar("upper", "The text in upper case.", ONE, STRING),
+        shape::upper,
+        "str:upper(symbol) as s"
+    ),
 ];
 
 /// Those that work on whole columns, sorted by name.

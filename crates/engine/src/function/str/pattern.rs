@@ -2,13 +2,12 @@
 
 use event::column::View;
 use event::{Column, ColumnBuilder, Type, Value};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
 use crate::function::memo::Memo;
 use crate::function::row::{Row, int, text};
-use crate::spec::runs;
+use crate::spec::*;
 
 /// Does the whole text match?
 pub fn regexp(args: &[Value], row: &mut Row<'_, '_>) -> Result<Value, String> {
@@ -40,13 +39,16 @@ pub struct ReplaceFirst;
 
 impl Function for ReplaceFirst {
     fn spec(&self) -> &'static FunctionSpec {
-        &const {
-            runs(
-                KNOWN,
+        static SPEC: FunctionSpec = runs(
+            scalar(
                 "replaceFirst",
-                "str:replaceFirst(symbol, '[0-9]', '') as s",
-            )
-        }
+                "Replaces the first match.",
+                &[Overload::new(&[S, REGEX, REPLACEMENT])],
+                STRING,
+            ),
+            "str:replaceFirst(symbol, '[0-9]', '') as s",
+        );
+        &SPEC
     }
 
     fn bind(&self, _: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {

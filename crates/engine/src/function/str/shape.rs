@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use event::text::write_value;
 use event::{Column, ColumnBuilder, Type, Value};
-use plan::spec::FunctionSpec;
 
-use super::KNOWN;
+use super::params::*;
 use crate::component::{Argument, EvalContext, Evaluate, Function, Refused};
 use crate::function::core::FirstOf;
 use crate::function::row::{Row, int, result_type, text};
-use crate::spec::runs;
+use crate::spec::*;
 
 /// Longest text that `repeat` makes, in bytes.
 const REPEATED_MAX: usize = 64 << 20;
@@ -73,7 +72,16 @@ pub struct Concat;
 
 impl Function for Concat {
     fn spec(&self) -> &'static FunctionSpec {
-        &const { runs(KNOWN, "concat", "str:concat(symbol, '-', price) as s") }
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "concat",
+                "The texts one after the other; nulls are left out.",
+                &[Overload::repeating(&[VALUE], 1)],
+                STRING,
+            ),
+            "str:concat(symbol, '-', price) as s",
+        );
+        &SPEC
     }
 
     fn bind(&self, _: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {
@@ -115,7 +123,16 @@ pub struct Coalesce;
 
 impl Function for Coalesce {
     fn spec(&self) -> &'static FunctionSpec {
-        &const { runs(KNOWN, "coalesce", "str:coalesce(symbol, 'none') as s") }
+        static SPEC: FunctionSpec = runs(
+            scalar(
+                "coalesce",
+                "The first argument that is not null.",
+                &[Overload::repeating(&[VALUE], 1).same_type()],
+                Returns::Argument(0),
+            ),
+            "str:coalesce(symbol, 'none') as s",
+        );
+        &SPEC
     }
 
     fn bind(&self, args: &[Argument]) -> Result<Box<dyn Evaluate>, Refused> {

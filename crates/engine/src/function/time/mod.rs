@@ -4,16 +4,18 @@
 //! null argument gives null, a text that does not have its format is an error.
 
 pub(crate) mod calendar;
+mod params;
 mod pattern;
 
 pub use pattern::DatePattern;
 
-use catalog::functions::time::FUNCTIONS as KNOWN;
 use event::{Type, Value};
 use jiff::tz::TimeZone;
 
 use super::row::{Row, RowFunction, int, long, null_in_null_out, row, text};
+use crate::spec::*;
 use calendar::{DAY_MS, Fields, Weeks};
+use params::*;
 
 /// The format of a text where none is given.
 const DEFAULT: &str = "yyyy-MM-dd HH:mm:ss.SSS";
@@ -22,80 +24,164 @@ const SECONDS: &str = "yyyy-MM-dd HH:mm:ss";
 /// Sorted by name.
 pub static ROWS: &[RowFunction] = &[
     row!(
-        KNOWN,
-        "currentDate",
+        scalar("currentDate", "Today, as `yyyy-MM-dd`.", &[NONE], STRING),
         current_date,
         "time:currentDate() as d"
     ),
     row!(
-        KNOWN,
-        "currentTime",
+        scalar(
+            "currentTime",
+            "The time of day, as `HH:mm:ss`.",
+            &[NONE],
+            STRING,
+        ),
         current_time,
         "time:currentTime() as t"
     ),
     row!(
-        KNOWN,
-        "currentTimestamp",
+        scalar(
+            "currentTimestamp",
+            "Now, as `yyyy-MM-dd HH:mm:ss`.",
+            &[NONE, Overload::new(&[ZONE])],
+            STRING,
+        ),
         current_timestamp,
         "time:currentTimestamp() as t"
     ),
     row!(
-        KNOWN,
-        "date",
+        scalar(
+            "date",
+            "The date of a time.",
+            // Siddhi declares the form with one argument and refuses it when the app is made.
+            &[Overload::new(&[DATE, FORMAT]), Overload::new(&[DATE])],
+            STRING,
+        ),
         date,
         "time:date('2014/11/11 13:23', 'yyyy/MM/dd HH:mm') as d"
     ),
     row!(
-        KNOWN,
-        "dateAdd",
+        scalar("dateAdd", "A time later by some units.", SHIFT, STRING),
         date_add,
         "time:dateAdd('2014-11-11', 2, 'day', 'yyyy-MM-dd') as d"
     ),
     row!(
-        KNOWN,
-        "dateDiff",
+        scalar(
+            "dateDiff",
+            "Days between two times.",
+            &[
+                Overload::new(&[
+                    DATE1,
+                    DATE2,
+                    param("date.format1", Types::STRING, "Format of the first."),
+                    param("date.format2", Types::STRING, "Format of the second."),
+                ]),
+                Overload::new(&[DATE1, DATE2]),
+                Overload::new(&[
+                    param(
+                        "timestamp.in.milliseconds1",
+                        Types::LONG,
+                        "The later time in ms.",
+                    ),
+                    param(
+                        "timestamp.in.milliseconds2",
+                        Types::LONG,
+                        "The earlier time in ms.",
+                    ),
+                ]),
+            ],
+            LONG,
+        ),
         date_diff,
         "time:dateDiff('2014-11-11', '2014-11-09', 'yyyy-MM-dd', 'yyyy-MM-dd') as n"
     ),
     row!(
-        KNOWN,
-        "dateFormat",
+        scalar(
+            "dateFormat",
+            "A time in another format.",
+            &[
+                Overload::new(&[
+                    DATE,
+                    TARGET,
+                    param("date.source.format", Types::STRING, "Format of the value."),
+                ]),
+                Overload::new(&[DATE, TARGET]),
+                Overload::new(&[MILLIS, TARGET]),
+            ],
+            STRING,
+        ),
         date_format,
         "time:dateFormat('2014-11-11', 'dd.MM.yyyy', 'yyyy-MM-dd') as d"
     ),
     row!(
-        KNOWN,
-        "dateSub",
+        scalar("dateSub", "A time earlier by some units.", SHIFT, STRING),
         date_sub,
         "time:dateSub('2014-11-11', 2, 'day', 'yyyy-MM-dd') as d"
     ),
     row!(
-        KNOWN,
-        "dayOfWeek",
+        scalar(
+            "dayOfWeek",
+            "Name of the day.",
+            &[Overload::new(&[DATE, FORMAT]), Overload::new(&[DATE])],
+            STRING,
+        ),
         day_of_week,
         "time:dayOfWeek('2014-11-11', 'yyyy-MM-dd') as d"
     ),
     row!(
-        KNOWN,
-        "extract",
+        scalar(
+            "extract",
+            "One unit of a time as a number.",
+            &[
+                Overload::new(&[UNIT, DATE]),
+                Overload::new(&[UNIT, DATE, FORMAT]),
+                Overload::new(&[UNIT, DATE, FORMAT, LOCALE]),
+                Overload::new(&[MILLIS, UNIT]),
+                Overload::new(&[MILLIS, UNIT, LOCALE]),
+            ],
+            INT,
+        ),
         extract,
         "time:extract('YEAR', '2014-11-11', 'yyyy-MM-dd') as y"
     ),
     row!(
-        KNOWN,
-        "timestampInMilliseconds",
+        scalar(
+            "timestampInMilliseconds",
+            "A time in milliseconds; now without an argument.",
+            &[NONE, Overload::new(&[DATE, FORMAT]), Overload::new(&[DATE])],
+            LONG,
+        ),
         timestamp_in_milliseconds,
         "time:timestampInMilliseconds('2014-11-11', 'yyyy-MM-dd') as t"
     ),
     row!(
-        KNOWN,
-        "timezoneConvert",
+        scalar(
+            "timezoneConvert",
+            "A time in another time zone.",
+            &[
+                Overload::new(&[
+                    DATE,
+                    FORMAT,
+                    param("target.time.zone", Types::STRING, "Zone of the result."),
+                ]),
+                Overload::new(&[
+                    DATE,
+                    FORMAT,
+                    param("target.time.zone", Types::STRING, "Zone of the result."),
+                    param("source.time.zone", Types::STRING, "Zone of the value."),
+                ]),
+            ],
+            STRING,
+        ),
         timezone_convert,
         "time:timezoneConvert('2014-11-11 13:23', 'yyyy-MM-dd HH:mm', 'PST', 'UTC') as t"
     ),
     row!(
-        KNOWN,
-        "utcTimestamp",
+        scalar(
+            "utcTimestamp",
+            "Now in UTC.",
+            &[NONE, Overload::new(&[FORMAT])],
+            STRING,
+        ),
         utc_timestamp,
         "time:utcTimestamp() as t"
     ),

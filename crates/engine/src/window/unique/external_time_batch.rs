@@ -5,20 +5,46 @@ use super::super::key_map::KeyMap;
 use super::super::per_key::{PerKey, Rule, Stored};
 use super::super::pool::{Pool, SavedRows, Slot, Visit};
 use super::super::store::RowTypes;
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column};
-use plan::spec::FunctionSpec;
 
 pub struct ExternalTimeBatch;
 
+const TS: Param = param("time.stamp", Types::LONG, "Time of the event, in ms.");
+const START_INT: Param = param(
+    "start.time",
+    Types::INT_LONG,
+    "Boundaries are this plus multiples of the time.",
+);
+const TIMEOUT: Param = param(
+    "time.out",
+    Types::INT_LONG,
+    "Flushes after so long without an event, in ms.",
+)
+.constant();
+const REPLACE: Param = param(
+    "replace.time.stamp.with.batch.end.time",
+    Types::BOOL,
+    "Writes the end of the batch into the timestamp.",
+)
+.constant();
+
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "externalTimeBatch",
+    window(
+        "externalTimeBatch",
+        "Batches of T by an attribute, the newest event of each key.",
+        &[
+            Overload::new(&[KEY, TS, TIME]),
+            Overload::new(&[KEY, TS, TIME, START_INT]),
+            Overload::new(&[KEY, TS, TIME, START_INT, TIMEOUT]),
+            Overload::new(&[KEY, TS, TIME, START_INT, TIMEOUT, REPLACE]),
+        ],
+    ),
     "define stream S (t long, ip string);
 from S#window.unique:externalTimeBatch(ip, t, 1 sec, 0) select count() as n insert into Out;
 ---

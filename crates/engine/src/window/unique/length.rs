@@ -6,20 +6,18 @@ use super::super::linked::Linked;
 use super::super::per_key::{PerKey, Rule, Stored};
 use super::super::pool::{Pool, SavedRows, Slot, Visit};
 use super::super::store::RowTypes;
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct Length;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "length",
+    window("length", "The newest events of the last n keys.", BY_LENGTH),
     "define stream S (ip string, n int);
 from S#window.unique:length(ip, 2) select ip, sum(n) as total insert into Out;
 ---

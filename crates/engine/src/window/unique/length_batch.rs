@@ -4,13 +4,12 @@ use super::super::key::KeyParts;
 use super::super::per_key::{PerKey, Rule};
 use super::super::pool::Visit;
 use super::batch::{KeyBatch, collect};
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 /// The newest row of each key.
 pub struct LengthBatch;
@@ -19,8 +18,11 @@ pub struct LengthBatch;
 pub struct FirstLengthBatch;
 
 static NEWEST: FunctionSpec = runs(
-    KNOWN,
-    "lengthBatch",
+    window(
+        "lengthBatch",
+        "Batches of n keys, the newest event of each.",
+        BY_LENGTH,
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:lengthBatch(ip, 2) select sum(n) as total insert into Out;
 ---
@@ -32,8 +34,11 @@ expect Out 5
 );
 
 static FIRST: FunctionSpec = runs(
-    KNOWN,
-    "firstLengthBatch",
+    window(
+        "firstLengthBatch",
+        "Batches of n keys, the first event of each.",
+        BY_LENGTH,
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:firstLengthBatch(ip, 2) select sum(n) as total insert into Out;
 ---

@@ -9,6 +9,7 @@ mod external_time_batch;
 mod length;
 mod length_batch;
 mod one_of_key;
+mod params;
 mod time;
 mod time_batch;
 mod time_length_batch;

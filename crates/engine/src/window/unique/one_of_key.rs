@@ -4,13 +4,12 @@ use super::super::key::KeyParts;
 use super::super::per_key::{PerKey, Rule};
 use super::super::pool::Visit;
 use super::Newest;
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
-use plan::spec::FunctionSpec;
 
 /// A window that holds one row of each key.
 pub struct OneOfKey {
@@ -18,9 +17,10 @@ pub struct OneOfKey {
     spec: &'static FunctionSpec,
 }
 
+const KEYS: &[Overload] = &[Overload::repeating(&[KEY], 1)];
+
 static EVER_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "ever",
+    window("ever", "The newest event of each key.", KEYS),
     "define stream S (ip string, n int);
 from S#window.unique:ever(ip) select ip, sum(n) as total insert into Out;
 ---
@@ -34,8 +34,7 @@ expect Out A 5
 );
 
 static FIRST_SPEC: FunctionSpec = runs(
-    KNOWN,
-    "first",
+    window("first", "The first event of each key.", KEYS),
     "define stream S (ip string, n int);
 from S#window.unique:first(ip) select ip, n insert into Out;
 ---

@@ -5,21 +5,23 @@ use super::super::per_key::{PerKey, Rule, Stored};
 use super::super::pool::{Slot, Visit};
 use super::super::store::RowTypes;
 use super::length::Listed;
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
 use crate::window::linked::Linked;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct Time;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "time",
+    window(
+        "time",
+        "The newest event of each key in the last T.",
+        &[Overload::new(&[KEY, TIME])],
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:time(ip, 1 sec) select ip, n insert expired events into Out;
 ---

@@ -5,14 +5,13 @@ use super::super::per_key::{PerKey, Rule, Stored};
 use super::super::pool::Visit;
 use super::super::store::RowTypes;
 use super::batch::{KeyBatch, collect};
+use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 /// The newest row of each key.
 pub struct TimeBatch;
@@ -20,9 +19,17 @@ pub struct TimeBatch;
 /// The first row of each key.
 pub struct FirstTimeBatch;
 
+const BY_TIME: &[Overload] = &[
+    Overload::new(&[KEY, TIME]),
+    Overload::new(&[KEY, TIME, START]),
+];
+
 static NEWEST: FunctionSpec = runs(
-    KNOWN,
-    "timeBatch",
+    window(
+        "timeBatch",
+        "Batches of T, the newest event of each key.",
+        BY_TIME,
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:timeBatch(ip, 1 sec) select sum(n) as total insert into Out;
 ---
@@ -35,8 +42,11 @@ expect Out 5
 );
 
 static FIRST: FunctionSpec = runs(
-    KNOWN,
-    "firstTimeBatch",
+    window(
+        "firstTimeBatch",
+        "Batches of T, the first event of each key.",
+        BY_TIME,
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:firstTimeBatch(ip, 1 sec) select sum(n) as total insert into Out;
 ---

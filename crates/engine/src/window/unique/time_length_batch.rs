@@ -5,21 +5,26 @@ use super::super::per_key::{PerKey, Rule, Stored};
 use super::super::pool::Visit;
 use super::super::store::RowTypes;
 use super::batch::collect;
+use super::params::*;
 use super::time_batch::{Period, Timed};
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::runs;
+use crate::spec::*;
 use crate::window::Held;
-use catalog::functions::unique::FUNCTIONS as KNOWN;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
-use plan::spec::FunctionSpec;
 
 pub struct TimeLengthBatch;
 
 static SPEC: FunctionSpec = runs(
-    KNOWN,
-    "timeLengthBatch",
+    window(
+        "timeLengthBatch",
+        "Batches of T or of n keys, whichever is first.",
+        &[
+            Overload::new(&[KEY, TIME, LENGTH]),
+            Overload::new(&[KEY, TIME, START, LENGTH]),
+        ],
+    ),
     "define stream S (ip string, n int);
 from S#window.unique:timeLengthBatch(ip, 1 sec, 2) select sum(n) as total insert into Out;
 ---
