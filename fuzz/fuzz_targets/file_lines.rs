@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use headwater_connect::file::lines::{End, LineReader, Step};
+use headwater_connectors::file::lines::{End, LineReader, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// Lines given out from an offset on, and where a second reader may go on.

@@ -2,8 +2,8 @@
 //! written and read again the same.
 #![no_main]
 
-use headwater_connect::file::effects::Effects;
-use headwater_connect::file::position::Position;
+use headwater_connectors::file::effects::Effects;
+use headwater_connectors::file::position::Position;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| headwater_connect::decoders::keystore(bytes));
+fuzz_target!(|bytes: &[u8]| headwater_connectors::decoders::keystore(bytes));

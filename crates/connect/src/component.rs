@@ -1,6 +1,6 @@
 //! What a source, sink, mapper and store is to the server.
 //!
-//! A component is a constant in a slice ([`crate::mapper::MAPPERS`], [`crate::CONNECTORS`]); it
+//! A component is a constant in a slice ([`crate::mapper::MAPPERS`], the registry of the binary); it
 //! names its specs of `catalog::connectors` and makes, for one place in an app, a value that
 //! does the work. Everything here blocks: threads belong to `server`.
 //!
@@ -16,11 +16,9 @@ use plan::store::{Operation, OperationId};
 use plan::{Mapping, Table, Transport};
 
 use crate::error::Error;
-use crate::file::effects::Effects;
 use crate::message::{Message, Messages, Undelivered};
-use crate::net::Network;
-use crate::rdbms::Databases;
 use crate::rows::{Lines, Properties, Rejected, Rows};
+use crate::shared::Shared;
 
 // ---- payloads ----
 
@@ -79,12 +77,8 @@ pub struct Environment {
     pub settings: Arc<[Setting]>,
     /// Where lines of log sinks go.
     pub lines: Arc<dyn Fn(&str) + Send + Sync>,
-    /// The journal of what apps do to files; one for all apps of a server.
-    pub effects: Arc<Effects>,
-    /// Databases that are open; one list for all apps of a server.
-    pub databases: Arc<Databases>,
-    /// Listeners, connections and pending requests; one for all apps of a server.
-    pub network: Arc<Network>,
+    /// What connectors share: listeners, connections, pending requests, open databases.
+    pub shared: Arc<Shared>,
 }
 
 impl Environment {
@@ -95,9 +89,7 @@ impl Environment {
             state: None,
             settings: Arc::from([]),
             lines: Arc::new(|_| {}),
-            effects: Arc::new(Effects::none()),
-            databases: Arc::new(Databases::default()),
-            network: Arc::new(Network::default()),
+            shared: Arc::new(Shared::default()),
         }
     }
 
@@ -109,6 +101,10 @@ impl Environment {
             .map(|s| s.value.as_str())
     }
 }
+
+/// Namespace of [`Setting`] in which data sources of the configuration are, by name and by JNDI name,
+/// with the options of a store as keys.
+pub const DATA_SOURCES: &str = "datasource";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -218,7 +214,7 @@ pub trait SinkMapper: Send {
 
 // ---- sources ----
 
-/// A technology, by name in [`crate::CONNECTORS`]: makes its sources, sinks and stores.
+/// A technology, by name in the registry of the binary: makes its sources, sinks and stores.
 pub trait Connector: Sync {
     /// Specs of all it makes.
     fn specs(&self) -> &'static [ConnectorSpec];

@@ -12,8 +12,8 @@ use crate::rows::Rejected;
 /// Messages in order, texts and bytes in one buffer each. Reused between batches.
 #[derive(Default)]
 pub struct Messages {
-    pub(crate) text: String,
-    pub(crate) bytes: Vec<u8>,
+    pub text: String,
+    pub bytes: Vec<u8>,
     entries: Vec<Entry>,
     /// Rows that the messages were made of, one range per entry.
     rows: Vec<u32>,
@@ -125,7 +125,7 @@ impl<'a> Message<'a> {
     }
 
     /// Values of all options that depend on the event.
-    pub(crate) fn options(&self) -> &'a [String] {
+    pub fn options(&self) -> &'a [String] {
         self.options
     }
 
@@ -253,7 +253,7 @@ impl Messages {
     }
 
     /// Messages from here on carry these values of the options that depend on the event.
-    pub(crate) fn begin_group(&mut self, options: Vec<String>) {
+    pub fn begin_group(&mut self, options: Vec<String>) {
         self.options.push(options);
     }
 }

@@ -11,7 +11,7 @@ use plan::Mapping;
 
 use crate::component::Payload;
 use crate::error::Error;
-use crate::mapper::scalar;
+use crate::scalar;
 
 /// Rows at which a batch is closed. A chunk stays whole, so a batch may be longer.
 pub const BATCH_ROWS: usize = 1024;
@@ -623,7 +623,7 @@ pub fn trim(text: &str) -> &str {
 }
 
 /// Checks what common code relies on: a mapping names each attribute once.
-pub(crate) fn check_mapping(schema: &Schema, mapping: &Mapping) -> Result<(), Error> {
+pub fn check_mapping(schema: &Schema, mapping: &Mapping) -> Result<(), Error> {
     if mapping.attributes.is_empty() || mapping.attributes.len() == schema.attributes.len() {
         return Ok(());
     }

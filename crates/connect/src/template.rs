@@ -163,7 +163,7 @@ fn unquote(text: &str) -> &str {
 }
 
 /// `'a', 'b'`, for messages.
-pub(crate) fn names(schema: &Schema) -> String {
+pub fn names(schema: &Schema) -> String {
     let quoted: Vec<String> = schema
         .attributes
         .iter()

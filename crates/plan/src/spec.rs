@@ -526,6 +526,14 @@ pub struct ConnectorSpec {
     pub selects: bool,
     /// A sink that works from a table of the app: the option that names it.
     pub reads_table: Option<&'static str>,
+    /// The options that hold where it connects to, and the port where none is written: looked at by
+    /// `check --connect`.
+    pub addresses: &'static [(&'static str, u16)],
+    /// Sinks and stores: the options that tell one destination from another. What names the same
+    /// destination shares a thread and its order.
+    pub identity: &'static [&'static str],
+    /// Sources: transport properties by which a message is found again where it came from.
+    pub message_key: &'static [&'static str],
     /// Other names of the same thing (`http-request` sink for `http-call`).
     pub aliases: &'static [&'static str],
     /// A complete app that uses it.
@@ -556,9 +564,17 @@ impl ConnectorSpec {
             details_indexes: false,
             selects: false,
             reads_table: None,
+            addresses: &[],
+            identity: &[],
+            message_key: &[],
             aliases: &[],
             example: "",
         }
+    }
+
+    /// Is it what `type='name'` means for this kind?
+    pub fn is_called(&self, kind: ConnectorKind, name: &str) -> bool {
+        self.kind == kind && (self.name == name || self.aliases.contains(&name))
     }
 
     /// The spec of a stream function or function, made from its parameters.

@@ -1,7 +1,7 @@
 //! Makes the lane of one group: apps, components, queues, and what a saved state says about them.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use connect::component::{
     Environment, PayloadKind, Setting, SinkSetup, Source, SourceSetup, Store, StoreSetup,
 };
 use connect::distribution::Share;
-use connect::file::effects::Effects;
+use connect::effect::{EffectCalls, EffectJournal};
 use connect::inlet::Inlet;
 use connect::message::Messages;
-use connect::net::Network;
 use connect::outlet::Outlet;
-use connect::rdbms::Databases;
+use connect::registry::Registry;
+use connect::shared::Shared;
 use engine::{App, Outputs, Setup};
 use plan::spec::ConnectorKind;
 use plan::{Plan, StreamId, TableId, Transport};
@@ -25,7 +25,7 @@ use crate::backoff::Sparse;
 use crate::clock::Clock;
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::group::{database, destination, is_topic};
+use crate::group::is_topic;
 use crate::health::Health;
 use crate::keeper::Keeper;
 use crate::lane::{
@@ -55,8 +55,10 @@ pub(crate) struct Common {
     pub metrics: Arc<Metrics>,
     pub pulse: Arc<Pulse>,
     pub lines: Arc<Lines>,
-    pub databases: Arc<Databases>,
-    pub network: Arc<Network>,
+    /// The technologies of the binary.
+    pub registry: Registry,
+    /// What connectors share: listeners, connections, open databases.
+    pub shared: Arc<Shared>,
     pub settings: Arc<[Setting]>,
     pub process: Process,
     pub clock: Clock,
@@ -114,6 +116,28 @@ pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
         .map_err(|e| Error::Refused(format!("app '{}' cannot run: {}", plan.name, chain(&e))))
 }
 
+/// What technologies note durably about the effects of a group.
+pub(crate) type Journals = Arc<[Arc<dyn EffectJournal>]>;
+
+/// Opens the journals of a group, next to its state.
+fn journals(common: &Common, directory: Option<&Path>, shared: &Shared) -> Result<Journals, Error> {
+    let effects = common.registry.effects.iter();
+    let opened = effects.map(|functions| functions.journal(directory, shared));
+    let opened = opened
+        .filter_map(Result::transpose)
+        .collect::<Result<_, _>>();
+    opened.map_err(|e| Error::State {
+        path: directory.unwrap_or(Path::new("")).to_owned(),
+        message: chain(&e),
+    })
+}
+
+/// What the calls of one app keep, by technology.
+fn effect_calls(registry: &Registry) -> Vec<Box<dyn EffectCalls>> {
+    let effects = registry.effects.iter();
+    effects.map(|functions| functions.begin()).collect()
+}
+
 struct Builder<'a> {
     common: &'a Common,
     plans: Vec<Arc<Plan>>,
@@ -124,6 +148,7 @@ struct Builder<'a> {
     undelivered: SharedLog,
     health: Arc<Health>,
     inbox: Arc<Queue<crate::lane::Letter>>,
+    journals: Journals,
 }
 
 impl<'a> Builder<'a> {
@@ -135,14 +160,8 @@ impl<'a> Builder<'a> {
         let names: Vec<String> = plans.iter().map(|p| p.name.clone()).collect();
         let state = state.map(|dir| dir.group(&names)).transpose()?;
         let directory: Option<PathBuf> = state.as_ref().map(|s| s.path(""));
-        let effects = match &directory {
-            None => Effects::none(),
-            Some(dir) => Effects::open(dir).map_err(|e| Error::State {
-                path: dir.clone(),
-                message: chain(&e),
-            })?,
-        };
-        let effects = Arc::new(effects);
+        let shared = Arc::new(Shared::below(&common.shared));
+        let journals = journals(common, directory.as_deref(), &shared)?;
         let environments = names
             .iter()
             .map(|app| {
@@ -152,9 +171,7 @@ impl<'a> Builder<'a> {
                     state: directory.clone(),
                     settings: Arc::clone(&common.settings),
                     lines: Arc::new(move |line: &str| lines.put(line)),
-                    effects: Arc::clone(&effects),
-                    databases: Arc::clone(&common.databases),
-                    network: Arc::clone(&common.network),
+                    shared: Arc::clone(&shared),
                 }
             })
             .collect();
@@ -173,6 +190,7 @@ impl<'a> Builder<'a> {
             undelivered: SharedLog::default(),
             health,
             inbox: Arc::new(Queue::new(INBOX)),
+            journals,
         })
     }
 
@@ -205,10 +223,10 @@ impl<'a> Builder<'a> {
             _ => Recovered::default(),
         };
         self.open_logs(recovered.saved.as_ref())?;
-        self.environments[0]
-            .effects
-            .restored(recovered.epoch)
-            .map_err(|e| self.state_error(chain(&e)))?;
+        for journal in self.journals.iter() {
+            let restored = journal.restored(recovered.epoch);
+            restored.map_err(|e| self.state_error(chain(&e)))?;
+        }
         for (engine, i) in engines.iter().zip(0..) {
             self.enlist_parts(i, engine);
         }
@@ -249,7 +267,7 @@ impl<'a> Builder<'a> {
                 operations,
                 table_seats: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
-                sql: connect::rdbms::functions::Functions::default(),
+                calls: effect_calls(&self.common.registry),
                 metrics: Arc::clone(&self.metrics[i]),
                 queries: self.metrics[i].queries.all(),
                 parts: self.metrics[i].parts.all(),
@@ -266,6 +284,8 @@ impl<'a> Builder<'a> {
             rejected: self.rejected.clone(),
             undelivered: self.undelivered.clone(),
             environment: self.environments[0].clone(),
+            registry: self.common.registry,
+            journals: Arc::clone(&self.journals),
             apps: self.metrics.clone(),
             pulse: Arc::clone(&self.common.pulse),
             health: Arc::clone(&self.health),
@@ -292,6 +312,8 @@ impl<'a> Builder<'a> {
             health: Arc::clone(&self.health),
             lines: Arc::clone(&self.common.lines),
             rejected: self.rejected,
+            registry: self.common.registry,
+            journals: self.journals,
             clock: self.common.clock,
             cutter: Cutter {
                 jobs,
@@ -508,7 +530,10 @@ impl<'a> Builder<'a> {
             schema,
             environment: &self.environments[app],
         };
-        let connector = connect::find(ConnectorKind::Source, &transport.ty)
+        let connector = self
+            .common
+            .registry
+            .find(ConnectorKind::Source, &transport.ty)
             .ok_or_else(|| self.not_there(app, "source", &transport.ty))?;
         let mut source = connector
             .source(&setup)
@@ -544,6 +569,7 @@ impl<'a> Builder<'a> {
             process: self.common.process,
             clock: self.common.clock,
             until_done: self.common.until_done,
+            message_key: self.common.registry.message_key(&transport.ty),
         };
         let seat = LaneSource {
             app,
@@ -603,7 +629,7 @@ impl<'a> Builder<'a> {
             for stream in 0..plan.streams.len() {
                 let mut seats = Vec::new();
                 for transport in &plan.streams[stream].sinks {
-                    let key = destination(transport);
+                    let key = self.common.registry.destination(transport);
                     let next = threads.len();
                     let thread = *by_destination.entry(key).or_insert(next);
                     let seat = self.sink(app, stream, transport, &mut threads, thread)?;
@@ -673,7 +699,10 @@ impl<'a> Builder<'a> {
                 said: Sparse::default(),
             });
         }
-        let connector = connect::find(ConnectorKind::Sink, &transport.ty)
+        let connector = self
+            .common
+            .registry
+            .find(ConnectorKind::Sink, &transport.ty)
             .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
         let outlet = Outlet::new(
             transport,
@@ -742,7 +771,10 @@ impl<'a> Builder<'a> {
                     stores.in_memory.push((app, table, metrics));
                     continue;
                 };
-                let connector = connect::find(ConnectorKind::Store, &store.ty)
+                let connector = self
+                    .common
+                    .registry
+                    .find(ConnectorKind::Store, &store.ty)
                     .ok_or_else(|| self.not_there(app, "store", &store.ty))?;
                 let setup = StoreSetup {
                     table: definition,
@@ -778,7 +810,13 @@ impl<'a> Builder<'a> {
                     counts_at_begin: [0; 4],
                     said: Sparse::default(),
                 };
-                stores.add(database(store), app, table, is_read, seat);
+                stores.add(
+                    self.common.registry.database(store),
+                    app,
+                    table,
+                    is_read,
+                    seat,
+                );
             }
         }
         Ok(stores)

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use connect::registry::Registry;
 use check::Catalog;
 use check::validate::{Deployed, Setting};
 use check::{CheckConfig, Producer, check};
@@ -15,6 +16,7 @@ use lang::substitute::Substituted;
 use lang::{Parsed, overrides, parse, substitute};
 use plan::Plan;
 
+use crate::absent;
 use crate::config::Config;
 use crate::error::Error;
 use crate::variable;
@@ -28,8 +30,10 @@ pub struct AppText {
 }
 
 /// How apps are changed and judged before they run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct LoadOptions {
+    /// The technologies of the binary.
+    pub registry: Registry,
     /// `[App/]Element.annotation[N].option=value`.
     pub sets: Vec<String>,
     /// `OLD=NEW`.
@@ -38,6 +42,19 @@ pub struct LoadOptions {
     pub config: Option<Config>,
     /// What is known but does not run yet is an error.
     pub must_run: bool,
+}
+
+impl LoadOptions {
+    /// Apps as they are written, for a binary with these technologies.
+    pub fn new(registry: Registry) -> LoadOptions {
+        LoadOptions {
+            registry,
+            sets: Vec::new(),
+            replaces: Vec::new(),
+            config: None,
+            must_run: false,
+        }
+    }
 }
 
 /// One app, judged.
@@ -255,6 +272,12 @@ fn judge(
     faults.sort_by_key(|d| (d.span.start, d.span.end));
     let name =
         overrides::app_name(&parsed.app).map_or_else(|| name_of_file(&app.file), str::to_owned);
+    let absent = checked.plan.iter();
+    let absent: Vec<Diagnostic> = absent
+        .flat_map(|plan| absent::diagnostics(plan, options))
+        .collect();
+    faults.extend(absent.iter().map(|d| in_original(d, text)));
+    faults.sort_by_key(|d| (d.span.start, d.span.end));
     let has_errors = faults.iter().any(|d| d.severity == Severity::Error);
     let plan = checked.plan.filter(|_| !has_errors).map(|mut plan| {
         plan.name.clone_from(&name);
@@ -394,7 +417,7 @@ mod tests {
         apps: &[AppText],
         change: impl FnOnce(&mut LoadOptions),
     ) -> Result<Vec<LoadedApp>, Error> {
-        let mut options = LoadOptions::default();
+        let mut options = LoadOptions::new(Registry::EMPTY);
         change(&mut options);
         load(apps, &options)
     }

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use plan::{Plan, Store, Transport};
+use connect::registry::Registry;
+use plan::{Plan, Transport};
 
 /// Apps by group, in the order of the first app of each; within a group in the given order.
-pub(crate) fn groups(plans: &[Arc<Plan>]) -> Vec<Vec<usize>> {
+pub(crate) fn groups(plans: &[Arc<Plan>], registry: &Registry) -> Vec<Vec<usize>> {
     let mut owner: Vec<usize> = (0..plans.len()).collect();
     let mut by_link: HashMap<String, usize> = HashMap::new();
     for (app, plan) in plans.iter().enumerate() {
-        for link in links(plan) {
+        for link in links(plan, registry) {
             let other = *by_link.entry(link).or_insert(app);
             join(&mut owner, app, other);
         }
@@ -58,7 +59,7 @@ fn join(owner: &mut [usize], a: usize, b: usize) {
 }
 
 /// What an app shares with others, as text that is equal for both.
-fn links(plan: &Plan) -> Vec<String> {
+fn links(plan: &Plan, registry: &Registry) -> Vec<String> {
     let mut links = Vec::new();
     for stream in &plan.streams {
         let all = stream.sources.iter().chain(&stream.sinks);
@@ -69,7 +70,7 @@ fn links(plan: &Plan) -> Vec<String> {
     }
     for table in &plan.tables {
         if let Some(store) = &table.store {
-            links.push(format!("store {}", database(store)));
+            links.push(format!("store {}", registry.database(store)));
         }
     }
     links
@@ -79,34 +80,12 @@ pub(crate) fn is_topic(transport: &Transport) -> bool {
     transport.ty == "inMemory"
 }
 
-/// What tells one database from another: its type and address.
-pub(crate) fn database(store: &Store) -> String {
-    const ADDRESSES: [&str; 5] = [
-        "jdbc.url",
-        "datasource",
-        "jndi.resource",
-        "mongodb.uri",
-        "nodes",
-    ];
-    match ADDRESSES.iter().find_map(|name| store.option(name)) {
-        Some(address) => format!("{} {}", store.ty, address.trim()),
-        None => format!("{} {:?}", store.ty, store.options),
-    }
-}
-
-/// What tells one destination from another: its type and static address.
-pub(crate) fn destination(transport: &Transport) -> String {
-    const ADDRESSES: [&str; 4] = ["file.uri", "publisher.url", "url", "topic"];
-    match ADDRESSES.iter().find_map(|name| transport.option(name)) {
-        Some(address) => format!("{} {}", transport.ty, address.trim()),
-        None => format!("{} {:?}", transport.ty, transport.options),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use event::Schema;
+    use plan::Store;
+    use plan::{Mapping, OnError, Stream, StreamKind, Table};
     use lang::span::Span;
     use plan::{Mapping, OnError, Stream, StreamKind, Table};
 
@@ -168,7 +147,10 @@ mod tests {
             plan(&[], &[], Some("jdbc:sqlite:x")),
             plan(&["b"], &[], None),
         ];
-        assert_eq!(groups(&plans), [vec![0, 2, 5], vec![1, 4], vec![3]]);
+        assert_eq!(
+            groups(&plans, &Registry::EMPTY),
+            [vec![0, 2, 5], vec![1, 4], vec![3]]
+        );
     }
 
     #[test]
@@ -178,6 +160,6 @@ mod tests {
             plan(&["b"], &[], None),
             plan(&["a"], &[], None),
         ];
-        assert_eq!(groups(&plans), [vec![0, 2], vec![1]]);
+        assert_eq!(groups(&plans, &Registry::EMPTY), [vec![0, 2], vec![1]]);
     }
 }

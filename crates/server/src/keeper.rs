@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use connect::component::{Environment, Sequence};
-use connect::file::functions;
+use connect::effect::PendingEffect;
+use connect::registry::Registry;
 
 use crate::backoff::Backoff;
+use crate::build::Journals;
 use crate::cut::{Cut, Phase};
 use crate::error::Error;
 use crate::health::Health;
-use crate::lane::{Inbox, Letter, PendingEffect};
+use crate::lane::{Inbox, Letter};
 use crate::metrics::AppMetrics;
 use crate::pulse::Pulse;
 use crate::rejected::{Rejection, SharedLog};
@@ -43,6 +45,8 @@ pub(crate) struct Keeper {
     /// Written to by sinks and stores.
     pub undelivered: SharedLog,
     pub environment: Environment,
+    pub registry: Registry,
+    pub journals: Journals,
     pub apps: Vec<Arc<AppMetrics>>,
     pub pulse: Arc<Pulse>,
     pub health: Arc<Health>,
@@ -101,8 +105,9 @@ impl Keeper {
         if let Some(state) = &self.state {
             let length = until_done(&self.health, || state.mark_current(cut.epoch))?;
             self.composer.look(state, cut.epoch, length);
-            let effects = &self.environment.effects;
-            until_done(&self.health, || effects.checkpoint(cut.epoch))?;
+            for journal in self.journals.iter() {
+                until_done(&self.health, || journal.checkpoint(cut.epoch))?;
+            }
             for app in &self.apps {
                 app.snapshots.add(1);
                 app.state_bytes.set(length.whole + length.changes);
@@ -129,13 +134,10 @@ impl Keeper {
     /// nothing left to do.
     fn act(&mut self, effects: Vec<PendingEffect>) {
         for effect in effects {
-            let Some(function) = functions::find(&effect.function) else {
+            let Some((_, functions)) = self.registry.effect(&effect.function) else {
                 continue;
             };
-            let result = self
-                .environment
-                .effects
-                .call(&effect.app, function, &effect.arguments);
+            let result = functions.act(&effect, &self.environment.shared);
             if let Err(cause) = result {
                 tracing::error!(function = effect.function, cause, "a file function failed");
                 if let Some(app) = self.apps.first() {

@@ -22,9 +22,11 @@ use std::time::{Duration, Instant};
 
 use connect::component::{Environment, Sequence, Sink};
 use connect::distribution::Share;
+use connect::effect::{EffectCalls, PendingEffect};
 use connect::inlet::Inlet;
 use connect::message::Messages;
 use connect::outlet::Outlet;
+use connect::registry::Registry;
 use connect::rows::Rejected;
 use engine::{App, Input, Outputs};
 use event::{Batch, Column, Value};
@@ -32,6 +34,7 @@ use plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::ask::Question;
 use crate::backoff::Sparse;
+use crate::build::Journals;
 use crate::clock::Clock;
 use crate::health::Health;
 use crate::keeper::Job;
@@ -50,7 +53,6 @@ use crate::store::{Database, StoreRows, Uncommitted};
 pub(crate) use ask::AskedOperations;
 pub(crate) use cut::Chain;
 use cut::WRITTEN_MAX;
-pub(crate) use host::PendingEffect;
 pub(crate) use saved::{Saved, compose};
 pub(crate) use shown::ShownTable;
 
@@ -132,8 +134,8 @@ pub(crate) struct LaneApp {
     /// By table: the database of this lane that holds it, and its slot there.
     pub table_seats: Vec<Option<(usize, usize)>>,
     pub environment: Environment,
-    /// SQL of the app's own, with its connections.
-    pub sql: connect::rdbms::functions::Functions,
+    /// What calls of functions with effects keep (connections, statements), by technology.
+    pub calls: Vec<Box<dyn EffectCalls>>,
     pub metrics: Arc<AppMetrics>,
     /// Its queries, and its parts in the order in which the engine counts them.
     pub queries: Vec<Arc<QueryMetrics>>,
@@ -232,6 +234,8 @@ pub(crate) struct Lane {
     pub health: Arc<Health>,
     pub lines: Arc<Lines>,
     pub rejected: SharedLog,
+    pub registry: Registry,
+    pub journals: Journals,
     pub clock: Clock,
     pub cutter: Cutter,
     /// What in-memory topics carried and the subscribers have not stepped yet.
@@ -457,9 +461,9 @@ impl Lane {
             databases: &mut self.databases,
             tables: &seat.table_seats,
             asked: &mut self.asked,
-            effects: &seat.environment.effects,
             environment: &seat.environment,
-            sql: &mut seat.sql,
+            registry: self.registry,
+            calls: &mut seat.calls,
             pending: self
                 .cutter
                 .state

@@ -7,6 +7,7 @@
 //! reads or writes of the terminal (the binary's), knowledge of a single technology (that is
 //! `connect`), or of what a query does (`engine`).
 
+mod absent;
 pub mod ask;
 mod backoff;
 mod build;

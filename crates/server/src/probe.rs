@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use connect::component::{Difference, Environment, SourceSetup, StoreSetup};
-use connect::file::uri::local_path;
+use connect::file_uri::local_path;
+use connect::registry::Registry;
+use plan::{Plan, Table, Transport};
 use lang::source::LineIndex;
 use lang::span::Span;
 use plan::spec::ConnectorKind;
@@ -19,23 +21,6 @@ use crate::report::chain;
 
 /// Longest wait for an address.
 const DIAL_MAX: Duration = Duration::from_secs(3);
-
-/// Options that name where a source or sink connects to, and the port where none is written.
-const ADDRESSES: &[(&str, &str, u16)] = &[
-    ("grpc", "publisher.url", 80),
-    ("grpc-call", "publisher.url", 80),
-    ("http", "publisher.url", 80),
-    ("http-call", "publisher.url", 80),
-    ("http-request", "publisher.url", 80),
-    ("kafka", "bootstrap.servers", 9092),
-    ("mqtt", "url", 1883),
-    ("nats", "bootstrap.servers", 4222),
-    ("nats", "destination", 4222),
-    ("rabbitmq", "uri", 5672),
-    ("sse", "receiver.url", 80),
-    ("tcp", "url", 9892),
-    ("websocket", "url", 80),
-];
 
 /// Something that cannot be reached, or is other than the app needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,7 +39,7 @@ pub struct Finding {
 }
 
 /// All findings, by app in the order of its text.
-pub fn findings(apps: &[LoadedApp]) -> Vec<Finding> {
+pub fn findings(apps: &[LoadedApp], registry: &Registry) -> Vec<Finding> {
     let mut found = Vec::new();
     for app in apps {
         let Some(plan) = &app.plan else { continue };
@@ -62,6 +47,7 @@ pub fn findings(apps: &[LoadedApp]) -> Vec<Finding> {
             app,
             plan,
             environment: Environment::new(&plan.name),
+            registry: *registry,
             lines: LineIndex::new(&app.text_as_run),
             found: Vec::new(),
         };
@@ -78,6 +64,7 @@ struct Report<'a> {
     app: &'a LoadedApp,
     plan: &'a Plan,
     environment: Environment,
+    registry: Registry,
     lines: LineIndex,
     found: Vec<Finding>,
 }
@@ -94,14 +81,14 @@ impl Report<'_> {
                         let probed = self.cdc(source, &stream.schema);
                         self.note(&element, source.span, probed);
                     }
-                    _ => self.dial(&element, source),
+                    _ => self.dial(&element, ConnectorKind::Source, source),
                 }
             }
             for sink in &stream.sinks {
                 let element = format!("{name}: sink '{}'", sink.ty);
                 match sink.ty.as_str() {
                     "file" => self.note_path(&element, sink.span, file_sink(sink)),
-                    _ => self.dial(&element, sink),
+                    _ => self.dial(&element, ConnectorKind::Sink, sink),
                 }
             }
         }
@@ -120,7 +107,7 @@ impl Report<'_> {
             self.note_path(&element, store.span, Err(cause));
             return;
         }
-        let Some(connector) = connect::find(ConnectorKind::Store, &store.ty) else {
+        let Some(connector) = self.registry.find(ConnectorKind::Store, &store.ty) else {
             return;
         };
         let setup = StoreSetup {
@@ -136,7 +123,7 @@ impl Report<'_> {
         source: &Transport,
         schema: &event::Schema,
     ) -> Result<Vec<Difference>, connect::Error> {
-        let connector = connect::find(ConnectorKind::Source, &source.ty);
+        let connector = self.registry.find(ConnectorKind::Source, &source.ty);
         // Data sources of the configuration are known to a run only.
         let is_named = ["datasource.name", "jndi.resource"]
             .iter()
@@ -154,9 +141,9 @@ impl Report<'_> {
             .and_then(|mut source| source.probe())
     }
 
-    fn dial(&mut self, element: &str, transport: &Transport) {
-        let wanted = ADDRESSES.iter().filter(|(ty, ..)| *ty == transport.ty);
-        for (_, option, port) in wanted {
+    fn dial(&mut self, element: &str, kind: ConnectorKind, transport: &Transport) {
+        let spec = self.registry.spec(kind, &transport.ty);
+        for (option, port) in spec.map_or(&[] as &[_], |spec| spec.addresses) {
             let Some(text) = transport.option(option).filter(|text| !text.contains("{{")) else {
                 continue;
             };

@@ -70,7 +70,7 @@ impl Server {
         let is_same_config = config == self.config;
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
         let (mut stays, mut coming) = (Vec::new(), Vec::new());
-        for members in groups(&plans) {
+        for members in groups(&plans, &self.common.registry) {
             let group: Vec<ReadyApp> = members.into_iter().map(|app| apps[app].clone()).collect();
             let is_it = |running: &Running| is_same_config && running.apps == group;
             match self.running.iter().position(is_it) {
@@ -116,8 +116,8 @@ impl Server {
     pub fn reload(&mut self, reload: Reload) -> Result<(), Error> {
         let _renewal = reload.is_same_config.then(|| {
             let coming = reload.coming.iter().flatten();
-            let names = coming.map(|app| app.name().to_owned()).collect();
-            self.common.network.renew(names)
+            let names: Vec<String> = coming.map(|app| app.name().to_owned()).collect();
+            self.common.shared.renew(&names)
         });
         let (old, handed) = self.end_groups(&reload.leaving);
         let old_config = std::mem::replace(&mut self.config, reload.config);

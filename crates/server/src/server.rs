@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use connect::component::Setting;
-use connect::net::Network;
-use connect::rdbms::Databases;
-use connect::rdbms::functions::DATA_SOURCES;
+use connect::component::{DATA_SOURCES, Setting};
+use connect::registry::Registry;
+use connect::shared::Shared;
 use plan::Plan;
 
 use crate::ask::Asker;
@@ -31,6 +30,8 @@ const ANSWER: Duration = Duration::from_millis(100);
 
 /// How apps are run.
 pub struct RunOptions {
+    /// The technologies of the binary.
+    pub registry: Registry,
     pub until_done: bool,
     /// On-demand queries will come: stores answer on the lanes of their apps.
     pub is_asked: bool,
@@ -106,8 +107,8 @@ impl Server {
             metrics: Arc::new(Metrics::default()),
             pulse: options.stop.0,
             lines: options.lines,
-            databases: Arc::new(Databases::default()),
-            network: Arc::new(Network::default()),
+            registry: options.registry,
+            shared: Arc::new(Shared::default()),
             settings: settings(&options.config),
             process: options.process,
             clock: Clock::start(),
@@ -127,7 +128,7 @@ impl Server {
             asker: Asker::default(),
         };
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
-        let groups = groups(&plans).into_iter();
+        let groups = groups(&plans, &options.registry).into_iter();
         let groups = groups.map(|members| members.iter().map(|&app| apps[app].clone()).collect());
         server.begin(groups.collect(), None)?;
         server.list_asked();

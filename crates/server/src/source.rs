@@ -32,17 +32,6 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 /// How often a source that waits to try again looks whether something has happened.
 const RETRY_LOOK: Duration = Duration::from_millis(500);
 
-/// Transport properties by which a message is found again where it came from.
-const PLACES: &[&str] = &[
-    "topic",
-    "subject",
-    "routingKey",
-    "deliveryTag",
-    "sequenceNumber",
-    "exchange.name",
-    "routing.key",
-];
-
 /// What a source hands over at once.
 pub(crate) struct Post {
     /// Number of the source within its lane.
@@ -218,6 +207,8 @@ pub(crate) struct SourceThread {
     pub process: Process,
     pub clock: Clock,
     pub until_done: bool,
+    /// Transport properties by which a message is found again where it came from.
+    pub message_key: &'static [&'static str],
 }
 
 impl SourceThread {
@@ -252,6 +243,7 @@ impl SourceThread {
             process,
             clock,
             until_done,
+            message_key,
         } = self;
         let mut link = Link {
             name: &name,
@@ -268,6 +260,7 @@ impl SourceThread {
             process,
             clock,
             until_done,
+            message_key,
             is_reply: source.is_reply(),
             sequence: 0,
             asked_for: 0,
@@ -376,6 +369,7 @@ struct Link<'a> {
     process: Process,
     clock: Clock,
     until_done: bool,
+    message_key: &'static [&'static str],
     is_reply: bool,
     sequence: Sequence,
     /// The lane was asked to acknowledge up to here.
@@ -456,14 +450,17 @@ impl Link<'_> {
         if all.is_empty() {
             return;
         }
-        let places = PLACES.iter().filter_map(|name| match properties.get(name) {
-            event::Value::Null => None,
-            value => {
-                let mut text = format!("{name} ");
-                event::text::write_value(&mut text, value);
-                Some(text)
-            }
-        });
+        let places = self
+            .message_key
+            .iter()
+            .filter_map(|name| match properties.get(name) {
+                event::Value::Null => None,
+                value => {
+                    let mut text = format!("{name} ");
+                    event::text::write_value(&mut text, value);
+                    Some(text)
+                }
+            });
         let place: Vec<String> = places.collect();
         if !place.is_empty() {
             self.input = place.join(", ");

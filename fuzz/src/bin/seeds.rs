@@ -21,7 +21,7 @@ fn main() -> std::io::Result<()> {
         let count = write(&folder, inputs.iter().map(|text| text.as_bytes()))?;
         println!("{target}: {count} seeds");
     }
-    for (target, seeds) in headwater_connect::decoders::SEEDS {
+    for (target, seeds) in headwater_connectors::decoders::SEEDS {
         let count = write(&fuzz.join("corpus").join(target), seeds.iter().copied())?;
         println!("{target}: {count} seeds");
     }

@@ -315,6 +315,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
     ],
     example: "@sink(type='file', file.uri='out/{{symbol}}.json', @map(type='json'))
 define stream Trades (symbol string, price double);",
+    identity: &["file.uri"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "file",

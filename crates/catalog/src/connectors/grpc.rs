@@ -195,6 +195,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: plan::spec::options!(CLIENT, TLS),
+    addresses: &[("publisher.url", 80)],
+    identity: &["publisher.url"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "grpc",
@@ -208,6 +210,8 @@ pub const CALL: ConnectorSpec = ConnectorSpec {
     example: CALL_EXAMPLE,
     payloads: TEXT_OR_BYTES,
     options: plan::spec::options!(CLIENT, &[SINK_ID], LIMITS, TLS),
+    addresses: &[("publisher.url", 80)],
+    identity: &["publisher.url"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "grpc-call",

@@ -181,6 +181,7 @@ define stream Requests (callback string, topic string, mode string, lease_second
         CLIENT
     ),
     reads_table: Some("table.name"),
+    identity: &["hub.id", "topic"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "websubhub",

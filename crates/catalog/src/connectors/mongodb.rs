@@ -41,6 +41,7 @@ define table Stocks (symbol string, price int);",
             .default("wso2carbon")
             .test(TLS),
     ],
+    identity: &["mongodb.uri"],
     ..ConnectorSpec::new(
         ConnectorKind::Store,
         "mongodb",

@@ -92,6 +92,7 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
 define table Latest (symbol string, price double);
 define stream Trades (symbol string, price double);
 from Trades update or insert into Latest on Latest.symbol == symbol;",
+    identity: &["jdbc.url", "datasource", "jndi.resource"],
     ..ConnectorSpec::new(
         ConnectorKind::Store,
         "rdbms",

@@ -52,6 +52,7 @@ define table Stocks (symbol string, price int);",
         )
         .test(LOGIN),
     ],
+    identity: &["nodes"],
     ..ConnectorSpec::new(
         ConnectorKind::Store,
         "redis",

@@ -48,6 +48,8 @@ define stream Trades (symbol string, price double);",
         )
         .status(OptionStatus::Ignored),
     ],
+    addresses: &[("url", 9892)],
+    identity: &["url"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "tcp",

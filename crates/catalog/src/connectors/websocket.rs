@@ -69,6 +69,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: CLIENT,
+    addresses: &[("url", 80)],
     ..ConnectorSpec::new(
         ConnectorKind::Source,
         "websocket",
@@ -83,6 +84,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: CLIENT,
+    addresses: &[("url", 80)],
+    identity: &["url"],
     ..ConnectorSpec::new(
         ConnectorKind::Sink,
         "websocket",

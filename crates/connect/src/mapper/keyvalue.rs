@@ -6,13 +6,14 @@ use catalog::connectors::keyvalue::CONNECTORS as SPECS;
 use event::{Batch, Column, ColumnBuilder, Object, Schema, Type, Value};
 use plan::spec::ConnectorSpec;
 
-use super::{Field, Fields, Options, scalar};
+use super::{Field, Fields, Options};
 use crate::component::{
     Mapper, Payload, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
 };
 use crate::error::Error;
 use crate::message::Messages;
 use crate::rows::{Properties, Rows};
+use crate::scalar;
 use crate::template::Template;
 
 pub struct KeyValue;

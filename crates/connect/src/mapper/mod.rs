@@ -7,17 +7,18 @@
 //! neighbours go on; size, depth and time are bounded for any input. Never: clocks, threads, or I/O, but
 //! for the schema registry that `avro` asks.
 
+#[cfg(feature = "avro")]
 pub mod avro;
 pub mod binary;
 pub mod csv;
 pub mod json;
 pub mod keyvalue;
 pub mod pass_through;
+#[cfg(feature = "protobuf")]
 pub mod protobuf;
-pub mod scalar;
-pub(crate) mod scan;
-#[cfg(test)]
-pub(crate) mod testing;
+pub mod scan;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod xml;
 
@@ -30,16 +31,19 @@ use plan::Mapping;
 use crate::component::Mapper;
 use crate::error::Error;
 use crate::rows::PROPERTY_PREFIX;
+use crate::scalar;
 use crate::template::names;
 
 /// All mappers that run.
 pub const MAPPERS: &[&dyn Mapper] = &[
+    #[cfg(feature = "avro")]
     &avro::Avro,
     &binary::Binary,
     &csv::Csv,
     &json::Json,
     &keyvalue::KeyValue,
     &pass_through::PassThrough,
+    #[cfg(feature = "protobuf")]
     &protobuf::Protobuf,
     &text::Text,
     &xml::Xml,
@@ -55,7 +59,7 @@ pub fn find(name: &str) -> Option<&'static dyn Mapper> {
 
 /// An attribute that the payload fills.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Field {
+pub struct Field {
     /// Index of the attribute.
     pub column: usize,
     pub name: String,
@@ -65,7 +69,7 @@ pub(crate) struct Field {
 }
 
 /// The attributes that a source mapper fills.
-pub(crate) struct Fields {
+pub struct Fields {
     pub list: Vec<Field>,
     /// No `@attributes`, or all of them are transport properties.
     pub is_default: bool,
@@ -96,7 +100,7 @@ impl Fields {
 }
 
 /// Options of a mapper, with the name of the component for messages.
-pub(crate) struct Options<'a> {
+pub struct Options<'a> {
     mapping: &'a Mapping,
     pub component: String,
 }
@@ -160,7 +164,7 @@ impl<'a> Options<'a> {
 }
 
 /// Some rows of a batch as one chunk.
-pub(crate) fn pick(batch: &Batch, rows: &[u32]) -> Batch {
+pub fn pick(batch: &Batch, rows: &[u32]) -> Batch {
     let first = rows.first().map_or(0, |&row| row as usize);
     let is_run = rows
         .iter()
@@ -188,7 +192,7 @@ pub(crate) fn pick(batch: &Batch, rows: &[u32]) -> Batch {
 }
 
 /// Appends Java's text form of a value that is not null.
-pub(crate) fn write_value(out: &mut String, column: &Column, row: usize) {
+pub fn write_value(out: &mut String, column: &Column, row: usize) {
     match column.view() {
         View::Bool(v) => out.push_str(if v[row] { "true" } else { "false" }),
         View::Int(v) => write_long(out, i64::from(v[row])),

@@ -28,11 +28,7 @@ fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// Index of the first byte from `at` on that is a control character (below blank) or one of `stops`.
 #[inline]
-pub(crate) fn first_stop<const N: usize>(
-    bytes: &[u8],
-    mut at: usize,
-    stops: [u8; N],
-) -> Option<usize> {
+pub fn first_stop<const N: usize>(bytes: &[u8], mut at: usize, stops: [u8; N]) -> Option<usize> {
     while let Some(word) = word_at(bytes, at) {
         let mut found = word.wrapping_sub(ONES * u64::from(b' ')) & !word & TOPS;
         for stop in stops {
@@ -53,7 +49,7 @@ pub(crate) fn first_stop<const N: usize>(
 /// Appends the index of each `mark` to `found`; false, with some of them, where one of `stops` stands
 /// in the bytes. No mark or stop is 0.
 #[inline]
-pub(crate) fn all_marks<const N: usize>(
+pub fn all_marks<const N: usize>(
     bytes: &[u8],
     mark: u8,
     stops: [u8; N],

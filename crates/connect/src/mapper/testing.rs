@@ -11,7 +11,7 @@ use crate::message::Messages;
 use crate::rows::Properties;
 
 /// `symbol string, price float`.
-pub(crate) fn schema(text: &str) -> Schema {
+pub fn schema(text: &str) -> Schema {
     Schema {
         name: "S".into(),
         attributes: text
@@ -33,7 +33,7 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-pub(crate) fn mapping(ty: &str, options: &[(&str, &str)]) -> Mapping {
+pub fn mapping(ty: &str, options: &[(&str, &str)]) -> Mapping {
     Mapping {
         ty: ty.into(),
         options: pairs(options),
@@ -43,17 +43,17 @@ pub(crate) fn mapping(ty: &str, options: &[(&str, &str)]) -> Mapping {
     }
 }
 
-pub(crate) fn with_attributes(mut mapping: Mapping, attributes: &[&str]) -> Mapping {
+pub fn with_attributes(mut mapping: Mapping, attributes: &[&str]) -> Mapping {
     mapping.attributes = attributes.iter().map(|a| (*a).to_owned()).collect();
     mapping
 }
 
-pub(crate) fn with_payload(mut mapping: Mapping, payload: &[(&str, &str)]) -> Mapping {
+pub fn with_payload(mut mapping: Mapping, payload: &[(&str, &str)]) -> Mapping {
     mapping.payload = pairs(payload);
     mapping
 }
 
-pub(crate) fn inlet(map: Mapping, schema: &Schema) -> Result<Inlet, crate::Error> {
+pub fn inlet(map: Mapping, schema: &Schema) -> Result<Inlet, crate::Error> {
     let transport = Transport {
         ty: "inMemory".into(),
         options: Vec::new(),
@@ -65,7 +65,7 @@ pub(crate) fn inlet(map: Mapping, schema: &Schema) -> Result<Inlet, crate::Error
 }
 
 /// Rows as text, chunks on lines of their own: `WSO2 55.6; IBM 75.6`.
-pub(crate) fn show(batch: Option<Batch>) -> String {
+pub fn show(batch: Option<Batch>) -> String {
     let Some(batch) = batch else {
         return String::new();
     };
@@ -86,7 +86,7 @@ pub(crate) fn show(batch: Option<Batch>) -> String {
 }
 
 /// Feeds texts, one message each; gives the rows and the causes of what was rejected.
-pub(crate) fn read(map: Mapping, attributes: &str, texts: &[&str]) -> (String, Vec<String>) {
+pub fn read(map: Mapping, attributes: &str, texts: &[&str]) -> (String, Vec<String>) {
     let schema = schema(attributes);
     let mut inlet = inlet(map, &schema).expect("the mapper can be made");
     for text in texts {
@@ -99,20 +99,20 @@ pub(crate) fn read(map: Mapping, attributes: &str, texts: &[&str]) -> (String, V
 }
 
 /// Rows come out as expected, and so many messages or events are rejected.
-pub(crate) fn check(map: Mapping, attributes: &str, texts: &[&str], rows: &str, rejected: usize) {
+pub fn check(map: Mapping, attributes: &str, texts: &[&str], rows: &str, rejected: usize) {
     let (found, causes) = read(map, attributes, texts);
     assert_eq!(found, rows, "rejected: {causes:?}");
     assert_eq!(causes.len(), rejected, "{causes:?}");
 }
 
 /// A batch of one chunk.
-pub(crate) fn batch(attributes: &str, rows: &[&[Value]]) -> Batch {
+pub fn batch(attributes: &str, rows: &[&[Value]]) -> Batch {
     let rows: Vec<(i64, Vec<Value>)> = rows.iter().map(|row| (0, row.to_vec())).collect();
     Batch::from_rows(&schema(attributes), &rows, Chunks::One, 0)
 }
 
 /// The messages of a batch: texts, or values in Java's form.
-pub(crate) fn write(map: &Mapping, attributes: &str, batch: &Batch) -> Vec<String> {
+pub fn write(map: &Mapping, attributes: &str, batch: &Batch) -> Vec<String> {
     let schema = schema(attributes);
     let format = mapper::find(&map.ty).expect("a mapper");
     let setup = crate::component::SinkMapperSetup {
@@ -138,7 +138,7 @@ pub(crate) fn write(map: &Mapping, attributes: &str, batch: &Batch) -> Vec<Strin
 }
 
 /// Why a sink mapper cannot be made.
-pub(crate) fn refusal(map: &Mapping, attributes: &str) -> String {
+pub fn refusal(map: &Mapping, attributes: &str) -> String {
     let schema = schema(attributes);
     let setup = crate::component::SinkMapperSetup {
         mapping: map,

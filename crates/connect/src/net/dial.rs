@@ -25,12 +25,12 @@ const UNANSWERED: Duration = Duration::from_millis(3500);
 const UNSENT_BYTES: u32 = 64 << 10;
 
 /// An open line, in the clear or not.
-pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+pub trait Line: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Line for T {}
 
 /// Connects within `limit`, the TLS handshake included.
-pub(crate) async fn dial(
+pub async fn dial(
     place: (&str, u16),
     limit: Duration,
     tls: Option<&ClientTls>,
@@ -40,7 +40,7 @@ pub(crate) async fn dial(
 
 /// As [`dial`], to a server that may leave data unread as long as it likes: the caller asks it for signs
 /// of life of the protocol's own.
-pub(crate) async fn dial_patient(
+pub async fn dial_patient(
     place: (&str, u16),
     limit: Duration,
     tls: Option<&ClientTls>,
@@ -79,7 +79,7 @@ fn prepare(stream: &TcpStream, unanswered: Option<Duration>) -> io::Result<()> {
 }
 
 /// What the system asks for while nothing is sent.
-pub(crate) fn signs_of_life() -> TcpKeepalive {
+pub fn signs_of_life() -> TcpKeepalive {
     TcpKeepalive::new()
         .with_time(QUIET)
         .with_interval(PROBE)

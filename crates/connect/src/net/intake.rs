@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
 
 /// One message for a source.
-pub(crate) struct Delivery {
+pub struct Delivery {
     pub body: Body,
     /// In the order of the names that the source asked for.
     pub properties: Vec<Value>,
@@ -46,7 +46,7 @@ pub(crate) struct Delivery {
 }
 
 /// What the server calls a message.
-pub(crate) enum Place {
+pub enum Place {
     Number(u64),
     Name(Arc<str>),
 }
@@ -63,7 +63,7 @@ impl Place {
 
 /// What a message carries.
 #[derive(Clone)]
-pub(crate) enum Body {
+pub enum Body {
     Text(String),
     Bytes(bytes::Bytes),
     /// Bytes that are text, unless they are not: then the mapper says so.
@@ -152,17 +152,17 @@ impl Delivery {
 }
 
 /// Does the mapper of a transport read text?
-pub(crate) fn reads_text(transport: &Transport) -> bool {
+pub fn reads_text(transport: &Transport) -> bool {
     mapper::find(&transport.map.ty)
         .is_some_and(|format| PayloadKind::overlap(&[PayloadKind::Text], format.takes()))
 }
 
 /// The source takes nothing any more.
 #[derive(Debug)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 /// The queue of one source.
-pub(crate) struct Intake {
+pub struct Intake {
     state: Mutex<State>,
     room: Notify,
 }
@@ -306,7 +306,7 @@ fn append(mut state: MutexGuard<'_, State>, delivery: Delivery) {
 }
 
 /// The thread of a source that is fed by connections.
-pub(crate) struct Receiver {
+pub struct Receiver {
     pub intake: Arc<Intake>,
     /// Names of the transport properties that come with each message.
     pub names: Vec<String>,
@@ -485,7 +485,7 @@ fn post(
 }
 
 /// The place in a position that [`Receiver`] has posted.
-pub(crate) fn place_of(position: &[u8]) -> Option<u64> {
+pub fn place_of(position: &[u8]) -> Option<u64> {
     position.try_into().ok().map(u64::from_le_bytes)
 }
 

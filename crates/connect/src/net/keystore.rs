@@ -13,7 +13,7 @@ use super::jks;
 
 /// What a file holds.
 #[derive(Debug, Default)]
-pub(crate) struct KeyStore {
+pub struct KeyStore {
     /// To be trusted.
     pub certificates: Vec<CertificateDer<'static>>,
     /// A key with its certificate and those of its issuers.
@@ -21,7 +21,7 @@ pub(crate) struct KeyStore {
 }
 
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     pub key: PrivateKeyDer<'static>,
     pub chain: Vec<CertificateDer<'static>>,
 }
@@ -52,7 +52,7 @@ impl KeyStore {
     }
 
     /// Without the password of its key a JKS gives the certificates alone.
-    pub(crate) fn parse(
+    pub fn parse(
         bytes: &[u8],
         password: &str,
         key_password: Option<&str>,

@@ -25,7 +25,7 @@ const WARNING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Settings of a listening socket and of its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SocketOptions {
+pub struct SocketOptions {
     pub no_delay: bool,
     pub keep_alive: bool,
     pub send_buffer: Option<usize>,
@@ -52,7 +52,7 @@ impl Default for SocketOptions {
 }
 
 /// A port that is listened on, until it is told to stop.
-pub(crate) struct Listening {
+pub struct Listening {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     /// Held by every connection; all of them together mean that none is left.

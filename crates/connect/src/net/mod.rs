@@ -6,6 +6,7 @@
 //! further while its source has no room. Never: mapping or publishing on a worker.
 
 mod dial;
+pub mod http_client;
 mod intake;
 mod jks;
 mod keystore;
@@ -13,12 +14,12 @@ mod listen;
 mod observed;
 mod outflow;
 mod ports;
-mod settings;
+pub mod request_reply;
 mod shared;
 mod signs;
-#[cfg(test)]
-pub(crate) mod testing;
-pub(crate) mod tls;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod tls;
 
 use std::future::Future;
 use std::io;
@@ -29,49 +30,35 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-pub(crate) use dial::{Line, dial, dial_patient, signs_of_life};
-pub(crate) use intake::{Body, Delivery, Intake, Receiver, place_of, reads_text};
-pub(crate) use keystore::KeyStore;
-pub(crate) use listen::{Listening, SocketOptions};
-pub(crate) use observed::{Ear, Observed, Observer};
-pub(crate) use outflow::{Number, Outflow, WAITING_MAX};
-pub(crate) use ports::{Lease, Port, Ports, Protocol, Served};
-pub(crate) use settings::{Settings, list, number, transport_flag};
-pub(crate) use shared::{STOP_GRACE, SharedListener, Stay};
-pub(crate) use signs::{QUIET, Signs};
-pub(crate) use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
+pub use dial::{Line, dial, dial_patient, signs_of_life};
+pub use intake::{Body, Delivery, Intake, Receiver, place_of, reads_text};
+pub use keystore::KeyStore;
+pub use listen::{Listening, SocketOptions};
+pub use observed::{Ear, Observed, Observer};
+pub use outflow::{Number, Outflow, WAITING_MAX};
+pub use ports::{Lease, Port, Ports, Protocol, Served};
+pub use shared::{STOP_GRACE, SharedListener, Stay};
+pub use signs::{QUIET, Signs};
+pub use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
 
-use crate::grpc::{Ports as GrpcPorts, Reply};
-use crate::http::{Calls, Listeners, Services};
-use crate::prometheus::Places;
-use crate::tcp::TcpListeners;
+use crate::component::Environment;
 
-/// The network of a server.
+/// The threads of a server that serve connections.
 #[derive(Default)]
 pub struct Network {
     workers: OnceLock<Result<Workers, String>>,
-    pub(crate) listeners: Arc<Listeners>,
-    pub(crate) services: Arc<Services>,
-    pub(crate) calls: Arc<Calls>,
-    pub(crate) tcp: Arc<TcpListeners>,
-    pub(crate) grpc: Arc<GrpcPorts>,
-    pub(crate) grpc_services: Arc<Services<Reply>>,
-    pub(crate) grpc_calls: Arc<Calls>,
-    /// Ranges of Kafka's records that apps ask for again.
-    pub(crate) replays: Arc<crate::kafka::Replays>,
-    /// Where metrics are gathered.
-    pub(crate) metrics: Arc<Places>,
-    /// Buckets of S3 that functions ask for.
-    pub(crate) buckets: Arc<crate::s3::Buckets>,
-    /// Redis servers that tables are kept in.
-    pub(crate) redis: Arc<crate::redis::Servers>,
-    /// And those of MongoDB.
-    pub(crate) mongodb: Arc<crate::mongodb::Servers>,
+}
+
+impl Environment {
+    /// The threads that serve connections; one set for all apps of a server.
+    pub fn network(&self) -> Arc<Network> {
+        self.shared.get()
+    }
 }
 
 impl Network {
     /// The threads that serve connections, started by the first who asks.
-    pub(crate) fn workers(&self) -> io::Result<&Workers> {
+    pub fn workers(&self) -> io::Result<&Workers> {
         let workers = self
             .workers
             .get_or_init(|| Workers::start().map_err(|error| error.to_string()));
@@ -79,29 +66,10 @@ impl Network {
             .as_ref()
             .map_err(|cause| io::Error::other(cause.clone()))
     }
-
-    /// These apps are made anew, with the same deployment: until the guard is dropped and the new ones
-    /// run, those who send to them without getting answers stay connected and wait.
-    pub fn renew(self: &Arc<Network>, apps: Vec<String>) -> Renewal {
-        self.tcp.keep(apps);
-        Renewal(Arc::clone(self))
-    }
-}
-
-/// Apps are being made anew, see [`Network::renew`].
-pub struct Renewal(Arc<Network>);
-
-impl Drop for Renewal {
-    fn drop(&mut self) {
-        // Without workers nothing listens.
-        if let Ok(workers) = self.0.workers() {
-            self.0.tcp.made_anew(workers);
-        }
-    }
 }
 
 /// Threads that serve connections until dropped.
-pub(crate) struct Workers {
+pub struct Workers {
     handles: Vec<Handle>,
     next: AtomicUsize,
     stops: Mutex<Vec<oneshot::Sender<()>>>,
@@ -173,6 +141,6 @@ const RECONNECT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Was the connection that was just lost made so short ago that another would be lost as well? The
 /// caller says "unavailable" and is asked again after the pause of the server.
-pub(crate) fn is_again_too_soon(connected: Option<std::time::Instant>) -> bool {
+pub fn is_again_too_soon(connected: Option<std::time::Instant>) -> bool {
     connected.is_some_and(|at| at.elapsed() < RECONNECT_PAUSE)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Told what becomes of a line.
-pub(crate) trait Observer: Send + Sync {
+pub trait Observer: Send + Sync {
     /// Bytes have come; none: the other side has ended the line.
     fn read(&self, _bytes: usize) {}
 
@@ -21,7 +21,7 @@ pub(crate) trait Observer: Send + Sync {
     fn flushed(&self) {}
 }
 
-pub(crate) struct Observed<S, O> {
+pub struct Observed<S, O> {
     line: S,
     observer: Arc<O>,
     /// The system takes no more bytes before the other side has taken some.
@@ -107,7 +107,7 @@ impl<S: AsyncWrite + Unpin, O: Observer> AsyncWrite for Observed<S, O> {
 }
 
 /// When something was last heard of the other side.
-pub(crate) struct Ear {
+pub struct Ear {
     begun: Instant,
     /// Milliseconds after `begun`.
     heard: AtomicU64,

@@ -12,19 +12,20 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 use super::{Network, is_again_too_soon};
+use crate::Error;
+use crate::error::Cause;
 use crate::message::{Sent, Undelivered};
-use crate::{Error, error::Cause};
 
 /// Messages that may wait to be confirmed.
-pub(crate) const WAITING_MAX: usize = 1024;
+pub const WAITING_MAX: usize = 1024;
 
 /// Bytes of messages that may wait to be confirmed; a longer one goes in alone.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// Counts the messages of a sink from 0.
-pub(crate) type Number = u64;
+pub type Number = u64;
 
-pub(crate) struct Outflow {
+pub struct Outflow {
     /// App and stream.
     name: String,
     /// The server, for errors.

@@ -19,7 +19,7 @@ use super::{Listening, STOP_GRACE, ServerTls, SharedListener, SocketOptions, Sta
 use crate::error::Error;
 
 /// What is spoken on a port, with its settings. Those of the first source of a port hold.
-pub(crate) trait Protocol: Sized + Send + Sync + 'static {
+pub trait Protocol: Sized + Send + Sync + 'static {
     /// By which a source is found.
     type Key: Clone + Eq + Hash + Send + Sync;
     type Route: Clone + Send + Sync;
@@ -41,10 +41,10 @@ pub(crate) trait Protocol: Sized + Send + Sync + 'static {
 }
 
 /// How a connection ended.
-pub(crate) type Served = Result<(), Box<dyn StdError + Send + Sync>>;
+pub type Served = Result<(), Box<dyn StdError + Send + Sync>>;
 
 /// The ports of a server by host and number.
-pub(crate) struct Ports<P: Protocol> {
+pub struct Ports<P: Protocol> {
     ports: Mutex<HashMap<(String, u16), Arc<Port<P>>>>,
 }
 
@@ -56,7 +56,7 @@ impl<P: Protocol> Default for Ports<P> {
     }
 }
 
-pub(crate) struct Port<P: Protocol> {
+pub struct Port<P: Protocol> {
     host: String,
     number: u16,
     pub protocol: P,
@@ -66,7 +66,7 @@ pub(crate) struct Port<P: Protocol> {
 }
 
 /// A route that is held by a source until dropped.
-pub(crate) struct Lease<P: Protocol> {
+pub struct Lease<P: Protocol> {
     ports: Arc<Ports<P>>,
     port: Arc<Port<P>>,
     key: P::Key,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{Listening, Workers};
 
 /// How long connections may take to end when the listener stops.
-pub(crate) const STOP_GRACE: Duration = Duration::from_secs(5);
+pub const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// How long connections that go on sending are heard when the listener stops: one that does not heed the
 /// sign to end would hold the server for ever.
@@ -22,7 +22,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(60);
 const OTHERS: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-pub(crate) struct SharedListener(Mutex<Sources>);
+pub struct SharedListener(Mutex<Sources>);
 
 #[derive(Default)]
 struct Sources {
@@ -127,7 +127,7 @@ fn end_unused(mut sources: MutexGuard<'_, Sources>, workers: &Workers, grace: Du
 }
 
 /// The time that one source listens.
-pub(crate) struct Stay<'a> {
+pub struct Stay<'a> {
     listener: &'a SharedListener,
     workers: &'a Workers,
     leaving_since: Option<Instant>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Observer;
 
 /// A server that was silent for so long is asked for a sign of life.
-pub(crate) const QUIET: Duration = Duration::from_secs(1);
+pub const QUIET: Duration = Duration::from_secs(1);
 
 /// One that is silent for so long is lost. With a look that leaves a second of the five within which a
 /// lost server is named, for whoever is kept waiting by a busy machine.
@@ -14,7 +14,7 @@ const SILENT: Duration = Duration::from_millis(3500);
 
 const LOOK: Duration = Duration::from_millis(250);
 
-pub(crate) struct Signs {
+pub struct Signs {
     heard: Mutex<Heard>,
 }
 

@@ -6,7 +6,7 @@ use plan::{Mapping, Transport};
 
 use crate::component::{Environment, SinkSetup, SourceSetup};
 
-pub(crate) fn transport(ty: &str, options: &[(&str, &str)]) -> Transport {
+pub fn transport(ty: &str, options: &[(&str, &str)]) -> Transport {
     Transport {
         ty: ty.into(),
         options: options
@@ -25,7 +25,7 @@ pub(crate) fn transport(ty: &str, options: &[(&str, &str)]) -> Transport {
     }
 }
 
-pub(crate) fn schema() -> Schema {
+pub fn schema() -> Schema {
     Schema {
         name: "S".into(),
         attributes: vec![Attribute {
@@ -35,7 +35,7 @@ pub(crate) fn schema() -> Schema {
     }
 }
 
-pub(crate) fn source<T>(
+pub fn source<T>(
     ty: &str,
     options: &[(&str, &str)],
     make: impl FnOnce(&SourceSetup<'_>) -> T,
@@ -47,11 +47,7 @@ pub(crate) fn source<T>(
     })
 }
 
-pub(crate) fn sink<T>(
-    ty: &str,
-    options: &[(&str, &str)],
-    make: impl FnOnce(&SinkSetup<'_>) -> T,
-) -> T {
+pub fn sink<T>(ty: &str, options: &[(&str, &str)], make: impl FnOnce(&SinkSetup<'_>) -> T) -> T {
     make(&SinkSetup {
         transport: &transport(ty, options),
         schema: &schema(),

@@ -24,10 +24,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::Settings;
 use super::keystore::{Identity, KeyStore};
 use crate::component::Environment;
 use crate::error::Error;
+use crate::option::Settings;
 
 /// Longest handshake.
 const HANDSHAKE: Duration = Duration::from_secs(15);
@@ -37,7 +37,7 @@ const PASSWORD: &str = "wso2carbon";
 
 /// How a listener proves itself, and whom it lets in. Equal where made of equal settings.
 #[derive(Clone)]
-pub(crate) struct ServerTls {
+pub struct ServerTls {
     settings: String,
     config: Arc<ServerConfig>,
 }
@@ -168,7 +168,7 @@ impl ServerTls {
 
 /// How a client judges the other end, and proves itself where asked.
 #[derive(Clone)]
-pub(crate) struct ClientTls {
+pub struct ClientTls {
     config: Arc<ClientConfig>,
 }
 
@@ -180,7 +180,7 @@ impl fmt::Debug for ClientTls {
 
 /// What a client trusts, and what it shows of itself.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct ClientTrust<'a> {
+pub struct ClientTrust<'a> {
     /// Path and password of the store of trusted certificates; else what the system trusts.
     pub store: Option<(&'a str, Option<&'a str>)>,
     /// Path, password and password of the key of the store with the client's own certificate.
@@ -295,7 +295,7 @@ impl ClientTls {
 
 /// A client that takes any certificate, one that is trusted, or one that is trusted and names the host;
 /// `roots` (PEM) are trusted instead of what the system trusts.
-pub(crate) fn judged_client(
+pub fn judged_client(
     is_trust_needed: bool,
     is_name_needed: bool,
     roots: Option<&Path>,
@@ -360,7 +360,7 @@ impl<'a> ClientTrust<'a> {
 }
 
 /// What the system trusts.
-pub(crate) fn system_certificates() -> Vec<CertificateDer<'static>> {
+pub fn system_certificates() -> Vec<CertificateDer<'static>> {
     rustls_native_certs::load_native_certs().certs
 }
 

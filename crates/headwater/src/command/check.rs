@@ -17,7 +17,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     let apps = deployment::load(&texts, &options)?;
     let has_errors = apps.iter().any(LoadedApp::has_errors);
     let findings = if args.connect && !has_errors {
-        server::probe::findings(&apps)
+        server::probe::findings(&apps, &::connectors::REGISTRY)
     } else {
         Vec::new()
     };

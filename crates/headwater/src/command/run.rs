@@ -45,6 +45,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let mut server = Server::start(
         apps,
         RunOptions {
+            registry: ::connectors::REGISTRY,
             until_done: args.until_done,
             is_asked: args.http.is_some(),
             state: state_directory(&args, &config),

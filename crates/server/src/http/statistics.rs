@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use connect::file::uri::percent_decoded;
+use connect::file_uri::percent_decoded;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};

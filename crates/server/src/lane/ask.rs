@@ -98,9 +98,9 @@ impl Lane {
             databases: &mut self.databases,
             tables: &seat.table_seats,
             asked: &mut self.asked,
-            effects: &seat.environment.effects,
             environment: &seat.environment,
-            sql: &mut seat.sql,
+            registry: self.registry,
+            calls: &mut seat.calls,
             pending: self
                 .cutter
                 .state

@@ -237,8 +237,8 @@ impl Lane {
     }
 
     fn effects_barrier(&self, epoch: u64) {
-        if let Some(app) = self.apps.first() {
-            app.environment.effects.barrier(epoch);
+        for journal in self.journals.iter() {
+            journal.barrier(epoch);
         }
     }
 

@@ -5,28 +5,15 @@ use std::time::Instant;
 
 use connect::component::Answer;
 use connect::component::Environment;
-use connect::file::effects::Effects;
-use connect::file::functions::{self, Effect};
-use connect::{rdbms, s3};
+use connect::effect::{Call, EffectCalls, PendingEffect};
+use connect::registry::Registry;
 use engine::{Called, Found, Host, HostError, Written};
-use event::{Column, ColumnBuilder, Value};
+use event::Column;
 use plan::store::{Operation, OperationId};
 
 use super::{AskedOperations, OperationSeat};
 use crate::pulse::Pulse;
 use crate::store::{Database, Failure, parameters};
-
-/// A file function that waits for the checkpoint that covers its call.
-///
-/// With `--state` a file leaves its place only when the step that took it away can no longer be
-/// undone: else a restart would have to read a file that is gone. The call is answered at once by
-/// what will happen, the snapshot holds it, and doing it twice is doing it once.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct PendingEffect {
-    pub app: String,
-    pub function: String,
-    pub arguments: Vec<Value>,
-}
 
 pub(super) struct LaneHost<'a> {
     pub app: &'a str,
@@ -35,10 +22,10 @@ pub(super) struct LaneHost<'a> {
     /// By table of the app, as [`super::LaneApp::table_seats`].
     pub tables: &'a [Option<(usize, usize)>],
     pub asked: &'a mut AskedOperations,
-    pub effects: &'a Effects,
     pub environment: &'a Environment,
-    /// SQL of the app's own, with its connections.
-    pub sql: &'a mut rdbms::functions::Functions,
+    pub registry: Registry,
+    /// As [`super::LaneApp::calls`].
+    pub calls: &'a mut [Box<dyn EffectCalls>],
     /// `None` without state: calls act at once.
     pub pending: Option<&'a mut Vec<PendingEffect>>,
     pub is_cut_wanted: &'a mut bool,
@@ -77,37 +64,6 @@ impl LaneHost<'_> {
                 refused(cause)
             }
         })
-    }
-
-    /// Keeps a call that takes files away for after the checkpoint; `None` if it is none.
-    fn defer(&mut self, name: &str, arguments: &[Value]) -> Option<Vec<Value>> {
-        let pending = self.pending.as_deref_mut()?;
-        let function = functions::find(name)?;
-        let is_deferred = function.effect == Effect::Moves || name == "file:delete";
-        if !is_deferred {
-            return None;
-        }
-        let is_there = |from: &std::path::Path| {
-            from.exists()
-                && !pending.iter().any(|p| {
-                    functions::find(&p.function)
-                        .and_then(|f| f.ends(&p.arguments))
-                        .is_some_and(|(gone, _)| gone == from)
-                })
-        };
-        let result = match function.ends(arguments) {
-            Some((from, _)) => vec![Value::Bool(is_there(&from))],
-            // Arguments of no use: the call itself says why.
-            None if function.effect == Effect::Moves => return None,
-            None => Vec::new(),
-        };
-        pending.push(PendingEffect {
-            app: self.app.to_owned(),
-            function: name.to_owned(),
-            arguments: arguments.to_vec(),
-        });
-        *self.is_cut_wanted = true;
-        Some(result)
     }
 }
 
@@ -165,50 +121,31 @@ impl Host for LaneHost<'_> {
     }
 
     fn call(&mut self, name: &str, arguments: &[Column], rows: usize) -> Result<Called, HostError> {
-        if rdbms::functions::is_function(name) {
-            self.pulse.beat();
-            let called = self.sql.call(self.environment, name, arguments, rows);
-            let results = called.map_err(|(row, message)| HostError { row, message })?;
-            return Ok(Called {
-                columns: results.columns,
-                origins: results.origins,
-            });
-        }
-        if s3::functions::is_function(name) {
-            self.pulse.beat();
-            let called = s3::functions::call(self.environment, name, arguments, rows);
-            return match called {
-                Ok(()) => Ok(Called::default()),
-                Err((row, message)) => Err(HostError { row, message }),
-            };
-        }
-        let Some(function) = functions::find(name) else {
+        let Some((at, functions)) = self.registry.effect(name) else {
             return Err(refused(format!("function '{name}' does not run")));
         };
-        if function.effect != Effect::None {
+        if functions.acts(name) {
             self.pulse.beat();
         }
-        let mut columns: Vec<ColumnBuilder> = function
-            .results
-            .iter()
-            .map(|ty| ColumnBuilder::with_capacity(*ty, rows))
-            .collect();
-        for row in 0..rows {
-            let values: Vec<Value> = arguments.iter().map(|c| c.value(row)).collect();
-            let results = match self.defer(name, &values) {
-                Some(results) => results,
-                None => self
-                    .effects
-                    .call(self.app, function, &values)
-                    .map_err(|message| HostError { row, message })?,
-            };
-            for (column, value) in columns.iter_mut().zip(&results) {
-                column.push(value);
-            }
+        let put_off = self.pending.as_ref().map_or(0, |pending| pending.len());
+        let called = self.calls[at].call(&mut Call {
+            environment: self.environment,
+            function: name,
+            arguments,
+            rows,
+            pending: self.pending.as_deref_mut(),
+        });
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(|pending| pending.len() > put_off)
+        {
+            *self.is_cut_wanted = true;
         }
+        let called = called.map_err(|(row, message)| HostError { row, message })?;
         Ok(Called {
-            columns: columns.into_iter().map(ColumnBuilder::finish).collect(),
-            origins: None,
+            columns: called.columns,
+            origins: called.origins,
         })
     }
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use event::codec::{Error as CodecError, Reader, Writer};
 
-use super::{Lane, PendingEffect};
+use connect::effect::PendingEffect;
+
+use super::Lane;
 use crate::source::Position;
 
 /// The first byte of what a snapshot holds.

@@ -6,7 +6,7 @@ use super::decimal;
 use super::plan::default_node;
 use super::shape::{Record, Shape, ShapeId, Shapes};
 use crate::mapper::json::{DEPTH_MAX, Node};
-use crate::mapper::scalar;
+use crate::scalar;
 
 /// Values that are looked at for one message, branches of unions that do not fit included.
 const TRIES_MAX: usize = 4 << 20;

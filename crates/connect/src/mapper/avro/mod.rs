@@ -12,6 +12,10 @@ mod decimal;
 mod decode;
 mod encode;
 mod plan;
+#[cfg(feature = "registry")]
+mod registry;
+#[cfg(not(feature = "registry"))]
+#[path = "no_registry.rs"]
 mod registry;
 mod shape;
 mod sink;
@@ -24,11 +28,12 @@ use catalog::connectors::avro::CONNECTORS as SPECS;
 
 use self::registry::{Registry, SchemaId};
 use self::shape::Shapes;
-use super::{Options, scalar};
+use super::Options;
 use crate::component::{
     Mapper, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
 };
 use crate::error::Error;
+use crate::scalar;
 
 pub struct Avro;
 

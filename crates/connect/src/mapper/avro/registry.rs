@@ -16,9 +16,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::shape::Shapes;
 use crate::error::Error;
-use crate::http::{Fetch, Url, basic};
 use crate::mapper::Options;
-use crate::net::{ClientTls, ClientTrust, Settings};
+use crate::net::http_client::{Fetch, basic};
+use crate::net::{ClientTls, ClientTrust};
+use crate::option::Settings;
+use crate::url::Url;
 
 /// The number of a schema in its registry.
 pub(super) type SchemaId = u32;

@@ -16,9 +16,11 @@ use super::shape::Shapes;
 use super::{FRAME_LEN, MAGIC, Origin};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
-use crate::mapper::json::{self, Node, Style};
-use crate::mapper::{Field, Fields, Options, scalar};
+use crate::mapper::json;
+use crate::mapper::json::{Node, Style};
+use crate::mapper::{Field, Fields, Options};
 use crate::rows::{Properties, Rows};
+use crate::scalar;
 
 /// Schemas of the registry that are kept; with one more all are asked for again.
 const SCHEMAS_MAX: usize = 1000;

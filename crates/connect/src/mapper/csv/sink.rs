@@ -5,8 +5,9 @@ use event::{Batch, Type};
 use super::{delimiter, header};
 use crate::component::{SinkMapper, SinkMapperSetup};
 use crate::error::Error;
-use crate::mapper::{Options, scalar, write_value};
+use crate::mapper::{Options, write_value};
 use crate::message::Messages;
+use crate::scalar;
 
 pub(super) struct Sink {
     delimiter: String,

@@ -7,8 +7,9 @@ use super::{delimiter, header};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
 use crate::mapper::scan::all_marks;
-use crate::mapper::{Fields, Options, scalar};
+use crate::mapper::{Fields, Options};
 use crate::rows::{Lines, Properties, Rows};
+use crate::scalar;
 
 /// A field of the record, and where it goes.
 #[derive(Clone, Debug)]

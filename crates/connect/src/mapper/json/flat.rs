@@ -7,9 +7,10 @@ use event::{ColumnBuilder, Type};
 
 use super::source::EVENT;
 use super::tree::number;
+use crate::mapper::Field;
 use crate::mapper::scan::first_stop;
-use crate::mapper::{Field, scalar};
 use crate::rows::Rows;
+use crate::scalar;
 
 /// Attributes that the short way can keep track of.
 const FIELDS_MAX: usize = 64;

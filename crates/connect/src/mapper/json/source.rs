@@ -9,8 +9,9 @@ use super::flat::Flat;
 use super::tree::{self, Elements, Node, Style, number_text};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
-use crate::mapper::{Field, Fields, Options, scalar};
+use crate::mapper::{Field, Fields, Options};
 use crate::rows::{Properties, Rows};
+use crate::scalar;
 
 /// Name of the object that may be put around an event.
 pub(super) const EVENT: &str = "event";

@@ -44,11 +44,7 @@ pub(super) fn pool(file: &str, imports: &[&str]) -> Result<DescriptorPool, Strin
 }
 
 /// Compiles the text of a file and what it imports.
-pub(crate) fn compile(
-    path: &Path,
-    text: Vec<u8>,
-    imports: &[&str],
-) -> Result<DescriptorPool, String> {
+pub fn compile(path: &Path, text: Vec<u8>, imports: &[&str]) -> Result<DescriptorPool, String> {
     let sources = Sources::new(path, text, imports)?;
     let name = sources.main.0.clone();
     let mut compiler = Compiler::with_file_resolver(sources);

@@ -8,9 +8,11 @@
 //! it. Never: values of the event before (Siddhi's builder keeps them), groups or extensions.
 
 mod description;
+pub mod target;
 mod value;
 
-pub(crate) use description::compile;
+pub use description::compile;
+pub use target::Target;
 
 use catalog::connectors::protobuf::CONNECTORS as SPECS;
 use event::{Batch, Schema, Type};
@@ -23,7 +25,6 @@ use crate::component::{
     Mapper, Payload, PayloadKind, SinkMapper, SinkMapperSetup, SourceMapper, SourceMapperSetup,
 };
 use crate::error::Error;
-use crate::grpc::Target;
 use crate::message::Messages;
 use crate::rows::{Properties, Rejected, Rows};
 

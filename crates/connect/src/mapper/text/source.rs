@@ -6,8 +6,9 @@ use event::Type;
 use super::Layout;
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
-use crate::mapper::{Field, Fields, Options, scalar};
+use crate::mapper::{Field, Fields, Options};
 use crate::rows::{Properties, Rows};
+use crate::scalar;
 
 pub(super) struct Source {
     layout: Layout,

@@ -8,8 +8,9 @@ use event::ColumnBuilder;
 
 use super::stream::{Tag, is_plain_name, name_end};
 use super::xpath::Path;
-use crate::mapper::{Field, scalar};
+use crate::mapper::Field;
 use crate::rows::Rows;
+use crate::scalar;
 
 /// Values that the short way can keep track of.
 const FIELDS_MAX: usize = 64;

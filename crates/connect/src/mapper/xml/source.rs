@@ -11,8 +11,9 @@ use super::tree::Tree;
 use super::xpath::{Item, Path, Prefixes, VISITS_MAX};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
-use crate::mapper::{Field, Fields, Options, scalar};
+use crate::mapper::{Field, Fields, Options};
 use crate::rows::{Properties, Rows, trim};
+use crate::scalar;
 
 /// Local names of the default envelope.
 const EVENTS: &str = "events";

@@ -1,0 +1,24 @@
+//! S3: `@sink(type='s3')`, each payload an object of a bucket, and functions that store, copy and remove
+//! objects.
+//!
+//! The protocol and where credentials come from are those of the crate `object_store`, the connections
+//! ours. Promises: an object has a name that no object before it had, also after a restart; it counts
+//! as stored when the server says so, and what was not stored comes again under the same name. Never: a
+//! request that the library repeats by itself, an object of some other name changed.
+
+mod bucket;
+pub mod functions;
+mod sink;
+
+use catalog::connectors::s3::CONNECTORS;
+
+use connect::technology::Technology;
+
+/// `#s3:uploadFile` and its like.
+pub const FUNCTIONS: functions::S3Functions = functions::S3Functions;
+
+/// `@sink(type='s3')`.
+pub const S3: Technology = Technology {
+    sink: Some(|setup| Ok(Box::new(sink::S3Sink::new(setup)?))),
+    ..Technology::of_payloads(CONNECTORS)
+};

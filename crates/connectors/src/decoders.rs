@@ -1,0 +1,330 @@
+//! The decoders of ours that eat bytes from outside, each as a function of any bytes: what the fuzz
+//! targets drive, and a test here with what really comes, cut and bent.
+//!
+//! Promises: whatever the bytes are, a function returns; where bytes come in pieces, what is found does
+//! not depend on where they were cut, and where ours writes what it reads, it comes back. A broken
+//! promise is a panic. Never: used by a server that runs. What libraries decode (HTTP, WebSocket, MQTT, AMQP, the
+//! frames of gRPC, rows of the binary log) is theirs to test.
+
+use bytes::BytesMut;
+use futures_util::FutureExt as _;
+use mysql::binlog::BinlogVersion;
+use mysql::binlog::events::FormatDescriptionEvent;
+
+use crate::cdc::{MysqlColumn, PostgresColumn, compressed, pgoutput};
+use crate::email::Mail;
+use crate::http::{events, read_form};
+use crate::nats::protocol;
+use crate::prometheus::scrape;
+use crate::prometheus::scrape::Wanted;
+use crate::rabbitmq::Nesting;
+use crate::tcp::frame;
+use connect::mapper::protobuf::compile;
+use connect::net::KeyStore;
+use connect::object;
+use connect::url::{decode, encode};
+
+/// Name and function of each.
+pub const DECODERS: &[(&str, fn(&[u8]))] = &[
+    ("cdc_mysql", cdc_mysql),
+    ("cdc_postgres", cdc_postgres),
+    ("http_form", http_form),
+    ("keystore", keystore),
+    ("mail", mail),
+    ("nats", nats),
+    ("object", stored_object),
+    ("prometheus", prometheus),
+    ("proto_file", proto_file),
+    ("rabbitmq", rabbitmq),
+    ("sse", sse),
+    ("tcp", tcp),
+];
+
+/// What really comes, for each of [`DECODERS`].
+pub const SEEDS: &[(&str, &[&[u8]])] = &[
+    (
+        "cdc_mysql",
+        &[
+            // A compressed statement of MariaDB: header, numbers, `a`, "abc" by zlib.
+            b"\0\0\0\0\xa5\x01\0\0\0\x31\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0a\0\
+              \x81\x03\x78\x01\x01\x03\0\xfc\xffabc\x02\x4d\x01\x27",
+            b"2024-02-29 12:13:14.123456",
+            b"enum('it''s','b')",
+            b"-12.50",
+        ],
+    ),
+    (
+        "cdc_postgres",
+        &[
+            b"w\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0I\0\0\0\x01N\0\x03nut\0\0\0\x0212",
+            b"infinity",
+            b"2024-02-29 12:13:14.123456+05:30",
+            b"1 year 2 mons 3 days 04:05:06.789",
+            b"-$1,234.50",
+            b"16/B374D848",
+            b"\\x00ff",
+        ],
+    ),
+    (
+        "http_form",
+        &[
+            b"a=%C3%A9&b=%zz+c%",
+            b"hub.callback=http%3A%2F%2Fh%2Fc%3Fx&hub.mode=subscribe&hub.topic=a&hub.lease_seconds=60&hub.secret=s",
+        ],
+    ),
+    (
+        "keystore",
+        &[
+            include_bytes!("../../connect/src/net/testdata/server.jks"),
+            include_bytes!("../../connect/src/net/testdata/server.pem"),
+            b"\xfe\xed\xfe\xed0123456789abcdef",
+        ],
+    ),
+    (
+        "mail",
+        &[b"Subject: x\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nbody\r\n--x--\r\n"],
+    ),
+    (
+        "nats",
+        &[b"\x03INFO {}\r\nMSG a 1 2\r\nhi\r\nHMSG a 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\nPING\r\n"],
+    ),
+    ("object", &[b"[1,{\"a\":null}]", b"\0\xff"]),
+    (
+        "prometheus",
+        &[b"# HELP m help\n# TYPE m counter\nm{a=\"b\",c=\"\\\"\\n\"} 1.5e3 170\nm_sum NaN\n"],
+    ),
+    (
+        "proto_file",
+        &[include_bytes!("../../connect/src/mapper/protobuf/tests.proto")],
+    ),
+    (
+        "rabbitmq",
+        &[b"\x02\x02\0\x01\0\0\0\x16\0\x3c\0\0\0\0\0\0\0\0\0\x01\x20\0\0\0\0\x07\x01aA\0\0\0\0\xce"],
+    ),
+    (
+        "sse",
+        &[b"\x02\xef\xbb\xbfid: 1\r\nevent: x\rdata: a\ndata\n\n: nothing\n\ndata:b\n\n"],
+    ),
+    (
+        "tcp",
+        &[b"\x02\0\0\0\x14\0\0\0\x01s\0\0\0\x03a/b\0\0\0\x04data"],
+    ),
+];
+
+/// The first byte says how long the pieces are.
+fn pieces(bytes: &[u8]) -> (usize, &[u8]) {
+    match bytes.split_first() {
+        Some((piece, rest)) => (usize::from(*piece).max(1), rest),
+        None => (1, bytes),
+    }
+}
+
+/// Compressed events of a binary log, and values of its columns.
+pub fn cdc_mysql(bytes: &[u8]) {
+    const TYPES: [(&str, &str); 12] = [
+        ("bigint", "bigint(20) unsigned"),
+        ("bit", "bit(1)"),
+        ("bit", "bit(12)"),
+        ("date", "date"),
+        ("datetime", "datetime(3)"),
+        ("decimal", "decimal(10,2)"),
+        ("enum", "enum('a','b')"),
+        ("set", "set('a','b')"),
+        ("text", "text"),
+        ("time", "time(6)"),
+        ("timestamp", "timestamp"),
+        ("year", "year(4)"),
+    ];
+    let value = mysql::Value::Bytes(bytes.to_vec());
+    for (ty, whole) in TYPES {
+        for charset in ["utf8mb4", "latin1"] {
+            MysqlColumn::new("c", ty, whole, charset).value(&value);
+        }
+    }
+    // What a server says of its tables is from outside as well.
+    MysqlColumn::new("c", "enum", &String::from_utf8_lossy(bytes), "utf8mb4");
+    let description = FormatDescriptionEvent::new(BinlogVersion::Version4);
+    let mut rest = bytes;
+    while let Ok(Some(event)) = compressed::next(&mut rest, &description) {
+        if let Some(Ok(plain)) = compressed::inflated(&event) {
+            let length = plain.data().len() as u64;
+            assert!(length <= compressed::EVENT_MAX as u64);
+            assert!(compressed::inflated(&plain).is_none(), "it is plain");
+        }
+    }
+}
+
+/// Messages of logical replication, and values of the columns.
+pub fn cdc_postgres(bytes: &[u8]) {
+    use pgoutput::{Field, Message, Sent, Tuple};
+    const TYPES: [u32; 17] = [
+        16, 17, 20, 21, 25, 26, 700, 701, 790, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1700,
+    ];
+    let values = |field: Field<'_>| {
+        for ty in TYPES {
+            for modifier in [-1, 1, 3] {
+                PostgresColumn::new("c", ty, modifier).value(field);
+            }
+        }
+    };
+    let all = |tuple: &Tuple<'_>| tuple.fields.iter().copied().for_each(values);
+    match Sent::read(bytes) {
+        Some(Sent::Log(Message::Insert { new, .. })) => all(&new),
+        Some(Sent::Log(Message::Update { old, new, .. })) => {
+            old.iter().for_each(all);
+            all(&new);
+        }
+        Some(Sent::Log(Message::Delete { old, .. })) => all(&old),
+        _ => {}
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        values(Field::Text(text));
+        if let Some(lsn) = pgoutput::Lsn::parse(text) {
+            assert_eq!(pgoutput::Lsn::parse(&lsn.to_string()), Some(lsn));
+        }
+    }
+}
+
+/// Percent-encoding.
+pub fn http_form(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    decode(&text);
+    read_form(&text);
+    let mut encoded = String::new();
+    encode(&mut encoded, &text);
+    assert_eq!(decode(&encoded), text);
+}
+
+/// Key stores of Java, and PEM.
+pub fn keystore(bytes: &[u8]) {
+    for key_password in [None, Some("password")] {
+        drop(KeyStore::parse(bytes, "password", key_password));
+    }
+}
+
+/// A mail.
+pub fn mail(bytes: &[u8]) {
+    if let Some(mail) = Mail::parse(bytes) {
+        for ty in ["text/plain", "text/html", "application/pdf"] {
+            mail.part(ty);
+        }
+        mail.properties();
+    }
+}
+
+/// What a server of NATS says.
+pub fn nats(bytes: &[u8]) {
+    let (piece, bytes) = pieces(bytes);
+    let found = |piece: usize| {
+        let (mut buffer, mut all) = (BytesMut::new(), Vec::new());
+        for part in bytes.chunks(piece) {
+            buffer.extend_from_slice(part);
+            loop {
+                match protocol::parse(&mut buffer) {
+                    Ok(Some(said)) => {
+                        if let protocol::Said::Message(message) = &said {
+                            message.status();
+                        }
+                        all.push(said);
+                    }
+                    Ok(None) => break,
+                    Err(cause) => return (all, Some(cause)),
+                }
+            }
+        }
+        (all, None)
+    };
+    assert_eq!(found(piece), found(bytes.len().max(1)));
+}
+
+/// A value that a database holds in a BLOB column.
+pub fn stored_object(bytes: &[u8]) {
+    object::read(bytes);
+}
+
+/// What a target of Prometheus answers.
+pub fn prometheus(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for kind in ["counter", "gauge", "histogram", "summary"] {
+        let wanted = Wanted {
+            name: "m".to_owned(),
+            kind: kind.to_owned(),
+            labels: vec![("a".to_owned(), "b".to_owned())],
+        };
+        drop(scrape::find(&text, &wanted));
+    }
+}
+
+/// A description of messages.
+pub fn proto_file(bytes: &[u8]) {
+    drop(compile("fuzz.proto".as_ref(), bytes.to_vec(), &[]));
+}
+
+/// Frames of AMQP as they pass by.
+pub fn rabbitmq(bytes: &[u8]) {
+    let (piece, bytes) = pieces(bytes);
+    let found = |piece: usize| {
+        let mut nesting = Nesting::default();
+        bytes.chunks(piece).try_for_each(|part| nesting.feed(part))
+    };
+    assert_eq!(found(piece), found(bytes.len().max(1)));
+}
+
+/// Server-sent events.
+pub fn sse(bytes: &[u8]) {
+    let (piece, bytes) = pieces(bytes);
+    let found = |bytes: &[u8], piece: usize| {
+        let (mut parser, mut all) = (events::Parser::default(), Vec::new());
+        let fed = bytes.chunks(piece);
+        let end = fed
+            .into_iter()
+            .try_for_each(|part| parser.feed(part, &mut all));
+        (all, end)
+    };
+    let whole = found(bytes, bytes.len().max(1));
+    assert_eq!(found(bytes, piece), whole);
+    for event in &whole.0 {
+        let again = found(events::event_of(&event.data).as_bytes(), piece);
+        let data: Vec<_> = again.0.iter().map(|event| &event.data).collect();
+        assert_eq!(data, [&event.data]);
+    }
+}
+
+/// Frames of siddhi-io-tcp.
+pub fn tcp(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Some(Ok(Some(found))) = frame::read(&mut rest).now_or_never() {
+        let mut written = Vec::new();
+        frame::write(&mut written, "session", &found.channel, &found.data);
+        let again = frame::read(&mut written.as_slice()).now_or_never();
+        let again = again.expect("all is there").expect("it is a frame");
+        assert_eq!(again, Some(found));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cut at every place, and with every byte bent in a few ways.
+    #[test]
+    fn every_decoder_takes_any_bytes() {
+        for (name, decode) in DECODERS {
+            let seeds = SEEDS.iter().find(|(of, _)| of == name);
+            let (_, seeds) = seeds.unwrap_or_else(|| panic!("no seed for {name}"));
+            for seed in *seeds {
+                decode(seed);
+                // Long ones at some places, which the fuzz targets fill in.
+                let step = seed.len() / 200 + 1;
+                for at in (0..seed.len()).step_by(step) {
+                    decode(&seed[..at]);
+                    let mut bent = seed.to_vec();
+                    for byte in [0, 0x7f, 0x80, 0xff, seed[at] ^ 1, b'\n'] {
+                        bent[at] = byte;
+                        decode(&bent);
+                    }
+                }
+            }
+        }
+    }
+}

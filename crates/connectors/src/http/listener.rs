@@ -1,0 +1,160 @@
+//! Listening for requests: one listener for each host and port of a server, with a route for each
+//! source.
+//!
+//! Promises: two sources on one route are refused when the app is made; when the last route has gone,
+//! the port is free again before the source returns, and every request that came by then has its
+//! answer. Never: a pattern in a path, or a path put right.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::sse::{Audience, Events, SLOW_MAX};
+use crate::http::request;
+use crate::http::request::{Peer, Route};
+use connect::net;
+use connect::net::{Observed, Protocol, STOP_GRACE, Served, SocketOptions};
+
+/// Listeners of a server by host and port.
+pub(crate) type Listeners = net::Ports<PortOptions>;
+
+pub(crate) type Lease = net::Lease<PortOptions>;
+
+type Port = net::Port<PortOptions>;
+
+/// Who has a path.
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// A source: it takes requests.
+    Source(Arc<Route>),
+    /// A sink that those who ask hear.
+    Events(Arc<Audience>),
+}
+
+/// The body of an answer.
+type AnswerBody = Either<Full<Bytes>, Events>;
+
+/// Settings of a port (`server.bootstrap.configurations`, `socket.idle.timeout`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PortOptions {
+    pub socket: SocketOptions,
+    /// Closes a connection without requests.
+    pub idle: Option<Duration>,
+}
+
+impl Protocol for PortOptions {
+    type Key = String;
+    type Route = Target;
+
+    const CONNECTIONS_MAX: u32 = 8192;
+
+    fn socket(&self) -> SocketOptions {
+        self.socket.clone()
+    }
+
+    fn taken(number: u16, path: &String) -> String {
+        format!("another listens on port {number} at path '{path}'; give each its own path")
+    }
+
+    async fn serve(port: Arc<Port>, stream: TcpStream, stopped: watch::Receiver<bool>) -> Served {
+        serve_stream(stream, port, stopped).await
+    }
+}
+
+/// Is there a path whose answer has no end?
+fn has_audience(port: &Port) -> bool {
+    port.has_route(|target| matches!(target, Target::Events(_)))
+}
+
+async fn serve_stream(
+    stream: TcpStream,
+    port: Arc<Port>,
+    stopped: watch::Receiver<bool>,
+) -> Served {
+    let peer = Arc::new(Peer {
+        address: stream.peer_addr()?,
+        local_port: stream.local_addr()?.port(),
+        is_tls: port.tls.is_some(),
+        outgoing: Arc::default(),
+    });
+    if has_audience(&port) {
+        // One whose machine is gone takes nothing, and nobody would hear of it for many minutes.
+        SockRef::from(&stream).set_tcp_user_timeout(Some(SLOW_MAX))?;
+    }
+    let (address, outgoing) = (peer.address, Arc::clone(&peer.outgoing));
+    let served = match port.tls.clone() {
+        None => serve(stream, port, peer, stopped).await,
+        Some(tls) => serve(tls.accept(stream).await?, port, peer, stopped).await,
+    };
+    if let Err(error) = &served
+        && outgoing.has_events()
+        && is_silent(error.as_ref())
+    {
+        // The words of the sink, which would have found it out a moment later.
+        tracing::warn!(peer = %address, "a client that has read nothing for 5 s is left");
+    }
+    served
+}
+
+/// Has the system given the other side up?
+fn is_silent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let kind = cause
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        if kind == Some(std::io::ErrorKind::TimedOut) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    port: Arc<Port>,
+    peer: Arc<Peer>,
+    mut stopped: watch::Receiver<bool>,
+) -> Served {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new());
+    // Also the longest wait for the next request of a connection.
+    server.header_read_timeout(port.protocol.idle);
+    // It also lifts the bound of what waits to be written, which an endless answer needs.
+    server.pipeline_flush(!has_audience(&port));
+    let outgoing = Arc::clone(&peer.outgoing);
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
+        async move { Ok::<_, Infallible>(respond(request, &port, &peer).await) }
+    });
+    let line = Observed::new(stream, Arc::clone(&outgoing));
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(line), answer));
+    tokio::select! {
+        served = connection.as_mut() => return Ok(served?),
+        () = outgoing.is_cut() => return Ok(()),
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+}
+
+async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Response<AnswerBody> {
+    let answer = match port.route(request.uri().path()) {
+        Some(Target::Events(audience)) => return audience.answer(&request, peer),
+        Some(Target::Source(route)) => request::answer(request, &route, peer).await,
+        None => request::plain(StatusCode::NOT_FOUND, "nobody listens at this path\n"),
+    };
+    answer.map(Either::Left)
+}

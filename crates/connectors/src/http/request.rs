@@ -1,0 +1,407 @@
+//! What happens to one request: checked, read, handed to its source, answered.
+//!
+//! Without state a request is answered when the bounded queue of its source has taken it, with state
+//! when what it brought is saved. Statuses are those of Siddhi's `HttpSourceListener` and
+//! `HttpConnectorListener`: a body that cannot be mapped is rejected and counted, and answered 200.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use event::Value;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::Service;
+use super::hub::{self, Desk};
+use super::sse::Outgoing;
+use connect::net::{Delivery, Intake};
+use connect::url::decode;
+
+/// Longest body where no limit is configured.
+pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// Where requests of one path go.
+pub(crate) struct Route {
+    /// `app/stream`, for messages.
+    pub name: String,
+    pub intake: Arc<Intake>,
+    /// Transport properties that the mapping asks for.
+    pub wanted: Vec<Wanted>,
+    /// `user:password`, where one must be given.
+    pub credentials: Option<String>,
+    /// Answer when what the request brought is saved.
+    pub is_durable: bool,
+    /// Requests are held for a response sink.
+    pub service: Option<Arc<Service>>,
+    /// Requests are subscriptions.
+    pub desk: Option<Arc<Desk>>,
+    pub limits: Limits,
+    pub is_traced: bool,
+}
+
+/// Limits of `request.size.validation.configurations` and `header.validation.configurations`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Limits {
+    pub body: usize,
+    pub body_refusal: Refusal,
+    /// Longest request line, and all headers together.
+    pub request_line: Option<usize>,
+    pub headers: Option<usize>,
+    pub header_refusal: Refusal,
+}
+
+/// How a request beyond a limit is answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    pub status: StatusCode,
+    pub message: String,
+    pub content_type: String,
+}
+
+/// A transport property, as `trp:` names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    Header(HeaderName),
+    Query(String),
+    Path,
+    Method,
+    Version,
+    Scheme,
+    LocalPort,
+    RemoteAddress,
+    MessageId,
+    /// No header can have this name.
+    Nothing,
+}
+
+/// The other end of a connection.
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    pub local_port: u16,
+    pub is_tls: bool,
+    /// What an answer without end has still to write.
+    pub outgoing: Arc<Outgoing>,
+}
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+impl Wanted {
+    /// Header names match in any case; a query parameter has a `_` before its name.
+    pub fn new(name: &str) -> Wanted {
+        match name {
+            "messageId" => Wanted::MessageId,
+            "TO" | "REQUEST_URL" => Wanted::Path,
+            "HTTP_METHOD" => Wanted::Method,
+            "HTTP_VERSION" => Wanted::Version,
+            "PROTOCOL" => Wanted::Scheme,
+            "LISTENER_PORT" => Wanted::LocalPort,
+            "REMOTE_ADDRESS" => Wanted::RemoteAddress,
+            _ => match name.strip_prefix('_') {
+                Some(parameter) => Wanted::Query(parameter.to_owned()),
+                None => {
+                    HeaderName::from_bytes(name.as_bytes()).map_or(Wanted::Nothing, Wanted::Header)
+                }
+            },
+        }
+    }
+
+    fn value<B>(&self, request: &Request<B>, peer: &Peer, message_id: Option<&str>) -> Value {
+        match self {
+            Wanted::Header(name) => match request.headers().get(name) {
+                Some(value) => Value::str(&String::from_utf8_lossy(value.as_bytes())),
+                None => Value::Null,
+            },
+            Wanted::Query(name) => {
+                let query = request.uri().query().unwrap_or_default();
+                parameter(query, name).map_or(Value::Null, |value| Value::str(&value))
+            }
+            Wanted::Path => Value::str(
+                request
+                    .uri()
+                    .path_and_query()
+                    .map_or("/", |target| target.as_str()),
+            ),
+            Wanted::Method => Value::str(request.method().as_str()),
+            Wanted::Version => Value::str(match request.version() {
+                hyper::Version::HTTP_10 => "1.0",
+                _ => "1.1",
+            }),
+            Wanted::Scheme => Value::str(if peer.is_tls { "https" } else { "http" }),
+            Wanted::LocalPort => Value::Int(i32::from(peer.local_port)),
+            Wanted::RemoteAddress => Value::str(&peer.address.ip().to_string()),
+            Wanted::MessageId => message_id.map_or(Value::Null, Value::str),
+            Wanted::Nothing => Value::Null,
+        }
+    }
+}
+
+/// The first value of a parameter, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    query.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(key) == name).then(|| decode(value))
+    })
+}
+
+/// An answer with a text.
+pub(super) fn plain(status: StatusCode, text: &str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())));
+    *answer.status_mut() = status;
+    if !text.is_empty() {
+        let kind = HeaderValue::from_static("text/plain");
+        answer.headers_mut().insert(CONTENT_TYPE, kind);
+    }
+    answer
+}
+
+fn empty(status: StatusCode) -> Answer {
+    plain(status, "")
+}
+
+impl Refusal {
+    fn answer(&self) -> Answer {
+        let mut answer = plain(self.status, &self.message);
+        if let Ok(kind) = HeaderValue::from_str(&self.content_type) {
+            answer.headers_mut().insert(CONTENT_TYPE, kind);
+        }
+        // The rest of the request is not read.
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+        answer
+    }
+}
+
+/// The source takes nothing: it has stopped, or has not begun.
+fn stopped() -> Answer {
+    unavailable("the source is not running\n")
+}
+
+/// Nothing is taken now; the client is to come again.
+pub(super) fn unavailable(why: &str) -> Answer {
+    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    let headers = answer.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
+
+/// Takes a request to its source.
+pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer: &Peer) -> Answer {
+    if let Some(refused) = refuse(&request, route) {
+        return refused;
+    }
+    let message_id = route.service.as_ref().map(|service| service.new_id());
+    let properties: Vec<Value> = route
+        .wanted
+        .iter()
+        .map(|wanted| wanted.value(&request, peer, message_id.as_deref()))
+        .collect();
+    let body = match read(request.into_body(), route.limits.body).await {
+        Ok(body) => body,
+        Err(Unread::TooLong) => return route.limits.body_refusal.answer(),
+        Err(Unread::Broken) => return empty(StatusCode::BAD_REQUEST),
+    };
+    if route.is_traced {
+        tracing::info!(source = route.name, peer = %peer.address, body = %String::from_utf8_lossy(&body), "request");
+    }
+    if body.is_empty() {
+        return empty(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    if let Some(desk) = &route.desk {
+        return hub::answer(route, desk, &text(&body), properties, peer).await;
+    }
+    let delivery = Delivery::text(text(&body), properties);
+    match (&route.service, message_id) {
+        (Some(service), Some(id)) => hold(route, service, id, delivery).await,
+        _ if route.is_durable => {
+            let (delivery, told) = delivery.with_receipt();
+            if route.intake.push(delivery).await.is_err() || told.await.is_err() {
+                return stopped();
+            }
+            empty(StatusCode::OK)
+        }
+        _ => match route.intake.push(delivery).await {
+            Ok(()) => empty(StatusCode::OK),
+            Err(_) => stopped(),
+        },
+    }
+}
+
+/// Waits for the response sink.
+async fn hold(route: &Route, service: &Service, id: String, delivery: Delivery) -> Answer {
+    let mut pending = service.wait_for(&id);
+    if route.intake.push(delivery).await.is_err() {
+        return stopped();
+    }
+    let timeout = service.timeout.unwrap_or(Duration::MAX);
+    match tokio::time::timeout(timeout, &mut pending.answer).await {
+        Ok(Ok(answer)) => answer,
+        // Too late, or the app has stopped.
+        Ok(Err(_)) | Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
+    }
+}
+
+/// What is answered without a look at the body.
+fn refuse(request: &Request<Incoming>, route: &Route) -> Option<Answer> {
+    let limits = &route.limits;
+    if let Some(max) = limits.request_line {
+        let target = request.uri().path_and_query().map_or("", |t| t.as_str());
+        let line = request.method().as_str().len() + target.len() + " HTTP/1.1".len() + 1;
+        if line > max {
+            return Some(limits.header_refusal.answer());
+        }
+    }
+    if limits
+        .headers
+        .is_some_and(|max| size_of_headers(request.headers()) > max)
+    {
+        return Some(limits.header_refusal.answer());
+    }
+    match *request.method() {
+        Method::POST => {}
+        Method::OPTIONS => return Some(preflight(request.headers())),
+        _ => {
+            return Some(plain(
+                StatusCode::BAD_REQUEST,
+                "the request is not a POST: this source takes POST requests\n",
+            ));
+        }
+    }
+    if let Some(credentials) = &route.credentials
+        && !is_allowed(request.headers(), credentials)
+    {
+        let mut answer = empty(StatusCode::UNAUTHORIZED);
+        let basic = HeaderValue::from_static("Basic realm=\"headwater\"");
+        answer.headers_mut().insert(WWW_AUTHENTICATE, basic);
+        return Some(answer);
+    }
+    if route.intake.is_closed() {
+        return Some(stopped());
+    }
+    let announced = request.body().size_hint().lower();
+    (announced > limits.body as u64).then(|| limits.body_refusal.answer())
+}
+
+fn size_of_headers(headers: &HeaderMap) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+        .sum()
+}
+
+/// CORS, as `HttpSourceListener` answers it.
+fn preflight(headers: &HeaderMap) -> Answer {
+    let mut answer = empty(StatusCode::OK);
+    let into = answer.headers_mut();
+    if let Some(origin) = headers.get(ORIGIN) {
+        into.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    let methods = HeaderValue::from_static("POST");
+    into.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let names = HeaderValue::from_static("content-type, user-agent, origin, referer, accept");
+    into.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    answer
+}
+
+fn is_allowed(headers: &HeaderMap, credentials: &str) -> bool {
+    let given = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))
+        .and_then(|(_, encoded)| BASE64.decode(encoded.trim()).ok());
+    given.is_some_and(|given| is_equal(&given, credentials.as_bytes()))
+}
+
+/// In a time that depends on the length alone.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+/// Why a body was not read.
+enum Unread {
+    TooLong,
+    Broken,
+}
+
+async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
+    let mut whole: Option<Vec<u8>> = None;
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else {
+            continue;
+        };
+        let before = whole.as_ref().map_or(first.len(), Vec::len);
+        if before + data.len() > max {
+            return Err(Unread::TooLong);
+        }
+        match &mut whole {
+            Some(whole) => whole.extend_from_slice(&data),
+            // Mostly the body is one piece.
+            None if first.is_empty() => first = data,
+            None => whole = Some([&first[..], &data[..]].concat()),
+        }
+    }
+    Ok(whole.map_or(first, Bytes::from))
+}
+
+/// The body as `HttpWorkerThread` reads it: lines joined by `\n`, so that the last line end is lost and
+/// `\r\n` becomes `\n`.
+fn text(body: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(body).into_owned();
+    if text.contains('\r') {
+        text = text.replace("\r\n", "\n").replace('\r', "\n");
+    }
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_its_lines() {
+        fn check(body: &str, expect: &str) {
+            assert_eq!(text(body.as_bytes()), expect, "{body:?}");
+        }
+        check("{}", "{}");
+        check("{}\n", "{}");
+        check("a\r\nb\r\n", "a\nb");
+        check("a\rb\n\n", "a\nb\n");
+        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn query_parameters_are_decoded() {
+        let query = "a=1&b=x%20y+z&c&%64=4%";
+        for (name, value) in [("a", "1"), ("b", "x y z"), ("c", ""), ("d", "4%")] {
+            assert_eq!(parameter(query, name).as_deref(), Some(value));
+        }
+        assert_eq!(parameter(query, "e"), None);
+    }
+
+    #[test]
+    fn credentials_are_compared_as_a_whole() {
+        let mut headers = HeaderMap::new();
+        assert!(!is_allowed(&headers, "u:p"));
+        for (given, is_right) in [("u:p", true), ("u:q", false), ("u:p1", false), ("", false)] {
+            let value = format!("Basic {}", BASE64.encode(given));
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(&value).unwrap());
+            assert_eq!(is_allowed(&headers, "u:p"), is_right, "{given}");
+        }
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer dTpw"));
+        assert!(!is_allowed(&headers, "u:p"));
+    }
+}

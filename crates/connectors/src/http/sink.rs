@@ -1,0 +1,924 @@
+//! The `http` sink, and the `http-call` sink whose responses come back through a source.
+//!
+//! Requests are on their way at once, as many as connections are allowed; `flush` waits for all of
+//! them. A request that got an answer has arrived, whatever its status (`HttpSink`), except with
+//! OAuth, where each request is waited for and its status judged, and but for an answer that asks to
+//! try again later, which a sink that waits (`on.error='WAIT'`) does. What could not be sent is given
+//! back for `on.error`. With one connection (`max.pool.active.connections='1'`) order is kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, RETRY_AFTER,
+    USER_AGENT,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
+
+use super::HttpCalls;
+use super::hub::{self, Subscriber};
+use super::oauth::OAuth;
+use connect::component::{Sink, SinkSetup};
+use connect::error::Error;
+use connect::message::{Message, Sent, Undelivered};
+use connect::net::http_client::content_type;
+use connect::net::http_client::headers;
+use connect::net::http_client::{
+    Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within,
+};
+use connect::net::http_client::{OutOfReach, Reach};
+use connect::net::request_reply::{Calls, Received, Waiting};
+use connect::net::{Body, ClientTls, Network, is_again_too_soon};
+use connect::option::Dynamic;
+use connect::option::{Settings, number};
+use connect::url::Url;
+
+/// Requests on their way where the number of connections is not limited.
+const IN_FLIGHT_MAX: usize = 128;
+
+/// Longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Longest wait for an answer with OAuth and with `blocking.io` (`HttpSink`).
+const BLOCKING_WAIT: Duration = Duration::from_secs(30);
+
+pub(super) struct HttpSink {
+    name: String,
+    network: Arc<Network>,
+    shared: Arc<Shared>,
+    target: Target,
+    method: Dynamic,
+    headers: Dynamic,
+    refresh_token: Dynamic,
+    download: Option<Dynamic>,
+    /// Headers of every request.
+    common: HeaderMap,
+    has_length: bool,
+    in_flight_max: usize,
+    max_wait: Option<Duration>,
+    fails_when_full: bool,
+    is_waited_for: bool,
+    connected: Option<Instant>,
+}
+
+enum Target {
+    Constant(Url),
+    Event(usize),
+    /// The subscribers of a hub.
+    Subscribers,
+}
+
+/// What requests on their way need.
+struct Shared {
+    name: String,
+    client: Client,
+    oauth: Option<OAuth>,
+    /// Asks for tokens, where the app says; it is bounded by no reach.
+    tokens: Client,
+    call: Option<Call>,
+    /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
+    keeps_failed: bool,
+    flight: Mutex<Flight>,
+    changed: Condvar,
+    /// Nobody is tried once more.
+    leaving: watch::Sender<bool>,
+}
+
+/// What a call does with its response.
+struct Call {
+    sink_id: String,
+    calls: Arc<Calls>,
+    /// Requests whose response has not been handed over.
+    on_their_way: Arc<AtomicUsize>,
+    /// Names of the stream's attributes, for `trp:` of the response.
+    names: Vec<String>,
+}
+
+/// One of the requests on their way.
+struct Underway<'a>(&'a AtomicUsize);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Flight {
+    count: usize,
+    /// What got no answer, and why; sent again by the next `connect`.
+    failed: Vec<(Job, Error)>,
+}
+
+/// One request, ready to be sent as often as needed.
+pub(super) struct Job {
+    url: Url,
+    method: Method,
+    pub headers: HeaderMap,
+    has_length: bool,
+    refresh_token: String,
+    download: Option<PathBuf>,
+    /// Whom it is for, where a hub sends it.
+    pub subscriber: Option<Arc<Subscriber>>,
+    sent: Sent,
+}
+
+/// A request that is not on its way, or has not arrived.
+pub(super) struct Failed {
+    /// `None`: it is lost, as the network of the process has ended.
+    job: Option<Box<Job>>,
+    pub error: Error,
+    /// The other side may have it.
+    pub was_sent: bool,
+}
+
+impl Job {
+    fn peer(&self) -> String {
+        format!("'{}://{}'", self.url.scheme(), self.url.authority())
+    }
+}
+
+impl HttpSink {
+    pub fn new(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        let target = match Dynamic::new(setup, "publisher.url", "") {
+            Dynamic::Event(index) => Target::Event(index),
+            Dynamic::Constant(text) => Target::Constant(Url::parse(&text).ok_or_else(|| {
+                settings.refused(format!(
+                    "option 'publisher.url' is '{text}': write http://host:port/path"
+                ))
+            })?),
+        };
+        HttpSink::to(target, setup, settings, None)
+    }
+
+    /// One that sends where it is told to each time, within this reach.
+    pub fn of_hub(setup: &SinkSetup<'_>, reach: Reach) -> Result<HttpSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        HttpSink::to(Target::Subscribers, setup, settings, Some(reach))
+    }
+
+    fn to(
+        target: Target,
+        setup: &SinkSetup<'_>,
+        settings: Settings<'_>,
+        reach: Option<Reach>,
+    ) -> Result<HttpSink, Error> {
+        let oauth = OAuth::new(settings)?;
+        let mut options = client_options(settings)?;
+        options.reach = reach;
+        let is_tls = match &target {
+            Target::Constant(url) => url.is_tls,
+            // It can be anything where the event names the scheme.
+            Target::Event(_) => settings
+                .text("publisher.url")
+                .is_none_or(|text| !text.trim().starts_with("http://")),
+            Target::Subscribers => true,
+        };
+        if is_tls || oauth.as_ref().is_some_and(OAuth::uses_tls) {
+            options.tls = Some(ClientTls::new(settings, setup.environment)?);
+        }
+        let common = common_headers(settings, &options, &setup.transport.map.ty)?;
+        let max: i64 = settings.number("max.pool.active.connections", -1)?;
+        let exhausted: i32 = settings.number("exhausted.action", 1)?;
+        let allowed = usize::try_from(max).ok().filter(|max| *max > 0);
+        let headers = Dynamic::new(setup, "headers", "");
+        if let Dynamic::Constant(text) = &headers {
+            headers::add(&mut HeaderMap::new(), text)
+                .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
+        }
+        let call = call(setup, settings)?;
+        let is_waited_for = oauth.is_some() || settings.flag("blocking.io", false);
+        let on_error = settings.text("on.error").unwrap_or_default().trim();
+        Ok(HttpSink {
+            name: format!("sink '{}'", setup.transport.ty),
+            network: setup.environment.network(),
+            target,
+            method: Dynamic::new(setup, "method", "POST"),
+            headers,
+            refresh_token: Dynamic::new(setup, "refresh.token", ""),
+            download: settings
+                .flag("downloading.enabled", false)
+                .then(|| Dynamic::new(setup, "download.path", "")),
+            common,
+            has_length: settings.flag("chunk.disabled", false),
+            in_flight_max: match (allowed, exhausted) {
+                // The pool grows beyond its size.
+                (_, 2) | (None, _) => IN_FLIGHT_MAX,
+                (Some(max), _) => max.min(IN_FLIGHT_MAX),
+            },
+            max_wait: settings.millis("max.wait.time", 60_000)?,
+            fails_when_full: exhausted == 0,
+            is_waited_for,
+            connected: None,
+            shared: Arc::new(Shared {
+                name: format!("{}/{}", setup.environment.app, setup.schema.name),
+                tokens: Client::new(ClientOptions {
+                    reach: None,
+                    ..options.clone()
+                }),
+                client: Client::new(options),
+                oauth,
+                call,
+                keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
+                flight: Mutex::default(),
+                changed: Condvar::new(),
+                leaving: watch::Sender::new(false),
+            }),
+        })
+    }
+
+    fn failed(&self, cause: impl Into<String>) -> Error {
+        Error::failed(format!("sending by {}", self.name), cause.into())
+    }
+
+    fn url(&self, message: &Message<'_>) -> Result<Url, Error> {
+        match &self.target {
+            Target::Constant(url) => Ok(url.clone()),
+            Target::Event(index) => {
+                let text = message.option(*index);
+                Url::parse(text)
+                    .ok_or_else(|| self.failed(format!("'{text}' is no http or https URL")))
+            }
+            Target::Subscribers => Err(self.failed("it is for nobody")),
+        }
+    }
+
+    pub fn job(&self, message: &Message<'_>, url: Url, body: Bytes) -> Result<Job, Error> {
+        let method = self.method.of(message).trim().to_ascii_uppercase();
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| self.failed(format!("'{method}' is no HTTP method")))?;
+        let mut headers = self.common.clone();
+        headers::add(&mut headers, self.headers.of(message)).map_err(|cause| self.failed(cause))?;
+        if !headers.contains_key(HOST) {
+            let host = HeaderValue::from_str(&url.host_header());
+            headers.insert(HOST, host.map_err(|e| self.failed(e.to_string()))?);
+        }
+        let download = match &self.download {
+            Some(path) => Some(download_path(path.of(message)).map_err(|e| self.failed(e))?),
+            None => None,
+        };
+        Ok(Job {
+            url,
+            method,
+            headers,
+            has_length: self.has_length,
+            refresh_token: self.refresh_token.of(message).to_owned(),
+            download,
+            subscriber: None,
+            sent: Sent {
+                payload: body,
+                is_text: true,
+                ..Sent::new(message)
+            },
+        })
+    }
+
+    /// Sends a request off, or waits for its answer where the sink does.
+    pub fn begin(&self, job: Job) -> Result<(), Failed> {
+        let failed = |job, error, was_sent| Failed {
+            job: Some(Box::new(job)),
+            error,
+            was_sent,
+        };
+        let workers = match self.network.workers() {
+            Ok(workers) => workers,
+            Err(error) => {
+                return Err(failed(job, Error::unavailable("the network", error), false));
+            }
+        };
+        let shared = Arc::clone(&self.shared);
+        if self.is_waited_for {
+            let done = workers.wait_for(async move {
+                let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
+                let result = waited.unwrap_or_else(|error| {
+                    let peer = format!("'{}'", job.url.authority());
+                    Err(Error::unavailable(peer, error))
+                });
+                result.map_err(|error| failed(job, error, true))
+            });
+            return done.unwrap_or_else(|error| {
+                Err(Failed {
+                    job: None,
+                    error: self.failed(error.to_string()),
+                    was_sent: true,
+                })
+            });
+        }
+        if let Err(error) = self.enter() {
+            return Err(failed(job, error, false));
+        }
+        workers.next().spawn(shared.send_off(job));
+        Ok(())
+    }
+
+    /// Keeps what has failed like what fails on its way.
+    pub fn keep(&self, failed: Failed) {
+        if let Some(job) = failed.job {
+            self.shared.lock().failed.push((*job, failed.error));
+        }
+    }
+
+    /// Ends the pauses between tries, and lets nobody be tried once more, until it is told otherwise.
+    pub fn leave(&self, is_leaving: bool) {
+        self.shared.leaving.send_replace(is_leaving);
+    }
+
+    /// As [`Sink::flush_within`].
+    pub fn flush_at_most(&self, patience: Option<Duration>) -> Result<bool, Error> {
+        let deadline = patience.map(|patience| Instant::now() + patience);
+        let mut flight = self.shared.lock();
+        while flight.count > 0 {
+            // Each request has a limit of its own.
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            flight = self.shared.wait(flight, left);
+        }
+        self.shared.lost(&flight).map_or(Ok(true), Err)
+    }
+
+    /// Does somebody listen, where there is one address?
+    fn probe(&self) -> Result<(), Error> {
+        let Target::Constant(url) = &self.target else {
+            return Ok(());
+        };
+        let workers = self
+            .network
+            .workers()
+            .map_err(|error| Error::unavailable("the network", error))?;
+        let peer = format!("'{}://{}'", url.scheme(), url.authority());
+        let (shared, url) = (Arc::clone(&self.shared), url.clone());
+        let found = workers.wait_for(async move { shared.client.probe(&url).await });
+        found
+            .and_then(|found| found)
+            .map_err(|error| Error::unavailable(peer, error))
+    }
+
+    /// What got no answer goes out once more.
+    fn send_again(&self) {
+        let Ok(workers) = self.network.workers() else {
+            return;
+        };
+        let mut flight = self.shared.lock();
+        let again = |(_, error): &mut (Job, Error)| error.is_unavailable();
+        let failed: Vec<_> = flight.failed.extract_if(.., again).collect();
+        flight.count += failed.len();
+        drop(flight);
+        for (job, _) in failed {
+            workers.next().spawn(Arc::clone(&self.shared).send_off(job));
+        }
+    }
+
+    /// Waits until one more request may be on its way: none may overtake those that are kept.
+    fn enter(&self) -> Result<(), Error> {
+        let deadline = self.max_wait.map(|wait| Instant::now() + wait);
+        let mut flight = self.shared.lock();
+        while flight.count >= self.in_flight_max {
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if self.fails_when_full || left.is_some_and(|left| left.is_zero()) {
+                let all = format!("all {} connections are in use", self.in_flight_max);
+                return Err(Error::unavailable("a free connection", all));
+            }
+            flight = self.shared.wait(flight, left);
+        }
+        if self.shared.keeps_failed
+            && let Some(error) = self.shared.lost(&flight)
+        {
+            return Err(error);
+        }
+        flight.count += 1;
+        Ok(())
+    }
+}
+
+/// Does the other side say that it cannot take the request now, but later?
+fn asks_to_wait(response: &Response<Incoming>) -> bool {
+    let status = response.status();
+    let is_busy =
+        status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;
+    is_busy && response.headers().contains_key(RETRY_AFTER)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &self,
+        flight: MutexGuard<'a, Flight>,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'a, Flight> {
+        match at_most {
+            None => self
+                .changed
+                .wait(flight)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(left) => {
+                self.changed
+                    .wait_timeout(flight, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+        }
+    }
+
+    fn leave(&self, failed: Option<(Job, Error)>) {
+        let mut flight = self.lock();
+        flight.count -= 1;
+        flight.failed.extend(failed);
+        drop(flight);
+        self.changed.notify_all();
+    }
+
+    /// A request on its way, counted in `flight`.
+    async fn send_off(self: Arc<Shared>, job: Job) {
+        let failed = match self.deliver(&job).await {
+            Ok(()) => None,
+            Err(error) => Some((job, error)),
+        };
+        self.leave(failed);
+    }
+
+    /// Why requests that were sent have not arrived, though they may yet.
+    fn lost(&self, flight: &Flight) -> Option<Error> {
+        let mut failed = flight.failed.iter();
+        let (job, error) = failed.find(|(_, error)| error.is_unavailable())?;
+        let cause =
+            std::error::Error::source(error).map_or_else(|| error.to_string(), |c| c.to_string());
+        Some(Error::unavailable(job.peer(), cause))
+    }
+
+    async fn deliver(&self, job: &Job) -> Result<(), Error> {
+        if let Some(subscriber) = &job.subscriber {
+            return self.distribute(job, subscriber).await;
+        }
+        let Some(call) = &self.call else {
+            return self.exchange(job).await.map(drop);
+        };
+        call.on_their_way.fetch_add(1, Ordering::Relaxed);
+        // Also counted down where the wait is given up.
+        let _underway = Underway(&call.on_their_way);
+        self.exchange(job).await.map(drop)
+    }
+
+    /// Tries a few times; a subscriber says yes by a status of success alone.
+    async fn distribute(&self, job: &Job, subscriber: &Subscriber) -> Result<(), Error> {
+        let mut pauses = hub::PAUSES.iter();
+        let mut leaving = self.leaving.subscribe();
+        loop {
+            let error = match self.exchange(job).await {
+                Ok(StatusCode::GONE) => {
+                    tracing::info!(peer = job.peer(), "a subscriber wants nothing more");
+                    subscriber.end();
+                    return Ok(());
+                }
+                Ok(status) if status.is_success() => {
+                    subscriber.note(true);
+                    return Ok(());
+                }
+                Ok(status) => {
+                    let cause = format!("it was answered {status}");
+                    let error = Error::failed(format!("a request to {}", job.peer()), cause);
+                    if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
+                        return Err(error);
+                    }
+                    error
+                }
+                // It would be as forbidden the next time.
+                Err(error) if OutOfReach::is_reason(&error) => return Err(error),
+                Err(error) => error,
+            };
+            let pause = pauses.next().filter(|_| !subscriber.is_quiet());
+            let Some(pause) = pause else {
+                subscriber.note(false);
+                return Err(error);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(*pause) => {}
+                // The sender is part of the sink.
+                _ = leaving.wait_for(|is_leaving| *is_leaving) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a request and takes care of its answer, whose status it gives.
+    async fn exchange(&self, job: &Job) -> Result<StatusCode, Error> {
+        let unavailable = |error: io::Error| match OutOfReach::is_cause(&error) {
+            // Waiting for it would be in vain.
+            true => Error::failed(format!("a request to {}", job.peer()), error),
+            false => Error::unavailable(job.peer(), error),
+        };
+        let Some(oauth) = &self.oauth else {
+            let (response, used) = self.send(job, None).await.map_err(unavailable)?;
+            let status = response.status();
+            if !status.is_success() {
+                tracing::debug!(sink = self.name, %status, "request answered");
+            }
+            let is_to_wait = self.keeps_failed && asks_to_wait(&response);
+            let read = self.take(job, response).await.map_err(unavailable)?;
+            if read {
+                self.client.give_back(used);
+            }
+            if is_to_wait {
+                let cause = format!("it answered {status} and asks to try again later");
+                return Err(Error::unavailable(job.peer(), cause));
+            }
+            return Ok(status);
+        };
+        let refresh = &job.refresh_token;
+        let mut token = oauth
+            .token(&self.tokens, refresh)
+            .await
+            .map_err(unavailable)?;
+        for is_last in [false, true] {
+            let (response, used) = self.send(job, Some(&token)).await.map_err(unavailable)?;
+            let status = response.status();
+            if self.take(job, response).await.map_err(unavailable)? {
+                self.client.give_back(used);
+            }
+            match status {
+                StatusCode::UNAUTHORIZED if !is_last => {
+                    token = oauth
+                        .renew(&self.tokens, refresh, &token)
+                        .await
+                        .map_err(unavailable)?;
+                }
+                StatusCode::GONE if job.subscriber.is_some() => return Ok(status),
+                status if status.is_success() => return Ok(status),
+                StatusCode::INTERNAL_SERVER_ERROR => {
+                    let action = format!("a request to {}", job.peer());
+                    return Err(Error::failed(action, format!("it was answered {status}")));
+                }
+                status => {
+                    let cause = format!("it answered {status}");
+                    return Err(Error::unavailable(job.peer(), cause));
+                }
+            }
+        }
+        Err(Error::unavailable(job.peer(), "its token is refused"))
+    }
+
+    async fn send(
+        &self,
+        job: &Job,
+        token: Option<&str>,
+    ) -> io::Result<(Response<Incoming>, connect::net::http_client::Used)> {
+        let bearer = match token {
+            None => None,
+            Some(token) => Some(
+                headers::secret(&format!("Bearer {token}"))
+                    .ok_or_else(|| io::Error::other("the token cannot be sent in a header"))?,
+            ),
+        };
+        let target = self.client.request_target(&job.url);
+        let target: hyper::Uri = target.parse().map_err(io::Error::other)?;
+        let make = || {
+            let body = match has_body(&job.method) {
+                true => job.sent.payload.clone(),
+                false => Bytes::new(),
+            };
+            let mut request = Request::new(RequestBody::new(body, job.has_length));
+            *request.method_mut() = job.method.clone();
+            *request.uri_mut() = target.clone();
+            *request.headers_mut() = job.headers.clone();
+            if let Some(bearer) = &bearer {
+                request.headers_mut().insert(AUTHORIZATION, bearer.clone());
+            }
+            request
+        };
+        self.client.send(&job.url, make).await
+    }
+
+    /// Reads the answer, and hands it to the sources that wait for it. False where the connection
+    /// cannot be used again.
+    async fn take(&self, job: &Job, response: Response<Incoming>) -> io::Result<bool> {
+        let timeout = self.client.options().idle_timeout;
+        let status = response.status();
+        let Some(call) = &self.call else {
+            // It has arrived; what the other side has to say about it is of no use.
+            let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await;
+            return Ok(body.is_ok());
+        };
+        let headers = response.headers().clone();
+        let sources = call.calls.find(&call.sink_id, status.as_u16());
+        if sources.is_empty() {
+            tracing::error!(
+                sink = self.name,
+                %status,
+                "no source takes the response: add one with this 'http.status.code'"
+            );
+        }
+        if !sources.is_empty() && sources.iter().all(|s| s.is_streaming) {
+            return self.stream(job, call, &headers, response, &sources).await;
+        }
+        let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await?;
+        let body = match &job.download {
+            Some(path) if status.is_success() => {
+                write_file(path, &body)?;
+                path.display().to_string()
+            }
+            _ => String::from_utf8_lossy(&body).into_owned(),
+        };
+        self.hand_over(job, call, &headers, body, &sources);
+        Ok(true)
+    }
+
+    /// Each piece of the answer is a message.
+    async fn stream(
+        &self,
+        job: &Job,
+        call: &Call,
+        headers: &HeaderMap,
+        response: Response<Incoming>,
+        sources: &[Arc<Waiting>],
+    ) -> io::Result<bool> {
+        use http_body_util::BodyExt as _;
+        let timeout = self.client.options().idle_timeout;
+        let mut body = response.into_body();
+        while let Some(frame) = within(timeout, body.frame()).await? {
+            let frame = frame.map_err(|error| connect::net::http_client::broken(&error))?;
+            if let Ok(data) = frame.into_data() {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                self.hand_over(job, call, headers, text, sources);
+            }
+        }
+        Ok(true)
+    }
+
+    fn hand_over(
+        &self,
+        job: &Job,
+        call: &Call,
+        headers: &HeaderMap,
+        body: String,
+        sources: &[Arc<Waiting>],
+    ) {
+        if body.is_empty() {
+            tracing::debug!(sink = self.name, "an empty response is dropped");
+            return;
+        }
+        let row = job.sent.rows.first().copied().unwrap_or_default() as usize;
+        let event = job.sent.events.as_ref();
+        let received = Received {
+            headers,
+            body: Body::Text(body),
+            event: event.map(|batch| (batch, call.names.as_slice(), row)),
+        };
+        for source in sources {
+            if !source.deliver(&received) {
+                tracing::error!(sink = self.name, "the source of a response has stopped");
+            }
+        }
+    }
+}
+
+impl Sink for HttpSink {
+    /// Nothing is kept open before the first request. Who keeps what has failed asks whether somebody
+    /// listens; else each request is tried by itself (`HttpSink.connect` opens nothing), so that the
+    /// first one after the server is back arrives, and the question is for the log alone.
+    fn connect(&mut self) -> Result<(), Error> {
+        let lost = self.shared.lost(&self.shared.lock());
+        if self.shared.keeps_failed
+            && let Some(error) = lost
+            && is_again_too_soon(self.connected)
+        {
+            return Err(error);
+        }
+        let is_first = self.connected.is_none();
+        if self.shared.keeps_failed {
+            self.probe()?;
+        } else if is_first && let Err(error) = self.probe() {
+            tracing::error!(
+                sink = self.shared.name,
+                cause = connect::error::chain(&error),
+                "nobody listens; each request is tried nevertheless"
+            );
+        }
+        self.connected = Some(Instant::now());
+        if self.shared.keeps_failed {
+            self.send_again();
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        let body = headers::body(message.payload)
+            .ok_or_else(|| self.failed("the payload is neither text nor bytes"))?;
+        let job = self.job(message, self.url(message)?, body)?;
+        self.begin(job).map_err(|failed| failed.error)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.flush_at_most(None).map(drop)
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        let flushed = self.flush();
+        self.shared.client.close();
+        self.shared.tokens.close();
+        flushed
+    }
+
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        let failed = std::mem::take(&mut self.shared.lock().failed);
+        failed.into_iter().map(undelivered).collect()
+    }
+
+    fn take_refused(&mut self) -> Vec<Undelivered> {
+        let mut flight = self.shared.lock();
+        let refused = |(_, error): &mut (Job, Error)| !error.is_unavailable();
+        let refused = flight.failed.extract_if(.., refused);
+        refused.map(undelivered).collect()
+    }
+}
+
+fn undelivered((job, error): (Job, Error)) -> Undelivered {
+    Undelivered {
+        message: job.sent,
+        error,
+    }
+}
+
+fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, Error> {
+    if matches!(setup.transport.ty.as_str(), "http" | "websubhub") {
+        return Ok(None);
+    }
+    let sink_id = settings
+        .text("sink.id")
+        .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
+    Ok(Some(Call {
+        sink_id: sink_id.to_owned(),
+        on_their_way: setup
+            .environment
+            .shared
+            .get::<HttpCalls>()
+            .0
+            .on_their_way(sink_id),
+        calls: Arc::clone(&setup.environment.shared.get::<HttpCalls>().0),
+        names: setup
+            .schema
+            .attributes
+            .iter()
+            .map(|attribute| attribute.name.clone())
+            .collect(),
+    }))
+}
+
+pub(super) fn common_headers(
+    settings: Settings<'_>,
+    options: &ClientOptions,
+    mapper: &str,
+) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    let kind = HeaderValue::from_static(content_type(mapper));
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(USER_AGENT, HeaderValue::from_static("headwater"));
+    let user = settings.text("basic.auth.username");
+    let password = settings.text("basic.auth.password");
+    match (user, password) {
+        (Some(user), Some(password)) => {
+            headers.insert(AUTHORIZATION, headers::basic(user, password));
+        }
+        (None, None) => {}
+        _ => {
+            return Err(settings
+                .refused("options 'basic.auth.username' and 'basic.auth.password' go together"));
+        }
+    }
+    let proxy = options.proxy.as_ref();
+    let authorization = proxy.and_then(|proxy| proxy.authorization.as_deref());
+    if let Some(value) = authorization.and_then(headers::secret) {
+        headers.insert(PROXY_AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
+    const OPTION: &str = "client.bootstrap.configurations";
+    let mut options = ClientOptions {
+        idle_timeout: settings.millis("socket.idle.timeout", 6000)?,
+        idle_max: settings
+            .number::<i64>("max.pool.idle.connections", 100)?
+            .try_into()
+            .unwrap_or(usize::MAX),
+        evict_after: settings.millis("min.evictable.idle.time", 300_000)?,
+        proxy: proxy(settings)?,
+        ..ClientOptions::default()
+    };
+    for (key, value) in settings.list(OPTION)? {
+        let wrong = || {
+            settings.refused(format!(
+                "option '{OPTION}' has '{key}' with the value '{value}': write a number"
+            ))
+        };
+        let flag = value.eq_ignore_ascii_case("true");
+        match key.as_str() {
+            "client.bootstrap.connect.timeout" => {
+                let millis = number(&value).ok_or_else(wrong)?;
+                options.connect_timeout = Some(Duration::from_millis(millis));
+            }
+            "client.bootstrap.socket.timeout" => {
+                let seconds = number(&value).ok_or_else(wrong)?;
+                options.idle_timeout = Some(Duration::from_secs(seconds));
+            }
+            "client.bootstrap.nodelay" => options.no_delay = flag,
+            "client.bootstrap.keepalive" => options.keep_alive = flag,
+            // A client takes any free port of its own.
+            "client.bootstrap.socket.reuse" => {}
+            "client.bootstrap.sendbuffersize" => {
+                options.send_buffer = Some(number(&value).ok_or_else(wrong)?);
+            }
+            "client.bootstrap.recievebuffersize" => {
+                options.receive_buffer = Some(number(&value).ok_or_else(wrong)?);
+            }
+            _ => {
+                return Err(
+                    settings.refused(format!("option '{OPTION}' has the unknown key '{key}'"))
+                );
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn proxy(settings: Settings<'_>) -> Result<Option<Proxy>, Error> {
+    let Some(host) = settings.text("proxy.host").filter(|h| !h.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let user = settings.text("proxy.username");
+    let authorization = user.map(|user| {
+        let password = settings.text("proxy.password").unwrap_or_default();
+        let value = headers::basic(user, password);
+        value.to_str().unwrap_or_default().to_owned()
+    });
+    Ok(Some(Proxy {
+        host: host.trim().to_owned(),
+        port: settings.number("proxy.port", 8080)?,
+        authorization,
+    }))
+}
+
+/// A path made of event data may not climb out of the directory that the option names.
+fn download_path(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text.trim());
+    let climbs = path
+        .components()
+        .any(|part| part == std::path::Component::ParentDir);
+    if text.trim().is_empty() || climbs {
+        return Err(format!("'{text}' is no path to download to"));
+    }
+    Ok(path.to_owned())
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(path, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use connect::net::testing;
+
+    fn refusal(options: &[(&str, &str)]) -> String {
+        let mut all = options.to_vec();
+        all.push(("publisher.url", "http://localhost:1/x"));
+        testing::sink("http", &all, HttpSink::new)
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_when_the_app_is_made() {
+        for (option, value, cause) in [
+            ("publisher.url", "h:1", "write http://host:port/path"),
+            ("headers", "'nope'", "write 'name:value'"),
+            ("basic.auth.username", "u", "go together"),
+            ("consumer.key", "k", "go together"),
+            ("max.wait.time", "x", "write a whole number"),
+            ("client.bootstrap.configurations", "'x:1'", "unknown key"),
+        ] {
+            let message = refusal(&[(option, value)]);
+            assert!(message.contains(cause), "{option}: {message}");
+        }
+        assert_eq!(refusal(&[]), "");
+    }
+
+    #[test]
+    fn downloads_stay_where_the_option_puts_them() {
+        assert!(download_path("/a/b").is_ok());
+        for bad in ["", "a/../../b"] {
+            assert!(download_path(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The `sse` source: a stream of events that a server sends.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use event::Value;
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::oneshot;
+
+use super::BEAT_HEADER;
+use super::events::{Event, Parser};
+use crate::http::sink::{client_options, common_headers};
+use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
+use connect::error::{Cause, Error};
+use connect::net::http_client::add_headers;
+use connect::net::http_client::{Client, RequestBody, broken, within};
+use connect::net::{ClientTls, Delivery, Intake, Network, Receiver};
+use connect::option::Settings;
+use connect::option::property_names;
+use connect::url::Url;
+
+/// Signs of life that a living server may leave out, and what the next one may be late.
+const BEATS_MISSED: u32 = 3;
+const BEAT_LATE: Duration = Duration::from_millis(500);
+
+const LAST_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(in crate::http) struct SseSource {
+    network: Arc<Network>,
+    remote: Arc<Remote>,
+    receiver: Receiver,
+    last: Arc<Last>,
+}
+
+/// What is asked, and where.
+struct Remote {
+    label: String,
+    url: Url,
+    headers: HeaderMap,
+    client: Client,
+}
+
+/// The name of the last event that was taken.
+#[derive(Default)]
+struct Last(Mutex<Option<Arc<str>>>);
+
+impl Last {
+    fn get(&self) -> Option<Arc<str>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, id: Option<Arc<str>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = id;
+    }
+}
+
+impl SseSource {
+    pub fn new(setup: &SourceSetup<'_>) -> Result<SseSource, Error> {
+        let settings = Settings::of_source(setup.transport);
+        let text = settings.text("receiver.url").unwrap_or_default();
+        let url = Url::parse(text).ok_or_else(|| {
+            settings.refused(format!(
+                "option 'receiver.url' is '{text}': write http://host:port/path"
+            ))
+        })?;
+        let mut options = client_options(settings)?;
+        if url.is_tls {
+            options.tls = Some(ClientTls::new(settings, setup.environment)?);
+        }
+        let mut headers = common_headers(settings, &options, "")?;
+        headers.remove(CONTENT_TYPE);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let host = HeaderValue::from_str(&url.host_header());
+        headers.insert(HOST, host.map_err(|e| settings.refused(e.to_string()))?);
+        add_headers(&mut headers, settings.text("headers").unwrap_or_default())
+            .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
+        let label = format!("'{}://{}{}'", url.scheme(), url.authority(), url.path);
+        let names = property_names(setup.transport);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(SseSource {
+            network: setup.environment.network(),
+            receiver: Receiver::of_server(&label, &names),
+            remote: Arc::new(Remote {
+                label,
+                url,
+                headers,
+                client: Client::new(options),
+            }),
+            last: Arc::default(),
+        })
+    }
+
+    fn unavailable(&self, cause: impl Into<Cause>) -> Error {
+        Error::unavailable(self.remote.label.clone(), cause)
+    }
+}
+
+impl Source for SseSource {
+    fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
+        let network = Arc::clone(&self.network);
+        let workers = network.workers().map_err(|e| self.unavailable(e))?;
+        self.receiver.intake.open();
+        let (leave, leaving) = oneshot::channel::<()>();
+        let (remote, last) = (Arc::clone(&self.remote), Arc::clone(&self.last));
+        let intake = Arc::clone(&self.receiver.intake);
+        let names = self.receiver.names.clone();
+        let started = workers.wait_for(async move {
+            let response = remote.ask(last.get()).await?;
+            let reading = Reading {
+                intake,
+                names,
+                headers: response.headers().clone(),
+                last,
+            };
+            Ok::<_, io::Error>(tokio::spawn(reading.run(response.into_body(), leaving)))
+        });
+        let started = started.map_err(|e| self.unavailable(e))?;
+        let task = started.map_err(|e| self.unavailable(e))?;
+        link.report(Connection::Connected);
+        let result = self.receiver.run(link);
+        // Where the stream has ended by itself, nobody listens.
+        leave.send(()).ok();
+        workers.wait_for(task).ok();
+        result
+    }
+
+    fn restore(&mut self, position: &[u8]) -> Result<(), Error> {
+        let id = std::str::from_utf8(position)
+            .ok()
+            .filter(|id| !id.is_empty());
+        self.last.set(id.map(Arc::from));
+        Ok(())
+    }
+}
+
+impl Remote {
+    /// Asks for what follows an event; the head of the answer is there.
+    async fn ask(&self, last: Option<Arc<str>>) -> io::Result<Response<Incoming>> {
+        let target: hyper::Uri = self.url.target().parse().map_err(io::Error::other)?;
+        // One that no header can hold was none that a server could understand.
+        let last = last.and_then(|id| HeaderValue::from_str(&id).ok());
+        let make = || {
+            let mut request = Request::new(RequestBody::new(Bytes::new(), true));
+            *request.method_mut() = Method::GET;
+            *request.uri_mut() = target.clone();
+            *request.headers_mut() = self.headers.clone();
+            if let Some(last) = &last {
+                request.headers_mut().insert(LAST_ID, last.clone());
+            }
+            request
+        };
+        let (response, _) = self.client.send(&self.url, make).await?;
+        let kind = response.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if response.status() != StatusCode::OK {
+            let said = format!("it answered {}", response.status());
+            return Err(io::Error::other(said));
+        }
+        let is_stream = kind
+            .split(';')
+            .next()
+            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
+        match is_stream {
+            true => Ok(response),
+            false => Err(io::Error::other(format!(
+                "it answers with '{kind}', which is no stream of events"
+            ))),
+        }
+    }
+}
+
+/// What the stream of a running source works with.
+struct Reading {
+    intake: Arc<Intake>,
+    names: Vec<String>,
+    headers: HeaderMap,
+    last: Arc<Last>,
+}
+
+impl Reading {
+    async fn run(self, body: Incoming, leaving: oneshot::Receiver<()>) {
+        let lost = tokio::select! {
+            cause = self.read(body) => cause,
+            // The other end is dropped only with its message sent.
+            _ = leaving => return,
+        };
+        self.intake.lose(lost);
+    }
+
+    /// Takes what comes until the stream ends; why it does.
+    async fn read(&self, mut body: Incoming) -> String {
+        let beat = self.headers.get(BEAT_HEADER);
+        let beat = beat.and_then(|beat| beat.to_str().ok()?.parse::<u32>().ok());
+        let silence_max =
+            beat.map(|seconds| BEAT_LATE + BEATS_MISSED * Duration::from_secs(seconds.into()));
+        let mut parser = Parser::behind(self.last.get());
+        let mut events = Vec::new();
+        loop {
+            let frame = within(silence_max, body.frame()).await;
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(_) => return "the server gives no sign of life".to_owned(),
+            };
+            let data = match frame {
+                None => return "the server has ended the stream".to_owned(),
+                Some(Err(error)) => return broken(&error).to_string(),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            };
+            let fed = parser.feed(&data, &mut events);
+            for event in events.drain(..) {
+                self.take(event).await;
+            }
+            if let Err(cause) = fed {
+                return cause;
+            }
+        }
+    }
+
+    async fn take(&self, event: Event) {
+        let properties = self.names.iter().map(|name| self.property(name, &event));
+        let properties = properties.collect();
+        let id = event.id.clone();
+        let delivery = Delivery::text(event.data, properties).behind(id.clone());
+        if self.intake.push(delivery).await.is_err() {
+            // The source stops, and ends this stream.
+            std::future::pending::<()>().await;
+        }
+        self.last.set(id);
+    }
+
+    /// `id` and `event` are those of the event, other names headers of the answer.
+    fn property(&self, name: &str, event: &Event) -> Value {
+        match name {
+            "id" => Value::str(event.id.as_deref().unwrap_or_default()),
+            "event" => Value::str(&event.kind),
+            _ => match self.headers.get(name) {
+                Some(value) => Value::str(&String::from_utf8_lossy(value.as_bytes())),
+                None => Value::Null,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use connect::net::testing;
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let made = |options: &[(&str, &str)]| {
+            testing::source("sse", options, |setup| SseSource::new(setup).err())
+                .map_or_else(String::new, |error| error.to_string())
+        };
+        let url = ("receiver.url", "http://h/events");
+        assert_eq!(made(&[url]), "");
+        assert!(made(&[("receiver.url", "h")]).contains("write http://host:port/path"));
+        assert!(made(&[url, ("headers", "'a'")]).contains("option 'headers'"));
+        assert!(made(&[url, ("basic.auth.username", "u")]).contains("go together"));
+        let bootstrap = ("client.bootstrap.configurations", "'a:b'");
+        assert!(made(&[url, bootstrap]).contains("unknown key 'a'"));
+    }
+}

@@ -1,0 +1,92 @@
+//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`centres`])
+//! and the pair that replays offsets ([`source`]), by librdkafka.
+//!
+//! Promises: the order of each partition is kept; a source goes on behind the last record that its
+//! app has saved, and commits to its group only what is done; a broker that is lost is named within
+//! seconds, and come back to; a full app holds the broker off without leaving the group. A sink
+//! repeats what the broker has not confirmed, in order and without doubling it, until its time is
+//! over, and then gives it to `on.error`.
+//!
+//! Never: a commit before the effects of a record are where the app's delivery label says, a password
+//! in a message, `unsafe`.
+
+mod centres;
+mod division;
+mod epochs;
+mod partitions;
+mod properties;
+mod record;
+mod sequence;
+mod sink;
+mod source;
+mod watch;
+
+use catalog::connectors::kafka::CONNECTORS;
+use plan::spec::ConnectorSpec;
+use rdkafka::error::KafkaError;
+
+use self::centres::{CentresSink, CentresSource};
+use self::sink::KafkaSink;
+use self::source::{KafkaSource, ReplayRequest, ReplayResponse};
+use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use connect::error::Error;
+
+/// `@source(type='kafka')` and `@sink(type='kafka')`, and `kafkaMultiDC` of both.
+pub const KAFKA: Kafka = Kafka;
+
+pub struct Kafka;
+
+/// The pair over two data centres.
+const MULTI_DC: &str = "kafkaMultiDC";
+
+/// The pair that reads ranges of offsets again.
+const REPLAY_REQUEST: &str = "kafka-replay-request";
+const REPLAY_RESPONSE: &str = "kafka-replay-response";
+
+impl Connector for Kafka {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        CONNECTORS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes, PayloadKind::Events]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            REPLAY_RESPONSE => Box::new(ReplayResponse::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(CentresSource::new(setup)?),
+            _ => Box::new(KafkaSource::new(setup)?),
+        })
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            REPLAY_REQUEST => Box::new(ReplayRequest::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(CentresSink::new(setup)?),
+            _ => Box::new(KafkaSink::new(setup)?),
+        })
+    }
+}
+
+fn is_multi_dc(ty: &str) -> bool {
+    ty.eq_ignore_ascii_case(MULTI_DC)
+}
+
+/// The items of a list as `String.split(",")` gives them, trimmed, without empty ones.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+}
+
+/// An error in librdkafka's words, without the name of its wrapper.
+fn said(error: &KafkaError) -> String {
+    error
+        .rdkafka_error_code()
+        .map_or_else(|| error.to_string(), |code| code.to_string())
+}

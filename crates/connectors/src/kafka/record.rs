@@ -1,0 +1,153 @@
+//! What an app can know of a record beside its value: the `trp:` properties.
+
+use event::Value;
+use plan::{Mapping, Transport};
+use rdkafka::message::{Headers as _, Message};
+
+use connect::component::Payload;
+use connect::net::reads_text;
+use connect::option::transport_flag;
+use connect::rows::{PROPERTY_PREFIX, Properties};
+
+/// The properties that a mapping names, all of them text (`KafkaConsumerThread`). A name that is none
+/// of Kafka's is that of a record's header.
+pub(super) struct Wanted {
+    fields: Vec<Field>,
+    pub properties: Properties,
+}
+
+enum Field {
+    Topic,
+    Partition,
+    Key,
+    Offset,
+    RecordTimestamp,
+    EventTimestamp,
+    CheckSum,
+    Header(String),
+}
+
+impl Wanted {
+    pub fn new(mapping: &Mapping) -> Wanted {
+        let names: Vec<&str> = mapping
+            .attributes
+            .iter()
+            .filter_map(|from| from.trim().strip_prefix(PROPERTY_PREFIX))
+            .map(str::trim)
+            .collect();
+        Wanted {
+            fields: names.iter().map(|name| Field::named(name)).collect(),
+            properties: Properties::new(&names),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Takes the properties of a record; `now` is the wall clock in milliseconds.
+    pub fn take<M: Message>(&mut self, record: &M, now: i64) {
+        for (index, field) in self.fields.iter().enumerate() {
+            self.properties.set(index, field.of(record, now));
+        }
+    }
+}
+
+impl Field {
+    fn named(name: &str) -> Field {
+        match name.to_ascii_lowercase().as_str() {
+            "topic" => Field::Topic,
+            "partition" => Field::Partition,
+            "key" => Field::Key,
+            "offset" => Field::Offset,
+            "record.timestamp" => Field::RecordTimestamp,
+            "event.timestamp" => Field::EventTimestamp,
+            "check.sum" => Field::CheckSum,
+            _ => Field::Header(name.to_owned()),
+        }
+    }
+
+    fn of<M: Message>(&self, record: &M, now: i64) -> Value {
+        let number = |number: i64| Value::str(&number.to_string());
+        match self {
+            Field::Topic => Value::str(record.topic()),
+            Field::Partition => number(i64::from(record.partition())),
+            // `String.valueOf` of no key.
+            Field::Key => record.key().map_or_else(|| Value::str("null"), text),
+            Field::Offset => number(record.offset()),
+            Field::RecordTimestamp => number(record.timestamp().to_millis().unwrap_or(-1)),
+            Field::EventTimestamp => number(now),
+            Field::CheckSum => {
+                let size = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len() as i32);
+                let time = record.timestamp().to_millis().unwrap_or(-1);
+                let (key, value) = (size(record.key()), size(record.payload()));
+                number(i64::from(check_sum(time, key, value)))
+            }
+            Field::Header(name) => {
+                let headers = record.headers().into_iter().flat_map(|all| all.iter());
+                // As `Headers.lastHeader`.
+                let last = headers.filter(|h| h.key == name).last();
+                last.and_then(|header| header.value)
+                    .map_or(Value::Null, text)
+            }
+        }
+    }
+}
+
+/// Are values bytes? The app says so, or its mapper takes nothing else.
+pub(super) fn is_binary(transport: &Transport) -> bool {
+    transport_flag(transport, "is.binary.message", false) || !reads_text(transport)
+}
+
+/// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is no UTF-8.
+pub(super) fn payload_of<'a>(
+    value: &'a [u8],
+    is_binary: bool,
+    lossy: &'a mut String,
+) -> Payload<'a> {
+    if is_binary {
+        return Payload::Bytes(value);
+    }
+    match std::str::from_utf8(value) {
+        Ok(text) => Payload::Text(text),
+        Err(_) => {
+            *lossy = String::from_utf8_lossy(value).into_owned();
+            Payload::Text(lossy)
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Value {
+    Value::str(&String::from_utf8_lossy(bytes))
+}
+
+/// What Java's client calls the check sum of a record since records have none of their own: CRC-32C
+/// over its time and sizes (`DefaultRecord.computePartialChecksum`).
+fn check_sum(time: i64, key_size: i32, value_size: i32) -> u32 {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&time.to_be_bytes());
+    bytes[8..12].copy_from_slice(&key_size.to_be_bytes());
+    bytes[12..].copy_from_slice(&value_size.to_be_bytes());
+    crc32c(&bytes)
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+            (sum >> 1) ^ (POLYNOMIAL & (sum & 1).wrapping_neg())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_sums_are_crc_32c() {
+        // The check value that every catalog of such sums gives.
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_ne!(check_sum(1, -1, 5), check_sum(1, 5, -1));
+    }
+}

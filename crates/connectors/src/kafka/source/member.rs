@@ -1,0 +1,321 @@
+//! The consumers of a source: how they come to their topics and partitions, and what librdkafka calls
+//! while they are polled.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::statistics::Statistics;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::types::RDKafkaRespErr;
+
+use super::super::watch::{self, Watch};
+use super::{KafkaSource, Threading, said};
+use connect::component::{Signal, SourceLink};
+use connect::error::Error;
+
+/// Time for a broker to answer when the source starts.
+const START: Duration = Duration::from_secs(5);
+
+/// Time for a group's coordinator to load what it knows, and how often it is asked.
+const COORDINATOR: Duration = Duration::from_secs(30);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a broker says while the coordinator of a group is new, or has moved.
+pub(super) const COORDINATOR_LOADS: &[RDKafkaErrorCode] = &[
+    RDKafkaErrorCode::NotCoordinator,
+    RDKafkaErrorCode::CoordinatorNotAvailable,
+    RDKafkaErrorCode::CoordinatorLoadInProgress,
+];
+
+/// What a client may have said in that time and is listened to.
+const ASIDES_MAX: usize = 100;
+
+/// One consumer, and the topics or partitions that are its own.
+pub(in crate::kafka) struct Member {
+    pub consumer: BaseConsumer<Context>,
+    /// Partition numbers at whose end it is.
+    pub ended: Vec<i32>,
+}
+
+/// What librdkafka calls while a consumer is polled.
+pub(in crate::kafka) struct Context {
+    pub watch: Watch,
+    /// To be done when the poll has returned, in this order.
+    pub rebalances: Mutex<Vec<Rebalance>>,
+    /// The consumer leaves its group: nobody comes after the poll to do anything.
+    is_leaving: AtomicBool,
+}
+
+impl Member {
+    pub fn new(config: &ClientConfig, link: &dyn SourceLink) -> Result<Member, KafkaError> {
+        let mut consumer: BaseConsumer<Context> = config.create_with_context(Context {
+            watch: Watch::new(config),
+            rebalances: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
+        })?;
+        let bell = link.bell();
+        consumer.set_nonempty_callback(move || bell.ring());
+        Ok(Member {
+            consumer,
+            ended: Vec::new(),
+        })
+    }
+}
+
+impl Drop for Member {
+    /// Leaving waits until all partitions have been given back.
+    fn drop(&mut self) {
+        let context = self.consumer.context();
+        context.is_leaving.store(true, Ordering::SeqCst);
+        // Of a consumer that has none there is nothing to give back.
+        self.consumer.unassign().ok();
+    }
+}
+
+pub(in crate::kafka) struct Rebalance {
+    pub is_revoked: bool,
+    pub partitions: TopicPartitionList,
+}
+
+impl ClientContext for Context {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        watch::log(level, facility, text);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        self.watch.statistics(&statistics);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.error(&error, reason);
+    }
+}
+
+impl ConsumerContext for Context {
+    /// Only noted: what was read is posted and committed before a partition goes.
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        error: RDKafkaRespErr,
+        partitions: &mut TopicPartitionList,
+    ) {
+        if self.is_leaving.load(Ordering::SeqCst) {
+            let is_cooperative = matches!(
+                consumer.rebalance_protocol(),
+                RebalanceProtocol::Cooperative
+            );
+            // The consumer ends whatever comes of it.
+            match is_cooperative {
+                true => consumer.incremental_unassign(partitions).ok(),
+                false => consumer.unassign().ok(),
+            };
+            return;
+        }
+        let mut waiting = self
+            .rebalances
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.push(Rebalance {
+            is_revoked: error != RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS,
+            partitions: partitions.clone(),
+        });
+    }
+}
+
+pub(super) fn pause_all(members: &[Member]) -> Vec<TopicPartitionList> {
+    members
+        .iter()
+        .map(|member| {
+            let list = member.consumer.assignment().unwrap_or_default();
+            // Without partitions there is nothing to pause.
+            member.consumer.pause(&list).ok();
+            list
+        })
+        .collect()
+}
+
+impl KafkaSource {
+    /// Makes the consumers, sees that the broker and the topics are there, and subscribes or assigns.
+    pub(super) fn join(&mut self, link: &mut dyn SourceLink) -> Result<Vec<Member>, Error> {
+        let topics = self.topics.clone();
+        let shares: Vec<Vec<String>> = match self.threading {
+            Threading::Single => vec![topics],
+            _ => topics.into_iter().map(|topic| vec![topic]).collect(),
+        };
+        let mut members = Vec::new();
+        for topics in shares {
+            let listed = match (self.threading, &self.listed) {
+                (Threading::PartitionWise, Some(list)) => {
+                    list.iter().map(|one| Some(vec![*one])).collect()
+                }
+                (_, list) => vec![list.clone()],
+            };
+            for list in listed {
+                let member = self.member(link)?;
+                if members.is_empty() {
+                    self.look_for_topics(&member)?;
+                }
+                match list {
+                    Some(list) => self.assign(&member, members.len(), &topics, &list, link)?,
+                    None => {
+                        let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+                        member
+                            .consumer
+                            .subscribe(&names)
+                            .map_err(|e| self.failed("subscribing to the topics", &e))?;
+                    }
+                }
+                members.push(member);
+            }
+        }
+        Ok(members)
+    }
+
+    pub(super) fn member(&self, link: &dyn SourceLink) -> Result<Member, Error> {
+        Member::new(&self.config, link)
+            .map_err(|error| self.failed("making a Kafka client", &error))
+    }
+
+    /// As `KafkaSource.checkTopicsAvailableInCluster`: a missing topic is made by the broker, unless
+    /// partitions other than 0 are asked for.
+    fn look_for_topics(&self, member: &Member) -> Result<(), Error> {
+        for topic in &self.topics {
+            let found = member.consumer.fetch_metadata(Some(topic), START);
+            let found = found.map_err(|error| {
+                // What lies behind it was said aside.
+                for _ in 0..ASIDES_MAX {
+                    member.consumer.poll(Duration::ZERO);
+                }
+                let cause = member.consumer.context().watch.cause();
+                self.unavailable(cause.unwrap_or_else(|| said(&error)))
+            })?;
+            let found = found.topics().iter().find(|t| t.name() == topic);
+            let there: Vec<i32> = found
+                .filter(|topic| topic.error().is_none())
+                .map(|topic| topic.partitions().iter().map(|p| p.id()).collect())
+                .unwrap_or_default();
+            let wanted = self.listed.as_deref().unwrap_or_default();
+            let missing = wanted.iter().find(|number| !there.contains(number));
+            match missing {
+                _ if there.is_empty() && wanted.iter().all(|number| *number == 0) => {
+                    tracing::warn!(
+                        topic,
+                        "the topic is not there; the broker is asked to make it"
+                    );
+                }
+                Some(number) => {
+                    let cause = match there.len() {
+                        0 => format!("topic '{topic}' is not there"),
+                        count => {
+                            format!(
+                                "topic '{topic}' has {count} partitions, and no number {number}"
+                            )
+                        }
+                    };
+                    return Err(Error::failed("reading from Kafka", cause));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn assign(
+        &mut self,
+        member: &Member,
+        number: usize,
+        topics: &[String],
+        list: &[i32],
+        link: &mut dyn SourceLink,
+    ) -> Result<(), Error> {
+        let mut assigned = TopicPartitionList::new();
+        for topic in topics {
+            for partition in list {
+                assigned.add_partition(topic, *partition);
+            }
+        }
+        self.start_at(number, &member.consumer, &mut assigned)?;
+        self.await_coordinator(member, &assigned, link)?;
+        member
+            .consumer
+            .assign(&assigned)
+            .map_err(|error| self.failed("assigning the partitions", &error))
+    }
+
+    /// Waits until the broker can say where the group is. librdkafka asks for the offsets of assigned
+    /// partitions only once, and gives up where the coordinator of a new or moved group still loads.
+    fn await_coordinator(
+        &self,
+        member: &Member,
+        assigned: &TopicPartitionList,
+        link: &mut dyn SourceLink,
+    ) -> Result<(), Error> {
+        let since = Instant::now();
+        loop {
+            let asked = member.consumer.committed_offsets(assigned.clone(), START);
+            let Err(error) = asked else { return Ok(()) };
+            let is_loading = error
+                .rdkafka_error_code()
+                .is_some_and(|code| COORDINATOR_LOADS.contains(&code));
+            if !is_loading || since.elapsed() >= COORDINATOR {
+                return Err(self.unavailable(said(&error)));
+            }
+            if let Signal::Stop = link.wait(ASK_AGAIN) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sets where each partition begins: behind what is known of it, unless its group has gone on
+    /// without us; else where the app says; else where the group is.
+    pub(super) fn start_at(
+        &mut self,
+        number: usize,
+        consumer: &BaseConsumer<Context>,
+        assigned: &mut TopicPartitionList,
+    ) -> Result<(), Error> {
+        let names: Vec<(String, i32)> = assigned
+            .elements()
+            .iter()
+            .map(|e| (e.topic().to_owned(), e.partition()))
+            .collect();
+        let knows_some = names.iter().any(|(topic, partition)| {
+            let found = self.partitions.find(topic, *partition);
+            found.is_some_and(|index| self.partitions.all[index].next >= 0)
+        });
+        // Partitions that are assigned by the app are ours alone.
+        let of_group = match knows_some && self.listed.is_none() {
+            true => consumer
+                .committed_offsets(assigned.clone(), START)
+                .map_err(|error| self.unavailable(said(&error)))?
+                .to_topic_map(),
+            false => HashMap::new(),
+        };
+        for (topic, partition) in names {
+            let index = self.partitions.part(&topic, partition);
+            let known = self.partitions.all[index].next;
+            let committed = match of_group.get(&(topic.clone(), partition)) {
+                Some(Offset::Offset(offset)) => *offset,
+                _ => -1,
+            };
+            let start = match self.starts.get(&topic) {
+                _ if known >= 0 => known.max(committed),
+                Some(start) => *start,
+                None => -1,
+            };
+            self.partitions.give(index, Some(number), start);
+            if start >= 0 {
+                assigned
+                    .set_partition_offset(&topic, partition, Offset::Offset(start))
+                    .map_err(|error| self.failed("setting the start of a partition", &error))?;
+            }
+        }
+        Ok(())
+    }
+}

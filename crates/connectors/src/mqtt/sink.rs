@@ -1,0 +1,303 @@
+//! The `mqtt` sink: messages in order, many on their way, each kept until the broker has it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rumqttc::{Packet, PubRel, Publish, QoS};
+use tokio::sync::Notify;
+
+use super::session::{Out, Outgoing, PACKET_BYTES_MAX, Reader, Session, channel, watch};
+use super::{Broker, bad_quality, quality};
+use connect::component::{Payload, Sink, SinkSetup};
+use connect::error::Error;
+use connect::message::{Message, Sent, Undelivered};
+use connect::net::{Network, Outflow};
+use connect::option::Dynamic;
+use connect::option::Settings;
+
+/// Messages of quality 2 that are on their way at once. Brokers close the connection of whoever sends
+/// more than they allow without saying how many that is; Mosquitto allows 20, Paho sends 10.
+const EXACT_MAX: usize = 10;
+
+/// How long the good-bye may take.
+const LEAVE: Duration = Duration::from_secs(2);
+
+pub(super) struct MqttSink {
+    network: Arc<Network>,
+    shared: Arc<Shared>,
+    connected: Option<Instant>,
+}
+
+struct Shared {
+    broker: Broker,
+    topic: Dynamic,
+    quality: Dynamic,
+    retain: Dynamic,
+    outflow: Outflow,
+    handshakes: Mutex<Handshakes>,
+    /// One message of quality 2 less is on its way.
+    fewer: Notify,
+}
+
+/// How far messages of quality 1 and 2 have come.
+#[derive(Default)]
+struct Handshakes {
+    /// Packet numbers of messages that were sent on this connection.
+    sent: HashMap<u16, u64>,
+    /// Those of them with quality 2.
+    exact: HashSet<u16>,
+    /// Messages of quality 2 that the broker has, and that it is to release.
+    released: HashSet<u64>,
+    /// The number behind the last that was ever sent.
+    sent_before: u64,
+    /// What a process before this one has left at the broker is gone.
+    is_fresh: bool,
+}
+
+impl MqttSink {
+    pub fn new(setup: &SinkSetup<'_>) -> Result<MqttSink, Error> {
+        let settings = Settings::of_sink(setup.transport);
+        let (app, stream) = (&setup.environment.app, &setup.schema.name);
+        let broker = Broker::new(settings, setup.environment, "sink", stream)?;
+        let qos = Dynamic::new(setup, "quality.of.service", "1");
+        if let Dynamic::Constant(text) = &qos
+            && quality(text).is_none()
+        {
+            return Err(settings.refused(bad_quality(text)));
+        }
+        let topic = Dynamic::new(setup, "topic", "");
+        if let Dynamic::Constant(text) = &topic {
+            check_topic(text)
+                .map_err(|cause| settings.refused(format!("option 'topic': {cause}")))?;
+        }
+        Ok(MqttSink {
+            network: setup.environment.network(),
+            shared: Arc::new(Shared {
+                outflow: Outflow::new(format!("{app}/{stream}"), broker.url.clone()),
+                broker,
+                topic,
+                quality: qos,
+                retain: Dynamic::new(setup, "message.retain", "false"),
+                handshakes: Mutex::default(),
+                fewer: Notify::new(),
+            }),
+            connected: None,
+        })
+    }
+
+    fn failed(&self, cause: impl Into<connect::error::Cause>) -> Error {
+        Error::failed(format!("sending to {}", self.shared.broker.url), cause)
+    }
+}
+
+fn check_topic(topic: &str) -> Result<(), String> {
+    let is_good = !topic.is_empty() && topic.len() < 65_536 && !topic.contains(['+', '#', '\0']);
+    match is_good {
+        true => Ok(()),
+        false => Err(format!(
+            "'{topic}' is no topic to publish to: it has no wildcards and is not empty"
+        )),
+    }
+}
+
+impl Sink for MqttSink {
+    fn connect(&mut self) -> Result<(), Error> {
+        let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        let open = async move { opening.open().await };
+        let serve = |session| {
+            serving.outflow.open();
+            async move { serving.serve(session).await }
+        };
+        let outflow = &self.shared.outflow;
+        outflow.connect(&self.network, &mut self.connected, open, serve)
+    }
+
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        let (Payload::Text(_) | Payload::Bytes(_)) = message.payload else {
+            return Err(self.failed("the payload is neither text nor bytes"));
+        };
+        let topic = self.shared.topic.of(message);
+        check_topic(topic).map_err(|cause| self.failed(cause))?;
+        let qos = self.shared.quality.of(message);
+        if quality(qos).is_none() {
+            return Err(self.failed(bad_quality(qos)));
+        }
+        let sent = Sent::new(message);
+        if sent.payload.len() + topic.len() + 16 > PACKET_BYTES_MAX {
+            let cause = format!("the payload has {} bytes, too many", sent.payload.len());
+            return Err(self.failed(cause));
+        }
+        self.shared.outflow.push(sent)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.shared.outflow.flush()
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.shared.outflow.close()
+    }
+
+    fn take_undelivered(&mut self) -> Vec<Undelivered> {
+        self.shared.outflow.take_undelivered()
+    }
+}
+
+/// Numbers of packets go round; no more messages are on their way than there are numbers.
+fn packet_number(number: u64) -> u16 {
+    (number % 65_535 + 1) as u16
+}
+
+impl Shared {
+    fn handshakes(&self) -> MutexGuard<'_, Handshakes> {
+        self.handshakes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn open(&self) -> Result<Session, String> {
+        if !self.broker.is_clean && !self.handshakes().is_fresh {
+            // Numbers of packets that a process before this one has left there would hide our own.
+            let mut session = Session::open(&self.broker, true).await?;
+            let (out, none) = channel();
+            drop(out);
+            session.writer.run(none, None).await?;
+        }
+        let session = Session::open(&self.broker, self.broker.is_clean).await?;
+        let mut handshakes = self.handshakes();
+        handshakes.is_fresh = true;
+        handshakes.sent.clear();
+        handshakes.exact.clear();
+        if !session.is_resumed {
+            handshakes.released.clear();
+        }
+        drop(handshakes);
+        Ok(session)
+    }
+
+    async fn serve(&self, session: Session) {
+        let Session {
+            mut reader,
+            mut writer,
+            signs,
+            ..
+        } = session;
+        let (out, packets) = channel();
+        signs.heard();
+        let mut writing = std::pin::pin!(writer.run(packets, Some(&self.outflow)));
+        let lost = {
+            let (watched, answers) = (out.clone(), out.clone());
+            tokio::select! {
+                () = self.send(out) => None,
+                cause = self.read(&mut reader, answers) => Some(cause),
+                result = &mut writing => result.err(),
+                cause = watch(&signs, &self.broker, watched) => Some(cause),
+            }
+        };
+        let result = match lost {
+            Some(cause) => Err(cause),
+            // All is confirmed: only the good-bye is left.
+            None => tokio::time::timeout(LEAVE, writing).await.unwrap_or(Ok(())),
+        };
+        self.outflow.ended(result);
+    }
+
+    /// Sends what waits, until the sink is closed and nothing waits.
+    async fn send(&self, out: Out) {
+        while !self.outflow.is_done() {
+            while let Some((number, sent)) = self.outflow.try_next() {
+                while self.is_full_for(&sent) {
+                    self.fewer.notified().await;
+                }
+                let outgoing = self.outgoing(number, &sent);
+                if out.send(outgoing).await.is_err() {
+                    // The writer has ended, and says why.
+                    return std::future::pending().await;
+                }
+            }
+            self.outflow.changed().await;
+        }
+    }
+
+    fn is_full_for(&self, sent: &Sent) -> bool {
+        let is_exact = quality(self.quality.of(&sent.message())) == Some(QoS::ExactlyOnce);
+        is_exact && self.handshakes().exact.len() >= EXACT_MAX
+    }
+
+    fn outgoing(&self, number: u64, sent: &Sent) -> Outgoing {
+        let message = sent.message();
+        // Checked when it was published.
+        let qos = quality(self.quality.of(&message)).unwrap_or(QoS::AtLeastOnce);
+        let mut handshakes = self.handshakes();
+        let pkid = packet_number(number);
+        let is_again = number < handshakes.sent_before;
+        handshakes.sent_before = handshakes.sent_before.max(number + 1);
+        if qos != QoS::AtMostOnce {
+            handshakes.sent.insert(pkid, number);
+        }
+        if qos == QoS::ExactlyOnce {
+            handshakes.exact.insert(pkid);
+        }
+        if handshakes.released.contains(&number) {
+            return Packet::PubRel(PubRel::new(pkid)).into();
+        }
+        drop(handshakes);
+        let publish = Publish {
+            dup: is_again && qos != QoS::AtMostOnce,
+            qos,
+            retain: connect::scalar::parse_bool(self.retain.of(&message).trim()),
+            topic: self.topic.of(&message).to_owned(),
+            pkid: if qos == QoS::AtMostOnce { 0 } else { pkid },
+            payload: Bytes::clone(&sent.payload),
+        };
+        Outgoing {
+            packet: Packet::Publish(publish),
+            confirms: (qos == QoS::AtMostOnce).then_some(number),
+        }
+    }
+
+    /// Takes answers until the connection ends; why it does.
+    async fn read(&self, reader: &mut Reader, out: Out) -> String {
+        loop {
+            let packet = match reader.packet().await {
+                Ok(packet) => packet,
+                Err(cause) => return cause,
+            };
+            match packet {
+                Packet::PubAck(ack) => self.confirm(ack.pkid),
+                Packet::PubComp(ack) => self.confirm(ack.pkid),
+                Packet::PubRec(ack) => {
+                    self.has_arrived(ack.pkid);
+                    let release = Packet::PubRel(PubRel::new(ack.pkid));
+                    if out.send(release.into()).await.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The broker has a message of quality 2: it is not sent again, only released.
+    fn has_arrived(&self, pkid: u16) {
+        let mut handshakes = self.handshakes();
+        if let Some(number) = handshakes.sent.get(&pkid).copied() {
+            handshakes.released.insert(number);
+        }
+    }
+
+    fn confirm(&self, pkid: u16) {
+        let mut handshakes = self.handshakes();
+        let Some(number) = handshakes.sent.remove(&pkid) else {
+            return;
+        };
+        handshakes.released.remove(&number);
+        if handshakes.exact.remove(&pkid) {
+            self.fewer.notify_one();
+        }
+        drop(handshakes);
+        self.outflow.confirm(number);
+    }
+}

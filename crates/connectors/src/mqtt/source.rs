@@ -1,0 +1,309 @@
+//! The `mqtt` source: a session whose messages are acknowledged when the app has them safe.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use event::Value;
+use rumqttc::{
+    Packet, PubAck, PubComp, PubRec, Publish, QoS, Subscribe, SubscribeFilter, SubscribeReasonCode,
+    valid_filter,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::session::{Out, Reader, Session, channel, watch};
+use super::{Broker, bad_quality, quality};
+use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
+use connect::error::Error;
+use connect::net::{Delivery, Intake, Network, Receiver, Signs, reads_text};
+use connect::option::Settings;
+
+/// How long the last acknowledgements may take when the source stops.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// Acknowledgements that may wait: as many as there are packet numbers.
+const UNACKNOWLEDGED_MAX: usize = 65_535;
+
+pub(super) struct MqttSource {
+    network: Arc<Network>,
+    broker: Broker,
+    filters: Vec<SubscribeFilter>,
+    receiver: Receiver,
+    taken: Arc<Taken>,
+    is_text: bool,
+}
+
+/// Messages of quality 2 that are not released yet, by packet number: is the message safe in the app?
+#[derive(Default)]
+struct Taken(Mutex<HashMap<u16, bool>>);
+
+impl Taken {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u16, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MqttSource {
+    pub fn new(setup: &SourceSetup<'_>) -> Result<MqttSource, Error> {
+        let settings = Settings::of_source(setup.transport);
+        let broker = Broker::new(settings, setup.environment, "source", &setup.schema.name)?;
+        let text = settings.text("quality.of.service").unwrap_or("1");
+        let qos = quality(text).ok_or_else(|| settings.refused(bad_quality(text)))?;
+        let topics = settings.text("topic").unwrap_or_default();
+        let mut filters = Vec::new();
+        for topic in topics.split(',').map(str::trim) {
+            if !valid_filter(topic) {
+                return Err(settings.refused(format!(
+                    "option 'topic' has '{topic}', which is no topic filter: '#' stands alone at the \
+                     end, '+' alone between slashes"
+                )));
+            }
+            filters.push(SubscribeFilter::new(topic.to_owned(), qos));
+        }
+        Ok(MqttSource {
+            network: setup.environment.network(),
+            receiver: Receiver::of_server(&broker.url, &["topic"]),
+            broker,
+            filters,
+            taken: Arc::default(),
+            is_text: reads_text(setup.transport),
+        })
+    }
+
+    fn unavailable(&self, cause: impl Into<connect::error::Cause>) -> Error {
+        Error::unavailable(self.broker.url.clone(), cause)
+    }
+}
+
+impl Source for MqttSource {
+    fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
+        let network = Arc::clone(&self.network);
+        let workers = network.workers().map_err(|e| self.unavailable(e))?;
+        self.receiver.intake.open();
+        let (broker, filters) = (self.broker.clone(), self.filters.clone());
+        let intake = Arc::clone(&self.receiver.intake);
+        let taken = Arc::clone(&self.taken);
+        let is_text = self.is_text;
+        let (leave, leaving) = oneshot::channel();
+        let started = workers.wait_for(async move {
+            let mut session = Session::open(&broker, broker.is_clean).await?;
+            if !session.is_resumed {
+                taken.lock().clear();
+            }
+            let early = subscribe(&mut session, filters).await?;
+            let serving = Serving {
+                broker,
+                intake,
+                taken,
+                is_text,
+            };
+            Ok::<_, String>(tokio::spawn(serving.run(session, early, leaving)))
+        });
+        let started = started.map_err(|e| self.unavailable(e))?;
+        let task = started.map_err(|cause| self.unavailable(cause))?;
+        link.report(Connection::Connected);
+        let result = self.receiver.run(link);
+        // Where the session has ended by itself, nobody listens.
+        leave.send(()).ok();
+        workers.wait_for(task).ok();
+        result
+    }
+
+    fn restore(&mut self, _position: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Subscribes; a resumed session may bring messages before the answer.
+async fn subscribe(
+    session: &mut Session,
+    filters: Vec<SubscribeFilter>,
+) -> Result<Vec<Packet>, String> {
+    let mut packet = Subscribe::new_many(filters.clone());
+    packet.pkid = 1;
+    session.writer.add(&Packet::Subscribe(packet))?;
+    session.writer.write().await?;
+    let mut early = Vec::new();
+    loop {
+        match session.reader.packet().await? {
+            Packet::SubAck(ack) => {
+                let refused = filters
+                    .iter()
+                    .zip(&ack.return_codes)
+                    .find(|(_, code)| **code == SubscribeReasonCode::Failure);
+                return match refused {
+                    None => Ok(early),
+                    Some((filter, _)) => Err(format!(
+                        "the broker does not let us subscribe to '{}'",
+                        filter.path
+                    )),
+                };
+            }
+            packet => early.push(packet),
+        }
+    }
+}
+
+/// A message that is to be acknowledged once the app has it safe.
+struct Unacknowledged {
+    number: u16,
+    quality: QoS,
+    safe: oneshot::Receiver<()>,
+}
+
+/// What the session of a running source works with.
+struct Serving {
+    broker: Broker,
+    intake: Arc<Intake>,
+    taken: Arc<Taken>,
+    is_text: bool,
+}
+
+impl Serving {
+    async fn run(self, session: Session, early: Vec<Packet>, leaving: oneshot::Receiver<()>) {
+        let Session {
+            mut reader,
+            mut writer,
+            signs,
+            ..
+        } = session;
+        let (out, packets) = channel();
+        let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
+        // It goes on when the connection has ended: what is safe must be known on the next one.
+        let acknowledging = tokio::spawn(acknowledge(to_do, out.clone(), Arc::clone(&self.taken)));
+        signs.heard();
+        let mut writing = Box::pin(writer.run(packets, None));
+        let lost = {
+            let watched = out.clone();
+            let reading = self.read(&mut reader, early, &signs, out, unacknowledged);
+            tokio::select! {
+                cause = reading => Some(cause),
+                result = &mut writing => result.err(),
+                cause = watch(&signs, &self.broker, watched) => Some(cause),
+                _ = leaving => None,
+            }
+        };
+        match lost {
+            Some(cause) => {
+                // Nobody takes acknowledgements any more, so that none of them is waited for.
+                drop(writing);
+                self.intake.lose(cause);
+                acknowledging.await.ok();
+            }
+            None => {
+                // The last acknowledgements, and good-bye; a broker that does not take them in time
+                // sends those messages again.
+                let all = async { tokio::join!(acknowledging, writing) };
+                tokio::time::timeout(LEAVE, all).await.ok();
+            }
+        }
+    }
+
+    /// Takes packets until the connection ends; why it does.
+    async fn read(
+        &self,
+        reader: &mut Reader,
+        early: Vec<Packet>,
+        signs: &Signs,
+        out: Out,
+        unacknowledged: mpsc::Sender<Unacknowledged>,
+    ) -> String {
+        let mut early = early.into_iter();
+        loop {
+            let packet = match early.next() {
+                Some(packet) => packet,
+                None => match reader.packet().await {
+                    Ok(packet) => packet,
+                    Err(cause) => return cause,
+                },
+            };
+            signs.heard();
+            let answer = match packet {
+                Packet::Publish(publish) => {
+                    signs.deaf();
+                    let answer = self.take(publish, &unacknowledged).await;
+                    signs.heard();
+                    answer
+                }
+                Packet::PubRel(release) => {
+                    self.taken.lock().remove(&release.pkid);
+                    Some(Packet::PubComp(PubComp::new(release.pkid)))
+                }
+                _ => None,
+            };
+            if let Some(packet) = answer
+                && out.send(packet.into()).await.is_err()
+            {
+                // The writer has ended, and says why.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Hands a message over; what is to be answered at once.
+    async fn take(
+        &self,
+        publish: Publish,
+        unacknowledged: &mpsc::Sender<Unacknowledged>,
+    ) -> Option<Packet> {
+        let Publish {
+            qos, pkid, topic, ..
+        } = publish;
+        if qos == QoS::ExactlyOnce {
+            let known = self.taken.lock().get(&pkid).copied();
+            match known {
+                Some(true) => return Some(Packet::PubRec(PubRec::new(pkid))),
+                // Answered when it is safe.
+                Some(false) => return None,
+                None => {}
+            }
+        }
+        let delivery = Delivery::payload(publish.payload, self.is_text, vec![Value::str(&topic)]);
+        if qos == QoS::AtMostOnce {
+            if self.intake.push(delivery).await.is_err() {
+                // The source stops, and ends this session.
+                std::future::pending::<()>().await;
+            }
+            return None;
+        }
+        let (delivery, safe) = delivery.with_receipt();
+        if self.intake.push(delivery).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        if qos == QoS::ExactlyOnce {
+            self.taken.lock().insert(pkid, false);
+        }
+        let waits = Unacknowledged {
+            number: pkid,
+            quality: qos,
+            safe,
+        };
+        // The other end outlives this one.
+        unacknowledged.send(waits).await.ok();
+        None
+    }
+}
+
+/// Acknowledges messages in their order, each when it is safe; ends when no more can come.
+async fn acknowledge(mut to_do: mpsc::Receiver<Unacknowledged>, out: Out, taken: Arc<Taken>) {
+    while let Some(Unacknowledged {
+        number,
+        quality,
+        safe,
+    }) = to_do.recv().await
+    {
+        if safe.await.is_err() {
+            // The source has stopped without it: the broker gives it again.
+            taken.lock().remove(&number);
+            continue;
+        }
+        let packet = if quality == QoS::ExactlyOnce {
+            taken.lock().insert(number, true);
+            Packet::PubRec(PubRec::new(number))
+        } else {
+            Packet::PubAck(PubAck::new(number))
+        };
+        // Without a connection the broker gives it again.
+        out.send(packet.into()).await.ok();
+    }
+}

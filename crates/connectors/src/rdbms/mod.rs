@@ -1,0 +1,178 @@
+//! Tables in a relational database, `@store(type='rdbms')`: the embedded SQLite, MySQL, MariaDB,
+//! PostgreSQL, SQL Server and Oracle.
+//!
+//! Promises: a chunk is written whole or not at all; with epochs, all writes between two checkpoints
+//! and the note of the second are one commit; a database that is locked or gone is waited for, and said
+//! to be. Conditions mean what they mean in memory. Never: a value that is stored as something else;
+//! what a database cannot hold is refused by the column's name.
+//!
+//! A [`table`] has its [`statements`] made in the [`dialect`] of its database and has them run by a
+//! [`link`], the connection; the [`database`] around the link knows transactions and epochs.
+
+mod compare;
+pub mod database;
+pub mod dialect;
+pub mod functions;
+pub mod link;
+pub mod mysql;
+pub mod oracle;
+pub mod postgres;
+pub mod rows;
+pub mod server;
+pub mod sql;
+pub mod sqlite;
+pub mod sqlserver;
+mod statements;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod text;
+pub mod url;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use catalog::connectors::rdbms::STORE;
+use plan::spec::ConnectorSpec;
+
+use self::database::Database;
+use self::link::{Fault, Link};
+use self::mysql::MySql;
+use self::oracle::Oracle;
+use self::postgres::Postgres;
+use self::server::{Login, ServerKind};
+use self::sqlite::Sqlite;
+use self::sqlserver::SqlServer;
+use self::url::Target;
+use connect::component::{Connector, Store, StoreSetup};
+use connect::error::Error;
+
+/// `#rdbms:query` and `#rdbms:cud`.
+pub const FUNCTIONS: functions::RdbmsFunctions = functions::RdbmsFunctions;
+
+/// `@store(type='rdbms')`.
+pub const RDBMS: RdbmsConnector = RdbmsConnector;
+
+pub struct RdbmsConnector;
+
+/// The databases that a server has open. Tables whose annotations call their database by the same
+/// text share a connection, and so a transaction: such apps are saved together. A database in memory
+/// is shared by all that name it.
+#[derive(Default)]
+pub struct Databases {
+    open: Mutex<HashMap<(String, Target), Weak<Mutex<Database>>>>,
+}
+
+impl Databases {
+    fn open(&self, address: &str, target: &Target) -> Result<Arc<Mutex<Database>>, Error> {
+        let address = if matches!(target, Target::Memory(_)) {
+            ""
+        } else {
+            address
+        };
+        let key = (address.to_owned(), target.clone());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = open.get(&key).and_then(Weak::upgrade) {
+            return Ok(database);
+        }
+        let name = target.display_name();
+        let mut database = Database::new(link(target)?, name);
+        if let Target::Server(server) = target {
+            database.watch(server)?;
+        }
+        let database = Arc::new(Mutex::new(database));
+        open.retain(|_, database| database.strong_count() > 0);
+        open.insert(key, Arc::downgrade(&database));
+        Ok(database)
+    }
+}
+
+/// A connection that is only to look; `None` where there is no database yet, which is made when it is
+/// needed.
+pub(crate) fn look(target: &Target) -> Result<Option<Box<dyn Link>>, Error> {
+    match target {
+        Target::Memory(_) => Ok(None),
+        Target::File(path) if !path.exists() => Ok(None),
+        Target::File(path) => {
+            let name = target.display_name();
+            let opened = Sqlite::look(path, &name).map_err(|fault| opening(&name, fault))?;
+            Ok(Some(Box::new(opened)))
+        }
+        Target::Server(_) => link(target).map(Some),
+    }
+}
+
+fn opening(name: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::Refused(cause) => Error::failed(format!("connecting to database '{name}'"), cause),
+        Fault::Lost(cause) | Fault::Passing(cause) | Fault::Undone(cause) => {
+            Error::unavailable(format!("database '{name}'"), cause)
+        }
+    }
+}
+
+/// A new connection.
+pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
+    let name = target.display_name();
+    let opened: Result<Box<dyn Link>, Fault> = match target {
+        Target::File(_) | Target::Memory(_) => return Ok(Box::new(Sqlite::open(target, &name)?)),
+        Target::Server(server) => match server.kind {
+            ServerKind::MySql => MySql::open(server).map(|link| Box::new(link) as _),
+            ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
+            ServerKind::Oracle => Oracle::open(server).map(|link| Box::new(link) as _),
+            ServerKind::SqlServer => SqlServer::open(server).map(|link| Box::new(link) as _),
+        },
+    };
+    opened.map_err(|fault| opening(&name, fault))
+}
+
+/// The JDBC URL of a table. Names of data sources have been replaced by what the server's
+/// configuration says about them; one that is left is not there.
+fn jdbc_url<'a>(setup: &StoreSetup<'_>, annotation: &'a plan::Store) -> Result<&'a str, Error> {
+    let refused =
+        |message: String| Error::refused(format!("table '{}'", setup.table.schema.name), message);
+    let named = annotation.option("datasource");
+    if let Some(name) = named.or_else(|| annotation.option("jndi.resource")) {
+        return Err(refused(format!(
+            "data source '{name}' is not in the server's configuration: add it there, or use \
+             option 'jdbc.url'"
+        )));
+    }
+    annotation.option("jdbc.url").ok_or_else(|| {
+        refused(
+            "store 'rdbms' has no option 'jdbc.url': add one, for instance 'jdbc:sqlite:data.db'"
+                .into(),
+        )
+    })
+}
+
+impl Connector for RdbmsConnector {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        std::slice::from_ref(&STORE)
+    }
+
+    fn store(&self, setup: &StoreSetup<'_>) -> Result<Box<dyn Store>, Error> {
+        let table = &setup.table.schema.name;
+        let Some(annotation) = &setup.table.store else {
+            return Err(Error::refused(
+                format!("table '{table}'"),
+                "it is kept in memory",
+            ));
+        };
+        let url = jdbc_url(setup, annotation)?;
+        let login = Login {
+            user: annotation.option("username"),
+            password: annotation.option("password"),
+            pool: annotation.option("pool.properties"),
+        };
+        let target = url::parse(url, table, &login)
+            .map_err(|error| Error::refused(format!("table '{table}'"), error.to_string()))?;
+        Ok(Box::new(table::TableStore::new(
+            setup,
+            annotation,
+            url.trim().to_owned(),
+            target,
+        )?))
+    }
+}

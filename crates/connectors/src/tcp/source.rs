@@ -1,0 +1,314 @@
+//! The `tcp` source: one listener for the server, a context for each source.
+//!
+//! A frame whose source does not run yet, or is made anew, waits in its connection. Promises: a reload of
+//! the app ends no connection; a stop says so to the senders and takes what is on its way. Never: a frame
+//! for nobody that is not told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, watch};
+
+use super::frame::{self, Frame};
+use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
+use connect::error::Error;
+use connect::net::{
+    Delivery, Intake, Listening, Network, Receiver, SharedListener, SocketOptions, Stay, Workers,
+};
+use connect::option::{Settings, number};
+use connect::shared::{Renewable, Shared};
+
+/// Connections that are read at once; more wait to be accepted.
+const CONNECTIONS_MAX: u32 = 4096;
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Sources by context, and the listener that feeds them.
+#[derive(Default)]
+pub(crate) struct TcpListeners {
+    contexts: RwLock<HashMap<String, Context>>,
+    /// Apps that are made anew.
+    renewed: Mutex<Vec<String>>,
+    listener: SharedListener,
+    /// A source runs or has gone, or all are made anew: whoever waits to give a frame looks again.
+    changed: Notify,
+}
+
+/// Who has a context, and where its frames go.
+struct Context {
+    app: String,
+    intake: Arc<Intake>,
+}
+
+/// Where the listener is, from the deployment file.
+#[derive(Clone)]
+struct Address {
+    host: String,
+    port: u16,
+    socket: SocketOptions,
+}
+
+pub(super) struct TcpSource {
+    network: Arc<Network>,
+    listeners: Arc<TcpListeners>,
+    app: String,
+    context: String,
+    address: Address,
+    receiver: Receiver,
+}
+
+impl TcpSource {
+    pub fn new(setup: &SourceSetup<'_>) -> Result<TcpSource, Error> {
+        let settings = Settings::of_source(setup.transport);
+        let own = || format!("{}/{}", setup.environment.app, setup.schema.name);
+        let context = settings.text("context").map_or_else(own, str::to_owned);
+        let address = address(setup.environment, settings)?;
+        let receiver = Receiver::new(Vec::new());
+        let network = setup.environment.network();
+        let listeners = setup.environment.shared.get_renewable::<TcpListeners>();
+        let mut contexts = listeners.contexts();
+        if contexts.contains_key(&context) {
+            return Err(settings.refused(format!(
+                "another source has the context '{context}'; give each its own"
+            )));
+        }
+        let app = setup.environment.app.to_string();
+        let entry = Context {
+            app: app.clone(),
+            intake: Arc::clone(&receiver.intake),
+        };
+        contexts.insert(context.clone(), entry);
+        drop(contexts);
+        Ok(TcpSource {
+            network,
+            listeners,
+            app,
+            context,
+            address,
+            receiver,
+        })
+    }
+}
+
+impl Drop for TcpSource {
+    fn drop(&mut self) {
+        let listeners = &self.listeners;
+        let mut contexts = listeners.contexts();
+        contexts.remove(&self.context);
+        let is_last = contexts.is_empty();
+        drop(contexts);
+        listeners.changed.notify_waiters();
+        // Without workers nothing listens.
+        if is_last && let Ok(workers) = self.network.workers() {
+            listeners.listener.await_no_more(workers);
+        }
+    }
+}
+
+fn address(environment: &Environment, settings: Settings<'_>) -> Result<Address, Error> {
+    let of = |key| environment.setting("source", "tcp", key);
+    let flag = |key| of(key).is_none_or(|text| text.trim().eq_ignore_ascii_case("true"));
+    let port = of("port").unwrap_or("9892");
+    Ok(Address {
+        host: of("host").unwrap_or("0.0.0.0").to_owned(),
+        port: number(port).ok_or_else(|| {
+            settings.refused(format!(
+                "the configuration has port '{port}' for it: write a number up to 65535"
+            ))
+        })?,
+        socket: SocketOptions {
+            no_delay: flag("tcp.no.delay"),
+            keep_alive: flag("keep.alive"),
+            // A sender gets no answer: what it has written to a connection in the backlog is gone for it.
+            drains_backlog: true,
+            ..SocketOptions::default()
+        },
+    })
+}
+
+impl Source for TcpSource {
+    fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
+        let listeners = Arc::clone(&self.listeners);
+        let workers = self
+            .network
+            .workers()
+            .map_err(|e| Error::unavailable("the network", e))?;
+        self.receiver.intake.open();
+        let mut stay = listeners.open(workers, &self.address)?;
+        listeners.changed.notify_waiters();
+        link.report(Connection::Connected);
+        let mut last = (self.receiver.intake.count(), Instant::now());
+        let result = self.receiver.run_until(link, || {
+            // What comes from now on waits for the one that takes the place of this one.
+            if listeners.is_renewed(&self.app) {
+                return true;
+            }
+            // Senders see the end, and what they have sent by then is taken.
+            let count = self.receiver.intake.count();
+            if count != last.0 {
+                last = (count, Instant::now());
+            }
+            stay.is_drained_hearing(last.1)
+        });
+        // Connections had their time before; however they ended, the port is free.
+        stay.end(Duration::ZERO);
+        result
+    }
+
+    fn restore(&mut self, _position: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Renewable for TcpListeners {
+    /// If one of the apps has a source here, all connections stay until `made_anew`.
+    fn keep(&self, apps: &[String]) {
+        let has_source = |context: &Context| apps.contains(&context.app);
+        if self.contexts().values().any(has_source) {
+            self.listener.keep();
+            *self.renewed() = apps.to_vec();
+        }
+    }
+
+    fn made_anew(&self, shared: &Shared) {
+        let network = shared.get::<Network>();
+        // Without workers nothing listens.
+        let Ok(workers) = network.workers() else {
+            return;
+        };
+        self.renewed().clear();
+        let is_awaited = !self.contexts().is_empty();
+        self.listener.made_anew(workers, is_awaited);
+        self.changed.notify_waiters();
+    }
+}
+
+impl TcpListeners {
+    fn contexts(&self) -> RwLockWriteGuard<'_, HashMap<String, Context>> {
+        self.contexts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn intake(&self, context: &str) -> Option<Arc<Intake>> {
+        let contexts = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
+        contexts.get(context).map(|found| Arc::clone(&found.intake))
+    }
+
+    fn renewed(&self) -> MutexGuard<'_, Vec<String>> {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_renewed(&self, app: &str) -> bool {
+        self.renewed().iter().any(|renewed| renewed == app)
+    }
+
+    /// Gives a frame to its source, which may have to run first. `None`: no source has this context.
+    async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Intake>> {
+        loop {
+            // Made before the look, so that no change in between is missed.
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match self.intake(context) {
+                Some(intake) if is_given(&intake, data).await => return Some(intake),
+                None if !self.listener.is_kept() => return None,
+                _ => changed.await,
+            }
+        }
+    }
+
+    /// Listens, unless another source has it done.
+    fn open<'a>(
+        self: &'a Arc<TcpListeners>,
+        workers: &'a Workers,
+        address: &Address,
+    ) -> Result<Stay<'a>, Error> {
+        let listeners = Arc::clone(self);
+        let serve = move |stream: TcpStream, stopped| {
+            let listeners = Arc::clone(&listeners);
+            async move {
+                let peer = stream.peer_addr().map(|peer| peer.to_string());
+                if let Err(error) = serve(stream, &listeners, stopped).await {
+                    let peer = peer.as_deref().unwrap_or("unknown");
+                    tracing::error!(peer, cause = %error, "a tcp connection broke off");
+                }
+            }
+        };
+        let place = (address.host.as_str(), address.port);
+        let listen = || Listening::start(workers, place, &address.socket, CONNECTIONS_MAX, serve);
+        self.listener.enter(workers, listen).map_err(|e| {
+            let peer = format!("address {}:{}", address.host, address.port);
+            Error::unavailable(peer, e)
+        })
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    listeners: &TcpListeners,
+    mut stopped: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut from = BufReader::with_capacity(BUFFER_BYTES, read);
+    let mut dropped = Dropped::default();
+    {
+        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, &mut dropped));
+        tokio::select! {
+            end = frames.as_mut() => return end,
+            _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+        }
+        // The sender sees the end, writes no further frame, and closes its half in turn.
+        write.shutdown().await?;
+        frames.await
+    }
+}
+
+/// Frames that nobody takes, said once a connection and context.
+#[derive(Default)]
+struct Dropped {
+    said: Option<String>,
+}
+
+impl Dropped {
+    fn say(&mut self, context: String) {
+        if self.said.as_ref() != Some(&context) {
+            tracing::error!(context, "frames are dropped: no source has this context");
+            self.said = Some(context);
+        }
+    }
+}
+
+async fn take_frames(
+    from: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
+    listeners: &TcpListeners,
+    dropped: &mut Dropped,
+) -> std::io::Result<()> {
+    let mut known: Option<(String, Arc<Intake>)> = None;
+    while let Some(Frame { channel, data }) = frame::read(from).await? {
+        if let Some((context, intake)) = &known
+            && *context == channel
+            && is_given(intake, &data).await
+        {
+            continue;
+        }
+        known = match listeners.give(&channel, &data).await {
+            Some(intake) => Some((channel, intake)),
+            None => {
+                dropped.say(channel);
+                None
+            }
+        };
+    }
+    Ok(())
+}
+
+/// False: its source does not run.
+async fn is_given(intake: &Intake, data: &Bytes) -> bool {
+    let delivery = Delivery::bytes(data.clone(), Vec::new());
+    intake.push(delivery).await.is_ok()
+}

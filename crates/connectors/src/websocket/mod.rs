@@ -1,0 +1,141 @@
+//! WebSocket, as client (`websocket`) and as server (`websocket-server`), each as source and sink.
+//!
+//! The frames are those of tokio-tungstenite, the connections are served by the threads of
+//! [`connect::net`]. Promises: frames keep the order of their connection; a ping behind what a sink has
+//! written confirms by its pong what the other side has read, and what is not confirmed when the
+//! connection ends is written again on the next one; a full app is felt by the other side as a full
+//! socket, while pings of ours say that we live; a peer that gives no sign of life for some four
+//! seconds is lost, said so and connected to again; whoever stops closes its connections in order.
+//! The protocol keeps nothing for who is away, and a server sends to those who are connected.
+//! Never: a frame beyond the limit, a client that is waited for after it fell silent.
+
+mod client;
+mod server;
+mod session;
+
+use std::time::Duration;
+
+use catalog::connectors::websocket;
+use plan::spec::ConnectorSpec;
+
+use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use connect::error::Error;
+use connect::mapper;
+use connect::option::Settings;
+
+/// All that is WebSocket.
+pub const WEBSOCKET: WebSocketConnector = WebSocketConnector;
+
+pub struct WebSocketConnector;
+
+impl Connector for WebSocketConnector {
+    fn specs(&self) -> &'static [ConnectorSpec] {
+        websocket::CONNECTORS
+    }
+
+    fn gives(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn takes(&self) -> &'static [PayloadKind] {
+        &[PayloadKind::Text, PayloadKind::Bytes]
+    }
+
+    fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            "websocket-server" => Box::new(server::ServerSource::new(setup)?),
+            _ => Box::new(client::ClientSource::new(setup)?),
+        })
+    }
+
+    fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
+        Ok(match setup.transport.ty.as_str() {
+            "websocket-server" => Box::new(server::ServerSink::new(setup)?),
+            _ => Box::new(client::ClientSink::new(setup)?),
+        })
+    }
+}
+
+/// Longest wait for a connection, its handshakes included.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sub-protocols in the order in which they are preferred.
+fn protocols(settings: Settings<'_>) -> Vec<String> {
+    let text = settings.text("sub.protocol").unwrap_or_default();
+    let names = text.split(',').map(str::trim);
+    names
+        .filter(|name| !name.is_empty() && *name != "null")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `idle.timeout`, in milliseconds; `None` for -1 (`WebSocketSource`).
+fn idle(settings: Settings<'_>) -> Result<Option<Duration>, Error> {
+    let millis: i64 = settings.number("idle.timeout", -1)?;
+    match millis {
+        -1 => Ok(None),
+        1.. => Ok(Some(Duration::from_millis(millis.unsigned_abs()))),
+        _ => Err(settings.refused(format!(
+            "option 'idle.timeout' is '{millis}': write milliseconds, or -1 for never"
+        ))),
+    }
+}
+
+/// What a mapper makes of the two kinds of frames.
+#[derive(Clone, Copy)]
+struct Reads {
+    text: bool,
+    bytes: bool,
+}
+
+impl Reads {
+    fn new(mapper: &str) -> Reads {
+        let takes = mapper::find(mapper).map_or(&[] as &[_], |format| format.takes());
+        Reads {
+            text: PayloadKind::overlap(&[PayloadKind::Text], takes),
+            bytes: PayloadKind::overlap(&[PayloadKind::Bytes], takes),
+        }
+    }
+
+    /// Is a frame handed over as text? As it came, where the mapper takes that.
+    fn as_text(self, is_text: bool) -> bool {
+        match is_text {
+            true => self.text || !self.bytes,
+            false => self.text && !self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use connect::net::testing::transport;
+
+    #[test]
+    fn options_are_read_as_siddhi_reads_them() {
+        let idle_of = |text| {
+            let transport = transport("websocket", &[("idle.timeout", text)]);
+            idle(Settings::of_source(&transport)).ok()
+        };
+        assert_eq!(idle_of("-1"), Some(None));
+        assert_eq!(idle_of("1500"), Some(Some(Duration::from_millis(1500))));
+        for bad in ["0", "-2", "soon"] {
+            assert_eq!(idle_of(bad), None, "{bad}");
+        }
+        let transport = transport("websocket", &[("sub.protocol", " chat, v2.x ,")]);
+        assert_eq!(protocols(Settings::of_source(&transport)), ["chat", "v2.x"]);
+    }
+
+    #[test]
+    fn frames_come_as_the_mapper_takes_them() {
+        let both = ["json", "xml"];
+        for mapper in both {
+            let reads = Reads::new(mapper);
+            assert!(reads.as_text(true) && !reads.as_text(false), "{mapper}");
+        }
+        let text = Reads::new("text");
+        assert!(text.as_text(true) && text.as_text(false));
+        let binary = Reads::new("binary");
+        assert!(!binary.as_text(true) && !binary.as_text(false));
+    }
+}

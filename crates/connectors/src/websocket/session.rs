@@ -1,0 +1,483 @@
+//! One connection: read and written at once, asked for signs of life, closed in order.
+
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
+
+use super::Reads;
+use connect::message::Sent;
+use connect::net::{Delivery, Intake, Line, Number, Observed, Outflow, QUIET, Signs};
+
+/// Longest message that is read or written.
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of a connection that are read, and written, at once.
+const BLOCK_BYTES: usize = 32 << 10;
+
+/// Frames that may wait to be written.
+const WAITING_MAX: usize = 64;
+
+/// A question for what was read stands behind so many frames, or so many bytes of them: a side that
+/// reads slowly answers often enough to be known to live.
+const UNASKED_FRAMES_MAX: usize = 32;
+const UNASKED_BYTES_MAX: usize = 64 << 10;
+
+/// How long the last words may take.
+pub(super) const LEAVE: Duration = Duration::from_secs(2);
+
+pub(super) type Socket = WebSocketStream<Heard>;
+
+/// A line that is listened to.
+pub(super) type Heard = Observed<Box<dyn Line>, Signs>;
+
+pub(super) fn heard(line: Box<dyn Line>) -> Heard {
+    Observed::new(line, Arc::default())
+}
+
+/// Frames on their way out.
+type Out = mpsc::Sender<Frame>;
+
+pub(super) fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(BLOCK_BYTES)
+        .write_buffer_size(BLOCK_BYTES)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX))
+}
+
+/// An open connection, taken apart.
+pub(super) struct Session {
+    reader: Reader,
+    writer: Writer,
+    out: Out,
+    pulse: Pulse,
+}
+
+impl Session {
+    /// `idle`: the connection ends when no message passed for so long.
+    pub fn new(socket: Socket, idle: Option<Duration>) -> Session {
+        let signs = Arc::clone(socket.get_ref().observer());
+        let (to, from) = socket.split();
+        let (out, frames) = mpsc::channel(WAITING_MAX);
+        Session {
+            reader: Reader {
+                from,
+                goodbye: None,
+                is_closed: false,
+            },
+            writer: Writer { to, frames },
+            out,
+            pulse: Pulse {
+                signs,
+                passed: Mutex::new(Instant::now()),
+                idle,
+            },
+        }
+    }
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// We have nothing more to say.
+    Done,
+    /// No message passed for the time of `idle.timeout`.
+    Idle(Duration),
+    /// What is said of it, and how it is told to the other side where that still listens.
+    Lost(String, Option<CloseCode>),
+}
+
+impl End {
+    pub fn cause(&self) -> String {
+        match self {
+            End::Done => "the connection was closed".to_owned(),
+            End::Idle(time) => format!(
+                "no message passed for {} ms (idle.timeout)",
+                time.as_millis()
+            ),
+            End::Lost(cause, _) => cause.clone(),
+        }
+    }
+
+    /// The frame that tells the other side, and the end of its connection.
+    fn farewell(&self) -> Frame {
+        let code = match self {
+            End::Done | End::Idle(_) | End::Lost(_, None) => CloseCode::Normal,
+            End::Lost(_, Some(code)) => *code,
+        };
+        close(code)
+    }
+}
+
+fn close(code: CloseCode) -> Frame {
+    Frame::Close(Some(CloseFrame {
+        code,
+        reason: Utf8Bytes::default(),
+    }))
+}
+
+/// When the other side was last heard, and when a message passed last.
+struct Pulse {
+    signs: Arc<Signs>,
+    passed: Mutex<Instant>,
+    idle: Option<Duration>,
+}
+
+impl Pulse {
+    fn passed(&self) {
+        *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The app is full: nothing is read until [`Pulse::heard`].
+    fn deaf(&self) {
+        self.signs.deaf();
+    }
+
+    fn heard(&self) {
+        self.signs.heard();
+    }
+
+    /// Asks for signs of life; returns when there is none, or no message.
+    async fn watch(&self, out: &Out) -> End {
+        let ask = || {
+            // Where the queue is full, what waits in it is the sign of life.
+            out.try_send(Frame::Ping(Bytes::new())).ok();
+        };
+        tokio::select! {
+            cause = self.signs.watch(QUIET, ask) => End::Lost(cause, None),
+            end = self.idles() => end,
+        }
+    }
+
+    async fn idles(&self) -> End {
+        let Some(idle) = self.idle else {
+            return std::future::pending().await;
+        };
+        loop {
+            let passed = *self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = idle.saturating_sub(passed.elapsed());
+            if left.is_zero() {
+                return End::Idle(idle);
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
+/// What the other side says.
+enum Said {
+    Message {
+        bytes: Bytes,
+        is_text: bool,
+    },
+    /// It has read all up to this message of ours.
+    Confirmed(Number),
+}
+
+struct Reader {
+    from: SplitStream<Socket>,
+    /// Why the other side closes.
+    goodbye: Option<String>,
+    is_closed: bool,
+}
+
+impl Reader {
+    /// What is said next; nothing is lost where the wait is given up.
+    async fn next(&mut self, pulse: &Pulse) -> Result<Said, End> {
+        loop {
+            let frame = match self.from.next().await {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => return Err(self.ended(error)),
+                None => return Err(self.ended(tungstenite::Error::ConnectionClosed)),
+            };
+            match frame {
+                Frame::Text(text) => {
+                    pulse.passed();
+                    return Ok(Said::Message {
+                        bytes: text.into(),
+                        is_text: true,
+                    });
+                }
+                Frame::Binary(bytes) => {
+                    pulse.passed();
+                    return Ok(Said::Message {
+                        bytes,
+                        is_text: false,
+                    });
+                }
+                Frame::Pong(number) => {
+                    if let Ok(number) = number.as_ref().try_into() {
+                        return Ok(Said::Confirmed(Number::from_be_bytes(number)));
+                    }
+                }
+                Frame::Close(reason) => {
+                    // Its answer is written by the next look, which is the last.
+                    self.is_closed = true;
+                    self.goodbye = Some(match reason {
+                        Some(CloseFrame { code, reason }) => format!("{code} {reason}"),
+                        None => String::new(),
+                    });
+                }
+                // The pong is written by the next look.
+                Frame::Ping(_) | Frame::Frame(_) => {}
+            }
+        }
+    }
+
+    fn ended(&mut self, error: tungstenite::Error) -> End {
+        use tungstenite::Error;
+        let closed = "the other side has closed the connection";
+        match (error, self.goodbye.take()) {
+            (_, Some(reason)) if !reason.is_empty() => {
+                End::Lost(format!("{closed}: {}", reason.trim_end()), None)
+            }
+            (Error::ConnectionClosed | Error::AlreadyClosed, _) | (_, Some(_)) => {
+                End::Lost(closed.to_owned(), None)
+            }
+            (
+                Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake),
+                _,
+            ) => End::Lost("the connection has ended without a word".to_owned(), None),
+            (error @ Error::Capacity(_), _) => {
+                let said = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes: {error}");
+                End::Lost(said, Some(CloseCode::Size))
+            }
+            (error @ Error::Utf8(_), _) => End::Lost(error.to_string(), Some(CloseCode::Invalid)),
+            (error @ Error::Protocol(_), _) => {
+                End::Lost(error.to_string(), Some(CloseCode::Protocol))
+            }
+            (error, _) => End::Lost(said(&error), None),
+        }
+    }
+
+    /// Reads to the end, for so long as that may take: the other side answers our close.
+    async fn drain(&mut self) {
+        let draining = async { while let Some(Ok(_)) = self.from.next().await {} };
+        tokio::time::timeout(LEAVE, draining).await.ok();
+    }
+}
+
+/// An error of the library in the words of the system, where it is one of the system.
+pub(super) fn said(error: &tungstenite::Error) -> String {
+    match error {
+        tungstenite::Error::Io(error) => error.to_string(),
+        tungstenite::Error::Http(response) => {
+            format!("the handshake was answered {}", response.status())
+        }
+        error => error.to_string(),
+    }
+}
+
+struct Writer {
+    to: SplitSink<Socket, Frame>,
+    frames: mpsc::Receiver<Frame>,
+}
+
+impl Writer {
+    /// As [`Writer::write`]; where that came to its end, or the other side has closed, the reader knows
+    /// why.
+    async fn run(&mut self) -> End {
+        use tungstenite::Error;
+        use tungstenite::error::ProtocolError::SendAfterClosing;
+        match self.write().await {
+            Ok(())
+            | Err(Error::ConnectionClosed | Error::AlreadyClosed)
+            | Err(Error::Protocol(SendAfterClosing)) => std::future::pending().await,
+            Err(error) => End::Lost(said(&error), None),
+        }
+    }
+
+    /// Writes what comes until nobody sends any more, or a close was written.
+    async fn write(&mut self) -> Result<(), tungstenite::Error> {
+        while let Some(mut frame) = self.frames.recv().await {
+            let mut is_last = frame.is_close();
+            self.to.feed(frame).await?;
+            while !is_last && let Ok(more) = self.frames.try_recv() {
+                frame = more;
+                is_last = frame.is_close();
+                self.to.feed(frame).await?;
+            }
+            self.to.flush().await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+        self.to.send(close(CloseCode::Normal)).await
+    }
+}
+
+impl Session {
+    /// Says why it ends, and waits for the other side to end as well; in bounded time.
+    pub async fn leave(self, end: &End) {
+        let Session {
+            mut reader,
+            mut writer,
+            out,
+            ..
+        } = self;
+        out.try_send(end.farewell()).ok();
+        drop(out);
+        let leaving = async {
+            let (said, ()) = tokio::join!(writer.write(), reader.drain());
+            // Whoever is gone hears nothing of it.
+            said.ok();
+            if let Ok(mut socket) = reader.from.reunite(writer.to) {
+                // What follows a fault is read and thrown away: a line that is closed with bytes unread
+                // is reset, and our last words with it.
+                let line = socket.get_mut();
+                line.shutdown().await.ok();
+                tokio::io::copy(line, &mut tokio::io::sink()).await.ok();
+            }
+        };
+        tokio::time::timeout(LEAVE, leaving).await.ok();
+    }
+
+    /// Has the other side said that it closes?
+    pub fn is_closed_in_order(&self) -> bool {
+        self.reader.is_closed
+    }
+
+    /// Hands over what the other side sends until the connection ends. When `leaving` has come the other
+    /// side is told; what it has sent by then is handed over as well, for so long as `grace`.
+    pub async fn receive(
+        &mut self,
+        intake: &Intake,
+        reads: Reads,
+        leaving: impl Future<Output = ()>,
+        grace: Duration,
+    ) -> End {
+        let Session {
+            reader,
+            writer,
+            out,
+            pulse,
+        } = self;
+        let reading = async {
+            loop {
+                match reader.next(pulse).await {
+                    Ok(Said::Message { bytes, is_text }) => {
+                        let is_text = reads.as_text(is_text);
+                        let delivery = Delivery::payload(bytes, is_text, Vec::new());
+                        pulse.deaf();
+                        if intake.push(delivery).await.is_err() {
+                            return End::Done;
+                        }
+                        pulse.heard();
+                    }
+                    Ok(Said::Confirmed(_)) => {}
+                    Err(end) => return end,
+                }
+            }
+        };
+        let going = async {
+            leaving.await;
+            out.try_send(close(CloseCode::Away)).ok();
+            tokio::time::sleep(grace).await;
+        };
+        tokio::select! {
+            end = reading => end,
+            end = writer.run() => end,
+            end = pulse.watch(out) => end,
+            () = going => End::Done,
+        }
+    }
+
+    /// Sends what an outflow holds, until it is closed and nothing is left, or the connection ends. The
+    /// other side confirms by its pongs.
+    pub async fn send_all(mut self, outflow: &Outflow) {
+        let Session {
+            reader,
+            writer,
+            out,
+            pulse,
+        } = &mut self;
+        let reading = async {
+            loop {
+                match reader.next(pulse).await {
+                    Ok(Said::Confirmed(number)) => outflow.confirm_through(number),
+                    // It is a sink: what the other side tells is for nobody.
+                    Ok(Said::Message { .. }) => {}
+                    Err(end) => return end,
+                }
+            }
+        };
+        let end = tokio::select! {
+            () = send(outflow, pulse, out) => End::Done,
+            end = reading => end,
+            end = writer.run() => end,
+            end = pulse.watch(out) => end,
+        };
+        match &end {
+            // Who closes the sink waits for the end of the connection.
+            End::Done => {
+                self.leave(&end).await;
+                outflow.ended(Ok(()));
+            }
+            // Who sends goes on elsewhere, and has not to wait for the farewell.
+            End::Idle(_) => {
+                outflow.ended(Ok(()));
+                self.leave(&end).await;
+            }
+            End::Lost(cause, _) => {
+                outflow.ended(Err(cause.clone()));
+                self.leave(&end).await;
+            }
+        }
+    }
+}
+
+async fn send(outflow: &Outflow, pulse: &Pulse, out: &Out) {
+    let (mut last, mut frames, mut bytes) = (0, 0, 0);
+    while !outflow.is_done() {
+        let next = outflow.try_next();
+        let is_idle = next.is_none();
+        if let Some((number, sent)) = next {
+            (last, frames, bytes) = (number, frames + 1, bytes + sent.payload.len());
+            pulse.passed();
+            give(out, frame(&sent)).await;
+        }
+        let is_due = frames >= UNASKED_FRAMES_MAX || bytes >= UNASKED_BYTES_MAX;
+        if is_due || is_idle && frames > 0 {
+            (frames, bytes) = (0, 0);
+            let number = Bytes::copy_from_slice(&last.to_be_bytes());
+            give(out, Frame::Ping(number)).await;
+        } else if is_idle {
+            outflow.changed().await;
+        }
+    }
+}
+
+async fn give(out: &Out, frame: Frame) {
+    if out.send(frame).await.is_err() {
+        // The writer has ended, and says why.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Text or binary, as the mapper gave it.
+fn frame(sent: &Sent) -> Frame {
+    match sent
+        .is_text
+        .then(|| Utf8Bytes::try_from(sent.payload.clone()))
+    {
+        Some(Ok(text)) => Frame::Text(text),
+        _ => Frame::Binary(sent.payload.clone()),
+    }
+}
+
+/// The other side was not there in time.
+pub(super) fn late(limit: Duration) -> io::Error {
+    let said = format!("no handshake within {} s", limit.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, said)
+}
