@@ -120,3 +120,45 @@ pub fn feature(spec: &ConnectorSpec) -> &'static str {
         technology => technology,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sink or store that waits for its server holds up what shares its destination.
+    #[cfg(feature = "kafka")]
+    #[test]
+    fn sinks_of_one_topic_on_two_brokers_are_two_destinations() {
+        let sink = |options: &[(&str, &str)]| {
+            REGISTRY.destination(&connect::net::testing::transport("kafka", options))
+        };
+        let one = sink(&[("bootstrap.servers", "a:9092"), ("topic", "t")]);
+        let other = sink(&[("bootstrap.servers", "b:9092"), ("topic", "t")]);
+        assert_ne!(one, other);
+        let same = [
+            ("topic", "t"),
+            ("is.binary.message", "true"),
+            ("bootstrap.servers", "a:9092"),
+        ];
+        assert_eq!(one, sink(&same));
+    }
+
+    #[test]
+    fn what_a_build_has_and_what_brings_the_rest_is_known() {
+        use catalog::connectors;
+        use plan::spec::Status;
+
+        for spec in connectors::all().filter(|spec| spec.status == Status::Runs) {
+            let feature = feature(spec);
+            if !REGISTRY.has(spec) {
+                let manifest = include_str!("../Cargo.toml");
+                let line = format!("\n{feature} = [");
+                assert!(
+                    manifest.contains(&line),
+                    "{}: no feature '{feature}'",
+                    spec.name
+                );
+            }
+        }
+    }
+}

@@ -456,7 +456,6 @@ impl Lane {
             wall
         };
         let mut host = host::LaneHost {
-            app: &seat.name,
             operations: &seat.operations,
             databases: &mut self.databases,
             tables: &seat.table_seats,

@@ -1,7 +1,9 @@
 //! `headwater connectors`: the pages of the catalog.
 
+use ::connectors::REGISTRY;
+use catalog::connectors;
 use catalog::pages;
-use check::Catalog;
+use plan::spec::{ConnectorSpec, Status};
 use lang::suggest::nearest;
 use server::Error;
 
@@ -17,16 +19,51 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
     if args.json {
         output.print_json(&pages::to_json(&components))?;
     } else if args.name.is_some() {
-        let texts: Vec<String> = components.iter().map(|c| pages::page(c)).collect();
+        let texts: Vec<String> = components.iter().map(|c| page(c)).collect();
         output.print(&texts.join("\n"))?;
     } else {
-        output.print(&pages::list(&catalog))?;
+        output.print(&pages::list())?;
+        let absent = absent();
+        if !absent.is_empty() {
+            output.print(&absent)?;
+        }
     }
     Ok(0)
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> Error {
-    let hint = nearest(name, catalog.all_connectors().map(|s| s.name))
+/// The page of a component, with what to do if this build does not have it.
+fn page(spec: &ConnectorSpec) -> String {
+    let page = pages::page(spec);
+    if !is_absent(spec) {
+        return page;
+    }
+    let feature = (REGISTRY.feature)(spec);
+    format!(
+        "{page}\nnot in this build: build with `--features {feature}` or install the full binary\n"
+    )
+}
+
+/// What would run in a build with all features, and does not in this one; empty if there is nothing.
+fn absent() -> String {
+    let mut out = String::new();
+    for spec in connectors::all().filter(|spec| is_absent(spec)) {
+        if out.is_empty() {
+            out.push_str(
+                "not in this build (build with these features, or install the full binary):\n",
+            );
+        }
+        let (name, kind, feature) = (spec.name, spec.kind.noun(), (REGISTRY.feature)(spec));
+        out.push_str(&format!("  {name} ({kind}): --features {feature}\n"));
+    }
+    out
+}
+
+fn is_absent(spec: &ConnectorSpec) -> bool {
+    spec.status == Status::Runs && !REGISTRY.has(spec)
+}
+
+fn unknown(name: &str) -> Error {
+    let hint = nearest(name, connectors::all().map(|s| s.name))
         .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no component '{name}'{hint}"))
 }

@@ -93,7 +93,6 @@ impl Lane {
         let seat = &mut self.apps[question.app];
         self.asked.sweep(&mut self.databases);
         let mut host = LaneHost {
-            app: &seat.name,
             operations: &seat.operations,
             databases: &mut self.databases,
             tables: &seat.table_seats,

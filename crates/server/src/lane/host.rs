@@ -16,7 +16,6 @@ use crate::pulse::Pulse;
 use crate::store::{Database, Failure, parameters};
 
 pub(super) struct LaneHost<'a> {
-    pub app: &'a str,
     pub operations: &'a [OperationSeat],
     pub databases: &'a mut Vec<Database>,
     /// By table of the app, as [`super::LaneApp::table_seats`].

@@ -221,6 +221,7 @@ fn question(wish: &Wish, challenge: &str) -> Option<Url> {
 }
 
 /// A form of a subscriber, and the question that it leads to.
+#[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) fn read_form(form: &str) {
     let topics = ["a".to_owned()];
     if let Ok(wish) = Wish::read(form, &topics) {
