@@ -2,23 +2,25 @@
 //!
 //! A case passes when it agrees in every mode asked for. A case that expects a refusal passes only
 //! if the app is refused for a fault of its own; one that needs what does not run yet is counted
-//! apart, with the feature named.
+//! apart, with the feature named. One that cannot be read is wrong, and the others are replayed.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value as Json, json};
-use testkit::case::{Body, Case, Playback};
+use testkit::case::{Body, Case, CaseError, Playback};
 use testkit::compare::{Strictness, difference};
 use testkit::drive;
 use testkit::mode::Mode;
 use testkit::outcome::Status;
+
+use crate::sample::Sample;
 
 /// Cases in which a defect of the reference is fixed: they pass under `@app:compat('siddhi-5.1')`.
 /// The file says what stands in a line.
@@ -40,12 +42,16 @@ const fn strict(ts: bool, chunks: bool) -> Strictness {
     }
 }
 
+/// With `--sample` one case of so many is replayed in every mode asked for, the others in one of them.
+const SAMPLE_PARTS: u64 = 4;
+
 #[derive(Clone, Default)]
 struct Options {
     dir: PathBuf,
     group: Option<String>,
     id: Option<String>,
     modes: Vec<Mode>,
+    sample: Option<Sample>,
     playback: bool,
     format: bool,
     strictness: Strictness,
@@ -75,6 +81,7 @@ const VERDICTS: [(Verdict, &str); 6] = [
     (Verdict::Skipped, "skipped"),
 ];
 
+#[derive(Clone)]
 struct Judged {
     id: String,
     group: String,
@@ -83,13 +90,51 @@ struct Judged {
     result: Json,
 }
 
+impl Judged {
+    fn unreadable(error: &CaseError) -> Judged {
+        Judged {
+            id: error.id.clone(),
+            group: "unreadable".to_owned(),
+            verdict: Verdict::Wrong,
+            why: format!("cannot be read: {}", error.message),
+            result: Json::Null,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Cases {
+    readable: Vec<Case>,
+    unreadable: Vec<CaseError>,
+}
+
+/// What one case gave, by mode, playback and compat.
+#[derive(Default)]
+struct Plays(Vec<((Mode, bool, bool), Status)>);
+
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let options = parse(args)?;
     let cases = load(&options)?;
+    if let Some(sample) = &options.sample {
+        let taken = cases.readable.iter();
+        let taken = taken
+            .filter(|case| sample.takes(&case.id, SAMPLE_PARTS))
+            .count();
+        let one = options.modes[sample.one_of(options.modes.len())].name();
+        sample.print(&format!(
+            "{taken} of {} cases in {} modes, the others in mode '{one}'",
+            cases.readable.len(),
+            options.modes.len()
+        ));
+    }
     if options.columns {
         return Ok(print_columns(&cases, &options));
     }
-    let judged = judge_all(&cases, &options);
+    let judged = in_parallel(&cases.readable, |case| {
+        can_be(case, &options).then(|| judge(case, &options, &mut Plays::default()))
+    });
+    let mut judged: Vec<Judged> = judged.into_iter().flatten().collect();
+    judged.extend(cases.unreadable.iter().map(Judged::unreadable));
     if let Some(path) = &options.out {
         let mut file = fs::File::create(path)?;
         for case in &judged {
@@ -115,20 +160,32 @@ fn sums(judged: &[Judged]) -> (usize, usize) {
 
 /// For each column how many cases pass as they are, pass under `@app:compat` alone, fail or are
 /// skipped, and what the last three are.
-fn print_columns(cases: &[Case], options: &Options) -> bool {
+fn print_columns(cases: &Cases, options: &Options) -> bool {
     println!(
         "{:<12}{:>8}{:>8}{:>8}{:>8}",
         "column", "passed", "compat", "failed", "skipped"
     );
-    let (mut all_passed, mut all_failed) = (0, 0);
-    let mut apart = BTreeMap::new();
-    for (name, strictness, playback) in COLUMNS {
+    let columns = COLUMNS.map(|(name, strictness, playback)| {
         let options = Options {
             strictness,
             playback,
             ..options.clone()
         };
-        let judged = judge_all(cases, &options);
+        (name, options)
+    });
+    // What a case gives is looked at by three columns: it is played for them once.
+    let judged = in_parallel(&cases.readable, |case| {
+        let mut plays = Plays::default();
+        columns
+            .each_ref()
+            .map(|(_, options)| can_be(case, options).then(|| judge(case, options, &mut plays)))
+    });
+    let (mut all_passed, mut all_failed) = (0, 0);
+    let mut apart = BTreeMap::new();
+    for (at, (name, _)) in columns.iter().enumerate() {
+        let readable = judged.iter().filter_map(|columns| columns[at].clone());
+        let unreadable = cases.unreadable.iter().map(Judged::unreadable);
+        let judged: Vec<Judged> = readable.chain(unreadable).collect();
         let (passed, failed) = sums(&judged);
         let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
         let (compat, skipped) = (count(Verdict::Ruling), count(Verdict::Skipped));
@@ -140,7 +197,7 @@ fn print_columns(cases: &[Case], options: &Options) -> bool {
         all_failed += failed;
         for case in judged.into_iter().filter(|j| j.verdict != Verdict::Passed) {
             let line = format!("{} {}: {}", name_of(case.verdict), case.id, case.why);
-            apart.entry(line).or_insert_with(Vec::new).push(name);
+            apart.entry(line).or_insert_with(Vec::new).push(*name);
         }
     }
     println!();
@@ -179,6 +236,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--ts" => options.strictness.ts = true,
             "--chunks" => options.strictness.chunks = true,
             "--columns" => options.columns = true,
+            "--sample" => options.sample = Some(Sample::of_commit()?),
             "--json" => options.json = true,
             "--verbose" => options.verbose = true,
             _ if arg.starts_with("--") => bail!("no option '{arg}'"),
@@ -187,7 +245,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
     }
     if options.dir.as_os_str().is_empty() {
         bail!(
-            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--columns] [--out FILE] [--json] [--verbose]"
+            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--sample] [--playback] [--fmt] [--ts] [--chunks] [--columns] [--out FILE] [--json] [--verbose]"
         );
     }
     if options.modes.is_empty() {
@@ -196,7 +254,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-fn load(options: &Options) -> anyhow::Result<Vec<Case>> {
+fn load(options: &Options) -> anyhow::Result<Cases> {
     let mut files: Vec<PathBuf> = fs::read_dir(&options.dir)
         .with_context(|| format!("cannot read folder '{}'", options.dir.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -206,30 +264,36 @@ fn load(options: &Options) -> anyhow::Result<Vec<Case>> {
     if files.is_empty() {
         bail!("no *.jsonl in folder '{}'", options.dir.display());
     }
-    let mut cases = Vec::new();
+    let mut cases = Cases::default();
     for file in &files {
-        read_cases(file, options, &mut cases)?;
+        read_cases(&fs::read_to_string(file)?, options, &mut cases);
     }
     Ok(cases)
 }
 
-fn read_cases(file: &Path, options: &Options, cases: &mut Vec<Case>) -> anyhow::Result<()> {
-    let text = fs::read_to_string(file)?;
+fn read_cases(text: &str, options: &Options, cases: &mut Cases) {
+    let is_asked = |id: &str| options.id.as_ref().is_none_or(|wanted| wanted == id);
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
-        let case = Case::parse(line).with_context(|| file.display().to_string())?;
-        let wanted = options.group.as_ref().is_none_or(|g| *g == case.group)
-            && options.id.as_ref().is_none_or(|id| *id == case.id);
-        if wanted {
-            cases.push(case);
+        match Case::parse(line) {
+            Ok(case) => {
+                if is_asked(&case.id) && options.group.as_ref().is_none_or(|g| *g == case.group) {
+                    cases.readable.push(case);
+                }
+            }
+            // Its group may be what cannot be read.
+            Err(error) if is_asked(&error.id) => cases.unreadable.push(error),
+            Err(_) => {}
         }
     }
-    Ok(())
 }
 
-/// Judges the cases, in playback those that can be.
-fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
-    let can_be = |case: &&Case| !options.playback || case.has_playback();
-    let cases: Vec<&Case> = cases.iter().filter(can_be).collect();
+/// In playback only those cases are judged that can be.
+fn can_be(case: &Case, options: &Options) -> bool {
+    !options.playback || case.has_playback()
+}
+
+/// Does this with every case, on all processors; the results are in the order of the cases.
+fn in_parallel<T: Send>(cases: &[Case], work: impl Fn(&Case) -> T + Sync) -> Vec<T> {
     // A panic is a verdict here; its message is kept, its trace would only hide the table.
     std::panic::set_hook(Box::new(|_| {}));
     let next = AtomicUsize::new(0);
@@ -241,9 +305,9 @@ fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(case) = cases.get(index) else { return };
-                    let judged = judge(case, options);
+                    let result = work(case);
                     if let Ok(mut done) = done.lock() {
-                        done.push((index, judged));
+                        done.push((index, result));
                     }
                 }
             });
@@ -252,10 +316,21 @@ fn judge_all(cases: &[Case], options: &Options) -> Vec<Judged> {
     drop(std::panic::take_hook());
     let mut done = done.into_inner().unwrap_or_default();
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, judged)| judged).collect()
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn judge(case: &Case, options: &Options) -> Judged {
+/// The modes in which a case is replayed.
+fn modes<'a>(case: &Case, options: &'a Options) -> &'a [Mode] {
+    match &options.sample {
+        Some(sample) if !sample.takes(&case.id, SAMPLE_PARTS) => {
+            let one = sample.one_of(options.modes.len());
+            &options.modes[one..=one]
+        }
+        _ => &options.modes,
+    }
+}
+
+fn judge(case: &Case, options: &Options, plays: &mut Plays) -> Judged {
     let mut judged = Judged {
         id: case.id.clone(),
         group: case.group.clone(),
@@ -263,8 +338,8 @@ fn judge(case: &Case, options: &Options) -> Judged {
         why: String::new(),
         result: Json::Null,
     };
-    for &mode in &options.modes {
-        let (verdict, why, result) = judge_in(case, mode, options);
+    for &mode in modes(case, options) {
+        let (verdict, why, result) = judge_in(case, mode, options, plays);
         if judged.result.is_null() {
             judged.result = result;
         }
@@ -282,8 +357,13 @@ fn judge(case: &Case, options: &Options) -> Judged {
     judged
 }
 
-fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Json) {
-    let status = play(case, mode, options, false);
+fn judge_in(
+    case: &Case,
+    mode: Mode,
+    options: &Options,
+    plays: &mut Plays,
+) -> (Verdict, String, Json) {
+    let status = plays.of(case, mode, options.playback, false);
     let result = status.to_json(&case.id);
     let want = match (&case.playback, options.playback) {
         (Some(Playback::Expected(expected)), true) => expected,
@@ -291,7 +371,7 @@ fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Jso
     };
     let wrong =
         |result: &Json| difference(case.row_order.as_deref(), want, result, options.strictness);
-    match &status {
+    match status {
         Status::Panicked(message) => return (Verdict::Panicked, message.clone(), result),
         Status::NotThereYet(what) => return (Verdict::NotThereYet, what.clone(), result),
         _ => {}
@@ -314,7 +394,9 @@ fn judge_in(case: &Case, mode: Mode, options: &Options) -> (Verdict, String, Jso
         true => mode.without_restores(),
         false => mode,
     };
-    let compat = play(case, mode, options, true).to_json(&case.id);
+    let compat = plays
+        .of(case, mode, options.playback, true)
+        .to_json(&case.id);
     match wrong(&compat) {
         None => (Verdict::Ruling, ruling.reason.to_owned(), compat),
         Some(why) => (Verdict::Wrong, format!("with compat: {why}"), compat),
@@ -343,10 +425,22 @@ fn ruling(id: &str) -> Option<Ruling> {
     })
 }
 
-fn play(case: &Case, mode: Mode, options: &Options, compat: bool) -> Status {
+impl Plays {
+    fn of(&mut self, case: &Case, mode: Mode, playback: bool, compat: bool) -> &Status {
+        let key = (mode, playback, compat);
+        let at = self.0.iter().position(|(known, _)| *known == key);
+        let at = at.unwrap_or_else(|| {
+            self.0.push((key, play(case, mode, playback, compat)));
+            self.0.len() - 1
+        });
+        &self.0[at].1
+    }
+}
+
+fn play(case: &Case, mode: Mode, playback: bool, compat: bool) -> Status {
     let played = catch_unwind(AssertUnwindSafe(|| match &case.body {
         Body::Parse { entry, text } => drive::parse_only(entry, text),
-        Body::App(app) => drive::run(app, &crate::catalog(), mode, options.playback, compat),
+        Body::App(app) => drive::run(app, &crate::catalog(), mode, playback, compat),
     }));
     played.unwrap_or_else(|panic| {
         let message = panic
@@ -398,4 +492,38 @@ fn print_json(judged: &[Judged]) {
         .map(|j| json!({ "id": j.id, "group": j.group, "verdict": name_of(j.verdict), "why": j.why }))
         .collect();
     println!("{}", json!({ "version": 1, "cases": cases }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_cannot_be_read_fails_its_case_alone() {
+        let case = |id: &str, value: &str| {
+            format!(
+                r#"{{"id":"{id}","group":"g","app":"define stream S (a object);","start":0,"steps":[{{"at":0,"send":{{"stream":"S","data":[{value}]}}}}],"expected":{{}}}}"#
+            )
+        };
+        let number = r#"{"o":{"class":"java.math.BigInteger","text":"12345678901234567890"}}"#;
+        let lines = [
+            case("first", "1"),
+            case("second", number),
+            case("third", "2"),
+        ]
+        .join("\n");
+        let mut cases = Cases::default();
+        read_cases(&lines, &Options::default(), &mut cases);
+        let ids: Vec<&str> = cases.readable.iter().map(|c| c.id.as_str()).collect();
+        assert_eq!(ids, ["first", "third"]);
+        let wrong: Vec<Judged> = cases.unreadable.iter().map(Judged::unreadable).collect();
+        assert_eq!(wrong.len(), 1);
+        assert_eq!(wrong[0].id, "second");
+        assert!(
+            wrong[0].why.contains("java.math.BigInteger"),
+            "{}",
+            wrong[0].why
+        );
+        assert_eq!(sums(&wrong), (0, 1));
+    }
 }

@@ -12,7 +12,9 @@ mod goldens;
 mod long;
 mod oracle;
 mod partner;
+mod sample;
 mod server;
+mod tidy;
 
 use check::Catalog;
 use std::process::ExitCode;
@@ -38,7 +40,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "DIR: replays recorded cases of the reference with virtual time",
+        "DIR [--sample]: replays recorded cases of the reference with virtual time",
         conformance::run,
     ),
     (
@@ -53,7 +55,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "differential",
-        "--seeds A..B […]: runs apps made by chance here and on Siddhi and shows where they differ",
+        "--seeds A..B [--sample] […]: runs apps made by chance here and on Siddhi and shows where they differ",
         differential::run,
     ),
     (
@@ -63,23 +65,28 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "faults",
-        "[NAME]: breaks what surrounds a run and looks at what it says and keeps",
+        "[NAME | --sample]: breaks what surrounds a run and looks at what it says and keeps",
         faults::run,
     ),
     (
         "goldens",
-        "[PATH…] [--shared DIR] [--verbose]: asks Siddhi whether the text tests say what it does",
+        "[PATH…] [--sample] [--shared DIR] [--verbose]: asks Siddhi whether the text tests say what it does",
         goldens::run,
     ),
     (
         "long",
-        "[--seconds N]: Miri and fuzzing, for longer than the test command may take",
+        "[PART…] [--seconds N] [--list]: all that the test command is too short for, part by part",
         long::run,
     ),
     (
         "server",
         "NAME [--port N] [KEY=VALUE…]: starts a real server for tests and prints its endpoint first",
         server::run,
+    ),
+    (
+        "tidy",
+        "[RULE…]: the rules of the house that a program can check",
+        tidy::run,
     ),
 ];
 

@@ -34,6 +34,7 @@ use testkit::golden::write_test;
 use testkit::mode::Mode;
 
 use crate::oracle::{Oracle, shared};
+use crate::sample::Sample;
 use choices::Choices;
 use engines::{Judge, Verdict};
 use grammar::Grammar;
@@ -41,6 +42,9 @@ use maker::{Made, make};
 
 /// Cases that go to the engines together.
 const BATCH: usize = 1000;
+
+/// With `--sample` one seed of so many is made.
+const SAMPLE_PARTS: u64 = 8;
 
 /// Milliseconds after which Siddhi is given up.
 const TIMEOUT_MS: u64 = 6000;
@@ -167,10 +171,12 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
         show: false,
         counts: false,
     };
+    let mut sample = None;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let mut next = || rest.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
+            "--sample" => sample = Some(Sample::of_commit()?),
             "--seeds" => {
                 options.seeds = seeds(next()?)?;
             }
@@ -192,9 +198,15 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--show" => options.show = true,
             "--count" => options.counts = true,
             _ => anyhow::bail!(
-                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--mode NAME|all] [--wide] [--no-shrink] [--shown N] [--reason WORD] [--write DIR] [--show] [--count] [--shared DIR]"
+                "no option '{arg}'; usage: cargo xtask differential --seeds A..B [--jobs N] [--more WORD] [--sample] [--mode NAME|all] [--wide] [--no-shrink] [--shown N] [--reason WORD] [--write DIR] [--show] [--count] [--shared DIR]"
             ),
         }
+    }
+    if let Some(sample) = sample {
+        let all = options.seeds.len();
+        let takes = |seed: &u64| sample.takes(&seed.to_string(), SAMPLE_PARTS);
+        options.seeds.retain(takes);
+        sample.print(&format!("{} of {all} seeds", options.seeds.len()));
     }
     Ok(options)
 }

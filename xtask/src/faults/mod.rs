@@ -16,9 +16,13 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
 use crate::cargo;
+use crate::sample::Sample;
 
 /// Longest a run may take; a run that hangs is a failure, not a wait.
 const RUN_SECONDS_MAX: u64 = 120;
+
+/// With `--sample` one fault of so many is tried.
+const SAMPLE_PARTS: u64 = 4;
 
 type Fault = (&'static str, fn(&Bench) -> anyhow::Result<()>);
 
@@ -47,14 +51,18 @@ const FAULTS: &[Fault] = &[
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let bench = Bench::new()?;
-    let (mut passed, mut failed) = (0, 0);
-    for (name, fault) in FAULTS {
-        if args
-            .first()
-            .is_some_and(|wanted| !name.contains(wanted.as_str()))
-        {
-            continue;
+    let mut chosen: Vec<&Fault> = FAULTS.iter().collect();
+    match args.first().map(String::as_str) {
+        None => {}
+        Some("--sample") => {
+            let sample = Sample::of_commit()?;
+            chosen.retain(|(name, _)| sample.takes(name, SAMPLE_PARTS));
+            sample.print(&format!("{} of {} faults", chosen.len(), FAULTS.len()));
         }
+        Some(wanted) => chosen.retain(|(name, _)| name.contains(wanted)),
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for (name, fault) in chosen {
         let started = Instant::now();
         bench.clean()?;
         match fault(&bench) {
@@ -212,8 +220,12 @@ impl Bench {
     }
 }
 
+/// The binary that `HEADWATER_BINARY` names, or one that is built here.
 fn build() -> anyhow::Result<PathBuf> {
-    let built = cargo::build(&["build", "--release", "--bin", "headwater"])?;
+    if let Some(binary) = std::env::var_os("HEADWATER_BINARY") {
+        return Ok(binary.into());
+    }
+    let built = cargo::build(&["build", "--package", "headwater"])?;
     built
         .iter()
         .filter(|message| message["target"]["name"] == "headwater")

@@ -1,0 +1,193 @@
+//! Crates depend on each other in one direction, and client libraries come in by one door.
+
+use super::metadata::Metadata;
+use super::{Findings, Rule, Tree};
+
+pub const RULE: Rule = Rule {
+    name: "directions",
+    about: "crates need only those below them, and client libraries lie in `connectors` alone",
+    check,
+};
+
+/// What the packages of this repository are called before their own names.
+const PREFIX: &str = "headwater-";
+
+/// Each crate with those it may need. `xtask` and `headwater` put everything together.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("event", &[]),
+    ("dialect", &[]),
+    ("servers", &[]),
+    ("lang", &["event"]),
+    ("plan", &["event", "lang"]),
+    ("check", &["event", "lang", "plan"]),
+    ("catalog", &["check", "event", "lang", "plan"]),
+    ("engine", &["dialect", "event", "lang", "plan"]),
+    ("script", &["engine", "event", "lang", "plan"]),
+    ("connect", &["dialect", "event", "lang", "plan"]),
+    (
+        "connectors",
+        &["connect", "dialect", "event", "lang", "plan"],
+    ),
+    (
+        "server",
+        &[
+            "catalog", "check", "connect", "engine", "event", "lang", "plan", "script",
+        ],
+    ),
+    (
+        "testkit",
+        &[
+            "catalog", "check", "connect", "engine", "event", "lang", "plan", "script",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "catalog", "check", "engine", "event", "lang", "plan", "servers",
+        ],
+    ),
+];
+
+/// Crates that may need any other.
+const TOPS: &[&str] = &["headwater", "xtask"];
+
+/// Where a client library may be needed.
+const CLIENTS_IN: &[&str] = &["connectors", "xtask"];
+
+/// Libraries that speak to one system.
+const CLIENTS: &[&str] = &[
+    "apache-avro",
+    "async-imap",
+    "lapin",
+    "lettre",
+    "mail-parser",
+    "mongodb",
+    "mysql",
+    "mysql_common",
+    "object_store",
+    "oracle",
+    "postgres-protocol",
+    "rdkafka",
+    "redis",
+    "rumqttc",
+    "rusqlite",
+    "tiberius",
+    "tokio-tungstenite",
+    "tonic",
+];
+
+fn check(_: &Tree) -> anyhow::Result<Findings> {
+    Ok(judge(&Metadata::read()?))
+}
+
+fn judge(metadata: &Metadata) -> Findings {
+    let mut findings = Findings::default();
+    for package in metadata.packages.iter().filter(|package| package.is_ours) {
+        let name = short(&package.name);
+        if !CLIENTS_IN.contains(&name) {
+            let clients = package.dependencies.iter();
+            for client in clients.filter(|d| CLIENTS.contains(&d.as_str())) {
+                findings.fault(format!(
+                    "{name} needs {client}: client libraries are needed by `connectors` alone"
+                ));
+            }
+        }
+        if TOPS.contains(&name) {
+            continue;
+        }
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            findings.fault(format!(
+                "{name} has no line in xtask/src/tidy/directions.rs: say which crates it may need"
+            ));
+            continue;
+        };
+        let is_ours = |dependency: &str| metadata.package(dependency).is_some_and(|p| p.is_ours);
+        for dependency in package.dependencies.iter().filter(|d| is_ours(d)) {
+            let dependency = short(dependency);
+            if !allowed.contains(&dependency) {
+                findings.fault(format!(
+                    "{name} needs {dependency}: it may need {}",
+                    if allowed.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        allowed.join(", ")
+                    }
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix(PREFIX).unwrap_or(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::metadata::Package;
+
+    fn faults(packages: &[(&str, &[&str])]) -> Vec<String> {
+        let packages = packages.iter().map(|(name, dependencies)| Package {
+            name: (*name).to_owned(),
+            dependencies: dependencies.iter().map(|d| (*d).to_owned()).collect(),
+            is_ours: true,
+            ..Package::default()
+        });
+        let metadata = Metadata {
+            packages: packages.collect(),
+        };
+        judge(&metadata).faults
+    }
+
+    #[test]
+    fn an_arrow_upwards_is_found() {
+        let found = faults(&[
+            (
+                "headwater-engine",
+                &["headwater-event", "headwater-connect"],
+            ),
+            ("headwater-connect", &["serde"]),
+            ("headwater-event", &[]),
+        ]);
+        assert_eq!(
+            found,
+            ["engine needs connect: it may need dialect, event, lang, plan"]
+        );
+    }
+
+    #[test]
+    fn a_client_library_outside_its_crate_is_found() {
+        let found = faults(&[
+            ("headwater-testkit", &["rdkafka"]),
+            ("headwater-connectors", &["rdkafka"]),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("testkit needs rdkafka"));
+    }
+
+    #[test]
+    fn a_new_crate_has_to_say_what_it_needs() {
+        assert!(faults(&[("headwater-new", &[])])[0].starts_with("new has no line"));
+    }
+
+    #[test]
+    fn no_crate_may_need_one_that_needs_it() {
+        let needs = |name: &str| {
+            let found = ALLOWED.iter().find(|(known, _)| *known == name);
+            found.map_or(&[][..], |(_, needs)| needs)
+        };
+        for (name, _) in ALLOWED {
+            let mut seen: Vec<&str> = Vec::new();
+            let mut open = needs(name).to_vec();
+            while let Some(next) = open.pop() {
+                assert_ne!(next, *name);
+                if !seen.contains(&next) {
+                    seen.push(next);
+                    open.extend(needs(next));
+                }
+            }
+        }
+    }
+}
