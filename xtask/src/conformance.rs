@@ -20,8 +20,6 @@ use testkit::drive;
 use testkit::mode::Mode;
 use testkit::outcome::Status;
 
-use crate::sample::Sample;
-
 /// Cases in which a defect of the reference is fixed: they pass under `@app:compat('siddhi-5.1')`.
 /// The file says what stands in a line.
 const RULINGS: &str = include_str!("../../tests/rulings.txt");
@@ -42,16 +40,12 @@ const fn strict(ts: bool, chunks: bool) -> Strictness {
     }
 }
 
-/// With `--sample` one case of so many is replayed in every mode asked for, the others in one of them.
-const SAMPLE_PARTS: u64 = 4;
-
 #[derive(Clone, Default)]
 struct Options {
     dir: PathBuf,
     group: Option<String>,
     id: Option<String>,
     modes: Vec<Mode>,
-    sample: Option<Sample>,
     playback: bool,
     format: bool,
     strictness: Strictness,
@@ -115,18 +109,6 @@ struct Plays(Vec<((Mode, bool, bool), Status)>);
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let options = parse(args)?;
     let cases = load(&options)?;
-    if let Some(sample) = &options.sample {
-        let taken = cases.readable.iter();
-        let taken = taken
-            .filter(|case| sample.takes(&case.id, SAMPLE_PARTS))
-            .count();
-        let one = options.modes[sample.one_of(options.modes.len())].name();
-        sample.print(&format!(
-            "{taken} of {} cases in {} modes, the others in mode '{one}'",
-            cases.readable.len(),
-            options.modes.len()
-        ));
-    }
     if options.columns {
         return Ok(print_columns(&cases, &options));
     }
@@ -236,7 +218,6 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--ts" => options.strictness.ts = true,
             "--chunks" => options.strictness.chunks = true,
             "--columns" => options.columns = true,
-            "--sample" => options.sample = Some(Sample::of_commit()?),
             "--json" => options.json = true,
             "--verbose" => options.verbose = true,
             _ if arg.starts_with("--") => bail!("no option '{arg}'"),
@@ -245,7 +226,7 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
     }
     if options.dir.as_os_str().is_empty() {
         bail!(
-            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--sample] [--playback] [--fmt] [--ts] [--chunks] [--columns] [--out FILE] [--json] [--verbose]"
+            "which folder? usage: cargo xtask conformance DIR [--group G] [--id ID] [--mode NAME|all] [--playback] [--fmt] [--ts] [--chunks] [--columns] [--out FILE] [--json] [--verbose]"
         );
     }
     if options.modes.is_empty() {
@@ -319,17 +300,6 @@ fn in_parallel<T: Send>(cases: &[Case], work: impl Fn(&Case) -> T + Sync) -> Vec
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The modes in which a case is replayed.
-fn modes<'a>(case: &Case, options: &'a Options) -> &'a [Mode] {
-    match &options.sample {
-        Some(sample) if !sample.takes(&case.id, SAMPLE_PARTS) => {
-            let one = sample.one_of(options.modes.len());
-            &options.modes[one..=one]
-        }
-        _ => &options.modes,
-    }
-}
-
 fn judge(case: &Case, options: &Options, plays: &mut Plays) -> Judged {
     let mut judged = Judged {
         id: case.id.clone(),
@@ -338,7 +308,7 @@ fn judge(case: &Case, options: &Options, plays: &mut Plays) -> Judged {
         why: String::new(),
         result: Json::Null,
     };
-    for &mode in modes(case, options) {
+    for &mode in &options.modes {
         let (verdict, why, result) = judge_in(case, mode, options, plays);
         if judged.result.is_null() {
             judged.result = result;

@@ -13,22 +13,16 @@ use testkit::run::{app_text, files};
 use testkit::script::{Script, parse};
 
 use crate::oracle::{Oracle, shared};
-use crate::sample::Sample;
-
-/// With `--sample` one file of so many is asked for.
-const SAMPLE_PARTS: u64 = 4;
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let mut folder = None;
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut verbose = false;
-    let mut sample = None;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--shared" => folder = Some(rest.next().context("--shared needs a folder")?.as_str()),
             "--verbose" => verbose = true,
-            "--sample" => sample = Some(Sample::of_commit()?),
             _ if arg.starts_with("--") => anyhow::bail!("no option '{arg}'"),
             _ => paths.push(arg.into()),
         }
@@ -37,7 +31,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         paths.push("tests".into());
     }
     let oracle = Oracle::find(&shared(folder))?;
-    let tests = load(&paths, sample.as_ref())?;
+    let tests = load(&paths)?;
     let mut verdicts: Vec<Option<Verdict>> = Vec::new();
     let mut goldens = Vec::new();
     for (_, script, app) in &tests {
@@ -106,18 +100,9 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
 }
 
 /// Every test with its file and the text of its app.
-fn load(
-    paths: &[PathBuf],
-    sample: Option<&Sample>,
-) -> anyhow::Result<Vec<(PathBuf, Script, String)>> {
+fn load(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Script, String)>> {
     let mut tests = Vec::new();
-    let mut files = files(paths)?;
-    if let Some(sample) = sample {
-        let all = files.len();
-        files.retain(|file| sample.takes(&file.to_string_lossy(), SAMPLE_PARTS));
-        sample.print(&format!("{} of {all} files", files.len()));
-    }
-    for file in files {
+    for file in files(paths)? {
         let text = std::fs::read_to_string(&file)?;
         let name = file
             .file_stem()

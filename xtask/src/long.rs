@@ -1,5 +1,5 @@
-//! `cargo xtask long [PART…]`: all that the test command is too short for, and that of which it runs
-//! a sample only, in whole.
+//! `cargo xtask long [PART…]`: all that the test command is too short for, and in whole that of which
+//! it runs a sample.
 //!
 //! Each part can be run alone. What needs a tool that is not installed is skipped, and the table at
 //! the end says so. Miri and fuzzing need the nightly toolchain; fuzzing also `cargo install cargo-fuzz`.
@@ -41,21 +41,6 @@ struct Options {
 }
 
 const PARTS: &[Part] = &[
-    Part {
-        name: "text",
-        about: "all text tests in six modes",
-        steps: text,
-    },
-    Part {
-        name: "conformance",
-        about: "all recorded cases in six modes, by four columns",
-        steps: conformance,
-    },
-    Part {
-        name: "goldens",
-        about: "all text tests held against Siddhi",
-        steps: goldens,
-    },
     Part {
         name: "differential",
         about: "generated cases 0..300 in six modes, here and on Siddhi",
@@ -209,13 +194,6 @@ fn xtask(args: &[&str]) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// A folder of the reference material as an argument.
-fn reference(folder: &str) -> Result<String, Steps> {
-    crate::shared(folder)
-        .map(|path| path.display().to_string())
-        .ok_or_else(|| Steps::Skip(format!("no folder ../shared/{folder}")))
-}
-
 fn answers(program: &str, arg: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(arg).stdin(Stdio::null());
@@ -225,52 +203,15 @@ fn answers(program: &str, arg: &str) -> bool {
 
 // ---- the parts ----
 
-fn text(_: &Options) -> anyhow::Result<Steps> {
-    let command = match std::env::var_os("HEADWATER_BINARY") {
-        Some(binary) => Command::new(binary),
-        None => cargo(&["run", "--quiet", "--package", PACKAGE, "--"]),
-    };
-    let mut command = command;
-    command.args(["test", "tests", "examples"]);
-    Ok(one(command))
-}
-
-fn conformance(_: &Options) -> anyhow::Result<Steps> {
-    let folder = match reference("conformance") {
-        Ok(folder) => folder,
-        Err(skip) => return Ok(skip),
-    };
-    let all = xtask(&["conformance", &folder, "--mode", "all", "--columns"])?;
-    let extra = format!("{folder}/extra");
-    let extra = xtask(&["conformance", &extra, "--mode", "all", "--ts", "--chunks"])?;
-    Ok(Steps::Run(vec![
-        Step {
-            name: "by four columns".into(),
-            command: all,
-        },
-        Step {
-            name: "extra".into(),
-            command: extra,
-        },
-    ]))
-}
-
 /// Nothing, or why Siddhi cannot be asked.
 fn siddhi_missing() -> Option<String> {
-    if let Err(Steps::Skip(why)) = reference("oracle") {
-        return Some(why);
+    if crate::shared("oracle").is_none() {
+        return Some("no folder ../shared/oracle".to_owned());
     }
     let missing = ["java", "mvn"]
         .into_iter()
         .find(|p| !answers(p, "-version"));
     missing.map(|program| format!("'{program}' is not installed"))
-}
-
-fn goldens(_: &Options) -> anyhow::Result<Steps> {
-    Ok(match siddhi_missing() {
-        Some(why) => Steps::Skip(why),
-        None => one(xtask(&["goldens", "tests"])?),
-    })
 }
 
 fn differential(_: &Options) -> anyhow::Result<Steps> {

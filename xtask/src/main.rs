@@ -40,7 +40,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "conformance",
-        "DIR [--sample]: replays recorded cases of the reference with virtual time",
+        "DIR: replays recorded cases of the reference with virtual time",
         conformance::run,
     ),
     (
@@ -70,7 +70,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "goldens",
-        "[PATH…] [--sample] [--shared DIR] [--verbose]: asks Siddhi whether the text tests say what it does",
+        "[PATH…] [--shared DIR] [--verbose]: asks Siddhi whether the text tests say what it does",
         goldens::run,
     ),
     (

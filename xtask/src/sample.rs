@@ -37,11 +37,6 @@ impl Sample {
         (fnv(item) % parts + fnv(&self.name) % parts).is_multiple_of(parts)
     }
 
-    /// One of `0..count`, for a choice between few.
-    pub fn one_of(&self, count: usize) -> usize {
-        (fnv(&self.name) % count as u64) as usize
-    }
-
     /// Says what is run, and how to run it again or in full.
     pub fn print(&self, what: &str) {
         println!(

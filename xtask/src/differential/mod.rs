@@ -44,7 +44,7 @@ use maker::{Made, make};
 const BATCH: usize = 1000;
 
 /// With `--sample` one seed of so many is made.
-const SAMPLE_PARTS: u64 = 8;
+const SAMPLE_PARTS: u64 = 4;
 
 /// Milliseconds after which Siddhi is given up.
 const TIMEOUT_MS: u64 = 6000;

@@ -128,7 +128,7 @@ fn is_component(slice: &Slice, code: &str) -> bool {
             })
         };
         let is_item = line.starts_with("impl") || line.starts_with("pub const");
-        is_item && slice.marks.iter().any(|mark| has(mark))
+        is_item && slice.marks.iter().any(has)
     })
 }
 
