@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule {
 
 /// Crates in which time arrives as an argument.
 const CRATES: &[&str] = &[
-    "event", "dialect", "lang", "plan", "check", "catalog", "engine",
+    "event", "javatext", "lang", "plan", "check", "catalog", "engine",
 ];
 
 const READINGS: &[&str] = &[

@@ -15,18 +15,18 @@ const PREFIX: &str = "headwater-";
 /// Each crate with those it may need. `xtask` and `headwater` put everything together.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("event", &[]),
-    ("dialect", &[]),
-    ("servers", &[]),
+    ("javatext", &[]),
+    ("testservers", &[]),
     ("lang", &["event"]),
     ("plan", &["event", "lang"]),
     ("check", &["event", "lang", "plan"]),
     ("catalog", &["check", "event", "lang", "plan"]),
-    ("engine", &["dialect", "event", "lang", "plan"]),
+    ("engine", &["event", "javatext", "lang", "plan"]),
     ("script", &["engine", "event", "lang", "plan"]),
-    ("connect", &["dialect", "event", "lang", "plan"]),
+    ("connect", &["event", "javatext", "lang", "plan"]),
     (
         "connectors",
-        &["connect", "dialect", "event", "lang", "plan"],
+        &["connect", "event", "javatext", "lang", "plan"],
     ),
     (
         "server",
@@ -43,7 +43,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
-            "catalog", "check", "engine", "event", "lang", "plan", "servers",
+            "catalog",
+            "check",
+            "engine",
+            "event",
+            "lang",
+            "plan",
+            "testservers",
         ],
     ),
 ];
@@ -153,7 +159,7 @@ mod tests {
         ]);
         assert_eq!(
             found,
-            ["engine needs connect: it may need dialect, event, lang, plan"]
+            ["engine needs connect: it may need event, javatext, lang, plan"]
         );
     }
 
