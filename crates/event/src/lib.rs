@@ -12,6 +12,7 @@ pub mod cells;
 pub mod codec;
 pub mod column;
 pub mod picking;
+pub mod record;
 pub mod strings;
 pub mod text;
 pub mod times;

@@ -1,6 +1,7 @@
 //! On-demand queries to the apps of a running server.
 //!
-//! A query is parsed and checked by whoever asks; the app's lane answers it between two steps. What
+//! A query is parsed and checked by whoever asks; the app's lane answers it between two steps. Under
+//! `--state` a write is answered when it has been saved, which it waits for as sources do. What
 //! was checked is kept for the next time: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
 //!
 //! Never here: HTTP, JSON (see [`crate::http`]).
@@ -27,6 +28,19 @@ pub(crate) struct Question {
     pub app: usize,
     pub query: Arc<OnDemand>,
     pub reply: oneshot::Sender<Result<Answer, AskError>>,
+}
+
+/// The answer to a write, held until a save has what was written.
+pub(crate) struct HeldAnswer {
+    pub reply: oneshot::Sender<Result<Answer, AskError>>,
+    pub answer: Answer,
+}
+
+impl HeldAnswer {
+    /// Who does not wait any more needs no answer.
+    pub fn send(self) {
+        self.reply.send(Ok(self.answer)).ok();
+    }
 }
 
 /// Asks the apps of a server.

@@ -13,6 +13,7 @@ use connect::component::{Environment, Sequence};
 use connect::effect::PendingEffect;
 use connect::registry::Registry;
 
+use crate::ask::HeldAnswer;
 use crate::backoff::Backoff;
 use crate::build::Journals;
 use crate::cut::{Cut, Phase};
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     /// Posts that the cut covers.
     pub acknowledged: Vec<(Arc<Mailbox>, Sequence)>,
     pub effects: Vec<PendingEffect>,
+    /// To writes that the cut covers.
+    pub answers: Vec<HeldAnswer>,
 }
 
 pub(crate) struct Keeper {
@@ -116,6 +119,11 @@ impl Keeper {
         self.act(job.effects);
         for (mailbox, sequence) in &job.acknowledged {
             mailbox.ack(*sequence);
+        }
+        job.answers.into_iter().for_each(HeldAnswer::send);
+        let dropped = self.rejected.take_dropped() + self.undelivered.take_dropped();
+        if let Some(app) = self.apps.first().filter(|_| dropped > 0) {
+            app.errors_dropped.add(dropped);
         }
         Ok(())
     }

@@ -105,6 +105,9 @@ pub struct AppMetrics {
     pub step_nanos: Counter,
     /// Rows rejected behind the source, by a query or a store.
     pub rejected: Counter,
+    /// Rejected events that were kept and have gone because the log of them has bounds. Apps that
+    /// are saved together have one log; the first of them counts.
+    pub errors_dropped: Counter,
     pub held_in_windows: Counter,
     /// Bytes of windows and tables in memory, as last counted.
     pub memory_bytes: Counter,
@@ -510,6 +513,11 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         "headwater_saved_bytes_total",
         "Bytes saved: all of the state, or what had changed.",
         |a| a.saved_bytes.get() as f64,
+    ),
+    (
+        "headwater_errors_dropped_total",
+        "Rejected events that were kept and dropped at the bounds of the log.",
+        |a| a.errors_dropped.get() as f64,
     ),
 ];
 

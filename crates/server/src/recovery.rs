@@ -73,21 +73,28 @@ pub(crate) fn recover(
     context: &StoreContext,
 ) -> Result<Recovered, Error> {
     let mut epochs = Vec::new();
+    // Members that know an epoch of another state directory alone.
+    let mut strangers = Vec::new();
     for seat in seats.iter_mut() {
         let name = format!("store '{}'", seat.table);
-        let epoch = last_epoch(&name, seat.store.as_mut(), context).map_err(away("a store"))?;
-        epochs.push((name, epoch));
+        let last = last_epoch(&name, seat.store.as_mut(), context).map_err(away("a store"))?;
+        strangers.extend(last.stranger.then(|| name.clone()));
+        epochs.push((name, last.epoch));
     }
     for slot in slots(sinks) {
         let name = format!("sink '{}'", slot.name());
         if let Some(part) = slot.sink.epochs() {
-            let epoch = last_epoch(&name, part, context).map_err(away("a sink"))?;
-            epochs.push((name, epoch));
+            let last = last_epoch(&name, part, context).map_err(away("a sink"))?;
+            strangers.extend(last.stranger.then(|| name.clone()));
+            epochs.push((name, last.epoch));
         }
     }
     let choice = choose(found, &epochs);
     if let Some(message) = choice.refusal.filter(|_| !may_drop) {
         return Err(refused(state, message));
+    }
+    if found.highest > 0 && !strangers.is_empty() && !may_drop {
+        return Err(refused(state, strange(found, &strangers)));
     }
     for warning in &choice.warnings {
         tracing::warn!("{warning}");
@@ -166,16 +173,49 @@ fn note<E: Epochs + ?Sized>(
     })
 }
 
-/// The epoch committed under this state directory; 0 for none.
+/// Why rows would be written twice that a store has, but not under the name of this directory.
+fn strange(found: &Found, strangers: &[String]) -> String {
+    let current = found.current.unwrap_or(found.highest);
+    format!(
+        "{} has rows of this app that were written under another state directory, and knows of no \
+         epoch of this one, of which {current} is current: a run would write rows twice\
+         \n    = help: use the state directory that the rows were written with, or put back a copy of \
+         the file 'id' beside this one, which names it; to go on all the same, start once with \
+         --drop-state",
+        strangers.join(", ")
+    )
+}
+
+/// What a member remembers.
+struct LastEpoch {
+    /// That it has committed under this state directory; 0 for none.
+    epoch: u64,
+    /// It has committed one under the name of another directory.
+    stranger: bool,
+}
+
+/// The epoch committed under this state directory, or whether it was another one.
 fn last_epoch<E: Epochs + ?Sized>(
     name: &str,
     part: &mut E,
     context: &StoreContext,
-) -> Result<u64, String> {
+) -> Result<LastEpoch, String> {
     let found = retry(name, context, || part.last_epoch())?;
+    let own = context.store_key.as_bytes();
+    let id = |key: &[u8]| key.split(|b| *b == b'/').next().map(<[u8]>::to_vec);
     Ok(match found {
-        Some((epoch, key)) if key == context.store_key.as_bytes() => epoch,
-        _ => 0,
+        Some((epoch, key)) if key == own => LastEpoch {
+            epoch,
+            stranger: false,
+        },
+        Some((_, key)) => LastEpoch {
+            epoch: 0,
+            stranger: id(&key) != id(own),
+        },
+        None => LastEpoch {
+            epoch: 0,
+            stranger: false,
+        },
     })
 }
 

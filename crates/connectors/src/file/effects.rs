@@ -10,7 +10,8 @@
 //! they have to read again has gone ([`Effects::moves`]).
 //!
 //! Promises: every method may be called from any thread; a torn tail of the journal is cut, nothing
-//! else of it is. Never: an effect while the journal cannot be written.
+//! else of it is; where other bytes have changed, the start is refused. Never: an effect while the
+//! journal cannot be written.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use event::codec::{Reader, Writer};
+use event::record::{self, End, Found, Older, Records};
 use event::{Column, ColumnBuilder, Value};
 
 use super::functions::{self, Effect, Function};
@@ -25,7 +27,15 @@ use connect::effect::EffectJournal;
 use connect::error::Error;
 
 /// First bytes of the journal; the last one is the version.
-const MAGIC: &[u8; 8] = b"HWEFFCT\x01";
+const MAGIC: &[u8; 8] = b"HWEFFCT\x02";
+
+/// Those of the version before, which is read and written again.
+const MAGIC_BEFORE: &[u8; 8] = b"HWEFFCT\x01";
+
+/// What to do where the journal cannot be used.
+const REMEDY: &str = "put back a copy; without one, delete it: then file functions that were called \
+                      since the last save are called again, and files they have moved are not found \
+                      where they were";
 
 /// Longest record that is read back.
 const RECORD_BYTES_MAX: usize = 16 << 20;
@@ -51,6 +61,12 @@ struct Journal {
 struct JournalFile {
     path: PathBuf,
     file: File,
+    /// Bytes of it.
+    len: u64,
+    /// Number of the next record.
+    next: u32,
+    /// It begins as this version writes it.
+    is_new: bool,
 }
 
 struct Entry {
@@ -85,7 +101,7 @@ impl Effects {
             )
         };
         fs::create_dir_all(directory).map_err(failed)?;
-        let mut file = File::options()
+        let mut file = private(&mut File::options())
             .read(true)
             .write(true)
             .create(true)
@@ -94,33 +110,44 @@ impl Effects {
             .map_err(failed)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
-        let (entries, valid) = if bytes.is_empty() {
+        let is_before = bytes.starts_with(MAGIC_BEFORE);
+        let read = if bytes.starts_with(MAGIC) || is_before {
+            read_entries(&bytes).map_err(|text| failed(io::Error::other(text)))?
+        } else if MAGIC.starts_with(&bytes) || MAGIC_BEFORE.starts_with(&bytes) {
+            // Nothing, or what a crash has left of a first start.
+            file.set_len(0).map_err(failed)?;
+            file.seek(io::SeekFrom::Start(0)).map_err(failed)?;
             file.write_all(MAGIC).map_err(failed)?;
-            (Vec::new(), MAGIC.len())
-        } else if bytes.starts_with(MAGIC) {
-            read_entries(&bytes)
+            ReadEntries {
+                len: MAGIC.len(),
+                ..ReadEntries::default()
+            }
         } else {
-            return Err(failed(io::Error::other(
-                "it was not written by this version: finish with the version that wrote it, or \
-                 delete it to act on all files again",
-            )));
+            return Err(failed(io::Error::other(format!(
+                "its first bytes are not those of a journal: it is damaged, or another version has \
+                 written it, which then should finish its run; {REMEDY}"
+            ))));
         };
-        if valid < bytes.len() {
+        if read.len < bytes.len() && bytes.len() > MAGIC.len() {
             tracing::warn!(
                 journal = %path.display(),
-                bytes = bytes.len() - valid,
-                "the journal of effects has a torn end, which is cut"
+                bytes = bytes.len() - read.len,
+                "the journal of effects ends in the middle of a record, as after a crash: that part is cut"
             );
         }
-        file.set_len(valid as u64).map_err(failed)?;
+        file.set_len(read.len as u64).map_err(failed)?;
         file.seek(io::SeekFrom::End(0)).map_err(failed)?;
-        let journal = Journal::new(
-            Some(JournalFile {
-                path: path.clone(),
-                file,
-            }),
-            entries,
-        );
+        let journal_file = JournalFile {
+            path: path.clone(),
+            file,
+            len: read.len as u64,
+            next: read.next,
+            is_new: !is_before,
+        };
+        let mut journal = Journal::new(Some(journal_file), read.entries);
+        if is_before {
+            journal.rewrite().map_err(failed)?;
+        }
         Ok(Effects {
             journal: Mutex::new(journal),
         })
@@ -176,13 +203,8 @@ impl Effects {
             return;
         }
         let (number, epoch) = journal.number();
-        let mut record = Writer::default();
-        record.u8(MOVED);
-        record.u64(number);
-        record.u64(epoch);
-        record.str(&from.to_string_lossy());
-        record.str(&to.to_string_lossy());
-        if let Err(error) = journal.append(&record.bytes, false) {
+        let record = moved(number, epoch, from, to);
+        if let Err(error) = journal.append(&record, false) {
             tracing::warn!(%error, "a move is not in the journal of effects");
         }
         journal
@@ -362,7 +384,13 @@ impl Journal {
         let Some(journal) = &mut self.file else {
             return Ok(());
         };
-        journal.file.write_all(&framed(record))?;
+        let mut framed = Vec::with_capacity(record.len() + record::HEAD_LEN);
+        record::put(journal.len, journal.next, record, &mut framed);
+        // A try before may have written a part of a record.
+        journal.file.seek(io::SeekFrom::Start(journal.len))?;
+        journal.file.write_all(&framed)?;
+        journal.len += framed.len() as u64;
+        journal.next += 1;
         if is_durable {
             journal.file.sync_data()
         } else {
@@ -374,72 +402,70 @@ impl Journal {
     /// or the new one.
     fn cut(&mut self, epoch: u64) -> Result<(), Error> {
         self.entries.retain(|entry| entry.epoch > epoch);
+        let path = self.file.as_ref().map(|journal| journal.path.clone());
+        self.rewrite().map_err(|error| {
+            let path = path.unwrap_or_default();
+            let action = format!("cutting the journal of effects '{}'", path.display());
+            Error::failed(action, error)
+        })
+    }
+
+    /// Writes the file anew from the entries.
+    fn rewrite(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.file else {
             return Ok(());
         };
-        let rewrite = |journal: &mut JournalFile, entries: &[Entry]| -> io::Result<()> {
-            if entries.is_empty() {
-                journal.file.set_len(MAGIC.len() as u64)?;
-                journal.file.seek(io::SeekFrom::End(0))?;
-                return Ok(());
+        let mut bytes = MAGIC.to_vec();
+        let mut next = 0;
+        let mut add = |record: &[u8]| {
+            record::put(bytes.len() as u64, next, record, &mut bytes);
+            next += 1;
+        };
+        for entry in &self.entries {
+            if let Some((from, to)) = &entry.moved {
+                add(&moved(entry.number, entry.epoch, from, to));
+                continue;
             }
+            add(&intent(entry));
+            if let Some(result) = &entry.result {
+                add(&outcome(entry.number, result));
+            }
+        }
+        let len = bytes.len() as u64;
+        if self.entries.is_empty() && journal.len >= len && journal.is_new {
+            journal.file.set_len(len)?;
+            journal.file.seek(io::SeekFrom::End(0))?;
+        } else {
             let part = journal.path.with_extension("part");
-            let mut bytes = MAGIC.to_vec();
-            for entry in entries {
-                if let Some((from, to)) = &entry.moved {
-                    let mut record = Writer::default();
-                    record.u8(MOVED);
-                    record.u64(entry.number);
-                    record.u64(entry.epoch);
-                    record.str(&from.to_string_lossy());
-                    record.str(&to.to_string_lossy());
-                    bytes.extend(framed(&record.bytes));
-                    continue;
-                }
-                bytes.extend(framed(&intent(entry)));
-                if let Some(result) = &entry.result {
-                    bytes.extend(framed(&outcome(entry.number, result)));
-                }
-            }
-            let mut file = File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&part)?;
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(true);
+            let mut file = private(&mut options).open(&part)?;
             file.write_all(&bytes)?;
             file.sync_data()?;
             fs::rename(&part, &journal.path)?;
             journal.file = file;
-            Ok(())
-        };
-        rewrite(journal, &self.entries).map_err(|error| {
-            Error::failed(
-                format!(
-                    "cutting the journal of effects '{}'",
-                    journal.path.display()
-                ),
-                error,
-            )
-        })
+            journal.is_new = true;
+        }
+        journal.len = len;
+        journal.next = next;
+        Ok(())
     }
+}
+
+/// Arguments and results may be secret.
+fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 fn unwritable(error: io::Error) -> String {
     format!("the journal of effects cannot be written ({error}): nothing was done")
 }
 
-// ---- records: length, hash, bytes ----
+// ---- records ----
 
-fn framed(record: &[u8]) -> Vec<u8> {
-    let mut framed = Vec::with_capacity(record.len() + 12);
-    framed.extend_from_slice(&(record.len() as u32).to_le_bytes());
-    framed.extend_from_slice(&hash(record).to_le_bytes());
-    framed.extend_from_slice(record);
-    framed
-}
-
-/// FNV-1a, to tell a torn record from a whole one.
+/// FNV-1a, by which the version before told a torn record from a whole one.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -476,25 +502,63 @@ fn outcome(number: u64, result: &Result<Vec<Value>, String>) -> Vec<u8> {
     record.bytes
 }
 
-/// The entries of a journal, and how many bytes of it are whole records.
-fn read_entries(bytes: &[u8]) -> (Vec<Entry>, usize) {
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut at = MAGIC.len();
-    while let Some(record) = record_at(bytes, at) {
-        if read_record(record, &mut entries).is_err() {
-            break;
-        }
-        at += 12 + record.len();
-    }
-    (entries, at)
+fn moved(number: u64, epoch: u64, from: &Path, to: &Path) -> Vec<u8> {
+    let mut record = Writer::default();
+    record.u8(MOVED);
+    record.u64(number);
+    record.u64(epoch);
+    record.str(&from.to_string_lossy());
+    record.str(&to.to_string_lossy());
+    record.bytes
 }
 
-fn record_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let head = bytes.get(at..at + 12)?;
-    let len = u32::from_le_bytes(head[..4].try_into().ok()?) as usize;
-    let expected = u64::from_le_bytes(head[4..].try_into().ok()?);
-    let record = bytes.get(at + 12..at + 12 + len.min(RECORD_BYTES_MAX))?;
-    (record.len() == len && hash(record) == expected).then_some(record)
+/// How the version before framed its records: length, FNV-1a, record.
+static OLDER: Older = Older {
+    head: 12,
+    length: |head| {
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        (1..=RECORD_BYTES_MAX).contains(&length).then_some(length)
+    },
+    fits: |head, record| head[4..12] == hash(record).to_le_bytes(),
+    begins: |first| matches!(first, INTENT | RESULT | MOVED),
+};
+
+#[derive(Default)]
+struct ReadEntries {
+    entries: Vec<Entry>,
+    /// Bytes of the journal that are whole records.
+    len: usize,
+    /// Number of the next record.
+    next: u32,
+}
+
+/// What a journal holds. What is damaged may be what a file function did, so nothing is taken from
+/// what is left then; the message has the remedy.
+fn read_entries(bytes: &[u8]) -> Result<ReadEntries, String> {
+    let older = bytes.starts_with(MAGIC_BEFORE).then_some(&OLDER);
+    let mut records = Records::new(&bytes[MAGIC.len()..], MAGIC.len() as u64, older);
+    let mut read = ReadEntries::default();
+    let damaged = |at: u64, bytes: u64| {
+        format!(
+            "{bytes} bytes at byte {at} are damaged: they have changed since they were written; {REMEDY}"
+        )
+    };
+    loop {
+        read.len = records.position() as usize;
+        match records.next().map_err(|error| error.to_string())? {
+            None => return Ok(read),
+            Some(Found::Record { at, number, record }) => {
+                let len = record.len() as u64;
+                let is_next = number.is_none_or(|number| number == read.next);
+                if !is_next || read_record(record, &mut read.entries).is_err() {
+                    return Err(damaged(at, len));
+                }
+                read.next += 1;
+            }
+            Some(Found::Damage(damage)) if damage.end == Some(End::Torn) => return Ok(read),
+            Some(Found::Damage(damage)) => return Err(damaged(damage.at, damage.bytes)),
+        }
+    }
 }
 
 fn read_record(record: &[u8], entries: &mut Vec<Entry>) -> Result<(), event::codec::Error> {
@@ -612,9 +676,10 @@ mod tests {
             drop(effects);
             // Keep the intent, cut the result off.
             let bytes = fs::read(s.journal()).unwrap();
-            let record = record_at(&bytes, before as usize).unwrap().len() as u64;
+            let mut records = Records::new(&bytes[before as usize..], before, None);
+            records.next().unwrap().unwrap();
             let file = File::options().write(true).open(s.journal()).unwrap();
-            file.set_len(before + 12 + record + 3).unwrap();
+            file.set_len(records.position() + 3).unwrap();
             if !is_done {
                 fs::rename(s.path("to/a"), s.path("a")).unwrap();
             }
@@ -665,6 +730,60 @@ mod tests {
                 Err(error) => assert!(cut < MAGIC.len() && cut > 0, "{cut}: {error}"),
             }
         }
+    }
+
+    #[test]
+    fn every_flip_of_the_journal_is_found() {
+        let s = Setup::new();
+        let effects = s.open(0);
+        assert!(s.move_file(&effects, "a", "to"));
+        effects.note_move(&s.path("to/a"), &s.path("done/a"));
+        drop(effects);
+        let bytes = fs::read(s.journal()).unwrap();
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(s.journal(), &flipped).unwrap();
+            let error = Effects::open(&s.path("state")).err();
+            let said = error.map(|error| {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                format!("{error} {}", cause.unwrap_or_default())
+            });
+            let said = said.unwrap_or_else(|| panic!("the flip of byte {at} is not found"));
+            assert!(
+                said.contains("damaged") && said.contains("put back a copy"),
+                "{at}: {said}"
+            );
+            assert_eq!(
+                fs::read(s.journal()).unwrap(),
+                flipped,
+                "it is left as it is"
+            );
+        }
+    }
+
+    /// As version 1 wrote them: length, FNV-1a, record.
+    #[test]
+    fn a_journal_of_the_version_before_is_read_and_written_again() {
+        let s = Setup::new();
+        fs::create_dir(s.path("state")).unwrap();
+        let mut bytes = MAGIC_BEFORE.to_vec();
+        for (n, (from, to)) in [("a", "b"), ("b", "c")].into_iter().enumerate() {
+            let record = moved(n as u64 + 1, 1, &s.path(from), &s.path(to));
+            bytes.extend((record.len() as u32).to_le_bytes());
+            bytes.extend(hash(&record).to_le_bytes());
+            bytes.extend(record);
+        }
+        bytes.extend([7, 0]);
+        fs::write(s.journal(), &bytes).unwrap();
+        for _ in 0..2 {
+            let effects = Effects::open(&s.path("state")).unwrap();
+            assert_eq!(effects.moved_to(&s.path("a")), Some(s.path("c")));
+            assert!(fs::read(s.journal()).unwrap().starts_with(MAGIC));
+        }
+        bytes[30] ^= 1;
+        fs::write(s.journal(), &bytes).unwrap();
+        assert!(Effects::open(&s.path("state")).is_err());
     }
 
     #[test]

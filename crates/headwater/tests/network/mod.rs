@@ -455,7 +455,8 @@ fn epochs(group: &Path) -> [u64; 2] {
     let numbers = names.filter_map(|name| name.strip_prefix("snapshot-")?.parse().ok());
     let newest = numbers.max().unwrap_or(0);
     let current = fs::read_to_string(group.join("current")).unwrap_or_default();
-    [newest, current.trim().parse().unwrap_or(0)]
+    let current = current.lines().next().unwrap_or_default();
+    [newest, current.parse().unwrap_or(0)]
 }
 
 /// Looks again and again for so long; false: it never was so.

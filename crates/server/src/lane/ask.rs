@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use engine::{AskError, HostError};
+use engine::{AskError, HostError, Written};
 use lang::span::Span;
 use plan::store::{Operation, OperationId};
 
 use super::Lane;
 use super::host::LaneHost;
-use crate::ask::{Question, ROWS_MAX};
+use crate::ask::{HeldAnswer, Question, ROWS_MAX};
 use crate::report::chain;
 use crate::store::Database;
 
@@ -23,6 +23,8 @@ pub(crate) struct AskedOperations {
     spent: Vec<OperationId>,
     /// In use, with their databases and slots there.
     live: Vec<(OperationId, usize, usize)>,
+    /// Writes that are done and not saved yet.
+    pub unsaved: Vec<HeldAnswer>,
 }
 
 impl AskedOperations {
@@ -130,8 +132,16 @@ impl Lane {
                 span: Span::default(),
             })
         });
-        // Who does not wait any more needs no answer.
-        question.reply.send(answer).ok();
+        match answer {
+            // Who is told of a write may rely on it: it is saved first.
+            Ok(answer) if self.cutter.state.is_some() && answer.written != Written::default() => {
+                self.cutter.is_wanted = true;
+                let reply = question.reply;
+                self.asked.unsaved.push(HeldAnswer { reply, answer });
+            }
+            // Who does not wait any more needs no answer.
+            answer => _ = question.reply.send(answer).ok(),
+        }
         match failure {
             Some(failure) => Err(failure),
             None => posted,

@@ -148,6 +148,7 @@ impl Lane {
             snapshot,
             acknowledged,
             effects: std::mem::take(&mut self.cutter.effects),
+            answers: std::mem::take(&mut self.asked.unsaved),
         };
         self.cutter
             .jobs

@@ -127,6 +127,18 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
+    /// Bytes that [`Saved::rejected_in`] is asked with.
+    pub const HEAD_LEN: usize = 17;
+
+    /// Length of the log of rejected events, from the first bytes of what was saved.
+    pub fn rejected_in(head: &[u8; Saved::HEAD_LEN]) -> Option<u64> {
+        let mut reader = Reader::new(head);
+        let is_saved = reader.u8().is_ok_and(|mark| mark == VERSION);
+        // The length of the section that it begins is in front of it.
+        let number = reader.u64().and_then(|_| reader.u64());
+        number.ok().filter(|_| is_saved)
+    }
+
     /// Name and state of each app.
     pub fn apps(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let apps = self.apps.iter();

@@ -16,8 +16,8 @@ pub struct Damage {
     /// Of a snapshot; 0 for the file that says which is current.
     pub epoch: u64,
     pub cause: String,
-    /// An older snapshot may not stand in for it: it is whole and of another version, or nobody
-    /// knows which snapshot is the right one.
+    /// An older snapshot may not stand in for it: it is whole and of another version, or it says
+    /// which snapshot is the right one, and not all are there that could be.
     pub bars: bool,
 }
 
@@ -40,7 +40,11 @@ impl Found {
             });
         };
         let mut bars = self.damage.iter().filter(|damage| damage.bars);
-        let bar = bars.find(|damage| damage.epoch == 0 || damage.epoch > newest)?;
+        let bar = bars.find(|damage| match damage.epoch {
+            // With all that is kept of a run the stores say which one it is, as after a crash.
+            0 => self.epochs.len() < 2 || self.damage.iter().any(|d| d.epoch > newest),
+            epoch => epoch > newest,
+        })?;
         let outcome = match bar.epoch {
             0 => "which of its saved states is the right one is not known",
             _ => "its newest saved state cannot be used",

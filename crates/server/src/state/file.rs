@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::private;
 use crate::error::Error;
 
 const MARK: &[u8; 8] = b"HWSNAP\r\n";
@@ -228,7 +229,10 @@ pub(super) fn write_whole_by(
     sync: &mut Fsync<'_>,
 ) -> Result<(), Error> {
     let tmp = path.with_extension("tmp");
-    let mut file = File::create(&tmp).map_err(Error::file("create", &tmp))?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    let file = private(&mut options).open(&tmp);
+    let mut file = file.map_err(Error::file("create", &tmp))?;
     for part in parts {
         file.write_all(part).map_err(Error::file("write", &tmp))?;
     }
@@ -268,6 +272,14 @@ pub(super) fn sync_parent(path: &Path, sync: &mut Fsync<'_>) -> Result<(), Error
     };
     let synced = File::open(dir).and_then(|dir| sync(&dir));
     synced.map_err(Error::file("sync", dir))
+}
+
+/// What was created or renamed in the directory of a file so far stays so.
+pub(crate) fn sync_parent_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(dir) => File::open(dir).and_then(|dir| dir.sync_all()),
+        None => Ok(()),
+    }
 }
 
 /// What was renamed in a directory so far stays so.

@@ -6,8 +6,13 @@
 //! DIR/GROUP/apps                    names of the apps saved together
 //! DIR/GROUP/snapshot-EPOCH          two newest epochs, and those they say the changes from
 //! DIR/GROUP/current                 newest epoch that every store has committed
-//! DIR/GROUP/rejected                events that were rejected
+//! DIR/GROUP/rejected                events that sources and queries rejected
+//! DIR/GROUP/undelivered             events that sinks and stores rejected
+//! DIR/GROUP/rejected-PLACE          the same from that byte on, where the file before is full
+//! DIR/GROUP/rejected.damaged-N      bytes of it that had changed, copied at a start
 //! ```
+//!
+//! All of it is for its owner alone: directories have mode 0700, files 0600 (`mode`).
 //!
 //! A group is the apps that share one cut: those linked by in-memory topics or by a database.
 //! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
@@ -22,6 +27,8 @@ mod chain;
 mod damage;
 mod epoch;
 mod file;
+mod mode;
+mod proof;
 mod spool;
 
 use std::collections::BTreeMap;
@@ -35,8 +42,10 @@ pub(crate) use chain::Composer;
 use chain::Length;
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
-pub(crate) use file::{Fsync, write_again, write_whole};
-use file::{Head, Unusable, sync_dir};
+pub(crate) use file::{Fsync, write_again};
+use file::{Head, Layer, Unusable, sync_dir};
+pub(crate) use mode::private;
+use proof::Text;
 pub(crate) use spool::Spool;
 
 use crate::error::Error;
@@ -91,7 +100,7 @@ impl StateDir {
     pub fn open(root: &Path) -> Result<StateDir, Error> {
         create_dir(root)?;
         let lock_path = root.join("lock");
-        let lock = File::options()
+        let lock = private(&mut File::options())
             .create(true)
             .truncate(false)
             .write(true)
@@ -108,6 +117,7 @@ impl StateDir {
             }
             Err(TryLockError::Error(cause)) => return Err(Error::file("lock", lock_path)(cause)),
         }
+        mode::make_private(root);
         let id = read_or_make_id(root)?;
         Ok(StateDir {
             root: root.to_owned(),
@@ -146,10 +156,12 @@ impl StateDir {
         names.sort();
         let dir = self.root.join(group_name(&names));
         let list_path = dir.join("apps");
-        let list = names.join("\n");
         if !list_path.exists() {
             create_dir(&dir)?;
-            write_whole(&list_path, &[list.as_bytes()])?;
+        }
+        // One of a version before has no checksum yet.
+        if !matches!(proof::read(&list_path)?, Some(Text::Proven(_))) {
+            proof::write(&list_path, &(names.join("\n") + "\n"))?;
         }
         remove_unfinished(&dir)?;
         let store_key = format!(
@@ -170,22 +182,71 @@ impl StateDir {
     }
 }
 
-/// Every group directory below `root` with the names of its apps, in the order of their names.
-pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
-    let mut groups = Vec::new();
+/// Every group directory below `root`, in the order of their names.
+pub(crate) fn group_dirs(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut dirs = Vec::new();
     for entry in fs::read_dir(root).map_err(Error::file("read state directory", root))? {
         let dir = entry
             .map_err(Error::file("read state directory", root))?
             .path();
-        let list = dir.join("apps");
-        if !list.is_file() {
-            continue;
+        if dir.join("apps").is_file() {
+            dirs.push(dir);
         }
-        let text = fs::read_to_string(&list).map_err(Error::file("read", &list))?;
-        groups.push((dir, text.lines().map(str::to_owned).collect()));
     }
-    groups.sort();
-    Ok(groups)
+    dirs.sort();
+    Ok(dirs)
+}
+
+/// Every group directory below `root` with the names of its apps, in the order of their names.
+pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
+    let dirs = group_dirs(root)?.into_iter();
+    dirs.map(|dir| apps_of(&dir).map(|apps| (dir, apps)))
+        .collect()
+}
+
+/// Names of the apps that a directory belongs to. A list without a checksum is proven by the name of
+/// the directory, which is made from the list.
+fn apps_of(dir: &Path) -> Result<Vec<String>, Error> {
+    let path = dir.join("apps");
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<String>>();
+    let dir_name = dir.file_name().unwrap_or_default().to_string_lossy();
+    match proof::read(&path)? {
+        Some(Text::Proven(text)) => Ok(lines(&text)),
+        Some(Text::Unproven(text)) if group_name(&lines(&text)) == dir_name => Ok(lines(&text)),
+        _ => Err(Error::State {
+            message: format!(
+                "'{}' is damaged: it held the names of the apps that are saved here, and '{dir_name}' \
+                 was made from them. Put back a copy, or write each name on a line of its own, in \
+                 the order of the alphabet",
+                path.display()
+            ),
+            path: dir.to_owned(),
+        }),
+    }
+}
+
+/// Bytes of the logs of rejected and of undelivered events that the current snapshot of a group
+/// knows to be durable; 0 where that is not known.
+pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
+    let group = GroupState {
+        dir: dir.to_owned(),
+        store_key: String::new(),
+        run: 0,
+        composed: Arc::default(),
+    };
+    let Ok(Some(epoch)) = group.current() else {
+        return [0, 0];
+    };
+    let lengths = || {
+        use io::Read;
+        let mut layer = Layer::open(&group.snapshot_path(epoch), epoch).ok()?;
+        let mut head = [0; crate::lane::Saved::HEAD_LEN];
+        layer.read_exact(&mut head).ok()?;
+        let rejected = crate::lane::Saved::rejected_in(&head)?;
+        let head = layer.finish().ok()?;
+        Some([rejected, head.undelivered])
+    };
+    lengths().unwrap_or_default()
 }
 
 /// Creates a directory with those above it, so that they last: what is synced in one that has lost its
@@ -194,6 +255,9 @@ fn create_dir(dir: &Path) -> Result<(), Error> {
     let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
     let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
     fs::create_dir_all(dir).map_err(Error::file("create state directory", dir))?;
+    if !missing.is_empty() {
+        mode::of_owner(dir, mode::DIR);
+    }
     let parents = missing.iter().filter_map(|made| made.parent());
     for parent in parents {
         let here = Path::new(".");
@@ -325,18 +389,24 @@ impl GroupState {
 
     /// What is marked current.
     fn current(&self) -> Result<Option<u64>, Unreadable> {
-        let path = self.path(CURRENT);
-        match fs::read(&path) {
-            Ok(bytes) => std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|text| text.trim().parse().ok())
-                .map(Some)
-                .ok_or(Unreadable::Number(
-                    "it does not hold the number of an epoch",
-                )),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(Unreadable::File(Error::file("read", path)(cause))),
-        }
+        let text = match proof::read(&self.path(CURRENT)) {
+            Ok(None) => return Ok(None),
+            Ok(Some(Text::Proven(text) | Text::Unproven(text))) => text,
+            Ok(Some(Text::Damaged)) => {
+                return Err(Unreadable::Number(
+                    "it does not hold the number of an epoch: it is damaged",
+                ));
+            }
+            Err(error) => return Err(Unreadable::File(error)),
+        };
+        // A part of a number is another one, so that the end of its line is wanted too.
+        let number = text.strip_suffix('\n').and_then(|line| {
+            let is_number = line.bytes().all(|b| b.is_ascii_digit());
+            line.parse().ok().filter(|_| is_number)
+        });
+        number.map(Some).ok_or(Unreadable::Number(
+            "it does not hold the number of an epoch",
+        ))
     }
 
     /// Epoch and path of every snapshot that is in place, newest first.
@@ -370,7 +440,7 @@ impl GroupState {
     ///
     /// Says how long what a restart would read is. After a failure it can be done again.
     pub(crate) fn mark_current(&self, epoch: u64) -> Result<Length, Error> {
-        write_whole(&self.path(CURRENT), &[format!("{epoch}\n").as_bytes()])?;
+        proof::write(&self.path(CURRENT), &format!("{epoch}\n"))?;
         let links = self.links(epoch);
         let needed = links
             .as_ref()
@@ -419,24 +489,29 @@ fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
 
 fn read_or_make_id(root: &Path) -> Result<String, Error> {
     let path = root.join("id");
-    match fs::read_to_string(&path) {
-        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
+    let id = match proof::read(&path)? {
+        Some(Text::Proven(text)) => return Ok(text.trim_end().to_owned()),
+        // As versions before have written it.
+        Some(Text::Unproven(text)) if is_id(text.trim_end()) => text.trim_end().to_owned(),
         // Another name would make stores forget what they have committed.
-        Ok(_) => {
+        Some(_) => {
             return Err(Error::State {
                 path,
-                message: "the file is empty, and by what it held the stores know which rows they \
-                          have committed: put back a copy; without it, delete it, and rows of the \
-                          last interval may be written twice"
-                    .to_owned(),
+                message:
+                    "the file is damaged, and by what it held the stores know which rows they \
+                          have committed: put back a copy; without one, delete it and start once \
+                          with --drop-state: rows of the last interval may be written twice"
+                        .to_owned(),
             });
         }
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-        Err(cause) => return Err(Error::file("read", path)(cause)),
-    }
-    let id = fresh_id();
-    write_whole(&path, &[id.as_bytes(), b"\n"])?;
+        None => fresh_id(),
+    };
+    proof::write(&path, &format!("{id}\n"))?;
     Ok(id)
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn fresh_id() -> String {

@@ -106,7 +106,7 @@ impl Inner {
         if self.file.is_none() && self.memory.len() + bytes.len() > MEMORY_MAX {
             let mut options = File::options();
             options.read(true).write(true).create(true).truncate(true);
-            let mut file = options.open(temporary(&self.path))?;
+            let mut file = super::private(&mut options).open(temporary(&self.path))?;
             // The head is written when all is known.
             file.write_all(&[0; Head::LEN])?;
             file.write_all(&self.memory)?;
