@@ -187,6 +187,7 @@ fn strange(found: &Found, strangers: &[String]) -> String {
 }
 
 /// What a member remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct LastEpoch {
     /// That it has committed under this state directory; 0 for none.
     epoch: u64,
@@ -201,27 +202,47 @@ fn last_epoch<E: Epochs + ?Sized>(
     context: &StoreContext,
 ) -> Result<LastEpoch, String> {
     let found = retry(name, context, || part.last_epoch())?;
-    let own = context.store_key.as_bytes();
-    let id = |key: &[u8]| key.split(|b| *b == b'/').next().map(<[u8]>::to_vec);
-    Ok(match found {
-        Some((epoch, key)) if key == own => LastEpoch {
-            epoch,
-            stranger: false,
-        },
-        Some((_, key)) => LastEpoch {
-            epoch: 0,
-            stranger: id(&key) != id(own),
-        },
-        None => LastEpoch {
-            epoch: 0,
-            stranger: false,
-        },
-    })
+    Ok(LastEpoch::of(found, context.store_key.as_bytes()))
+}
+
+impl LastEpoch {
+    /// From what a member has noted, and the key of this directory.
+    fn of(noted: Option<(u64, Vec<u8>)>, own: &[u8]) -> LastEpoch {
+        let id = |key: &[u8]| key.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
+        match noted {
+            Some((epoch, key)) if key == own => LastEpoch {
+                epoch,
+                stranger: false,
+            },
+            noted => LastEpoch {
+                epoch: 0,
+                stranger: noted.is_some_and(|(_, key)| id(&key) != id(own)),
+            },
+        }
+    }
 }
 
 fn away(what: &'static str) -> impl Fn(String) -> Error {
     move |message| Error::Connect {
         what: what.into(),
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_of_another_directory_is_a_stranger() {
+        let of = |key: Option<&str>| {
+            let noted = key.map(|key| (7, key.as_bytes().to_vec()));
+            let last = LastEpoch::of(noted, b"0123456789abcdef/A");
+            (last.epoch, last.stranger)
+        };
+        assert_eq!(of(Some("0123456789abcdef/A")), (7, false));
+        assert_eq!(of(Some("0123456789abcdef/A+B")), (0, false));
+        assert_eq!(of(Some("0123456789bbcdef/A")), (0, true));
+        assert_eq!(of(None), (0, false));
     }
 }

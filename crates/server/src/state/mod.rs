@@ -42,7 +42,7 @@ pub(crate) use chain::Composer;
 use chain::Length;
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
-pub(crate) use file::{Fsync, write_again};
+pub(crate) use file::{Fsync, sync_parent_of, write_again};
 use file::{Head, Layer, Unusable, sync_dir};
 pub(crate) use mode::private;
 use proof::Text;
@@ -647,6 +647,138 @@ mod tests {
         fs::write(root.path().join("id"), b"").expect("writes");
         let unknown = StateDir::open(root.path()).expect_err("stores know it by its name");
         assert!(unknown.to_string().contains("put back a copy"), "{unknown}");
+    }
+
+    /// Each flip of a bit and each cut of a file.
+    fn changes(bytes: &[u8]) -> impl Iterator<Item = (String, Vec<u8>)> {
+        let flips = (0..bytes.len()).map(|at| {
+            let mut flipped = bytes.to_vec();
+            flipped[at] ^= 1 << (at % 8);
+            (format!("byte {at}"), flipped)
+        });
+        let cuts = (0..bytes.len()).map(|at| (format!("cut at {at}"), bytes[..at].to_vec()));
+        flips.chain(cuts)
+    }
+
+    #[test]
+    fn every_change_of_the_short_files_is_found_or_does_no_harm() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let state = StateDir::open(root.path()).expect("opens");
+        let apps = names(&["A", "B"]);
+        let group = state.group(&apps).expect("a new group");
+        for epoch in 10..=12 {
+            write(&group, epoch, b"good");
+            group.mark_current(epoch).expect("marks");
+        }
+        let (id, dir) = (state.id.clone(), group.dir.clone());
+        drop(state);
+        let check = |path: &Path, judge: &dyn Fn() -> Result<bool, Error>| {
+            let whole = fs::read(path).expect("reads");
+            for (what, bytes) in changes(&whole) {
+                fs::write(path, bytes).expect("writes");
+                match judge() {
+                    Ok(is_same) => assert!(is_same, "{what} of {} changes it", path.display()),
+                    Err(error) => {
+                        let said = error.to_string();
+                        assert!(
+                            said.contains("damaged") && said.contains("put back a copy")
+                                || said.contains("Put back a copy"),
+                            "{said}"
+                        );
+                    }
+                }
+            }
+            fs::write(path, whole).expect("writes");
+        };
+        check(&root.path().join("id"), &|| {
+            StateDir::open(root.path()).map(|state| state.id == id)
+        });
+        check(&dir.join("apps"), &|| {
+            apps_of(&dir).map(|found| found == apps)
+        });
+        // With both of the newest there it is not needed.
+        check(&dir.join("current"), &|| {
+            let found = group.find()?;
+            let is_known = found.current == Some(12);
+            let is_damage = found.current.is_none() && found.damage.len() == 1;
+            let choice = choose(&found, &[("s".to_owned(), 11)]);
+            let goes_on = found.refusal().is_none() && choice.epoch == Some(11);
+            Ok(goes_on && (is_known || is_damage))
+        });
+        check(&dir.join("snapshot-12"), &|| {
+            let found = group.find()?;
+            Ok(found.epochs == [11] && found.damage.len() == 1)
+        });
+    }
+
+    #[test]
+    fn files_of_a_version_before_are_read_and_get_a_checksum() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let apps = names(&["A", "b/c"]);
+        let dir = root.path().join(group_name(&apps));
+        fs::create_dir(&dir).expect("creates");
+        fs::write(root.path().join("id"), "0123456789abcdef\n").expect("writes");
+        fs::write(dir.join("apps"), "A\nb/c").expect("writes");
+        for _ in 0..2 {
+            let state = StateDir::open(root.path()).expect("opens");
+            assert_eq!(state.id, "0123456789abcdef");
+            let group = state.group(&apps).expect("it is there");
+            write(&group, 7, b"good");
+            fs::write(dir.join("current"), "7\n").expect("writes");
+            assert_eq!(group.find().expect("reads").current, Some(7));
+            for name in ["../id", "apps"] {
+                let text = proof::read(&group.path(name)).expect("reads");
+                assert!(matches!(text, Some(Text::Proven(_))), "{name}: {text:?}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_state_directory_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| {
+            fs::metadata(path)
+                .expect("it is there")
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets")
+        };
+        let above = tempfile::tempdir().expect("a temporary directory");
+        let root = above.path().join("state");
+        let open = || {
+            let state = StateDir::open(&root).expect("opens");
+            let group = state.group(&names(&["A"])).expect("a group");
+            write(&group, 1, b"good");
+            group.mark_current(1).expect("marks");
+            group
+        };
+        let dir = open().dir;
+        let files = [
+            root.join("id"),
+            root.join("lock"),
+            dir.join("apps"),
+            dir.join("snapshot-1"),
+        ];
+        let is_private = || {
+            assert_eq!((mode(&root), mode(&dir)), (0o700, 0o700));
+            files
+                .iter()
+                .for_each(|path| assert_eq!(mode(path), 0o600, "{}", path.display()));
+        };
+        is_private();
+        [&root, &dir].iter().for_each(|path| set(path, 0o755));
+        files.iter().for_each(|path| set(path, 0o644));
+        drop(StateDir::open(&root).expect("opens"));
+        is_private();
+        // One that holds other things is not taken away from others.
+        set(&root, 0o755);
+        fs::write(root.join("notes"), "").expect("writes");
+        drop(StateDir::open(&root).expect("opens"));
+        assert_eq!((mode(&root), mode(&dir)), (0o755, 0o700));
     }
 
     #[test]
