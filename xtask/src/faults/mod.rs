@@ -3,6 +3,7 @@
 //! Each fault gives a clear error with its place and a remedy, is counted, and leaves its neighbours
 //! alone; nothing is lost. The rows are read back by the database's own client.
 
+mod flips;
 mod slow;
 mod state;
 
@@ -47,6 +48,7 @@ const FAULTS: &[Fault] = &[
     ("a target of a move that exists", move_target_exists),
     ("the newest saved state is damaged", state::newest),
     ("all saved states are damaged", state::all),
+    ("flips and cuts of every saved file", flips::all),
 ];
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {

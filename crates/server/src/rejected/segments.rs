@@ -208,7 +208,19 @@ impl LogReader {
         let Some(segment) = self.segments.get(self.index) else {
             return Ok(false);
         };
-        let file = File::open(&segment.path)?;
+        let file = match File::open(&segment.path) {
+            // A server that is running has dropped its oldest file meanwhile.
+            Err(e)
+                if e.kind() == io::ErrorKind::NotFound
+                    && self.index == 0
+                    && self.segments.len() > 1 =>
+            {
+                self.segments.remove(0);
+                self.next = None;
+                return self.open_segment();
+            }
+            file => file?,
+        };
         let limit = self
             .end()
             .map_or(u64::MAX, |end| end - segment.start.min(end));

@@ -1,0 +1,202 @@
+//! Bits that flip and files that are cut while no server runs: each change is found, and never fewer
+//! or more events are there than is said.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value as Json;
+
+use super::Bench;
+
+/// How many changes are tried.
+const TRIES: u64 = 1000;
+
+/// Rejected lines of the run that is damaged.
+const REJECTED: u64 = 40;
+
+/// Numbers that look like chance and are the same in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// What became of the changes of one kind of file.
+#[derive(Default)]
+struct Outcome {
+    tries: u64,
+    refused: u64,
+    said: u64,
+    harmless: u64,
+}
+
+/// Every file with its bytes.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(dir: &Path, into: &mut Files) -> anyhow::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(&path, into)?;
+        } else {
+            into.insert(path.clone(), fs::read(path)?);
+        }
+    }
+    Ok(())
+}
+
+/// `state` and the database as they were.
+fn restore(bench: &Bench, all: &Files) -> anyhow::Result<()> {
+    fs::remove_dir_all(bench.path("state"))?;
+    for (path, bytes) in all {
+        fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+/// Events that are listed, how many are said to be missing at least, and whether that is exact.
+fn listed(bench: &Bench) -> anyhow::Result<(u64, u64, bool)> {
+    let output = Command::new(&bench.binary)
+        .args(["errors", "list", "--json"])
+        .arg(bench.path("state"))
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "errors list: {said}");
+    let list: Json = serde_json::from_str(&text)?;
+    let events = list["events"].as_array().map_or(0, Vec::len) as u64;
+    let missing: Vec<&Json> = list["missing"].as_array().into_iter().flatten().collect();
+    let count = missing.iter().filter_map(|m| m["events"].as_u64()).sum();
+    ensure!(
+        count == 0 || said.contains("damaged"),
+        "only the JSON says it"
+    );
+    let is_exact = missing.iter().all(|m| m["exact"] == true);
+    Ok((events, count, is_exact))
+}
+
+fn rows(bench: &Bench) -> anyhow::Result<Vec<String>> {
+    bench.sql(&bench.path("out.db"), "select id from T order by rowid")
+}
+
+/// Two runs, so that there are two saves; rejected lines in both.
+fn prepare(bench: &Bench) -> anyhow::Result<(PathBuf, Files)> {
+    let app = format!(
+        "@app:name('Copier')\n\
+         @source(type='file', mode='line', dir.uri='file:{}', tailing='false', action.after.process='keep', @map(type='csv'))\n\
+         define stream Lines (id string, amount double);\n\
+         @store(type='rdbms', jdbc.url='jdbc:sqlite:{}')\n\
+         define table T (id string, amount double);\n\
+         from Lines select id, amount insert into T;\n",
+        bench.path("in").display(),
+        bench.path("out.db").display()
+    );
+    let path = bench.path("copier.siddhi");
+    fs::write(&path, app)?;
+    fs::create_dir(bench.path("in"))?;
+    for name in ["a", "b"] {
+        let bad: String = (0..REJECTED / 2)
+            .map(|i| format!("{name}{i},much\n"))
+            .collect();
+        fs::write(bench.path("in").join(name), format!("{name},1.5\n{bad}"))?;
+        bench.run(&path)?.ended(4)?;
+    }
+    ensure!(listed(bench)? == (REJECTED, 0, true) && rows(bench)? == ["a", "b"]);
+    let mut all = Files::new();
+    files(&bench.path("state"), &mut all)?;
+    for name in ["out.db", "out.db-wal", "out.db-shm"] {
+        if let Ok(bytes) = fs::read(bench.path(name)) {
+            all.insert(bench.path(name), bytes);
+        }
+    }
+    Ok((path, all))
+}
+
+/// What a start does with the change: it is refused with a remedy, or says how many events are gone,
+/// or nothing has changed for anybody.
+fn judge(bench: &Bench, app: &Path, outcome: &mut Outcome) -> anyhow::Result<()> {
+    outcome.tries += 1;
+    // The list may be asked for before a start: it must not fail, whatever is damaged.
+    listed(bench)?;
+    let ran = bench.run(app)?;
+    if ran.code == 1 {
+        let said = ran.stderr.to_lowercase();
+        ensure!(
+            said.contains("put back a copy"),
+            "refused without a remedy:\n{said}"
+        );
+        outcome.refused += 1;
+        return Ok(());
+    }
+    ensure!(
+        ran.code == 0 || ran.code == 4,
+        "exit {}:\n{}",
+        ran.code,
+        ran.stderr
+    );
+    let (events, missing, is_exact) = listed(bench)?;
+    let has_all = match is_exact {
+        true => events + missing == REJECTED,
+        false => missing > 0 && events + missing <= REJECTED,
+    };
+    ensure!(
+        has_all,
+        "{events} events, {missing} said to be missing, of {REJECTED}"
+    );
+    let rows = rows(bench)?;
+    ensure!(rows == ["a", "b"], "rows {rows:?}:\n{}", ran.stderr);
+    if missing > 0 || ran.stderr.contains("cannot be used") {
+        outcome.said += 1;
+    } else {
+        outcome.harmless += 1;
+    }
+    Ok(())
+}
+
+pub fn all(bench: &Bench) -> anyhow::Result<()> {
+    let (app, all) = prepare(bench)?;
+    let state = bench.path("state");
+    let kinds: Vec<&PathBuf> = all
+        .keys()
+        .filter(|path| path.starts_with(&state) && !all[*path].is_empty())
+        .collect();
+    let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
+    let mut chance = Chance(1);
+    for number in 0..TRIES {
+        restore(bench, &all)?;
+        let path = kinds[chance.below(kinds.len() as u64) as usize];
+        let mut bytes = all[path].clone();
+        let at = chance.below(bytes.len() as u64) as usize;
+        let is_cut = chance.below(4) == 0;
+        if is_cut {
+            bytes.truncate(at);
+        } else {
+            bytes[at] ^= 1 << chance.below(8);
+        }
+        fs::write(path, bytes)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let kind = name.split('-').next().unwrap_or_default().to_owned();
+        let outcome = outcomes.entry(kind).or_default();
+        if let Err(error) = judge(bench, &app, outcome) {
+            let what = if is_cut { "cut at" } else { "flip in" };
+            bail!("change {number}, {what} byte {at} of '{name}': {error:#}");
+        }
+    }
+    for (kind, outcome) in &outcomes {
+        println!(
+            "        {kind}: {} changes; refused with a remedy {}, run and said {}, without effect {}",
+            outcome.tries, outcome.refused, outcome.said, outcome.harmless
+        );
+    }
+    Ok(())
+}
