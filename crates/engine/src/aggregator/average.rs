@@ -5,6 +5,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 
 use super::params::*;
 use super::running::{Numbers, Running};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -58,7 +59,9 @@ impl Running for Mean {
             Single::Double(self.sum / self.count as f64)
         }
     }
+}
 
+impl GroupState for Mean {
     fn is_empty(&self) -> bool {
         self.count == 0 && self.sum == 0.0
     }

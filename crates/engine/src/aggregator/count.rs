@@ -123,6 +123,7 @@ impl Aggregate for Counts {
         }
     }
 
+    // Twin: `slide` above; keep both in step.
     fn slide_one(
         &mut self,
         left: Option<&SlideRow<'_>>,

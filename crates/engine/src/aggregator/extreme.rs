@@ -7,6 +7,7 @@ use event::{Single, Type};
 
 use super::params::*;
 use super::running::{Number, Numbers, Running};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -140,11 +141,13 @@ impl<T: Number> Running for Best<T> {
         self.best.map_or(Single::Null, Number::single)
     }
 
+    const KEEPS: bool = true;
+}
+
+impl<T: Number> GroupState for Best<T> {
     fn is_empty(&self) -> bool {
         self.best.is_none() && self.waiting.is_empty()
     }
-
-    const KEEPS: bool = true;
 
     fn bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<T>()

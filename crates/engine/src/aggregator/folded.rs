@@ -5,12 +5,11 @@ use std::ops::Range;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{ColumnBuilder, Value};
 
-use super::kept::Total;
-use super::states::{States, check_version, each_row};
+use super::states::{GroupState, GroupStates, each_row};
 use crate::component::{Aggregate, EvalContext, Group, Scan};
 
 /// What one group holds. The default is the empty group.
-pub trait Folded: Default + Send + 'static {
+pub trait Folded: GroupState {
     /// Settings known when the plan is made.
     type Settings: Send + 'static;
     /// Siddhi fails where the last value leaves.
@@ -25,13 +24,6 @@ pub trait Folded: Default + Send + 'static {
     fn lacks(&self, _args: &[Value]) -> bool {
         false
     }
-
-    fn is_empty(&self) -> bool;
-    /// On the heap.
-    fn bytes(&self) -> usize;
-
-    fn save(&self, writer: &mut Writer);
-    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
 }
 
 /// Why a row fails with `@app:compat('siddhi-5.1')`, which leaves without having come: a join gives
@@ -42,8 +34,7 @@ pub const NEVER_CAME: &str = "an event leaves that never came";
 const NONE_LEFT: &str = "there is no value left";
 
 pub struct Values<F: Folded> {
-    states: States<F>,
-    total: Total,
+    groups: GroupStates<F>,
     settings: F::Settings,
     args: Vec<Value>,
 }
@@ -51,8 +42,7 @@ pub struct Values<F: Folded> {
 impl<F: Folded> Values<F> {
     pub fn new(settings: F::Settings) -> Values<F> {
         Values {
-            states: States::default(),
-            total: Total::default(),
+            groups: GroupStates::default(),
             settings,
             args: Vec::new(),
         }
@@ -65,7 +55,7 @@ impl<F: Folded> Aggregate for Values<F> {
             self.args.clear();
             let row = scan.start + row;
             self.args.extend(scan.args.iter().map(|a| a.value(row)));
-            let state = self.states.at(group);
+            let state = self.groups.states.at(group);
             let before = state.bytes();
             let changed = if is_expired && context.environment.compat && state.lacks(&self.args) {
                 Err(NEVER_CAME.to_owned())
@@ -74,7 +64,7 @@ impl<F: Folded> Aggregate for Values<F> {
             } else {
                 state.add(&self.args, &self.settings)
             };
-            self.total.change(before, state.bytes());
+            self.groups.total.change(before, state.bytes());
             let is_lost = F::FAILS_EMPTY && is_expired && context.environment.compat;
             let value = changed.and_then(|()| match is_lost && state.is_empty() {
                 true => Err(NONE_LEFT.to_owned()),
@@ -91,38 +81,27 @@ impl<F: Folded> Aggregate for Values<F> {
     }
 
     fn clear(&mut self, group: Group) {
-        let bytes = self.states.get(group).map_or(0, Folded::bytes);
-        self.total.change(bytes, 0);
-        self.states.clear(group);
+        self.groups.clear(group);
     }
 
     fn is_empty(&self, group: Group) -> bool {
-        self.states.get(group).is_none_or(Folded::is_empty)
+        self.groups.is_empty(group)
     }
 
     fn release(&mut self, groups: Range<Group>) {
-        self.states.release(groups);
+        self.groups.release(groups);
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes() + self.total.bytes()
+        self.groups.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
-        writer.u8(1);
-        match self.states.get(group) {
-            Some(state) => state.save(writer),
-            None => F::default().save(writer),
-        }
+        self.groups.save(group, writer);
     }
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        check_version(reader, 1)?;
-        self.clear(group);
-        let state = F::restore(reader)?;
-        self.total.change(0, state.bytes());
-        *self.states.at(group) = state;
-        Ok(())
+        self.groups.restore(group, reader)
     }
 }
 

@@ -6,6 +6,7 @@ use event::{Single, Type};
 use super::extreme::End;
 use super::params::*;
 use super::running::{Number, Numbers, Running};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -86,7 +87,9 @@ impl<T: Number> Running for Best<T> {
     fn value(&self) -> Single<'static> {
         self.0.map_or(Single::Null, Number::single)
     }
+}
 
+impl<T: Number> GroupState for Best<T> {
     fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -5,6 +5,7 @@ use event::value::Shared;
 use event::{Object, Value};
 
 use super::folded::{Counted, Folded, Values};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::json::{ReadStyle, WriteStyle, parse, to_json};
 use crate::spec::*;
@@ -125,7 +126,9 @@ impl Folded for Documents {
         }
         to_json(&result, WriteStyle::Smart).map(|text| Value::str(&text))
     }
+}
 
+impl GroupState for Documents {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,6 +6,7 @@ use event::{Object, Value};
 
 use super::folded::{Folded, Values};
 use super::kept::Kept;
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -107,7 +108,9 @@ impl Folded for Collected {
     fn value(&self, _: &[Value], _: &bool) -> Result<Value, String> {
         Ok(Value::Object(Object::List(Shared::new(self.0.to_vec()))))
     }
+}
 
+impl GroupState for Collected {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,6 +5,7 @@ use event::value::Shared;
 use event::{Object, Value};
 
 use super::folded::{Folded, Values};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::java_map::{self, Entries};
 use crate::spec::*;
@@ -117,7 +118,9 @@ impl Folded for Collected {
             self.entries.clone(),
         ))))
     }
+}
 
+impl GroupState for Collected {
     fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

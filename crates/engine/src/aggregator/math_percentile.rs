@@ -4,6 +4,7 @@ use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
 
 use super::folded::{Folded, Values};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -94,7 +95,9 @@ impl Folded for Sorted {
         };
         Ok(Value::Double(value))
     }
+}
 
+impl GroupState for Sorted {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

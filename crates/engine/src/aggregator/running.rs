@@ -7,8 +7,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Column, ColumnBuilder, Single, Type, Value};
 
-use super::kept::Total;
-use super::states::{Follow, Slots, States, check_version, each_row, each_step};
+use super::states::{Follow, GroupState, GroupStates, Slots, each_row, each_step};
 use crate::component::{Aggregate, EvalContext, Group, Scan, SlideRow, SlideScan};
 
 /// A number as an aggregator takes it.
@@ -164,7 +163,7 @@ impl Number for f32 {
 }
 
 /// What one group holds of an aggregator over numbers. The default is the empty group.
-pub trait Running: Default + Send + 'static {
+pub trait Running: GroupState {
     type Input: Number;
     /// What is the same for all groups: settings known when the plan is made.
     type Settings: Copy + Send + 'static;
@@ -181,20 +180,14 @@ pub trait Running: Default + Send + 'static {
     fn value_added(&self) -> Single<'static> {
         self.value()
     }
-    fn is_empty(&self) -> bool;
+
     /// It keeps values on the heap.
     const KEEPS: bool = false;
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn save(&self, writer: &mut Writer);
-    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
 }
 
 /// An aggregator over numbers. A null leaves the state alone and gets the current value.
 pub struct Numbers<S: Running> {
-    states: States<S>,
-    total: Total,
+    groups: GroupStates<S>,
     settings: S::Settings,
     /// The only class that is taken out of columns of mixed types; `None`: any number.
     class: Option<Type>,
@@ -203,8 +196,7 @@ pub struct Numbers<S: Running> {
 impl<S: Running> Numbers<S> {
     pub fn new(settings: S::Settings, class: Option<Type>) -> Numbers<S> {
         Numbers {
-            states: States::default(),
-            total: Total::default(),
+            groups: GroupStates::default(),
             settings,
             class,
         }
@@ -219,7 +211,7 @@ impl<S: Running> Numbers<S> {
         out: &mut ColumnBuilder,
     ) {
         let settings = self.settings;
-        let state = self.states.at(group);
+        let state = self.groups.states.at(group);
         let before = if S::KEEPS { state.bytes() } else { 0 };
         match value {
             Some(value) if is_expired => {
@@ -229,7 +221,7 @@ impl<S: Running> Numbers<S> {
             value => out.push_single(arrive(state, value, settings)),
         }
         if S::KEEPS {
-            self.total.change(before, state.bytes());
+            self.groups.total.change(before, state.bytes());
         }
     }
 
@@ -306,13 +298,14 @@ impl<S: Running> Aggregate for Numbers<S> {
                 )
             };
         }
-        match (has_nulls, self.states.side_by_side(scan)) {
+        match (has_nulls, self.groups.states.side_by_side(scan)) {
             (false, Some(states)) => follow!(false, states),
-            (false, None) => follow!(false, &mut self.states),
-            (true, _) => follow!(true, &mut self.states),
+            (false, None) => follow!(false, &mut self.groups.states),
+            (true, _) => follow!(true, &mut self.groups.states),
         }
     }
 
+    // Twin: `slide` above; keep both in step.
     fn slide_one(
         &mut self,
         left: Option<&SlideRow<'_>>,
@@ -321,48 +314,37 @@ impl<S: Running> Aggregate for Numbers<S> {
     ) -> Single<'static> {
         let settings = self.settings;
         if let Some(left) = left {
-            let state = self.states.at(left.group);
+            let state = self.groups.states.at(left.group);
             if leave(state, number_at(left), settings) {
                 emptied.push(left.group);
             }
         }
-        let state = self.states.at(arrived.group);
+        let state = self.groups.states.at(arrived.group);
         arrive(state, number_at(arrived), settings)
     }
 
     fn clear(&mut self, group: Group) {
-        let bytes = self.states.get(group).map_or(0, Running::bytes);
-        self.total.change(bytes, 0);
-        self.states.clear(group);
+        self.groups.clear(group);
     }
 
     fn is_empty(&self, group: Group) -> bool {
-        self.states.get(group).is_none_or(Running::is_empty)
+        self.groups.is_empty(group)
     }
 
     fn release(&mut self, groups: Range<Group>) {
-        self.states.release(groups);
+        self.groups.release(groups);
     }
 
     fn bytes(&self) -> usize {
-        self.states.bytes() + self.total.bytes()
+        self.groups.bytes()
     }
 
     fn save(&self, group: Group, writer: &mut Writer) {
-        writer.u8(1);
-        match self.states.get(group) {
-            Some(state) => state.save(writer),
-            None => S::default().save(writer),
-        }
+        self.groups.save(group, writer);
     }
 
     fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        check_version(reader, 1)?;
-        self.clear(group);
-        let state = S::restore(reader)?;
-        self.total.change(0, state.bytes());
-        *self.states.at(group) = state;
-        Ok(())
+        self.groups.restore(group, reader)
     }
 }
 

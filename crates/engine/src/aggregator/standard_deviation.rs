@@ -5,6 +5,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 
 use super::params::*;
 use super::running::{Numbers, Running};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -82,7 +83,9 @@ impl Running for Spread {
             count => Single::Double((self.squares / count as f64).sqrt()),
         }
     }
+}
 
+impl GroupState for Spread {
     fn is_empty(&self) -> bool {
         self.count == 0 && self.sum == 0.0 && self.mean == 0.0 && self.squares == 0.0
     }

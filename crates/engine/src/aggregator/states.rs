@@ -2,10 +2,77 @@
 
 use std::ops::Range;
 
-use event::codec::{Error as StateError, Reader};
+use event::codec::{Error as StateError, Reader, Writer};
 
+use super::kept::Total;
 use crate::component::{Group, Groups, Scan, SlideScan};
 use crate::keyed::{PAGE, Pages};
+
+/// What one group of an aggregator holds. The default is the empty group.
+pub trait GroupState: Default + Send + 'static {
+    fn is_empty(&self) -> bool;
+
+    /// On the heap.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn save(&self, writer: &mut Writer);
+    fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError>;
+}
+
+/// The states of all groups of an aggregator, with what they have on the heap.
+pub struct GroupStates<S> {
+    pub states: States<S>,
+    pub total: Total,
+}
+
+impl<S> Default for GroupStates<S> {
+    fn default() -> Self {
+        GroupStates {
+            states: States::default(),
+            total: Total::default(),
+        }
+    }
+}
+
+/// The methods of [`Aggregate`](crate::component::Aggregate) about whole groups.
+impl<S: GroupState> GroupStates<S> {
+    pub fn clear(&mut self, group: Group) {
+        let bytes = self.states.get(group).map_or(0, S::bytes);
+        self.total.change(bytes, 0);
+        self.states.clear(group);
+    }
+
+    pub fn is_empty(&self, group: Group) -> bool {
+        self.states.get(group).is_none_or(S::is_empty)
+    }
+
+    pub fn release(&mut self, groups: Range<Group>) {
+        self.states.release(groups);
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.states.bytes() + self.total.bytes()
+    }
+
+    pub fn save(&self, group: Group, writer: &mut Writer) {
+        writer.u8(1);
+        match self.states.get(group) {
+            Some(state) => state.save(writer),
+            None => S::default().save(writer),
+        }
+    }
+
+    pub fn restore(&mut self, group: Group, reader: &mut Reader<'_>) -> Result<(), StateError> {
+        check_version(reader, 1)?;
+        self.clear(group);
+        let state = S::restore(reader)?;
+        self.total.change(0, state.bytes());
+        *self.states.at(group) = state;
+        Ok(())
+    }
+}
 
 /// State by dense group number; groups not seen yet are empty.
 #[derive(Debug)]

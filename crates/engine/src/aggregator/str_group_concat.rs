@@ -5,6 +5,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::text::to_text;
 
 use super::folded::{Counted, Folded, Values};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -128,7 +129,9 @@ impl Folded for Joined {
     fn lacks(&self, args: &[Value]) -> bool {
         text_of(args).is_some_and(|text| self.0.lacks(&text))
     }
+}
 
+impl GroupState for Joined {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,6 +5,7 @@ use event::{Single, Type};
 
 use super::params::*;
 use super::running::{Number, Numbers, Running};
+use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -111,7 +112,9 @@ impl<T: Add> Running for Total<T> {
     fn value_added(&self) -> Single<'static> {
         self.sum.single()
     }
+}
 
+impl<T: Add> GroupState for Total<T> {
     fn is_empty(&self) -> bool {
         self.count == 0 && self.sum == T::default()
     }
