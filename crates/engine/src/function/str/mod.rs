@@ -246,7 +246,7 @@ mod tests {
         check("str:unhex", &[s("4d7953514c")], "'MySQL'");
         check("str:unhex", &[s("4d7")], "!pairs");
         check("str:concat", &[s("a"), NULL, d(1.5)], "'a1.5'");
-        check("str:concat", &[NULL], "''");
+        check("str:concat", &[NULL, NULL], "''");
         check("str:coalesce", &[NULL, s("a")], "'a'");
     }
 

@@ -76,7 +76,15 @@ impl Function for Concat {
             scalar(
                 "concat",
                 "The texts one after the other; nulls are left out.",
-                &[Overload::repeating(&[VALUE], 1)],
+                // Its metadata allow one argument, its `init` wants two (Siddhi's
+                // `ConcatFunctionExtension`).
+                &[Overload::repeating(
+                    &[
+                        param("arg1", Types::BASIC, "The first value."),
+                        param("arg2", Types::BASIC, "The second value, and so on."),
+                    ],
+                    1,
+                )],
                 STRING,
             ),
             "str:concat(symbol, '-', price) as s",
