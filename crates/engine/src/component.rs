@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::emission::{Emission, SlideStep};
-use crate::window::{Held, Queue};
+use crate::kept::{Held, Queue};
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Single, Times, Type, Value};
 use jiff::tz::TimeZone;
@@ -466,26 +466,9 @@ pub trait WindowOperator: Send {
         false
     }
 
-    /// Of a window that emits every row once as CURRENT when it arrives, and later once as EXPIRED,
-    /// in the order of arrival: the rows between the two. `None` for any other.
-    fn sliding_rows(&self, _key: Key) -> Option<usize> {
-        None
-    }
-
-    /// As [`WindowOperator::process`] of such a window, for a batch of one row that arrives while at
-    /// most one leaves, which [`WindowOperator::left`] then shows. `None`, and nothing has happened,
-    /// where it is not so simple.
-    fn slide_one(
-        &mut self,
-        _key: Key,
-        _batch: &Batch,
-        _context: &mut WindowContext<'_>,
-    ) -> Option<OneArrived> {
-        None
-    }
-
-    /// The row that has just left, and the rows among which it lies.
-    fn left(&self, _key: Key) -> Option<(&Batch, usize)> {
+    /// The window as one that emits every row once as CURRENT when it arrives, and later once as EXPIRED, in
+    /// the order of arrival. `None` for any other, always.
+    fn sliding(&mut self) -> Option<&mut dyn Sliding> {
         None
     }
 
@@ -515,6 +498,22 @@ pub trait WindowOperator: Send {
     fn save(&self, key: Key, writer: &mut Writer);
 
     fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError>;
+}
+
+/// A window through which each row slides once: what aggregators behind it can follow without its EXPIRED
+/// rows.
+pub trait Sliding {
+    /// Rows between CURRENT and EXPIRED.
+    fn rows(&self, key: Key) -> usize;
+
+    /// As [`WindowOperator::process`], for a batch of one row that arrives while at most one leaves, which
+    /// [`Queue::left`] of its queue then shows. `None`, and nothing has happened, where it is not so simple.
+    fn slide_one(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+    ) -> Option<OneArrived>;
 }
 
 /// A row has arrived alone in a sliding window.

@@ -5,6 +5,8 @@
 //! depth is no matter of the machine's stack. A batch goes whole where [`crate::graph`] says that
 //! nothing can tell the difference, else chunk by chunk.
 
+// Twin: straight.rs; keep both in step.
+
 use std::sync::Arc;
 
 use event::{Batch, Chunks, Column, Object, Times, Value, Values};

@@ -19,10 +19,10 @@ use crate::component::{Environment, Key};
 use crate::error::Error;
 use crate::hash_order::hash_order;
 use crate::junction::{Task, Writer};
+use crate::kept::{Held, Queue};
 use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
 use crate::snapshot::{Extent, Fields, Id, List, tape};
 use crate::table::ConditionContext;
-use crate::window::{Held, Queue};
 
 /// The one key of a named window: it is shared by all keys of a partition.
 const SHARED: Key = 0;

@@ -5,6 +5,8 @@
 //! [`crate::junction`]; where the way forks or may fail it is handed to that. The order of things is
 //! the same, for there is nothing else to be done.
 
+// Twin: junction.rs; keep both in step.
+
 use event::Batch;
 use plan::{Output as PlanOutput, QueryId, StreamId};
 

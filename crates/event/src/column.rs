@@ -1,5 +1,7 @@
 //! Typed vectors with an optional null mask.
 
+// Twin: column/one.rs (a column of one row); keep both in step.
+
 mod builder;
 mod one;
 mod single;

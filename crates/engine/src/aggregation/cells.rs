@@ -16,7 +16,7 @@ use hashbrown::{HashSet, HashTable};
 use plan::{AggregationColumn, ColumnKind};
 
 use crate::hash_order::hash_order;
-use crate::query::for_each_key;
+use crate::key_text::for_each_key;
 
 /// Seed of the hash of keys; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x3c6e_f372_fe94_f82b;

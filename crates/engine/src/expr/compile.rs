@@ -3,11 +3,10 @@
 use event::{Column, ColumnBuilder, Schema, Type, Value};
 use plan::{Constant, Expr, ExprKind, InputId, TableId};
 
-use super::{COMPUTED, Expression, Node, OTHER, ROW, Slot};
+use super::{COMPUTED, Condition, ConditionContext, Expression, Node, OTHER, ROW, Slot};
 use crate::component::{Aggregate, Argument};
 use crate::error::Error;
 use crate::script::ScriptSite;
-use crate::table::{Condition, ConditionContext};
 
 /// Where the attributes of each input stand.
 #[derive(Clone, Default, Debug)]

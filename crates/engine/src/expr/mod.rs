@@ -13,10 +13,13 @@
 //! Aggregators and `in` are not evaluated here. [`compile`] takes them out and leaves a reference
 //! to a column that the query computes first.
 
+// Twin: single.rs (the same for one row); keep both in step.
+
 mod arithmetic;
 mod bounds;
 mod compare;
 mod compile;
+mod condition;
 mod row;
 mod single;
 #[cfg(test)]
@@ -26,6 +29,9 @@ pub(crate) use compare::comparison_type;
 pub(crate) use compile::{
     AggregateSite, Compiler, EVENT_TIME, Layout, Site, aggregates_of, argument, attributes_of,
     width,
+};
+pub(crate) use condition::{
+    Condition, ConditionContext, MemoryCondition, Prepared, Searched, Terms, types,
 };
 
 use std::borrow::Cow;

@@ -4,6 +4,8 @@
 //! is not so simple (a call, an OBJECT, a value of another type than declared, a row that fails) has
 //! no answer here and takes the other way; nothing has been done then that it would do twice.
 
+// Twin: expr/mod.rs (the same expressions over columns); keep both in step.
+
 use event::{Single, Type};
 use plan::{ArithmeticOp, CompareOp};
 

@@ -19,9 +19,9 @@ use crate::component::{Environment, EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
+use crate::kept::Held;
 use crate::query::{Broken, Chain, Place, ProcessingMode, Selector, Step, Used};
 use crate::table::{Condition, ConditionContext};
-use crate::window::Held;
 use search::{Equations, Matches, Probing, Side};
 
 /// Inputs of the join's expressions.
@@ -206,6 +206,7 @@ impl Join {
     pub fn fit_to(&mut self, selector: &Selector) {
         self.ignores_expired =
             !self.expired_wanted && !selector.has_aggregator() && !selector.is_fallible();
+        let slides = [0, 1].map(|side: usize| self.sides[side].slides());
         self.sees_arrivals = [0, 1].map(|side: usize| {
             let looks_into_rows = |probe: &Probe| {
                 let is_sure = matches!(&probe.on, Condition::Memory(_)) && !probe.is_fallible;
@@ -213,7 +214,7 @@ impl Join {
                 is_sure && matches!(searched, From::Stream(_) | From::Window(_))
             };
             self.ignores_expired
-                && self.sides[side].slides()
+                && slides[side]
                 && self.probes[side].as_ref().is_some_and(looks_into_rows)
         });
     }

@@ -13,8 +13,8 @@ use plan::{CompareOp, Expr, ExprKind, InputId};
 use crate::component::EvalContext;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout, OTHER, ROW, Slot, attributes_of, comparison_type};
+use crate::kept::{Attribute, Held, KeyColumn, equal, hash};
 use crate::table::{ConditionContext, MemoryCondition};
-use crate::window::{Attribute, Held, KeyColumn, equal, hash};
 
 /// The equations of a condition, and what is looked at beside them.
 pub(super) struct Equations {

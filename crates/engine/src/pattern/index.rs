@@ -16,7 +16,7 @@ use plan::{CompareOp, Expr, ExprKind};
 
 use super::chart::{Chart, Kind, StateId};
 use super::partials::{CURRENT, Captures, PartialId, Partials};
-use crate::query::hash_words;
+use crate::key_text::hash_words;
 
 /// No bucket, no partial match.
 const NOTHING: u32 = u32::MAX;

@@ -14,8 +14,8 @@ use crate::component::{
 use crate::emission::Emission;
 use crate::error::Error;
 use crate::expr::{Compiler, EVENT_TIME, Expression, Inputs, Layout, ROW, argument, attributes_of};
+use crate::kept::{Held, Queue};
 use crate::table::ConditionContext;
-use crate::window::Held;
 
 /// How rows leave a chain, which decides what aggregators keep (Siddhi's `ProcessingMode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -598,9 +598,9 @@ impl Chain {
     }
 
     /// Does the chain end in a sliding window?
-    pub fn slides(&self) -> bool {
-        let window = self.window.as_ref();
-        self.after.is_empty() && window.is_some_and(|w| w.operator.sliding_rows(0).is_some())
+    pub fn slides(&mut self) -> bool {
+        let window = self.window.as_mut();
+        self.after.is_empty() && window.is_some_and(|w| w.operator.sliding().is_some())
     }
 
     /// As [`Chain::process`], of a chain that ends in a sliding window: what happens there is left
@@ -639,10 +639,11 @@ impl Chain {
             && let Some(OneArrived { held, leaves }) = window.take_one(&batch, key, step)
         {
             batch.inner = None;
-            let left = leaves.then(|| window.operator.left(key)).flatten();
+            let queue = leaves.then(|| window.operator.queue(key)).flatten();
+            let left = queue.and_then(Queue::left);
             return Ok(Some(Slid::One(SlidOne { batch, held, left })));
         }
-        let held = window.operator.sliding_rows(key).unwrap_or(0);
+        let held = window.operator.sliding().map_or(0, |s| s.rows(key));
         let spare = window.take(batch, key, step)?;
         Ok(Some(window.slid(held, spare)))
     }
@@ -657,7 +658,7 @@ impl Chain {
         let Some(window) = &mut self.window else {
             return Ok(None);
         };
-        let held = window.operator.sliding_rows(key).unwrap_or(0);
+        let held = window.operator.sliding().map_or(0, |s| s.rows(key));
         window.serve(key, deadline, step)?;
         Ok(Some(window.slid(held, Batch::empty())))
     }
@@ -846,7 +847,7 @@ impl WindowStage {
         })
     }
 
-    /// As [`WindowOperator::slide_one`].
+    /// As [`Sliding::slide_one`](crate::component::Sliding::slide_one).
     fn take_one(&mut self, batch: &Batch, key: Key, step: &mut Step<'_>) -> Option<OneArrived> {
         let mut failures = Vec::new();
         let mut context = WindowContext {
@@ -855,7 +856,8 @@ impl WindowStage {
             deadlines: &mut self.deadlines,
             failures: &mut failures,
         };
-        let arrived = self.operator.slide_one(key, batch, &mut context)?;
+        let sliding = self.operator.sliding()?;
+        let arrived = sliding.slide_one(key, batch, &mut context)?;
         if !self.deadlines.is_empty() {
             self.notify(key, &self.deadlines, step);
             self.deadlines.clear();

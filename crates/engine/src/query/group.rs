@@ -9,18 +9,13 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 
 use event::column::View;
-use event::{Column, ShortText, text};
+use event::{Column, ShortText};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::component::{Group, Key};
+use crate::key_text::{SEED, fold_words, for_each_key, hash_folded, hash_words};
 use crate::keyed::{PAGE, Pages, page_range};
-
-/// Seed of the hash of key texts; fixed, so that nothing differs from run to run.
-const SEED: u64 = 0x517c_c1b7_2722_0a95;
-
-/// What joins the parts of a key.
-const SEPARATOR: &str = ":-:";
 
 /// No group: the end of a list of groups.
 const NONE: Group = Group::MAX;
@@ -431,26 +426,6 @@ impl Interner {
     }
 }
 
-/// Mixes two words as foldhash does: the halves of a product of 128 bits, one over the other.
-#[inline]
-pub(crate) fn hash_words(key: Key, words: [u64; 2]) -> u64 {
-    hash_folded(fold_words(key, words), words)
-}
-
-#[inline(always)]
-fn fold_words(key: Key, words: [u64; 2]) -> u64 {
-    let product = u128::from(words[0] ^ SEED ^ u64::from(key) << 16)
-        * u128::from(words[1] ^ SEED.rotate_left(29) ^ u64::from(key));
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Once more, so that neither a word of zeros nor one like the seed takes the other away.
-#[inline(always)]
-fn hash_folded(folded: u64, words: [u64; 2]) -> u64 {
-    let product = u128::from(folded ^ words[0]) * u128::from(0x9e37_79b9_7f4a_7c15u64);
-    product as u64 ^ (product >> 64) as u64
-}
-
 fn recent_place(folded: u64) -> usize {
     folded as usize & (RECENT - 1)
 }
@@ -484,40 +459,6 @@ pub(crate) fn intern_all(
     for_each_key(columns, rows, |_, text| {
         numbers.push(interner.intern(key, text));
     });
-}
-
-/// Calls `visit` with each row and the text of its key, in order.
-pub(crate) fn for_each_key(columns: &[Column], rows: usize, mut visit: impl FnMut(usize, &str)) {
-    if let [column] = columns
-        && let View::Str(texts) = column.view()
-    {
-        for row in 0..rows {
-            let is_null = column.is_null(row);
-            visit(row, if is_null { "null" } else { texts.get(row) });
-        }
-        return;
-    }
-    let mut key = String::new();
-    for row in 0..rows {
-        key.clear();
-        for (at, column) in columns.iter().enumerate() {
-            if at > 0 {
-                key.push_str(SEPARATOR);
-            }
-            write_part(&mut key, column, row);
-        }
-        visit(row, &key);
-    }
-}
-
-fn write_part(key: &mut String, column: &Column, row: usize) {
-    if column.is_null(row) {
-        return key.push_str("null");
-    }
-    match column.view() {
-        View::Str(texts) => key.push_str(texts.get(row)),
-        _ => text::write_value(key, &column.value(row)),
-    }
 }
 
 #[cfg(test)]

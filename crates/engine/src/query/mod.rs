@@ -7,7 +7,7 @@
 
 mod chain;
 mod group;
-pub(crate) mod order;
+mod order;
 mod output;
 mod reduce;
 mod saved;
@@ -17,7 +17,7 @@ mod sliding;
 mod stage;
 
 pub(crate) use chain::{Chain, Place, ProcessingMode, Used};
-pub(crate) use group::{Interner, for_each_key, hash_words, intern_all};
+pub(crate) use group::{Interner, intern_all};
 pub(crate) use output::{Tables, without_resets, write_now};
 pub(crate) use select::Selector;
 pub(crate) use stage::Stage;
@@ -270,9 +270,11 @@ impl Query {
             delivered: Vec::new(),
         };
         query.faults = query.find_faults();
-        query.slides = query.limiter.is_none()
-            && query.selector.slides()
-            && matches!(&query.input, Input::Single(chain) if chain.slides());
+        let input_slides = match &mut query.input {
+            Input::Single(chain) => chain.slides(),
+            _ => false,
+        };
+        query.slides = query.limiter.is_none() && query.selector.slides() && input_slides;
         query.selector.slides_by_one = query.selector.slides_by_one();
         Ok(query)
     }

@@ -7,6 +7,8 @@
 mod attributes;
 mod clauses;
 
+// Twin: sliding.rs; keep both in step.
+
 use std::ops::Range;
 
 use event::{Batch, Chunks, Column, Times, Type};

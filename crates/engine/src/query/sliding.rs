@@ -8,6 +8,8 @@
 //! It is a shorter way to the same result. Where something does not fit (a RESET, a column of mixed
 //! values), the batch goes the common way, and the numbers are found anew from then on.
 
+// Twin: query/select.rs (aggregators that see EXPIRED rows); keep both in step.
+
 use std::collections::VecDeque;
 
 use event::{Batch, BatchParts, Column, ColumnBuilder};

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 
 use super::Rows;
-use crate::query::hash_words;
+use crate::key_text::hash_words;
 
 /// Seed of the hash; fixed, so that nothing differs from run to run.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;

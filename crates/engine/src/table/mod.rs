@@ -7,19 +7,18 @@
 //! Never here: I/O. External tables are asked through [`crate::Host`]; only their conditions are
 //! made here.
 
-mod condition;
 mod direct;
 mod index;
 mod saved;
 mod write;
 
-pub(crate) use condition::{Condition, ConditionContext, MemoryCondition, Terms, types};
+pub(crate) use crate::expr::{Condition, ConditionContext, MemoryCondition, Terms, types};
 pub(crate) use write::{ExternalWrite, TableWrite};
 
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 
-use crate::expr::{OTHER, Slot};
-use crate::query::order::compare;
+use crate::expr::{OTHER, Searched, Slot};
+use crate::order::compare;
 use index::Index;
 use saved::Changes;
 
@@ -255,7 +254,9 @@ impl Table {
             start += take;
         }
     }
+}
 
+impl Searched for Table {
     /// Rows of an index (the primary key first) whose attributes equal the keys.
     fn lookup(&self, number: usize, keys: &[Value], out: &mut Vec<u32>) {
         self.indexes[number].find(keys, &self.rows, out);
@@ -313,7 +314,9 @@ impl Table {
             .zip(sorted)
             .for_each(|(row, (_, found))| *row = found);
     }
+}
 
+impl Table {
     /// One attribute of some rows; [`Column::NO_ROW`] gives null.
     pub fn gather_column(&self, column: usize, rows: &[u32]) -> Column {
         if let [page] = self.rows.pages.as_slice() {

@@ -11,11 +11,11 @@ use event::{Batch, Column, Type, Value};
 use plan::store::{OperationId, OperationKind};
 use plan::{Expr, ExprKind, OUTPUT, Output, TableId};
 
-use super::condition::{MemoryCondition, Prepared};
 use super::{Condition, ConditionContext, Duplicate, Table, Terms, direct};
 use crate::component::EvalContext;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs, Layout, OTHER, ROW, Slot};
+use crate::expr::{MemoryCondition, Prepared, Searched as _};
 
 /// Conditions and set values see the output row as input 0 and the table's row as input 1.
 const EVENT: u16 = 0;

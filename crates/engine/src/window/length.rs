@@ -82,6 +82,7 @@ impl Rule for Last {
         (self.length > 0).then(|| queue.map_or(0, Queue::len))
     }
 
+    // Twin: `process` above; keep both in step.
     fn slide_one(
         &mut self,
         queue: &mut Queue,
@@ -97,10 +98,6 @@ impl Rule for Last {
         }
         queue.append_only(batch);
         Some(is_full)
-    }
-
-    fn left<'s>(&self, queue: &'s Queue) -> Option<(&'s Batch, usize)> {
-        queue.left()
     }
 
     fn content<'s>(&self, queue: &'s Queue) -> Option<Held<'s>> {

@@ -16,8 +16,6 @@ mod expression_batch;
 mod external_time;
 mod external_time_batch;
 mod frequent;
-mod held;
-mod index;
 mod key;
 mod key_map;
 mod length;
@@ -30,7 +28,6 @@ mod pool;
 mod session;
 mod slide;
 mod sort;
-mod store;
 mod stored;
 #[cfg(test)]
 mod testing;
@@ -40,17 +37,15 @@ mod time_length;
 mod timed;
 mod unique;
 
-pub use held::{Attribute, Held};
-pub(crate) use index::{KeyColumn, equal, hash};
 pub(crate) use pool::{Pool, Slot, Visit};
-pub use store::Queue;
-pub(crate) use store::RowTypes;
 pub(crate) use stored::{Stored, StoredKeys};
 
 use std::ops::Range;
 
 use crate::component::{Argument, Refused, Window};
 use crate::emission::Emission;
+pub(crate) use crate::kept::RowTypes;
+use crate::kept::{held, index, store};
 use event::codec::Error as StateError;
 use event::column::View;
 use event::{Batch, Chunks, Clock, Column, Value};

@@ -6,7 +6,7 @@ use super::held::Held;
 use super::store::{Queue, RowTypes, row_types};
 pub use super::stored::Stored;
 use super::stored::StoredKeys;
-use crate::component::{Key, OneArrived, WindowContext, WindowOperator, WindowSetup};
+use crate::component::{Key, OneArrived, Sliding, WindowContext, WindowOperator, WindowSetup};
 use crate::emission::Emission;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
@@ -44,24 +44,19 @@ pub trait Rule: Send {
         0
     }
 
-    /// As [`WindowOperator::sliding_rows`], where such a window has `state`; without one it holds
-    /// none.
+    /// As [`Sliding::rows`], where such a window has `state`; without one it holds none. `None` where the
+    /// window is no such one.
     fn sliding_rows(&self, _state: Option<&Self::State>) -> Option<usize> {
         None
     }
 
-    /// As [`WindowOperator::slide_one`]: does a row leave?
+    /// As [`Sliding::slide_one`]: does a row leave?
     fn slide_one(
         &mut self,
         _state: &mut Self::State,
         _batch: &Batch,
         _context: &mut WindowContext<'_>,
     ) -> Option<bool> {
-        None
-    }
-
-    /// As [`WindowOperator::left`].
-    fn left<'s>(&self, _state: &'s Self::State) -> Option<(&'s Batch, usize)> {
         None
     }
 
@@ -200,24 +195,11 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         self.keys.get(key).map_or(0, |state| self.rule.held(state))
     }
 
-    fn sliding_rows(&self, key: Key) -> Option<usize> {
-        self.rule.sliding_rows(self.keys.get(key))
-    }
-
-    fn slide_one(
-        &mut self,
-        key: Key,
-        batch: &Batch,
-        context: &mut WindowContext<'_>,
-    ) -> Option<OneArrived> {
-        let state = self.keys.entry(key);
-        let held = self.rule.sliding_rows(Some(&*state))?;
-        let leaves = self.rule.slide_one(state, batch, context)?;
-        Some(OneArrived { held, leaves })
-    }
-
-    fn left(&self, key: Key) -> Option<(&Batch, usize)> {
-        self.rule.left(self.keys.get(key)?)
+    fn sliding(&mut self) -> Option<&mut dyn Sliding> {
+        match self.rule.sliding_rows(None) {
+            Some(_) => Some(self),
+            None => None,
+        }
     }
 
     fn bytes(&self, key: Key) -> usize {
@@ -242,5 +224,23 @@ impl<R: Rule> WindowOperator for PerKey<R> {
 
     fn restore(&mut self, key: Key, reader: &mut Reader<'_>) -> Result<(), StateError> {
         self.keys.restore(key, reader)
+    }
+}
+
+impl<R: Rule> Sliding for PerKey<R> {
+    fn rows(&self, key: Key) -> usize {
+        self.rule.sliding_rows(self.keys.get(key)).unwrap_or(0)
+    }
+
+    fn slide_one(
+        &mut self,
+        key: Key,
+        batch: &Batch,
+        context: &mut WindowContext<'_>,
+    ) -> Option<OneArrived> {
+        let state = self.keys.entry(key);
+        let held = self.rule.sliding_rows(Some(&*state))?;
+        let leaves = self.rule.slide_one(state, batch, context)?;
+        Some(OneArrived { held, leaves })
     }
 }

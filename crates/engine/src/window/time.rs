@@ -108,6 +108,7 @@ impl Rule for Live {
         Some(state.map_or(0, |state| state.queue.len()))
     }
 
+    // Twin: `process` above; keep both in step.
     fn slide_one(
         &mut self,
         state: &mut TimedQueue,

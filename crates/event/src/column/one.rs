@@ -4,6 +4,8 @@
 //! way, and a value whose mark is one byte is taken apart at each: the pieces are written one way and
 //! read another, for which the processor has to wait each time.
 
+// Twin: ../column.rs (the same columns as vectors); keep both in step.
+
 use std::fmt;
 use std::slice::from_ref;
 

@@ -10,7 +10,7 @@ use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::*;
-use crate::window::Held;
+use crate::kept::Held;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 

@@ -8,7 +8,7 @@ use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::*;
-use crate::window::Held;
+use crate::kept::Held;
 use event::Batch;
 
 /// A window that holds one row of each key.

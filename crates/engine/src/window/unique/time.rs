@@ -9,7 +9,7 @@ use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::*;
-use crate::window::Held;
+use crate::kept::Held;
 use crate::window::linked::Linked;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};

@@ -10,7 +10,7 @@ use super::time_batch::{Period, Timed};
 use crate::component::*;
 use crate::emission::Emission;
 use crate::spec::*;
-use crate::window::Held;
+use crate::kept::Held;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 

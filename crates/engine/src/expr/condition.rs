@@ -9,10 +9,26 @@ use event::{Batch, Column, Schema, Type, Value};
 use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
 use plan::{CompareOp, Expr, ExprKind, InputId, TableId};
 
-use super::Table;
+use super::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, Part, ROW, Slot};
 use crate::component::EvalContext;
 use crate::error::Error;
-use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, Part, ROW, Slot};
+
+/// A table in memory, as far as a condition looks into it.
+pub(crate) trait Searched {
+    /// Appends the rows that an index finds by its number: 0 is the primary key, where there is one.
+    fn lookup(&self, number: usize, keys: &[Value], out: &mut Vec<u32>);
+
+    fn all_rows(&self, out: &mut Vec<u32>);
+
+    /// Puts found rows into the order in which Siddhi finds them.
+    fn sort_found(&self, rows: &mut [u32]);
+
+    /// Parts of the table: number of the first row, columns, and which rows are there.
+    fn pages(&self) -> impl Iterator<Item = (u32, &[Column], &[bool])>;
+
+    /// The columns of rows; those that are not used may be empty.
+    fn gather(&self, rows: &[u32], uses: &[Slot]) -> Vec<Column>;
+}
 
 /// What is known of the tables while an app is made.
 pub(crate) struct ConditionContext<'p> {
@@ -395,7 +411,7 @@ impl MemoryCondition {
     pub fn find(
         &mut self,
         prepared: &Prepared,
-        table: &Table,
+        table: &impl Searched,
         events: &Inputs<'_>,
         event: usize,
         context: &mut EvalContext<'_>,
