@@ -125,6 +125,13 @@ pub struct RunArgs {
     /// such as 127.0.0.1:9090
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<std::net::SocketAddr>,
+    /// Another name by which --http is asked; requests that name any other host are refused, lest web pages
+    /// send them
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub http_host: Vec<String>,
+    /// Let --http listen beyond loopback, where everyone who reaches it may read and change tables
+    #[arg(long, requires = "http")]
+    pub insecure: bool,
     /// Standard output is JSON, one object a line; the last is the summary
     #[arg(long)]
     pub json: bool,

@@ -240,7 +240,7 @@ fn who_asks_is_answered_by_the_app_that_runs_now() {
     let ask = |query: &str| {
         let body = format!(r#"{{"appName":"Asked","query":"{query}"}}"#);
         curl(&[
-            "-d",
+            "--json",
             &body,
             &format!("http://127.0.0.1:{http}/stores/query"),
         ])

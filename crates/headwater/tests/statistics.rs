@@ -81,7 +81,7 @@ impl Place {
 
     fn put(&self, path: &str, body: &str) -> (String, String) {
         let url = format!("{}/siddhi-apps{path}/statistics", self.url);
-        curl(&["-X", "PUT", "--data-binary", body, &url])
+        curl(&["-X", "PUT", "--json", body, &url])
     }
 
     fn post(&self, count: usize) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use server::config::Config;
 use server::deployment::ReadyApp;
+use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
@@ -30,6 +31,8 @@ const MEMORY_LIMIT: &str = "memory.limit";
 const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
+    let http = http_options(&args);
+    http.iter().try_for_each(HttpOptions::check)?;
     let Some((apps, config)) = read_apps(&args, output)? else {
         return Ok(1);
     };
@@ -59,10 +62,12 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             stop: stop.clone(),
         },
     )?;
-    let http = args
-        .http
-        .map(|address| server::http::serve(address, Arc::clone(server.metrics()), server.asker()))
-        .transpose()?;
+    let services = Services {
+        metrics: Arc::clone(server.metrics()),
+        asker: server.asker(),
+    };
+    let http = http.map(|options| server::http::serve(&options, services));
+    let http = http.transpose()?;
     if let Some(http) = &http {
         tracing::info!(address = %http.address(), "metrics and on-demand queries are served");
     }
@@ -96,6 +101,15 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         .into());
     }
     Ok(if end.summary.rejected > 0 { 4 } else { 0 })
+}
+
+/// Where and for whom `--http` listens.
+fn http_options(args: &RunArgs) -> Option<HttpOptions> {
+    args.http.map(|address| HttpOptions {
+        address,
+        hosts: args.http_host.clone(),
+        is_insecure: args.insecure,
+    })
 }
 
 /// What the arguments name, checked; `None` if an app has errors, which have been shown.

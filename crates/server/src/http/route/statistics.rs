@@ -7,72 +7,98 @@
 
 use std::sync::Arc;
 
-use connect::file_uri::percent_decoded;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, Response, StatusCode};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
 use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 
-use super::{body_of, refused};
+use super::RouteGroup;
+use crate::http::Services;
+use crate::http::answer::{self, body_of, refused};
 use crate::metrics::{AppMetrics, Metrics};
 use crate::statistics::to_json;
 
 /// Bytes of a level with all around it.
 const BODY_MAX: usize = 1024;
 
-/// Whose statistics a path asks for.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) enum Of {
-    All,
-    App(String),
+pub(super) const GROUP: RouteGroup = RouteGroup {
+    paths: &["/siddhi-apps/statistics", "/siddhi-apps/{app}/statistics"],
+    routes: || {
+        let all = || get(read_all).put(set_all).fallback(other_method);
+        let one = || get(read_one).put(set_one).fallback(other_method);
+        Router::new()
+            .route("/siddhi-apps/statistics", all())
+            .route("/siddhi-apps/statistics/", all())
+            .route("/siddhi-apps/{app}/statistics", one())
+            .route("/siddhi-apps/{app}/statistics/", one())
+    },
+};
+
+async fn other_method() -> Response {
+    refused(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "statistics are read by GET, and their level is set by PUT",
+    )
 }
 
-/// `None`: the path is another.
-pub(super) fn asked(path: &str) -> Option<Of> {
-    let app = path
-        .strip_prefix("/siddhi-apps")?
-        .strip_suffix("/statistics")?;
-    if app.is_empty() {
-        return Some(Of::All);
+async fn read_all(State(services): State<Services>) -> Response {
+    all(&services.metrics.apps.all())
+}
+
+async fn read_one(State(services): State<Services>, Path(name): Path<String>) -> Response {
+    match app(&services.metrics, &name) {
+        Ok(app) => answer::json(StatusCode::OK, &to_json(&app)),
+        Err(refusal) => *refusal,
     }
-    percent_decoded(app.strip_prefix('/')?).map(Of::App)
 }
 
-pub(super) async fn answer(
-    request: Request<Incoming>,
-    of: &Of,
-    metrics: &Metrics,
-) -> Response<Full<Bytes>> {
-    let all = metrics.apps.all();
-    let apps: Vec<&Arc<AppMetrics>> = match of {
-        Of::All => all.iter().collect(),
-        Of::App(name) => all.iter().filter(|app| app.label.app == *name).collect(),
+async fn set_all(State(services): State<Services>, body: Body) -> Response {
+    let apps = services.metrics.apps.all();
+    match level_of(body).await {
+        Ok(wanted) => apps.iter().for_each(|app| wanted.set(app)),
+        Err((status, message)) => return refused(status, &message),
+    }
+    all(&apps)
+}
+
+async fn set_one(
+    State(services): State<Services>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Response {
+    let app = match app(&services.metrics, &name) {
+        Ok(app) => app,
+        Err(refusal) => return *refusal,
     };
-    if let (Of::App(name), []) = (of, &apps[..]) {
-        let names: Vec<String> = all.iter().map(|a| format!("'{}'", a.label.app)).collect();
-        let message = format!("there is no app '{name}' here, but {}", names.join(", "));
-        return refused(StatusCode::NOT_FOUND, &message);
+    match level_of(body).await {
+        Ok(wanted) => wanted.set(&app),
+        Err((status, message)) => return refused(status, &message),
     }
-    match *request.method() {
-        Method::GET | Method::HEAD => {}
-        Method::PUT => {
-            let body = body_of(request, "a level", BODY_MAX).await;
-            match body.and_then(|body| wanted(&body)) {
-                Ok(wanted) => apps.iter().for_each(|app| wanted.set(app)),
-                Err((status, message)) => return refused(status, &message),
-            }
-        }
-        _ => {
-            let message = "statistics are read by GET, and their level is set by PUT";
-            return refused(StatusCode::METHOD_NOT_ALLOWED, message);
-        }
+    answer::json(StatusCode::OK, &to_json(&app))
+}
+
+fn all(apps: &[Arc<AppMetrics>]) -> Response {
+    let apps: Vec<Json> = apps.iter().map(|app| to_json(app)).collect();
+    answer::json(StatusCode::OK, &json!({ "apps": apps }))
+}
+
+/// The app of that name, or the refusal, which names those that there are.
+fn app(metrics: &Metrics, name: &str) -> Result<Arc<AppMetrics>, Box<Response>> {
+    let all = metrics.apps.all();
+    if let Some(app) = all.iter().find(|app| app.label.app == name) {
+        return Ok(Arc::clone(app));
     }
-    let said: Vec<Json> = apps.iter().map(|app| to_json(app)).collect();
-    match (of, &said[..]) {
-        (Of::App(_), [one]) => super::json(StatusCode::OK, one),
-        _ => super::json(StatusCode::OK, &json!({ "apps": said })),
-    }
+    let names: Vec<String> = all.iter().map(|a| format!("'{}'", a.label.app)).collect();
+    let message = format!("there is no app '{name}' here, but {}", names.join(", "));
+    Err(Box::new(refused(StatusCode::NOT_FOUND, &message)))
+}
+
+async fn level_of(body: Body) -> Result<Wanted, (StatusCode, String)> {
+    wanted(&body_of(body, "a level", BODY_MAX).await?)
 }
 
 #[derive(PartialEq, Eq, Debug)]
@@ -122,21 +148,6 @@ fn wanted(body: &[u8]) -> Result<Wanted, (StatusCode, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_name_an_app_or_all() {
-        let app = |name: &str| Some(Of::App(name.to_owned()));
-        assert_eq!(asked("/siddhi-apps/statistics"), Some(Of::All));
-        assert_eq!(asked("/siddhi-apps/Shop/statistics"), app("Shop"));
-        assert_eq!(asked("/siddhi-apps/a%20%2F%C3%A4/statistics"), app("a /ä"));
-        assert_eq!(
-            asked("/siddhi-apps/statistics/statistics"),
-            app("statistics")
-        );
-        for other in ["/siddhi-apps", "/siddhi-appsX/statistics", "/metrics", ""] {
-            assert_eq!(asked(other), None, "{other}");
-        }
-    }
 
     // covers: 653
     #[test]

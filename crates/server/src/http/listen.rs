@@ -1,0 +1,163 @@
+//! Accepts connections and serves their requests.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower_service::Service as _;
+
+/// Connections that are open at once. Another one is not accepted before one of them ends, so that it costs
+/// no descriptor that a source or sink may need.
+const CONNECTIONS_MAX: u32 = 256;
+
+/// Time for a head, from the first byte that could come.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes of a head: the request line and the headers.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Time that requests have to end at a stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Time for which a client may leave an answer unread.
+const UNREAD_MAX: Duration = Duration::from_secs(60);
+
+/// Pause after a connection that could not be accepted, mostly for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Least time between two warnings about that.
+const WARNING_PAUSE: Duration = Duration::from_secs(1);
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Connections that are open at once.
+    pub connections: u32,
+    /// Time for a head.
+    pub head: Duration,
+    /// Bytes of a head, at least 8192.
+    pub head_bytes: usize,
+    /// Time that requests have to end at a stop.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: CONNECTIONS_MAX,
+            head: HEAD_MAX,
+            head_bytes: HEAD_BYTES_MAX,
+            grace: GRACE,
+        }
+    }
+}
+
+/// Serves until told to stop; then what was asked is answered, within the grace.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stopped: watch::Receiver<bool>,
+) {
+    let connections = Arc::new(Semaphore::new(limits.connections as usize));
+    let mut until = stopped.clone();
+    tokio::select! {
+        biased;
+        _ = until.wait_for(|is_stopped| *is_stopped) => {}
+        () = accept_all(&listener, &router, limits, &connections, &stopped) => {}
+    }
+    drop(listener);
+    let all = connections.acquire_many(limits.connections);
+    if tokio::time::timeout(limits.grace, all).await.is_err() {
+        tracing::warn!(
+            open = limits.connections as usize - connections.available_permits(),
+            "HTTP connections were cut off because their requests did not end at the stop"
+        );
+    }
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    router: &Router,
+    limits: Limits,
+    connections: &Arc<Semaphore>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let mut failures = Failures::default();
+    // Closed never, so this loop ends with the future alone.
+    while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                failures.report(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (router, stopped) = (router.clone(), stopped.clone());
+        tokio::task::spawn(async move {
+            if let Err(error) = serve_connection(stream, router, limits, stopped).await {
+                tracing::debug!(cause = %error, "an HTTP connection was broken off");
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<(), hyper::Error> {
+    stream.set_nodelay(true).ok();
+    // A client that is gone, or reads nothing, must not hold its place for ever.
+    SockRef::from(&stream)
+        .set_tcp_user_timeout(Some(UNREAD_MAX))
+        .ok();
+    let answer = service_fn(move |request: Request<Incoming>| router.clone().call(request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes)
+        .serve_connection(TokioIo::new(stream), answer);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        served = connection.as_mut() => return served,
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    connection.await
+}
+
+/// Connections that could not be accepted, logged once a second at most.
+#[derive(Default)]
+struct Failures {
+    count: u64,
+    logged: Option<Instant>,
+}
+
+impl Failures {
+    fn report(&mut self, cause: &io::Error) {
+        self.count += 1;
+        if self.logged.is_none_or(|at| at.elapsed() >= WARNING_PAUSE) {
+            tracing::warn!(
+                times = self.count,
+                %cause,
+                "HTTP connections were not accepted; they wait and are tried again"
+            );
+            self.count = 0;
+            self.logged = Some(Instant::now());
+        }
+    }
+}

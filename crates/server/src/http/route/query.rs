@@ -1,0 +1,128 @@
+//! On-demand queries, by the path of Streaming Integrator (`POST /stores/query`).
+//!
+//! A query is `{"appName":"…","query":"…"}`, with `"details":true` for names and types. The answer
+//! is `{"records":[[…],…]}`; a refusal is `{"code":…,"message":"…"}` with the diagnostics beside it.
+//! A body is at most [`BODY_MAX`] bytes; an app that takes longer than [`ANSWER_MAX`] is not waited for.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::post;
+use engine::Answer;
+use event::{Object, Value};
+use lang::diagnostic::Diagnostic;
+use serde_json::{Value as Json, json};
+
+use super::RouteGroup;
+use crate::ask::{Asker, Refusal};
+use crate::http::Services;
+use crate::http::answer::{ANSWER_MAX, body_of, json, refused};
+
+/// Bytes of a query with all around it.
+const BODY_MAX: usize = 1 << 20;
+
+pub(super) const GROUP: RouteGroup = RouteGroup {
+    paths: &["POST /stores/query"],
+    routes: || {
+        let methods = || post(query).fallback(only_post);
+        Router::new()
+            .route("/stores/query", methods())
+            .route("/stores/query/", methods())
+    },
+};
+
+async fn only_post() -> Response {
+    refused(StatusCode::METHOD_NOT_ALLOWED, "a query is sent by POST")
+}
+
+async fn query(State(services): State<Services>, body: Body) -> Response {
+    match body_of(body, "a query", BODY_MAX).await {
+        Ok(body) => stores_query(&body, &services.asker).await,
+        Err((status, message)) => refused(status, &message),
+    }
+}
+
+async fn stores_query(body: &[u8], asker: &Asker) -> Response {
+    let Ok(body) = serde_json::from_slice::<Json>(body) else {
+        let message = r#"the body is no JSON: send {"appName":"…","query":"…"}"#;
+        return refused(StatusCode::BAD_REQUEST, message);
+    };
+    let of = |name: &str| body[name].as_str().filter(|text| !text.trim().is_empty());
+    let Some(query) = of("query") else {
+        return refused(StatusCode::BAD_REQUEST, "the query is empty");
+    };
+    match tokio::time::timeout(ANSWER_MAX, asker.ask(of("appName"), query)).await {
+        Ok(Ok(answer)) => {
+            let with_details = body["details"].as_bool().unwrap_or(false);
+            json(StatusCode::OK, &records(&answer, with_details))
+        }
+        Ok(Err(Refusal::NoApp(message))) => refused(StatusCode::NOT_FOUND, &message),
+        Ok(Err(Refusal::Gone(message))) => refused(StatusCode::SERVICE_UNAVAILABLE, &message),
+        Ok(Err(Refusal::Query(faults))) => json(StatusCode::BAD_REQUEST, &fault(query, &faults)),
+        Err(_) => refused(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the app took too long to answer; it may be waiting for a store",
+        ),
+    }
+}
+
+fn records(answer: &Answer, with_details: bool) -> Json {
+    let rows = answer.rows.iter().flat_map(|batch| {
+        (0..batch.len).map(|row| batch.row(row).iter().map(value).collect::<Json>())
+    });
+    let mut json = json!({ "records": rows.collect::<Vec<Json>>() });
+    if with_details {
+        let attributes = answer.schema.attributes.iter();
+        let details = attributes
+            .map(|a| json!({ "name": a.name, "dataType": a.ty.to_string().to_uppercase() }));
+        json["details"] = details.collect();
+        let written = answer.written;
+        json["written"] = json!({
+            "inserted": written.inserted,
+            "updated": written.updated,
+            "deleted": written.deleted,
+        });
+    }
+    json
+}
+
+/// Numbers that JSON has not are texts.
+fn value(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(v) => json!(v),
+        Value::Int(v) => json!(v),
+        Value::Long(v) => json!(v),
+        Value::Float(v) if v.is_finite() => {
+            // The shortest digits of the float, not those of the double it would become.
+            let digits = v.to_string().parse::<f64>();
+            digits.map_or(Json::Null, |v| json!(v))
+        }
+        Value::Double(v) if v.is_finite() => json!(v),
+        Value::Object(Object::List(list) | Object::Set(list)) => {
+            list.lock().iter().map(self::value).collect()
+        }
+        other => Json::String(event::text::to_text(other)),
+    }
+}
+
+fn fault(query: &str, faults: &[Diagnostic]) -> Json {
+    let message = faults.first().map_or("", |d| d.message.as_str());
+    let diagnostics = faults.iter().map(|d| {
+        json!({
+            "code": d.code,
+            "message": d.message,
+            "start": d.span.start,
+            "end": d.span.end,
+            "help": d.help,
+        })
+    });
+    json!({
+        "code": StatusCode::BAD_REQUEST.as_u16(),
+        "message": message,
+        "diagnostics": diagnostics.collect::<Vec<Json>>(),
+        "rendered": check::render::render(faults, "query", query, &catalog::full(engine::specs()), false),
+    })
+}
