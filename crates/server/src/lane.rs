@@ -286,6 +286,14 @@ pub(crate) struct LaneEnd {
     pub handed: Option<Saved>,
 }
 
+/// An app at work: see [`Lane::hosted`].
+struct Hosted<'a> {
+    engine: &'a mut App,
+    plan: &'a Plan,
+    level: StatisticsLevel,
+    host: host::LaneHost<'a>,
+}
+
 impl Lane {
     /// Runs until [`Letter::Finish`].
     pub fn run(mut self) -> LaneEnd {
@@ -441,6 +449,35 @@ impl Lane {
         Ok(())
     }
 
+    /// An app that is about to work, and what answers what it asks outside meanwhile.
+    fn hosted(&mut self, app: usize, begun: Instant) -> Hosted<'_> {
+        let seat = &mut self.apps[app];
+        Hosted {
+            engine: &mut seat.engine,
+            plan: &seat.plan,
+            level: seat.metrics.level.get(),
+            host: host::LaneHost {
+                app: &seat.name,
+                operations: &seat.operations,
+                databases: &mut self.databases,
+                tables: &seat.table_seats,
+                asked: &mut self.asked,
+                environment: &seat.environment,
+                registry: self.registry,
+                calls: &mut seat.calls,
+                pending: self
+                    .cutter
+                    .state
+                    .is_some()
+                    .then_some(&mut self.cutter.effects),
+                is_cut_wanted: &mut self.cutter.is_wanted,
+                pulse: &self.pulse,
+                begun,
+                failure: None,
+            },
+        }
+    }
+
     fn step_one(&mut self, app: usize, input: Input) -> Result<(), String> {
         let wall = self.clock.now();
         let begun = Instant::now();
@@ -449,34 +486,16 @@ impl Lane {
         self.cutter.is_dirty |= !matches!(input, Input::Tick);
         self.cutter.is_counted = false;
         let mut outputs = std::mem::take(&mut self.outputs);
-        let seat = &mut self.apps[app];
-        let now = if seat.plan.options.playback.is_some() {
-            seat.engine.now()
-        } else {
-            wall
+        let hosted = self.hosted(app, begun);
+        let (engine, mut host) = (hosted.engine, hosted.host);
+        let now = match hosted.plan.options.playback {
+            Some(_) => engine.now(),
+            None => wall,
         };
-        let mut host = host::LaneHost {
-            operations: &seat.operations,
-            databases: &mut self.databases,
-            tables: &seat.table_seats,
-            asked: &mut self.asked,
-            environment: &seat.environment,
-            registry: self.registry,
-            calls: &mut seat.calls,
-            pending: self
-                .cutter
-                .state
-                .is_some()
-                .then_some(&mut self.cutter.effects),
-            is_cut_wanted: &mut self.cutter.is_wanted,
-            pulse: &self.pulse,
-            begun,
-            failure: None,
-        };
-        let level = seat.metrics.level.get();
-        seat.engine.measure(level >= StatisticsLevel::Basic);
-        seat.engine.step(now, wall, input, &mut host, &mut outputs);
+        engine.measure(hosted.level >= StatisticsLevel::Basic);
+        engine.step(now, wall, input, &mut host, &mut outputs);
         let failure = host.failure.take();
+        let seat = &mut self.apps[app];
         seat.metrics.steps.add(1);
         let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seat.metrics.step_nanos.add(nanos);

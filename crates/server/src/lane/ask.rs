@@ -7,7 +7,6 @@ use lang::span::Span;
 use plan::store::{Operation, OperationId};
 
 use super::Lane;
-use super::host::LaneHost;
 use crate::ask::{HeldAnswer, Question, ROWS_MAX};
 use crate::report::chain;
 use crate::store::Database;
@@ -92,28 +91,10 @@ impl Lane {
         }
         let wall = self.clock.now();
         let mut outputs = std::mem::take(&mut self.outputs);
-        let seat = &mut self.apps[question.app];
         self.asked.sweep(&mut self.databases);
-        let mut host = LaneHost {
-            operations: &seat.operations,
-            databases: &mut self.databases,
-            tables: &seat.table_seats,
-            asked: &mut self.asked,
-            environment: &seat.environment,
-            registry: self.registry,
-            calls: &mut seat.calls,
-            pending: self
-                .cutter
-                .state
-                .is_some()
-                .then_some(&mut self.cutter.effects),
-            is_cut_wanted: &mut self.cutter.is_wanted,
-            pulse: &self.pulse,
-            begun: Instant::now(),
-            failure: None,
-        };
-        let engine = &mut seat.engine;
-        let answer = engine.ask(&seat.plan, &question.query, wall, &mut host, &mut outputs);
+        let hosted = self.hosted(question.app, Instant::now());
+        let (engine, mut host) = (hosted.engine, hosted.host);
+        let answer = engine.ask(hosted.plan, &question.query, wall, &mut host, &mut outputs);
         let failure = host.failure.take();
         self.cutter.is_dirty = true;
         let posted = self.post_outputs(question.app, &mut outputs);
