@@ -457,7 +457,6 @@ impl Lane {
             plan: &seat.plan,
             level: seat.metrics.level.get(),
             host: host::LaneHost {
-                app: &seat.name,
                 operations: &seat.operations,
                 databases: &mut self.databases,
                 tables: &seat.table_seats,
