@@ -1,0 +1,309 @@
+//! Puts the parts of a group together, and gives them what a saved state says.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use connect::distribution::Share;
+use connect::message::Messages;
+use engine::{App, Outputs};
+use plan::TableId;
+
+use crate::backoff::Sparse;
+use crate::edit::Edit;
+use crate::error::Error;
+use crate::keeper::{Job, Keeper};
+use crate::lane::{AskedOperations, Chain, Cutter, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat, Subscriber};
+use crate::metrics::TableMetrics;
+use crate::preview::has_source;
+use crate::recovery::{self, Recovered};
+use crate::rejected::{FILES, RejectedLog};
+use crate::report::chain;
+use crate::sink::SinkThread;
+use crate::state::Composer;
+use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
+use crate::store::{StoreContext, StoreSeat, StoreThread};
+use super::sinks::shown_tables;
+use super::{Builder, Group, effect_calls, engine_of};
+
+impl Builder<'_> {
+    pub(super) fn build(self, handed: Option<Saved>) -> Result<Group, Error> {
+        let mut engines = self.engines()?;
+        let mut stores = self.stores(&engines)?;
+        let store_context = StoreContext {
+            health: Arc::clone(&self.health),
+            rejected: self.undelivered.clone(),
+            store_key: self.store_key(),
+            second: Duration::from_secs(1),
+            gives_up: false,
+        };
+        let opening = StoreContext {
+            gives_up: !self.common.waits_for_stores,
+            ..store_context.clone()
+        };
+        let (seats, mut sinks) = self.sinks()?;
+        let mut parts: Vec<&mut StoreSeat> = stores.seats().collect();
+        let may_drop = self.common.drop_state;
+        let found = self.state.as_ref();
+        let found = found
+            .map(|state| recovery::look(state, may_drop))
+            .transpose()?;
+        recovery::open(&mut parts, &mut sinks, &opening)?;
+        let recovered = match (&self.state, &found) {
+            (Some(state), Some(found)) => {
+                recovery::recover(state, found, may_drop, &mut parts, &mut sinks, &opening)?
+            }
+            _ => Recovered::default(),
+        };
+        self.open_logs(recovered.saved.as_ref())?;
+        for journal in self.journals.iter() {
+            let restored = journal.restored(recovered.epoch);
+            restored.map_err(|e| self.state_error(chain(&e)))?;
+        }
+        for (engine, i) in engines.iter().zip(0..) {
+            self.enlist_parts(i, engine);
+        }
+        let saved = recovered.saved.map(|(_, saved)| saved).or(handed);
+        if let Some(saved) = &saved {
+            self.restore(&mut engines, saved)?;
+        }
+        let saved = saved.unwrap_or_default();
+        let (sources, lane_sources, subscribers) = self.sources(&saved)?;
+        let place_of_tables = stores.inline_places(&self.plans);
+        let first_asked = engines.iter().map(|e| e.operations().len()).max();
+        let (operations, store_threads, databases) = stores.seated(&engines, &store_context);
+        let in_memory = stores.in_memory;
+        let (jobs, job_queue) = sync_channel(1);
+        let apps = self.apps(engines, seats, operations, &place_of_tables, &in_memory);
+        let mut keeper = self.keeper(job_queue);
+        keeper.unfinished = saved.effects;
+        let cutter = self.cutter(jobs, recovered.highest);
+        let health = Arc::clone(&self.health);
+        let asked = AskedOperations::new(first_asked.unwrap_or(0));
+        let lane = self.lane(
+            apps,
+            (lane_sources, subscribers),
+            &sinks,
+            (databases, &store_threads),
+            asked,
+            cutter,
+        );
+        Ok(Group {
+            health,
+            lane,
+            keeper,
+            sources,
+            sinks,
+            stores: store_threads,
+        })
+    }
+
+    /// The apps with all that their lane keeps of each.
+    fn apps(
+        &self,
+        engines: Vec<App>,
+        seats: Vec<Vec<Vec<SinkSeat>>>,
+        operations: Vec<Vec<OperationSeat>>,
+        place_of_tables: &[Vec<Option<(usize, usize)>>],
+        in_memory: &[(usize, TableId, Arc<TableMetrics>)],
+    ) -> Vec<LaneApp> {
+        engines
+            .into_iter()
+            .zip(seats)
+            .zip(operations)
+            .enumerate()
+            .map(|(i, ((engine, sinks), operations))| LaneApp {
+                name: self.plans[i].name.clone(),
+                plan: Arc::clone(&self.plans[i]),
+                engine,
+                shown: shown_tables(&self.plans[i], &sinks),
+                sinks,
+                shares: self.plans[i]
+                    .streams
+                    .iter()
+                    .map(|stream| stream.sinks.iter().map(Share::of).collect())
+                    .collect(),
+                links: engine::topic_links(&self.plans[i]),
+                tables: in_memory
+                    .iter()
+                    .filter(|(app, ..)| *app == i)
+                    .map(|(_, table, metrics)| (*table, Arc::clone(metrics)))
+                    .collect(),
+                streams: self.metrics[i].streams.all(),
+                operations,
+                table_seats: place_of_tables[i].clone(),
+                environment: self.environments[i].clone(),
+                calls: effect_calls(&self.common.registry),
+                metrics: Arc::clone(&self.metrics[i]),
+                queries: self.metrics[i].queries.all(),
+                parts: self.metrics[i].parts.all(),
+                reporter: Reporter::of(&self.plans[i], Instant::now()),
+                is_high: false,
+                said_of_budget: Sparse::default(),
+                said: Sparse::default(),
+            })
+            .collect()
+    }
+
+    /// What writes the state of the group, without effects that an earlier run has left unfinished.
+    fn keeper(&self, jobs: Receiver<Job>) -> Keeper {
+        Keeper {
+            jobs,
+            inbox: Arc::clone(&self.inbox),
+            state: self.state.clone(),
+            rejected: self.rejected.clone(),
+            undelivered: self.undelivered.clone(),
+            environment: self.environments[0].clone(),
+            registry: self.common.registry,
+            journals: Arc::clone(&self.journals),
+            apps: self.metrics.clone(),
+            pulse: Arc::clone(&self.common.pulse),
+            health: Arc::clone(&self.health),
+            current: None,
+            unfinished: Vec::new(),
+            composer: Composer::default(),
+        }
+    }
+
+    /// Cuts nothing yet; the epochs go on behind `highest`.
+    fn cutter(&self, jobs: SyncSender<Job>, highest: u64) -> Cutter {
+            Cutter {
+                jobs,
+                state: self.state.clone(),
+                interval: self.common.state_interval,
+                epoch: highest,
+                last: Instant::now(),
+                took: Duration::ZERO,
+                counted: Instant::now(),
+                count_took: Duration::ZERO,
+                is_counted: true,
+                in_flight: false,
+                is_wanted: false,
+                is_dirty: false,
+                written: 0,
+                effects: Vec::new(),
+                chain: Chain::default(),
+            }
+    }
+
+    /// The lane itself, which takes over what the builder has made.
+    fn lane(
+        self,
+        apps: Vec<LaneApp>,
+        (sources, subscribers): (Vec<LaneSource>, Vec<Subscriber>),
+        sinks: &[SinkThread],
+        (databases, stores): (Vec<crate::store::Database>, &[StoreThread]),
+        asked: AskedOperations,
+        cutter: Cutter,
+    ) -> Lane {
+        let names: Vec<&str> = self.plans.iter().map(|p| p.name.as_str()).collect();
+        Lane {
+            name: names.join("+"),
+            apps,
+            sources,
+            subscribers,
+            inbox: self.inbox,
+            sink_boxes: sinks.iter().map(|s| Arc::clone(&s.outbox)).collect(),
+            sinks_that_commit: sinks.iter().filter(|s| s.takes_part()).count(),
+            store_boxes: stores
+                .iter()
+                .map(|s| Arc::clone(&s.outbox))
+                .collect(),
+            databases,
+            asked,
+            pulse: Arc::clone(&self.common.pulse),
+            health: Arc::clone(&self.health),
+            lines: Arc::clone(&self.common.lines),
+            rejected: self.rejected,
+            registry: self.common.registry,
+            journals: self.journals,
+            clock: self.common.clock,
+            cutter,
+            carried: VecDeque::new(),
+            outputs: Outputs::default(),
+            messages: Messages::default(),
+            waited: Duration::ZERO,
+            handed: None,
+        }
+    }
+
+    fn engines(&self) -> Result<Vec<App>, Error> {
+        let plans = self.plans.iter();
+        plans.map(|plan| engine_of(plan, self.common)).collect()
+    }
+
+    /// Counters of the queries and parts of an app.
+    fn enlist_parts(&self, app: usize, engine: &App) {
+        let (plan, metrics) = (&self.plans[app], &self.metrics[app]);
+        for query in &plan.queries {
+            let label = self.label(app, &query.name, "query");
+            let query = QueryMetrics {
+                label,
+                ..QueryMetrics::default()
+            };
+            metrics.queries.enlist(query);
+        }
+        for (holder, _) in engine.held() {
+            let label = self.label(app, holder.name(plan), holder.kind());
+            let part = PartMetrics {
+                label,
+                ..PartMetrics::default()
+            };
+            metrics.parts.enlist(part);
+        }
+        let limit = engine.budget().map_or(0, |b| b.limit as u64);
+        metrics.memory_limit.set(limit);
+    }
+
+    /// Gives the apps their saved state. Before that it is said what of it an edited app cannot take
+    /// back; dropping it has to be allowed.
+    pub(super) fn restore(&self, engines: &mut [App], saved: &Saved) -> Result<(), Error> {
+        let mut edit = Edit::default();
+        let mut places = Vec::new();
+        for (name, bytes) in saved.apps() {
+            let app = self.plans.iter().position(|p| p.name == name);
+            let app = app.ok_or_else(|| self.state_error(format!("there is no app '{name}'")))?;
+            let fit = engines[app]
+                .fit(bytes)
+                .map_err(|e| self.unreadable(name, &e))?;
+            edit.add(name, fit);
+            places.push((app, name, bytes));
+        }
+        for (app, key, _) in saved.positions.iter().filter(|(.., p)| p.is_some()) {
+            let plans = self.plans.iter();
+            if !plans.filter(|p| p.name == *app).any(|p| has_source(p, key)) {
+                edit.lost_position(app, key);
+            }
+        }
+        edit.say();
+        if !edit.is_lossless() && !self.common.drop_state {
+            return Err(self.state_error(edit.refusal()));
+        }
+        for (app, name, bytes) in places {
+            engines[app]
+                .restore_what_fits(bytes)
+                .map_err(|e| self.unreadable(name, &e))?;
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, app: &str, error: &engine::RestoreError) -> Error {
+        self.state_error(format!(
+            "the state of app '{app}' cannot be taken back: {}; give another directory to start \
+             afresh",
+            chain(error)
+        ))
+    }
+
+    fn open_logs(&self, saved: Option<&(u64, Saved)>) -> Result<(), Error> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        let open = |name: &str, keep: u64| RejectedLog::open(&state.path(name), keep);
+        let (rejected, undelivered) = saved.map_or((0, 0), |(u, saved)| (saved.rejected, *u));
+        self.rejected.set(open(FILES[0], rejected)?);
+        self.undelivered.set(open(FILES[1], undelivered)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Sinks of a group: one thread for each destination.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use connect::component::{PayloadKind, SinkSetup};
+use connect::message::Messages;
+use connect::outlet::Outlet;
+use plan::spec::{ConnectorKind, ConnectorSpec};
+use plan::{Plan, StreamId, TableId, Transport};
+
+use crate::backoff::Sparse;
+use crate::error::Error;
+use crate::group::is_topic;
+use crate::lane::{ShownTable, SinkSeat, Topic, fault_stream};
+use crate::metrics::SinkMetrics;
+use crate::queue::Weight;
+use crate::sink::{self, Outbox, SinkSlot, SinkThread};
+use crate::statistics::MapperMetrics;
+use super::Builder;
+
+impl Builder<'_> {
+    #[allow(clippy::type_complexity)]
+    pub(super) fn sinks(&self) -> Result<(Vec<Vec<Vec<SinkSeat>>>, Vec<SinkThread>), Error> {
+        let mut threads: Vec<SinkThread> = Vec::new();
+        let mut by_destination: HashMap<String, usize> = HashMap::new();
+        let mut apps = Vec::new();
+        for (app, plan) in self.plans.iter().enumerate() {
+            let mut streams = Vec::new();
+            for stream in 0..plan.streams.len() {
+                let mut seats = Vec::new();
+                for transport in &plan.streams[stream].sinks {
+                    let key = self.common.registry.destination(transport);
+                    let next = threads.len();
+                    let thread = *by_destination.entry(key).or_insert(next);
+                    let seat = self.sink(app, stream, transport, &mut threads, thread)?;
+                    seats.push(seat);
+                }
+                streams.push(seats);
+            }
+            apps.push(streams);
+        }
+        threads.retain(|t| !t.slots.is_empty());
+        Ok((apps, threads))
+    }
+
+    fn sink(
+        &self,
+        app: usize,
+        stream: StreamId,
+        transport: &Transport,
+        threads: &mut Vec<SinkThread>,
+        thread: usize,
+    ) -> Result<SinkSeat, Error> {
+        let plan = &self.plans[app];
+        let definition = &plan.streams[stream];
+        let name = definition.display_name();
+        let metrics = SinkMetrics {
+            label: self.label(app, &name, &transport.ty),
+            ..SinkMetrics::default()
+        };
+        let metrics = self.metrics[app].sinks.enlist(metrics);
+        let mapper = self.mapper(app, &name, transport);
+        let mapper = self.metrics[app].sink_mappers.enlist(mapper);
+        while threads.len() <= thread {
+            threads.push(self.sink_thread(&transport.ty, &name));
+        }
+        let catalog_spec = catalog::connectors::all()
+            .find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)
+            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
+        if is_topic(transport) {
+            return self.topic_sink(app, stream, transport, catalog_spec, metrics, mapper);
+        }
+        let connector = self
+            .common
+            .registry
+            .find(ConnectorKind::Sink, &transport.ty)
+            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
+        let outlet = Outlet::new(
+            transport,
+            &definition.schema,
+            catalog_spec,
+            connector.takes(),
+        )
+        .map_err(|e| self.refused(app, &e))?;
+        let table = table_read(plan, transport);
+        let setup = SinkSetup {
+            transport,
+            schema: &definition.schema,
+            dynamic: outlet.dynamic(),
+            table: table.map(|table| &plan.tables[table]),
+            environment: &self.environments[app],
+        };
+        let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
+        if transport.ty == "log" {
+            made.connect().map_err(|e| self.refused(app, &e))?;
+            return Ok(SinkSeat::Inline {
+                outlet,
+                sink: made,
+                metrics,
+                mapper,
+            });
+        }
+        if let Some(epochs) = made.epochs() {
+            epochs
+                .fit(self.common.state_interval)
+                .map_err(|e| self.refused(app, &e))?;
+        }
+        let on_unreachable = on_unreachable(plan, app, stream, transport);
+        let uncommitted = Arc::clone(&threads[thread].uncommitted);
+        let slots = &mut threads[thread].slots;
+        slots.push(SinkSlot::new(
+            outlet,
+            made,
+            on_unreachable,
+            Arc::clone(&metrics),
+            mapper,
+        ));
+        Ok(SinkSeat::Thread {
+            slot: slots.len() - 1,
+            outbox: Arc::clone(&threads[thread].outbox),
+            uncommitted,
+            metrics,
+        })
+    }
+
+    /// The thread of a destination, with no sink yet.
+    fn sink_thread(&self, ty: &str, stream: &str) -> SinkThread {
+            SinkThread {
+                name: format!("{ty} of stream '{stream}'"),
+                slots: Vec::new(),
+                outbox: Arc::new(Outbox::new(Weight {
+                    rows: sink::ROWS_MAX,
+                    bytes: sink::BYTES_MAX,
+                })),
+                inbox: Arc::clone(&self.inbox),
+                rejected: self.undelivered.clone(),
+                health: Arc::clone(&self.health),
+                has_state: self.state.is_some(),
+                is_cut_off: false,
+                store_key: self.store_key(),
+                uncommitted: Arc::default(),
+                messages: Messages::default(),
+            }
+    }
+
+    /// A sink of the topics inside the server needs no thread.
+    fn topic_sink(
+        &self,
+        app: usize,
+        stream: StreamId,
+        transport: &Transport,
+        spec: &'static ConnectorSpec,
+        metrics: Arc<SinkMetrics>,
+        mapper: Arc<MapperMetrics>,
+    ) -> Result<SinkSeat, Error> {
+        let plan = &self.plans[app];
+        let definition = &plan.streams[stream];
+            let takes = [PayloadKind::Any];
+            let outlet = Outlet::new(transport, &definition.schema, spec, &takes)
+                .map_err(|e| self.refused(app, &e))?;
+            let topic = match outlet.dynamic().iter().position(|n| n == "topic") {
+                Some(index) => Topic::Dynamic(index),
+                None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
+            };
+            Ok(SinkSeat::Topic {
+                outlet,
+                topic,
+                on_unheard: on_unreachable(plan, app, stream, transport),
+                metrics,
+                mapper,
+                said: Sparse::default(),
+            })
+    }
+}
+
+/// The table that a sink works from, where its spec says that there is one.
+pub(super) fn table_read(plan: &Plan, transport: &Transport) -> Option<TableId> {
+    let mut all = catalog::connectors::all();
+    let spec = all.find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)?;
+    let name = transport.option(spec.reads_table?)?;
+    let mut tables = plan.tables.iter();
+    tables.position(|table| table.schema.name == name)
+}
+
+/// The tables that sinks of an app work from.
+pub(super) fn shown_tables(plan: &Plan, sinks: &[Vec<SinkSeat>]) -> Vec<ShownTable> {
+    let mut shown = Vec::new();
+    for (stream, seats) in sinks.iter().enumerate() {
+        for (sink, seat) in seats.iter().enumerate() {
+            let table = table_read(plan, &plan.streams[stream].sinks[sink]);
+            if let (Some(table), SinkSeat::Thread { outbox, slot, .. }) = (table, seat) {
+                shown.push(ShownTable {
+                    table,
+                    stream,
+                    sink,
+                    outbox: Arc::clone(outbox),
+                    slot: *slot,
+                    written: None,
+                    read: None,
+                    find: None,
+                });
+            }
+        }
+    }
+    shown
+}
+
+fn on_unreachable(
+    plan: &Plan,
+    app: usize,
+    stream: StreamId,
+    transport: &Transport,
+) -> sink::OnUnreachable {
+    let policy = transport.option("on.error").unwrap_or("LOG");
+    match policy.to_ascii_uppercase().as_str() {
+        "WAIT" => sink::OnUnreachable::Wait,
+        "STORE" => sink::OnUnreachable::Store,
+        "STREAM" => match fault_stream(plan, stream) {
+            Some(fault) => sink::OnUnreachable::Stream { app, fault },
+            None => sink::OnUnreachable::Log,
+        },
+        _ => sink::OnUnreachable::Log,
+    }
+}
