@@ -17,6 +17,9 @@ const TRIES: u64 = 1000;
 /// Rejected lines of the run that is damaged.
 const REJECTED: u64 = 40;
 
+/// Files of the database.
+const DATABASE: [&str; 3] = ["out.db", "out.db-wal", "out.db-shm"];
+
 /// Numbers that look like chance and are the same in each run.
 struct Chance(u64);
 
@@ -57,6 +60,9 @@ fn files(dir: &Path, into: &mut Files) -> anyhow::Result<()> {
 /// `state` and the database as they were.
 fn restore(bench: &Bench, all: &Files) -> anyhow::Result<()> {
     fs::remove_dir_all(bench.path("state"))?;
+    for name in DATABASE {
+        fs::remove_file(bench.path(name)).ok();
+    }
     for (path, bytes) in all {
         fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
         fs::write(path, bytes)?;
@@ -114,7 +120,7 @@ fn prepare(bench: &Bench) -> anyhow::Result<(PathBuf, Files)> {
     ensure!(listed(bench)? == (REJECTED, 0, true) && rows(bench)? == ["a", "b"]);
     let mut all = Files::new();
     files(&bench.path("state"), &mut all)?;
-    for name in ["out.db", "out.db-wal", "out.db-shm"] {
+    for name in DATABASE {
         if let Ok(bytes) = fs::read(bench.path(name)) {
             all.insert(bench.path(name), bytes);
         }
