@@ -53,7 +53,7 @@ use lang::span::Span;
 use plan::{ContentConditions, PartitionId, Plan, StreamId};
 
 pub(crate) use crate::codes::check as code;
-pub use ::catalog::Catalog;
+pub use catalog::Catalog;
 pub use connector::Producer;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
 pub use overload::{Mismatch, Resolved, resolve_overload, type_names};
