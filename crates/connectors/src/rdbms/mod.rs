@@ -14,17 +14,22 @@ pub mod database;
 pub mod dialect;
 pub mod functions;
 pub mod link;
+#[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "oracle")]
 pub mod oracle;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod rows;
 pub mod server;
 pub mod sql;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlserver")]
 pub mod sqlserver;
 mod statements;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 pub mod text;
 pub mod url;
@@ -38,11 +43,16 @@ use plan::spec::ConnectorSpec;
 
 use self::database::Database;
 use self::link::{Fault, Link};
+#[cfg(feature = "mysql")]
 use self::mysql::MySql;
+#[cfg(feature = "oracle")]
 use self::oracle::Oracle;
+#[cfg(feature = "postgres")]
 use self::postgres::Postgres;
 use self::server::{Login, ServerKind};
+#[cfg(feature = "sqlite")]
 use self::sqlite::Sqlite;
+#[cfg(feature = "sqlserver")]
 use self::sqlserver::SqlServer;
 use self::url::Target;
 use connect::component::{Connector, Store, StoreSetup};
@@ -94,12 +104,13 @@ pub(crate) fn look(target: &Target) -> Result<Option<Box<dyn Link>>, Error> {
     match target {
         Target::Memory(_) => Ok(None),
         Target::File(path) if !path.exists() => Ok(None),
+        #[cfg(feature = "sqlite")]
         Target::File(path) => {
             let name = target.display_name();
             let opened = Sqlite::look(path, &name).map_err(|fault| opening(&name, fault))?;
             Ok(Some(Box::new(opened)))
         }
-        Target::Server(_) => link(target).map(Some),
+        _ => link(target).map(Some),
     }
 }
 
@@ -115,16 +126,61 @@ fn opening(name: &str, fault: Fault) -> Error {
 /// A new connection.
 pub fn link(target: &Target) -> Result<Box<dyn Link>, Error> {
     let name = target.display_name();
-    let opened: Result<Box<dyn Link>, Fault> = match target {
-        Target::File(_) | Target::Memory(_) => return Ok(Box::new(Sqlite::open(target, &name)?)),
+    match target {
+        #[cfg(feature = "sqlite")]
+        Target::File(_) | Target::Memory(_) => Ok(Box::new(Sqlite::open(target, &name)?)),
         Target::Server(server) => match server.kind {
-            ServerKind::MySql => MySql::open(server).map(|link| Box::new(link) as _),
-            ServerKind::Postgres => Postgres::open(server).map(|link| Box::new(link) as _),
-            ServerKind::Oracle => Oracle::open(server).map(|link| Box::new(link) as _),
-            ServerKind::SqlServer => SqlServer::open(server).map(|link| Box::new(link) as _),
+            #[cfg(feature = "mysql")]
+            ServerKind::MySql => opened(MySql::open(server), &name),
+            #[cfg(feature = "postgres")]
+            ServerKind::Postgres => opened(Postgres::open(server), &name),
+            #[cfg(feature = "oracle")]
+            ServerKind::Oracle => opened(Oracle::open(server), &name),
+            #[cfg(feature = "sqlserver")]
+            ServerKind::SqlServer => opened(SqlServer::open(server), &name),
+            #[allow(unreachable_patterns, reason = "a build may have all databases")]
+            _ => Err(not_built(target)),
         },
-    };
-    opened.map_err(|fault| opening(&name, fault))
+        #[allow(unreachable_patterns, reason = "a build may have all databases")]
+        _ => Err(not_built(target)),
+    }
+}
+
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "oracle",
+    feature = "sqlserver"
+))]
+fn opened<L: Link + 'static>(link: Result<L, Fault>, name: &str) -> Result<Box<dyn Link>, Error> {
+    match link {
+        Ok(link) => Ok(Box::new(link)),
+        Err(fault) => Err(opening(name, fault)),
+    }
+}
+
+/// Each kind of database is a feature of the build.
+fn feature(target: &Target) -> (&'static str, bool) {
+    match target {
+        Target::File(_) | Target::Memory(_) => ("sqlite", cfg!(feature = "sqlite")),
+        Target::Server(server) => match server.kind {
+            ServerKind::MySql => ("mysql", cfg!(feature = "mysql")),
+            ServerKind::Postgres => ("postgres", cfg!(feature = "postgres")),
+            ServerKind::Oracle => ("oracle", cfg!(feature = "oracle")),
+            ServerKind::SqlServer => ("sqlserver", cfg!(feature = "sqlserver")),
+        },
+    }
+}
+
+fn not_built(target: &Target) -> Error {
+    let (feature, _) = feature(target);
+    Error::refused(
+        format!("database '{}'", target.display_name()),
+        format!(
+            "this build of headwater has no client of '{feature}': build with `--features {feature}` \
+             or install the full binary"
+        ),
+    )
 }
 
 /// The JDBC URL of a table. Names of data sources have been replaced by what the server's
@@ -168,6 +224,9 @@ impl Connector for RdbmsConnector {
         };
         let target = url::parse(url, table, &login)
             .map_err(|error| Error::refused(format!("table '{table}'"), error.to_string()))?;
+        if !feature(&target).1 {
+            return Err(not_built(&target));
+        }
         Ok(Box::new(table::TableStore::new(
             setup,
             annotation,

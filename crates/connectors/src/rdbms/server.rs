@@ -1,6 +1,9 @@
 //! Where a database server is and how it is logged in to, from the JDBC URLs and options that apps
 //! have for Connector/J, MariaDB's connector and pgJDBC; those of SQL Server are read in
-//! [`super::sqlserver`], those of Oracle in [`super::oracle`].
+//! [`sqlserver`], those of Oracle in [`oracle`].
+
+mod oracle;
+mod sqlserver;
 
 use std::fmt;
 use std::path::PathBuf;

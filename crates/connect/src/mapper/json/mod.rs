@@ -11,7 +11,9 @@ mod sink;
 mod source;
 mod tree;
 
+#[cfg(feature = "avro")]
 pub(in crate::mapper) use source::Source;
+#[cfg(feature = "avro")]
 pub(in crate::mapper) use tree::{DEPTH_MAX, Node, Style, parse};
 
 use catalog::connectors::json::CONNECTORS as SPECS;

@@ -104,6 +104,7 @@ impl Source {
 
     /// Maps a document that was read from another format; `payload` is what is shown of it where it is
     /// rejected.
+    #[cfg(feature = "avro")]
     pub fn map_document(&self, document: &Node<'_>, payload: Payload<'_>, rows: &mut Rows) {
         match (&self.way, document) {
             (Way::Custom { enclosing, fields }, _) => {

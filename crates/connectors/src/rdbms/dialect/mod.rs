@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod golden;
 mod mysql;
+pub mod mysql_literal;
 mod oracle;
 mod postgres;
 mod sqlite;

@@ -4,8 +4,8 @@
 use event::Type;
 use plan::ArithmeticOp;
 
+use super::mysql_literal as literal;
 use super::{Dialect, EPOCHS, Limits, TEXT_LENGTH, infix, is_plain, sign};
-use crate::rdbms::mysql::literal;
 use crate::rdbms::sql::Sql;
 
 pub const MYSQL: &dyn Dialect = &MySql;

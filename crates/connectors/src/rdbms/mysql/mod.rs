@@ -6,8 +6,6 @@
 //! with their values written out; only queries are prepared, since the binary protocol alone gives
 //! FLOAT columns without loss.
 
-pub mod literal;
-
 use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +14,7 @@ use mysql::consts::{CapabilityFlags, ColumnFlags};
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, OptsBuilder, Params, SslOpts, Value};
 
+use super::dialect::mysql_literal as literal;
 use super::dialect::{Dialect, MYSQL};
 use super::link::{Append, Bound, Fault, Found, Link};
 use super::rows::{Binder, Cell, Raw, read_value, too_few};

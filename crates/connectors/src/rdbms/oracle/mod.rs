@@ -4,8 +4,6 @@
 //! machine without it is told what to install. Rows travel in arrays, many to a call. No server was there
 //! to try it on: what is sent stands in golden files, and here is tested what goes without one.
 
-mod url;
-
 use std::ops::Range;
 
 use event::Type;

@@ -4,8 +4,6 @@
 //! to try it on: what is sent stands in golden files, and the driver's own part is tested as far as it
 //! goes without one (a login that is heard out, a refusal, silence).
 
-mod url;
-
 use std::future::Future;
 use std::ops::Range;
 use std::time::Duration;

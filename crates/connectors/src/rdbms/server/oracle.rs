@@ -100,7 +100,8 @@ impl Server {
     }
 
     /// Where the client library connects to.
-    pub(super) fn oracle_descriptor(&self) -> String {
+    #[cfg(any(test, feature = "oracle"))]
+    pub(crate) fn oracle_descriptor(&self) -> String {
         if let Some(descriptor) = self.property(DESCRIPTOR) {
             return descriptor.to_owned();
         }
