@@ -1,7 +1,7 @@
 //! Which technologies a binary has. The binary hands the registry to the server, which knows none.
 
-use plan::{Store, Transport};
 use plan::spec::{ConnectorKind, ConnectorSpec, Status};
+use plan::{Store, Transport};
 
 use crate::component::Connector;
 use crate::effect::EffectFunctions;

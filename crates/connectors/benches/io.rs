@@ -12,7 +12,6 @@ use connect::component::{Connector, Environment, StoreSetup};
 use event::{Attribute, Batch, Chunks, Schema, Type, Value};
 use headwater_connectors::file::lines::{End, LineReader, Step};
 use headwater_connectors::rdbms::RDBMS;
-use plan::{Store, Table};
 use lang::span::Span;
 use plan::{Store, Table};
 

@@ -154,7 +154,6 @@ mod tests {
     use std::sync::Mutex;
 
     use event::{Attribute, Batch, Chunks, Schema, Type, Value};
-    use plan::{Mapping, Transport};
     use lang::span::Span;
     use plan::{Mapping, Transport};
 

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use headwater_connectors::REGISTRY;
 use catalog::connectors;
+use headwater_connectors::REGISTRY;
 use plan::spec::{ConnectorKind, ConnectorSpec, Status};
 
 /// Topics inside the server are made by the server itself, `#log` is an output of the engine, and how a

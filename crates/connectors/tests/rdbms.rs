@@ -9,7 +9,6 @@ use std::process::Command;
 use connect::component::{Answer, Connector, Environment, Store, StoreSetup, Written};
 use event::{Attribute, Batch, Chunks, Object, Schema, Type, Value};
 use headwater_connectors::rdbms::RDBMS;
-use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
 use lang::span::Span;
 use plan::store::{Operation, OperationKind, Term, TermKind};
 use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};

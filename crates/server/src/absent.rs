@@ -3,9 +3,9 @@
 use catalog::connectors;
 use check::codes::check::COMPONENT_PENDING;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
-use plan::{Mapping, Plan, Transport};
 use lang::span::Span;
 use plan::spec::{ConnectorKind, Status};
+use plan::{Mapping, Plan, Transport};
 
 use crate::deployment::LoadOptions;
 

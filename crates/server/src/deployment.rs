@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use connect::registry::Registry;
 use check::Catalog;
 use check::validate::{Deployed, Setting};
 use check::{CheckConfig, Producer, check};
+use connect::registry::Registry;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
 use lang::substitute::Substituted;

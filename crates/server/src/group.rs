@@ -84,10 +84,8 @@ pub(crate) fn is_topic(transport: &Transport) -> bool {
 mod tests {
     use super::*;
     use event::Schema;
-    use plan::Store;
-    use plan::{Mapping, OnError, Stream, StreamKind, Table};
     use lang::span::Span;
-    use plan::{Mapping, OnError, Stream, StreamKind, Table};
+    use plan::{Mapping, OnError, Store, Stream, StreamKind, Table};
 
     fn transport(topic: &str) -> Transport {
         Transport {

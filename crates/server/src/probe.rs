@@ -10,7 +10,6 @@ use std::time::Duration;
 use connect::component::{Difference, Environment, SourceSetup, StoreSetup};
 use connect::file_uri::local_path;
 use connect::registry::Registry;
-use plan::{Plan, Table, Transport};
 use lang::source::LineIndex;
 use lang::span::Span;
 use plan::spec::ConnectorKind;

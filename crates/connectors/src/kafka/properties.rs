@@ -311,7 +311,6 @@ pub(super) fn option<'a>(
 mod tests {
     use super::*;
     use connect::mapper::testing::mapping;
-    use plan::Transport;
     use lang::span::Span;
     use plan::Transport;
 

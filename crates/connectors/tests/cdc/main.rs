@@ -18,7 +18,6 @@ use connect::component::{
 use connect::rows::{Lines, Properties, Rejected};
 use event::{Attribute, Schema, Type, Value};
 use headwater_connectors::cdc::CDC;
-use plan::{Mapping, Transport};
 use lang::span::Span;
 use plan::{Mapping, Transport};
 use servers::{Order, Running};

@@ -3,8 +3,8 @@
 use ::connectors::REGISTRY;
 use catalog::connectors;
 use catalog::pages;
-use plan::spec::{ConnectorSpec, Status};
 use lang::suggest::nearest;
+use plan::spec::{ConnectorSpec, Status};
 use server::Error;
 
 use crate::cli::ConnectorsArgs;

@@ -10,11 +10,16 @@ use connect::message::Messages;
 use engine::{App, Outputs};
 use plan::TableId;
 
+use super::sinks::shown_tables;
+use super::{Builder, Group, effect_calls, engine_of};
 use crate::backoff::Sparse;
 use crate::edit::Edit;
 use crate::error::Error;
 use crate::keeper::{Job, Keeper};
-use crate::lane::{AskedOperations, Chain, Cutter, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat, Subscriber};
+use crate::lane::{
+    AskedOperations, Chain, Cutter, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat,
+    Subscriber,
+};
 use crate::metrics::TableMetrics;
 use crate::preview::has_source;
 use crate::recovery::{self, Recovered};
@@ -24,8 +29,6 @@ use crate::sink::SinkThread;
 use crate::state::Composer;
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{StoreContext, StoreSeat, StoreThread};
-use super::sinks::shown_tables;
-use super::{Builder, Group, effect_calls, engine_of};
 
 impl Builder<'_> {
     pub(super) fn build(self, handed: Option<Saved>) -> Result<Group, Error> {
@@ -168,23 +171,23 @@ impl Builder<'_> {
 
     /// Cuts nothing yet; the epochs go on behind `highest`.
     fn cutter(&self, jobs: SyncSender<Job>, highest: u64) -> Cutter {
-            Cutter {
-                jobs,
-                state: self.state.clone(),
-                interval: self.common.state_interval,
-                epoch: highest,
-                last: Instant::now(),
-                took: Duration::ZERO,
-                counted: Instant::now(),
-                count_took: Duration::ZERO,
-                is_counted: true,
-                in_flight: false,
-                is_wanted: false,
-                is_dirty: false,
-                written: 0,
-                effects: Vec::new(),
-                chain: Chain::default(),
-            }
+        Cutter {
+            jobs,
+            state: self.state.clone(),
+            interval: self.common.state_interval,
+            epoch: highest,
+            last: Instant::now(),
+            took: Duration::ZERO,
+            counted: Instant::now(),
+            count_took: Duration::ZERO,
+            is_counted: true,
+            in_flight: false,
+            is_wanted: false,
+            is_dirty: false,
+            written: 0,
+            effects: Vec::new(),
+            chain: Chain::default(),
+        }
     }
 
     /// The lane itself, which takes over what the builder has made.
@@ -206,10 +209,7 @@ impl Builder<'_> {
             inbox: self.inbox,
             sink_boxes: sinks.iter().map(|s| Arc::clone(&s.outbox)).collect(),
             sinks_that_commit: sinks.iter().filter(|s| s.takes_part()).count(),
-            store_boxes: stores
-                .iter()
-                .map(|s| Arc::clone(&s.outbox))
-                .collect(),
+            store_boxes: stores.iter().map(|s| Arc::clone(&s.outbox)).collect(),
             databases,
             asked,
             pulse: Arc::clone(&self.common.pulse),

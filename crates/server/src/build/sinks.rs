@@ -9,6 +9,7 @@ use connect::outlet::Outlet;
 use plan::spec::{ConnectorKind, ConnectorSpec};
 use plan::{Plan, StreamId, TableId, Transport};
 
+use super::Builder;
 use crate::backoff::Sparse;
 use crate::error::Error;
 use crate::group::is_topic;
@@ -17,7 +18,6 @@ use crate::metrics::SinkMetrics;
 use crate::queue::Weight;
 use crate::sink::{self, Outbox, SinkSlot, SinkThread};
 use crate::statistics::MapperMetrics;
-use super::Builder;
 
 impl Builder<'_> {
     #[allow(clippy::type_complexity)]
@@ -126,22 +126,22 @@ impl Builder<'_> {
 
     /// The thread of a destination, with no sink yet.
     fn sink_thread(&self, ty: &str, stream: &str) -> SinkThread {
-            SinkThread {
-                name: format!("{ty} of stream '{stream}'"),
-                slots: Vec::new(),
-                outbox: Arc::new(Outbox::new(Weight {
-                    rows: sink::ROWS_MAX,
-                    bytes: sink::BYTES_MAX,
-                })),
-                inbox: Arc::clone(&self.inbox),
-                rejected: self.undelivered.clone(),
-                health: Arc::clone(&self.health),
-                has_state: self.state.is_some(),
-                is_cut_off: false,
-                store_key: self.store_key(),
-                uncommitted: Arc::default(),
-                messages: Messages::default(),
-            }
+        SinkThread {
+            name: format!("{ty} of stream '{stream}'"),
+            slots: Vec::new(),
+            outbox: Arc::new(Outbox::new(Weight {
+                rows: sink::ROWS_MAX,
+                bytes: sink::BYTES_MAX,
+            })),
+            inbox: Arc::clone(&self.inbox),
+            rejected: self.undelivered.clone(),
+            health: Arc::clone(&self.health),
+            has_state: self.state.is_some(),
+            is_cut_off: false,
+            store_key: self.store_key(),
+            uncommitted: Arc::default(),
+            messages: Messages::default(),
+        }
     }
 
     /// A sink of the topics inside the server needs no thread.
@@ -156,21 +156,21 @@ impl Builder<'_> {
     ) -> Result<SinkSeat, Error> {
         let plan = &self.plans[app];
         let definition = &plan.streams[stream];
-            let takes = [PayloadKind::Any];
-            let outlet = Outlet::new(transport, &definition.schema, spec, &takes)
-                .map_err(|e| self.refused(app, &e))?;
-            let topic = match outlet.dynamic().iter().position(|n| n == "topic") {
-                Some(index) => Topic::Dynamic(index),
-                None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
-            };
-            Ok(SinkSeat::Topic {
-                outlet,
-                topic,
-                on_unheard: on_unreachable(plan, app, stream, transport),
-                metrics,
-                mapper,
-                said: Sparse::default(),
-            })
+        let takes = [PayloadKind::Any];
+        let outlet = Outlet::new(transport, &definition.schema, spec, &takes)
+            .map_err(|e| self.refused(app, &e))?;
+        let topic = match outlet.dynamic().iter().position(|n| n == "topic") {
+            Some(index) => Topic::Dynamic(index),
+            None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
+        };
+        Ok(SinkSeat::Topic {
+            outlet,
+            topic,
+            on_unheard: on_unreachable(plan, app, stream, transport),
+            metrics,
+            mapper,
+            said: Sparse::default(),
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use connect::inlet::Inlet;
 use plan::spec::ConnectorKind;
 use plan::{StreamId, Transport};
 
+use super::Builder;
 use crate::backoff::Sparse;
 use crate::error::Error;
 use crate::group::is_topic;
@@ -16,7 +17,6 @@ use crate::probe::bytes_waiting;
 use crate::report::chain;
 use crate::source::{Mailbox, SourceThread};
 use crate::statistics::SourceMapping;
-use super::Builder;
 
 impl Builder<'_> {
     pub(super) fn sources(

@@ -10,6 +10,8 @@ use engine::App;
 use plan::spec::ConnectorKind;
 use plan::{Plan, TableId};
 
+use super::Builder;
+use super::sinks::table_read;
 use crate::backoff::Sparse;
 use crate::error::Error;
 use crate::lane::OperationSeat;
@@ -17,8 +19,6 @@ use crate::metrics::{MEMORY, TableMetrics};
 use crate::queue::Weight;
 use crate::sink::{self, Outbox};
 use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
-use super::Builder;
-use super::sinks::table_read;
 
 impl Builder<'_> {
     pub(super) fn stores(&self, engines: &[App]) -> Result<Stores, Error> {

@@ -8,8 +8,8 @@ use super::super::store::RowTypes;
 use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::*;
 use crate::kept::Held;
+use crate::spec::*;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column};
 

@@ -7,8 +7,8 @@ use super::batch::{KeyBatch, collect};
 use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::*;
 use crate::kept::Held;
+use crate::spec::*;
 use event::Batch;
 
 /// The newest row of each key.

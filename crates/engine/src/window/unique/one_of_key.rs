@@ -7,8 +7,8 @@ use super::Newest;
 use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::*;
 use crate::kept::Held;
+use crate::spec::*;
 use event::Batch;
 
 /// A window that holds one row of each key.

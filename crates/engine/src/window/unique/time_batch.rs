@@ -8,8 +8,8 @@ use super::batch::{KeyBatch, collect};
 use super::params::*;
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::*;
 use crate::kept::Held;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 

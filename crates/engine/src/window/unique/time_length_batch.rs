@@ -9,8 +9,8 @@ use super::params::*;
 use super::time_batch::{Period, Timed};
 use crate::component::*;
 use crate::emission::Emission;
-use crate::spec::*;
 use crate::kept::Held;
+use crate::spec::*;
 use event::Batch;
 use event::codec::{Error as StateError, Reader, Writer};
 
