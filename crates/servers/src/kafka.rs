@@ -94,6 +94,11 @@ impl Recipe for Kafka {
         }
     }
 
+    /// Topics that come into being by being written to have several partitions.
+    fn for_tests(&self) -> &'static [(&'static str, &'static str)] {
+        &[("num.partitions", "3")]
+    }
+
     fn launch(&self, place: &Place) -> Result<Command, Error> {
         let properties = place.write("server.properties", &properties(place))?;
         if !place.data().join("meta.properties").is_file() {

@@ -6,8 +6,9 @@
 //!
 //! Promises: a server that has started answers; its data lies in a folder of its own outside the
 //! checkout; it ends with its [`Running`], or with the thread group that started it, however that
-//! ends. What was kept of a server that failed is its log. Never: a port or a folder shared between
-//! two servers, a mock, an installation of Debian packages (that is for the test command to do).
+//! ends. What was kept of a server that failed is its log. `HEADWATER_SERVER_STARTS` names a file that
+//! gets a line for each start. Never: a port or a folder shared between two servers, a mock, an
+//! installation of Debian packages (that is for the test command to do).
 
 mod debian;
 mod dovecot;
@@ -29,6 +30,7 @@ mod redis;
 mod running;
 mod s3;
 mod schema_registry;
+mod shared;
 mod smtp;
 mod sql;
 mod tool;
@@ -40,6 +42,7 @@ pub use ports::free_port;
 pub use running::Running;
 pub use rustix::process::Signal as StopSignal;
 pub use schema_registry::java as avro_tools;
+pub use shared::{Lent, lent, shared};
 pub use sql::sql;
 pub use tool::{answers, run, under, version_line};
 
@@ -109,6 +112,11 @@ pub trait Recipe: Sync {
     /// # Errors
     /// Why it is not ready yet.
     fn ready(&self, place: &Place) -> Result<(), String>;
+
+    /// Settings of the servers that tests share, see [`shared`].
+    fn for_tests(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
 
     /// What ends it in order.
     fn stop_signal(&self) -> StopSignal {
