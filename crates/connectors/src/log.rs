@@ -222,6 +222,7 @@ mod tests {
     }
 
     // covers: 635
+    // shows: sink log open
     #[test]
     fn events_in_siddhis_text_form() {
         let (each, one) = (batch(Chunks::EachRow), batch(Chunks::One));

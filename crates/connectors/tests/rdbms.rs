@@ -289,6 +289,7 @@ fn check_line(kind: Kind, line: &str, row: &[Value]) -> Result<(), String> {
     Ok(())
 }
 
+// shows: store rdbms@mariadb+mysql+postgres bad
 #[test]
 fn every_value_arrives_as_it_is_in_every_database() {
     for database in Database::all() {
@@ -357,6 +358,7 @@ fn check_read_back(store: &mut dyn Store, schema: &Schema, rows: &[Vec<Value>], 
 
 // ---- what is refused ----
 
+// shows: store rdbms@mariadb+mysql+postgres bad
 #[test]
 fn what_a_database_cannot_hold_is_refused_by_the_columns_name() {
     for database in Database::all() {
@@ -422,6 +424,7 @@ fn what_a_database_cannot_hold_is_refused_by_the_columns_name() {
     }
 }
 
+// shows: store rdbms@mariadb+mysql+postgres open
 #[test]
 fn options_of_tables_on_servers() {
     for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {
@@ -497,6 +500,7 @@ fn options_of_tables_on_servers() {
     }
 }
 
+// shows: store rdbms@mariadb+mysql+postgres login
 #[test]
 fn a_login_that_is_refused_is_no_outage() {
     for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {
@@ -621,6 +625,7 @@ impl Table1 {
     }
 }
 
+// shows: store rdbms@mariadb+mysql+postgres order
 #[test]
 fn operations_mean_the_same_in_every_database() {
     const ALL: [Type; 4] = [Type::String, Type::Int, Type::Double, Type::Bool];
@@ -769,6 +774,7 @@ fn ids(schema: &Schema, ids: &[i32]) -> Batch {
     batch(schema, &rows)
 }
 
+// shows: store rdbms@mariadb+mysql+postgres resume
 #[test]
 fn an_epoch_is_one_commit_and_a_lost_server_loses_only_what_was_not_committed() {
     for kind in [Kind::MariaDb, Kind::MySql, Kind::Postgres] {

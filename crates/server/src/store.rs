@@ -771,6 +771,7 @@ mod tests {
     }
 
     // covers: 248, 249, 250
+    // shows: store rdbms@sqlite error
     #[test]
     fn a_store_that_is_away_is_waited_for_or_its_rows_are_kept() {
         check_away("RETRY", &[1, 2, 3], 0, false);

@@ -1,11 +1,11 @@
 //! `cargo xtask connectors`: what each connector was seen to do, case by case.
 //!
-//! The table ([`rows::ROWS`]) names for every connector and case the tests that show it, or why the
-//! case is none. The command runs those tests, against the real servers, and prints what came of each
-//! cell with the server's name and version. A connector that runs and has no row, a test that is not
-//! there and a server that cannot be had are failures.
+//! The tests say which cells they show, and their files why a case is none ([`scan`]). The command runs
+//! those tests, against the real servers, and prints what came of each cell with the server's name and
+//! version; `--list` prints the cells and their tests alone. A connector that runs and has no row, a cell
+//! without a test or a reason, and a server that cannot be had are failures.
 
-mod rows;
+mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,26 @@ use plan::spec::{ConnectorKind, Status};
 use serde_json::json;
 
 use crate::cargo;
-use rows::{CASES, Cell, ROWS, Row};
+use scan::{Cell, Row};
+
+/// What every connector is asked for.
+pub const CASES: [&str; 10] = [
+    "open, close",
+    "order",
+    "resume",
+    "lost peer",
+    "slow peer",
+    "bad payload",
+    "reload",
+    "TLS",
+    "authentication",
+    "on.error",
+];
+
+/// As comments of tests call them.
+pub const CASE_IDS: [&str; CASES.len()] = [
+    "open", "order", "resume", "lost", "slow", "bad", "reload", "tls", "login", "error",
+];
 
 /// What came of a cell.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,11 +47,12 @@ enum Verdict {
     Failed(String),
 }
 
-/// `[NAME] [--json]`: the rows whose connectors have the text in their names.
+/// `[NAME] [--json] [--list]`: the rows whose connectors have the text in their names.
 pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let is_json = args.iter().any(|arg| arg == "--json");
     let wanted = args.iter().find(|arg| !arg.starts_with("--"));
-    let rows: Vec<&Row> = ROWS
+    let all = scan::rows(Path::new("crates"))?;
+    let rows: Vec<&Row> = all
         .iter()
         .filter(|row| wanted.is_none_or(|name| row.connectors.iter().any(|c| c.contains(name))))
         .collect();
@@ -41,15 +61,22 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         "no row has '{}'",
         wanted.map_or("", |w| w)
     );
+    if args.iter().any(|arg| arg == "--list") {
+        print_cells(&rows);
+        return Ok(true);
+    }
     let tests: BTreeSet<&str> = rows.iter().flat_map(|row| row.tests()).collect();
     let outcomes = run_tests(&tests)?;
     let mut servers: BTreeMap<&str, String> = BTreeMap::new();
     for row in &rows {
         servers
-            .entry(row.server)
-            .or_insert_with(|| version(row.server));
+            .entry(&row.server)
+            .or_insert_with(|| version(&row.server));
     }
-    let mut failed = without_row(wanted.is_none());
+    let mut failed = match wanted {
+        None => without_row(&all),
+        Some(_) => Vec::new(),
+    };
     let mut passed = 0;
     let mut lines = Vec::new();
     for row in &rows {
@@ -73,10 +100,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
 }
 
 /// Connectors that run and that no row names, and the other way round.
-fn without_row(is_asked: bool) -> Vec<String> {
-    if !is_asked {
-        return Vec::new();
-    }
+fn without_row(rows: &[Row]) -> Vec<String> {
     let transports = [
         ConnectorKind::Source,
         ConnectorKind::Sink,
@@ -86,11 +110,8 @@ fn without_row(is_asked: bool) -> Vec<String> {
         .filter(|spec| spec.status == Status::Runs && transports.contains(&spec.kind))
         .map(|spec| format!("{} {}", spec.kind.name(), spec.name))
         .collect();
-    let named: BTreeSet<String> = ROWS
-        .iter()
-        .flat_map(|row| row.connectors)
-        .map(|name| (*name).to_owned())
-        .collect();
+    let named = rows.iter().flat_map(|row| &row.connectors);
+    let named: BTreeSet<String> = named.cloned().collect();
     let missing = running
         .difference(&named)
         .map(|n| format!("{n}: it runs and has no row"));
@@ -101,112 +122,148 @@ fn without_row(is_asked: bool) -> Vec<String> {
 }
 
 /// Which tests passed, by their paths.
-fn run_tests(tests: &BTreeSet<&'static str>) -> anyhow::Result<BTreeMap<String, bool>> {
-    let mut by_target: BTreeMap<TestTarget, Vec<&str>> = BTreeMap::new();
+fn run_tests(tests: &BTreeSet<&str>) -> anyhow::Result<BTreeMap<String, bool>> {
+    let programs = programs(&packages(tests))?;
+    let mut by_program: BTreeMap<usize, Vec<(&str, String)>> = BTreeMap::new();
     for test in tests {
-        let target = TestTarget::of(test);
-        by_target.entry(target).or_default().push(test);
-    }
-    let executables = build_tests()?;
-    let mut outcomes = BTreeMap::new();
-    for (target, tests) in by_target {
-        let prefix = target.prefix();
-        let executable = executables.get(&target);
-        let executable = executable.with_context(|| format!("there are no tests of {prefix}"))?;
-        let names = tests
+        // What is nowhere is told as the verdict of its cells.
+        if let Some((at, name)) = programs
             .iter()
-            .filter_map(|test| test.strip_prefix(prefix.as_str()));
-        let output = Command::new(executable)
-            .current_dir(Path::new("crates").join(&target.package))
+            .enumerate()
+            .find_map(|(at, program)| Some((at, program.name_of(test)?)))
+        {
+            by_program.entry(at).or_default().push((test, name));
+        }
+    }
+    let mut outcomes = BTreeMap::new();
+    for (at, tests) in by_program {
+        outcomes.extend(programs[at].run(&tests)?);
+    }
+    Ok(outcomes)
+}
+
+/// A program of tests of a crate.
+struct Program {
+    /// Folder of its crate below `crates`.
+    package: String,
+    /// `None`: the unit tests of the library.
+    target: Option<String>,
+    path: PathBuf,
+    tests: BTreeSet<String>,
+}
+
+impl Program {
+    /// What it calls a test that is named by crate and module. The name of a program that is one file
+    /// of tests is part of that.
+    fn name_of(&self, test: &str) -> Option<String> {
+        let name = test
+            .strip_prefix(self.package.as_str())?
+            .strip_prefix("::")?;
+        let short = self
+            .target
+            .as_ref()
+            .and_then(|target| name.strip_prefix(target.as_str())?.strip_prefix("::"));
+        let names = [Some(name), short].into_iter().flatten();
+        let mut known = names.filter(|name| self.tests.contains(*name));
+        known.next().map(str::to_owned)
+    }
+
+    /// Runs tests, named by crate and as it calls them.
+    fn run(&self, tests: &[(&str, String)]) -> anyhow::Result<Vec<(String, bool)>> {
+        let output = Command::new(&self.path)
+            .current_dir(Path::new("crates").join(&self.package))
             .args(["--exact", "--test-threads", "2", "--format", "pretty"])
-            .args(names)
+            .args(tests.iter().map(|(_, name)| name))
             .env("HEADWATER_SERVERS", "required")
             .output()
-            .with_context(|| format!("cannot start {}", executable.display()))?;
+            .with_context(|| format!("cannot start {}", self.path.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let said = text.lines().filter_map(|line| line.strip_prefix("test "));
-        let before = outcomes.len();
-        for (name, outcome) in said.filter_map(|line| line.split_once(" ... ")) {
-            outcomes.insert(format!("{prefix}{name}"), outcome.starts_with("ok"));
-        }
-        let ran = outcomes.len() - before;
-        eprintln!("{target}: {ran} of {} tests ran", tests.len());
-        if ran == 0 {
+        let said: BTreeMap<&str, bool> = said
+            .filter_map(|line| line.split_once(" ... "))
+            .map(|(name, outcome)| (name, outcome.starts_with("ok")))
+            .collect();
+        eprintln!("{self}: {} of {} tests ran", said.len(), tests.len());
+        if said.is_empty() {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
         }
         // What those said that failed.
         if let Some((_, failures)) = text.split_once("\nfailures:\n") {
             eprintln!("{failures}");
         }
-    }
-    Ok(outcomes)
-}
-
-/// A file of tests of a crate, or the unit tests of its library.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct TestTarget {
-    /// Its folder below `crates`.
-    package: String,
-    /// `None`: the library.
-    file: Option<String>,
-}
-
-impl TestTarget {
-    /// That of a test named as in [`rows`].
-    fn of(test: &str) -> TestTarget {
-        let mut parts = test.splitn(3, "::").map(str::to_owned);
-        TestTarget {
-            package: parts.next().unwrap_or_default(),
-            file: parts.next().filter(|_| !test.contains("::tests::")),
-        }
-    }
-
-    /// What stands before a test's own name.
-    fn prefix(&self) -> String {
-        let file = self.file.as_ref().map(|file| format!("{file}::"));
-        format!("{}::{}", self.package, file.unwrap_or_default())
-    }
-}
-
-impl fmt::Display for TestTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.file {
-            Some(file) => write!(f, "{}::{file}", self.package),
-            None => write!(f, "{} (unit tests)", self.package),
-        }
-    }
-}
-
-/// The programs of all tests. The whole workspace is built, so that what the test command has built
-/// is taken as it is: a crate alone would be built anew, with fewer features of its dependencies.
-fn build_tests() -> anyhow::Result<BTreeMap<TestTarget, PathBuf>> {
-    let built = cargo::build(&["test", "--workspace", "--quiet", "--no-run"])?;
-    let executables = built.iter().filter_map(|message| {
-        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
-        let file = match message["target"]["kind"][0].as_str()? {
-            "test" => Some(message["target"]["name"].as_str()?.to_owned()),
-            "lib" => None,
-            _ => return None,
+        let outcome = |(test, name): &(&str, String)| {
+            let passed = said.get(name.as_str())?;
+            Some(((*test).to_owned(), *passed))
         };
-        let package = folder.file_name()?.to_str()?.to_owned();
-        let executable = PathBuf::from(message["executable"].as_str()?);
-        Some((TestTarget { package, file }, executable))
-    });
-    Ok(executables.collect())
+        Ok(tests.iter().filter_map(outcome).collect())
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = self.target.as_deref().unwrap_or("unit tests");
+        write!(f, "{} ({target})", self.package)
+    }
+}
+
+/// The crates of tests.
+fn packages<'a>(tests: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    tests
+        .iter()
+        .filter_map(|test| test.split("::").next())
+        .collect()
+}
+
+/// The programs of all tests of these crates. The whole workspace is built, so that what the test command
+/// has built is taken as it is: a crate alone would be built anew, with fewer features of its dependencies.
+fn programs(packages: &BTreeSet<&str>) -> anyhow::Result<Vec<Program>> {
+    let built = cargo::build(&["test", "--workspace", "--quiet", "--no-run"])?;
+    let mut programs = Vec::new();
+    for message in &built {
+        let of = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        let (Some(manifest), Some(path)) =
+            (of(&message["manifest_path"]), of(&message["executable"]))
+        else {
+            continue;
+        };
+        let target = match message["target"]["kind"][0].as_str() {
+            Some("test") => of(&message["target"]["name"]),
+            Some("lib") => None,
+            _ => continue,
+        };
+        let folder = Path::new(&manifest).parent().and_then(Path::file_name);
+        let package = folder.map(|name| name.to_string_lossy().into_owned());
+        let Some(package) = package.filter(|name| packages.contains(name.as_str())) else {
+            continue;
+        };
+        let output = Command::new(&path)
+            .args(["--list", "--format", "terse"])
+            .output()
+            .with_context(|| format!("cannot start {path}"))?;
+        let listed = String::from_utf8_lossy(&output.stdout);
+        let names = listed
+            .lines()
+            .filter_map(|line| line.strip_suffix(": test"));
+        programs.push(Program {
+            package,
+            target,
+            tests: names.map(str::to_owned).collect(),
+            path: path.into(),
+        });
+    }
+    Ok(programs)
 }
 
 fn judge(cell: &Cell, outcomes: &BTreeMap<String, bool>) -> Verdict {
-    match cell {
-        Cell::No(_) => Verdict::DoesNotApply,
-        Cell::Tests(tests) => {
-            let bad = tests.iter().find_map(|test| match outcomes.get(*test) {
-                Some(true) => None,
-                Some(false) => Some(format!("{test} failed")),
-                None => Some(format!("there is no test {test}")),
-            });
-            bad.map_or(Verdict::Passed(tests.len()), Verdict::Failed)
-        }
+    if cell.none.is_some() {
+        return Verdict::DoesNotApply;
     }
+    let bad = cell.tests.iter().find_map(|test| match outcomes.get(test) {
+        Some(true) => None,
+        Some(false) => Some(format!("{test} failed")),
+        None => Some(format!("there is no test {test}")),
+    });
+    bad.map_or(Verdict::Passed(cell.tests.len()), Verdict::Failed)
 }
 
 /// What the server calls itself, with its version; what stands in its place, with its own.
@@ -240,6 +297,20 @@ fn version(server: &str) -> String {
     text
 }
 
+/// Each cell on a line, with its tests.
+fn print_cells(rows: &[&Row]) {
+    for row in rows {
+        for (cell, case) in row.cells.iter().zip(CASES) {
+            let tests = cell.tests.join(" ");
+            let content = match &cell.none {
+                Some(why) => format!("n/a: {why}"),
+                None => tests,
+            };
+            println!("{} | {} | {case} | {content}", row.name(), row.server);
+        }
+    }
+}
+
 fn print_table(lines: &[(&&Row, Vec<Verdict>)], servers: &BTreeMap<&str, String>) {
     let text = |verdict: &Verdict| match verdict {
         Verdict::Passed(_) => "passed",
@@ -259,13 +330,13 @@ fn print_table(lines: &[(&&Row, Vec<Verdict>)], servers: &BTreeMap<&str, String>
             "{:<width$}  {} {}",
             row.name(),
             cells.join(" "),
-            servers[row.server]
+            servers[row.server.as_str()]
         );
     }
     println!();
     for (row, _) in lines {
         for (cell, case) in row.cells.iter().zip(CASES) {
-            if let Cell::No(reason) = cell {
+            if let Some(reason) = &cell.none {
                 println!("n/a: {}, {case}: {reason}", row.name());
             }
         }
@@ -279,17 +350,16 @@ fn document(
     let rows = lines.iter().map(|(row, verdicts)| {
         let cells = row.cells.iter().zip(verdicts).zip(CASES);
         let cells = cells.map(|((cell, verdict), case)| {
-            let (outcome, more) = match (verdict, cell) {
-                (Verdict::Passed(_), Cell::Tests(tests)) => ("passed", json!(tests)),
-                (Verdict::Failed(why), _) => ("failed", json!(why)),
-                (_, Cell::No(reason)) => ("does not apply", json!(reason)),
-                _ => ("", json!(null)),
+            let (outcome, more) = match verdict {
+                Verdict::Passed(_) => ("passed", json!(cell.tests)),
+                Verdict::Failed(why) => ("failed", json!(why)),
+                Verdict::DoesNotApply => ("does not apply", json!(cell.none)),
             };
             json!({"case": case, "outcome": outcome, "by": more})
         });
         json!({
             "connectors": row.connectors,
-            "server": servers[row.server],
+            "server": servers[row.server.as_str()],
             "cells": cells.collect::<Vec<_>>(),
         })
     });
@@ -300,37 +370,36 @@ fn document(
 mod tests {
     use super::*;
 
-    use std::fs;
-
-    /// All Rust text of a crate.
-    fn text_of(crate_folder: &Path) -> String {
-        let mut text = String::new();
-        let mut folders: Vec<PathBuf> = vec![crate_folder.join("src"), crate_folder.join("tests")];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|e| e == "rs") {
-                    text.push_str(&fs::read_to_string(path).unwrap());
-                }
-            }
-        }
-        text
+    #[test]
+    fn every_connector_that_runs_has_a_row_and_every_cell_a_test_or_a_reason() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let rows = scan::rows(&crates).unwrap();
+        assert_eq!(without_row(&rows), Vec::<String>::new());
     }
 
     #[test]
-    fn every_connector_that_runs_has_a_row_and_every_test_is_there() {
-        assert_eq!(without_row(true), Vec::<String>::new());
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-        let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-        for test in ROWS.iter().flat_map(Row::tests) {
-            let (package, _) = test.split_once("::").unwrap();
-            let (_, name) = test.rsplit_once("::").unwrap();
-            let text = texts
-                .entry(package)
-                .or_insert_with(|| text_of(&crates.join(package)));
-            assert!(text.contains(&format!("fn {name}(")), "{test}");
-        }
+    fn a_test_is_found_in_the_program_that_has_it() {
+        let program = |target: Option<&str>, test: &str| Program {
+            package: "connect".to_owned(),
+            target: target.map(str::to_owned),
+            path: PathBuf::new(),
+            tests: BTreeSet::from([test.to_owned()]),
+        };
+        let unit = program(None, "file::tests::opens");
+        assert_eq!(
+            unit.name_of("connect::file::tests::opens").as_deref(),
+            Some("file::tests::opens")
+        );
+        assert_eq!(unit.name_of("connect::file::tests::closes"), None);
+        let own = program(Some("rdbms"), "values");
+        assert_eq!(
+            own.name_of("connect::rdbms::values").as_deref(),
+            Some("values")
+        );
+        let it = program(Some("it"), "rdbms::values");
+        assert_eq!(
+            it.name_of("connect::rdbms::values").as_deref(),
+            Some("rdbms::values")
+        );
     }
 }

@@ -4,14 +4,14 @@ use plan::spec::{
     ConnectorKind, ConnectorSpec, OptionSpec, Status, TEXT_OR_BYTES, bool, int, list, text,
 };
 
-const ORDER: &str = "headwater::mqtt::every_row_arrives_in_order_with_each_quality_of_service";
-const PASSWORD_TEST: &str = "headwater::mqtt::only_who_has_the_password_is_let_in";
-const RESTART: &str = "headwater::mqtt::a_broker_that_restarts_gets_and_gives_everything_once";
+const ORDER: &str = "headwater::kit::mqtt::order";
+const PASSWORD_TEST: &str = "headwater::kit::mqtt::login";
+const RESTART: &str = "headwater::kit::mqtt::restart";
 const TOPICS: &str =
     "headwater::mqtt::topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to";
 
 const URL: OptionSpec = text("url", "The broker, `tcp://host:1883` or `ssl://host:8883`.")
-    .test("headwater::mqtt::tls_trusts_what_the_deployment_names")
+    .test("headwater::kit::mqtt::tls")
     .required();
 const USERNAME: OptionSpec = text("username", "User at the broker.").test(PASSWORD_TEST);
 const PASSWORD: OptionSpec = text("password", "Password at the broker.").test(PASSWORD_TEST);
@@ -32,7 +32,7 @@ const KEEP_ALIVE: OptionSpec = int(
     "Seconds after which the broker gives a silent client up; 0 for never, which also stops looking \
      for a silent broker.",
 )
-.test("headwater::connectors::a_silent_server_is_lost_within_five_seconds");
+.test("headwater::kit::mqtt::silent");
 const TIMEOUT: OptionSpec = int(
     "connection.timeout",
     "30",

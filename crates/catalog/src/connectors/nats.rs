@@ -5,13 +5,13 @@ use plan::spec::{
     bool, choice, list, long, text,
 };
 
-const ORDER: &str = "headwater::nats::every_row_arrives_in_order_and_a_stop_takes_what_was_sent";
-const STREAM: &str = "headwater::nats::a_server_that_restarts_gets_and_gives_everything_once";
+const ORDER: &str = "headwater::kit::nats::order";
+const STREAM: &str = "headwater::kit::nats::restart";
 const SHARED: &str = "headwater::nats::a_group_shares_the_messages";
 const PLACE: &str =
     "headwater::nats::a_source_begins_where_it_is_told_and_counts_as_the_stream_does";
-const LET_IN: &str = "headwater::nats::only_who_proves_who_he_is_is_let_in";
-const TLS: &str = "headwater::nats::tls_both_ways_with_the_key_stores_of_the_options";
+const LET_IN: &str = "headwater::kit::nats::login";
+const TLS: &str = "headwater::kit::nats::tls";
 const SILENT: &str = "headwater::nats::a_server_that_does_not_answer_is_given_up";
 
 const COMMON: &[OptionSpec] = &[

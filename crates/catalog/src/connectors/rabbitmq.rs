@@ -5,17 +5,16 @@ use plan::spec::{
     int, list, text,
 };
 
-const ORDER: &str =
-    "headwater::rabbitmq::every_row_arrives_in_order_and_a_stop_takes_what_was_sent";
-const RESTART: &str = "headwater::rabbitmq::a_broker_that_restarts_gets_and_gives_everything";
+const ORDER: &str = "headwater::kit::rabbitmq::order";
+const RESTART: &str = "headwater::kit::rabbitmq::restart";
 const PROPERTIES: &str = "headwater::rabbitmq::properties_and_headers_go_out_and_come_in";
 const MADE: &str =
     "headwater::rabbitmq::exchanges_follow_from_the_event_and_are_made_where_they_are_not";
 const QUEUES: &str = "headwater::rabbitmq::queues_are_made_as_they_are_asked_for";
-const TLS_TEST: &str = "headwater::rabbitmq::tls_trusts_what_the_options_name";
+const TLS_TEST: &str = "headwater::kit::rabbitmq::tls";
 
 const URI: OptionSpec = text("uri", "The broker, `amqp://user:password@host:port/vhost`.")
-    .test("headwater::rabbitmq::only_who_has_the_password_is_let_in")
+    .test("headwater::kit::rabbitmq::login")
     .required();
 const HEARTBEAT: OptionSpec = int(
     "heartbeat",
@@ -23,7 +22,7 @@ const HEARTBEAT: OptionSpec = int(
     "Seconds between signs of life, at most 4 so that a silent broker is noticed; 0 for what the broker \
      proposes.",
 )
-.test("headwater::connectors::a_silent_server_is_lost_within_five_seconds");
+.test("headwater::kit::rabbitmq::silent");
 const EXCHANGE: OptionSpec = text(
     "exchange.name",
     "The exchange; made where it is not there. Empty for the default exchange.",

@@ -273,6 +273,7 @@ mod tests {
         assert_eq!(fs::read_to_string(path).unwrap(), expect);
     }
 
+    // shows: sink file open
     #[test]
     fn payloads_are_added_or_replace_the_file() {
         check(&[], "json", &["a", "b"], "a\nb\n");
@@ -311,6 +312,7 @@ mod tests {
         assert!(!error.is_unavailable());
     }
 
+    // shows: sink file lost
     #[test]
     fn what_could_not_be_written_is_written_later_once() {
         let mut sink = sink(&[("file.uri", "/dev/full")], "json", &[]);

@@ -273,6 +273,7 @@ fn check(files: &[(&str, &[u8])], options: &[(&str, &str)], expect: &[&str]) -> 
     link
 }
 
+// shows: source file open, order
 #[test]
 fn files_in_the_order_of_their_names_lines_in_theirs() {
     let link = check(
@@ -314,6 +315,7 @@ fn header_and_trailer_options() {
     check(&[("a", b"")], &[], &[]);
 }
 
+// shows: source file bad
 #[test]
 fn bad_lines_are_rejected_with_their_place_and_the_others_go_on() {
     let link = check(
@@ -447,6 +449,7 @@ fn check_resume(options: &[(&str, &str)], content: &[(&str, &[u8])]) {
     }
 }
 
+// shows: source file resume
 #[test]
 fn it_goes_on_from_every_post() {
     let content: &[(&str, &[u8])] = &[
@@ -547,6 +550,7 @@ fn one_file_is_read_once_and_moved_to_its_new_path() {
     assert!(link.rows().is_empty());
 }
 
+// shows: source file lost
 #[test]
 fn a_missing_file_or_directory_is_unavailable_until_it_is_there() {
     let files = Files::new(&[]);

@@ -198,6 +198,7 @@ fn written(answer: Answer) -> (u64, u64, u64) {
     (inserted, updated, deleted)
 }
 
+// shows: store rdbms@sqlite open
 #[test]
 fn rows_go_in_and_are_found() {
     let setup = Setup::new();
@@ -232,6 +233,7 @@ fn rows_go_in_and_are_found() {
     assert_eq!(indexes, ["T_INDEX_1"]);
 }
 
+// shows: store rdbms@sqlite order
 #[test]
 fn updates_and_deletes_see_the_writes_before_them() {
     let setup = Setup::new();
@@ -350,6 +352,7 @@ fn null_without_permission_fails_the_chunk_and_reads_as_zero() {
     );
 }
 
+// shows: store rdbms@sqlite bad
 #[test]
 fn a_bad_row_takes_its_chunk_with_it_and_no_other() {
     let setup = Setup::new();
@@ -367,6 +370,7 @@ fn a_bad_row_takes_its_chunk_with_it_and_no_other() {
     assert_eq!(setup.rows(), ["a 1 1.0", "c 1 1.0", "e 1 1.0"]);
 }
 
+// shows: store rdbms@sqlite resume
 #[test]
 fn an_epoch_is_one_commit_with_its_number_and_positions() {
     let setup = Setup::new();
@@ -463,6 +467,7 @@ fn options_of_a_table() {
     }
 }
 
+// shows: store rdbms@sqlite slow
 #[test]
 fn a_locked_database_is_waited_for() {
     let setup = Setup::new();

@@ -72,11 +72,13 @@ fn at(server: &Running, position: &[u8]) -> Box<dyn Source> {
     source
 }
 
+// shows: source cdc@mariadb resume
 #[test]
 fn a_replica_of_mariadb_goes_on_where_its_primary_stopped() {
     check_replica("mariadb");
 }
 
+// shows: source cdc@mysql resume
 #[test]
 fn a_replica_of_mysql_goes_on_where_its_primary_stopped() {
     check_replica("mysql");

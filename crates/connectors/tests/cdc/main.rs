@@ -210,11 +210,13 @@ fn answer(server: &Running, sql: &str) -> String {
 
 const LISTEN: [(&str, &str); 2] = [("table.name", "t"), ("operation", "insert,update,delete")];
 
+// shows: source cdc@mariadb open, order, resume
 #[test]
 fn changes_of_mariadb_arrive_in_order_and_once() {
     check_changes("mariadb", Order::new());
 }
 
+// shows: source cdc@mysql open, order, resume
 #[test]
 fn changes_of_mysql_arrive_in_order_and_once() {
     check_changes("mysql", Order::new());
@@ -333,11 +335,13 @@ fn check_changes(name: &str, order: Order) {
     assert_eq!(taken.mapped, ["insert: id=6 s=c n=2", "insert: id=5 n=9"]);
 }
 
+// shows: source cdc@mariadb bad
 #[test]
 fn every_type_of_mariadb() {
     check_types("mariadb");
 }
 
+// shows: source cdc@mysql bad
 #[test]
 fn every_type_of_mysql() {
     check_types("mysql");
@@ -379,6 +383,7 @@ fn check_types(name: &str) {
     );
 }
 
+// shows: source cdc@mariadb resume
 #[test]
 fn a_log_that_is_gone_is_said_with_its_remedy() {
     check_purged("mariadb");
@@ -591,6 +596,7 @@ fn postgres(url: &str, table: &str, slot: &str, operation: &str) -> Result<Box<d
     source(url, &options, &[], &[])
 }
 
+// shows: source cdc@postgres open, order
 #[test]
 fn changes_of_postgres_arrive_in_order_and_once() {
     let Some(server) = Order::new().start_or_skip("postgres") else {
@@ -645,6 +651,7 @@ fn restored(mut source: Box<dyn Source>, taken: &Taken) -> Box<dyn Source> {
     source
 }
 
+// shows: source cdc@postgres resume
 #[test]
 fn a_restart_goes_on_at_the_exact_change_of_postgres() {
     let Some(server) = Order::new().start_or_skip("postgres") else {
@@ -688,6 +695,7 @@ fn a_restart_goes_on_at_the_exact_change_of_postgres() {
     }
 }
 
+// shows: source cdc@postgres bad
 #[test]
 fn every_type_of_postgres() {
     let Some(server) = Order::new().start_or_skip("postgres") else {
@@ -764,6 +772,7 @@ fn rows_before_their_change_and_long_values_that_the_log_of_postgres_does_not_re
     assert!(mapped[3] == expect, "{:.200}", mapped[3]);
 }
 
+// shows: source cdc@postgres resume
 #[test]
 fn what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy() {
     let order = Order::new()
@@ -844,6 +853,7 @@ fn what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy() {
     check(open("other"), &["test_decoding", "slot.name"]);
 }
 
+// shows: source cdc@postgres open
 #[test]
 fn publications_of_postgres_are_made_as_debezium_makes_them() {
     let Some(server) = Order::new().start_or_skip("postgres") else {

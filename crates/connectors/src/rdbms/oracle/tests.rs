@@ -125,6 +125,7 @@ fn floats_keep_their_digits() {
     assert_eq!(as_decimal(f32::MAX), 3.402_823_5e38);
 }
 
+// shows: store rdbms@oracle lost
 #[test]
 fn errors_of_the_server_are_told_apart() {
     let kind = |code| match fault(code, String::new()) {
@@ -151,6 +152,7 @@ fn errors_of_the_server_are_told_apart() {
 }
 
 /// Where Oracle's library is there, nobody listens at the port.
+// shows: store rdbms@oracle open
 #[test]
 fn a_machine_without_the_library_is_told_what_to_install() {
     let server = parse("thin:@//127.0.0.1:1/s").expect("a URL");

@@ -132,6 +132,7 @@ fn opened(server: &Server) -> Fault {
     }
 }
 
+// shows: store rdbms@sqlserver lost
 #[test]
 fn nobody_listens() {
     let server = parse("sqlserver", "//127.0.0.1:1;encrypt=false").expect("a URL");
@@ -141,6 +142,7 @@ fn nobody_listens() {
     assert!(!cause.to_string().contains("s3cret"), "{cause}");
 }
 
+// shows: store rdbms@sqlserver slow
 #[test]
 fn a_silent_peer_is_given_up_in_time() {
     let (server, told) = peer(b"");
@@ -156,6 +158,7 @@ fn a_silent_peer_is_given_up_in_time() {
     assert_eq!(first.first(), Some(&18));
 }
 
+// shows: store rdbms@sqlserver bad
 #[test]
 fn what_is_no_sql_server_is_no_crash() {
     for answer in [

@@ -1,0 +1,238 @@
+//! Kafka against a real broker, with `kcat` and Kafka's own console tools as independent clients.
+//!
+//! Most tests share a broker; those that kill theirs have one of their own. Without Java or Maven's
+//! jars the tests say so and are skipped.
+
+mod avro;
+mod centres;
+mod clients;
+mod exactly_once;
+mod examples;
+mod failures;
+mod reading;
+mod refused;
+mod replay;
+mod security;
+mod writing;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::kit::{Silent, Technology};
+use crate::network::Running;
+use servers::{Order, Running as Server};
+
+// row: sink kafka | kafka
+// n/a bad: a sink reads no payload
+
+// row: source kafka | kafka
+// n/a error: `on.error` belongs to sinks
+
+pub const KIT: Technology = Technology {
+    name: "kafka",
+    server: Some("kafka"),
+    source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
+    sink: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic='{topic}', partition.no='0'",
+    impatient: ", optional.configuration='delivery.timeout.ms:2000,request.timeout.ms:1000'",
+    silent: Some(Silent {
+        source: "",
+        is_asked: false,
+    }),
+    ..Technology::PLAIN
+};
+
+/// Topics that come into being by being written to have so many partitions.
+const PARTITIONS: &str = "3";
+
+/// The broker that tests share; it ends with this process.
+fn broker() -> Option<&'static Server> {
+    static BROKER: OnceLock<Option<Server>> = OnceLock::new();
+    BROKER.get_or_init(start).as_ref()
+}
+
+fn start() -> Option<Server> {
+    if !servers::answers("kcat", &["-V"]) {
+        eprintln!("skipped: there is no 'kcat'; apt-get install kcat brings it");
+        return None;
+    }
+    Order::new()
+        .with("num.partitions", PARTITIONS)
+        .start_or_skip("kafka")
+}
+
+/// `kcat` with these arguments and this input; what it writes.
+#[track_caller]
+fn kcat(broker: &Server, args: &[&str], input: &str) -> String {
+    let mut child = Command::new("kcat")
+        .args(["-b", &broker.endpoint(), "-q"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kcat starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().expect("kcat ends");
+    writer.join().expect("no panic").expect("kcat reads");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What makes kcat keep the order of lines: of several requests on their way to a topic that has just
+/// come into being, the first may be refused and repeated behind the others.
+const IN_ORDER: [&str; 4] = ["-X", "enable.idempotence=true", "-X", "max.in.flight=1"];
+
+/// Writes lines as records of a partition.
+#[track_caller]
+fn produce(broker: &Server, topic: &str, partition: u32, lines: impl IntoIterator<Item = String>) {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let partition = partition.to_string();
+    let args = [&["-P", "-t", topic, "-p", &partition], &IN_ORDER[..]].concat();
+    kcat(broker, &args, &text);
+}
+
+/// All records of a topic from the beginning, each as `format`.
+#[track_caller]
+fn consume(broker: &Server, topic: &str, format: &str) -> Vec<String> {
+    let text = kcat(
+        broker,
+        &["-C", "-t", topic, "-o", "beginning", "-e", "-f", format],
+        "",
+    );
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The lines of all records of a topic; none while nobody has written to it.
+#[track_caller]
+fn received(broker: &Server, topic: &str) -> Vec<String> {
+    if !kcat(broker, &["-L"], "").contains(&format!("topic \"{topic}\"")) {
+        return Vec::new();
+    }
+    let mut lines = consume(broker, topic, "%s\n");
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// Records and marks of a topic's first partition, committed or not; 0 while nobody knows.
+fn end_of(broker: &Server, topic: &str) -> u64 {
+    end(broker, topic, "read_uncommitted")
+}
+
+/// As far as readers of committed records come.
+fn stable_end_of(broker: &Server, topic: &str) -> u64 {
+    end(broker, topic, "read_committed")
+}
+
+fn end(broker: &Server, topic: &str, isolation: &str) -> u64 {
+    let output = Command::new("kcat")
+        .args(["-q", "-b", &broker.endpoint()])
+        .args(["-X", &format!("isolation.level={isolation}"), "-Q", "-t"])
+        .arg(format!("{topic}:0:-1"))
+        .output()
+        .expect("kcat starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
+    offset.unwrap_or(0)
+}
+
+fn events(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
+    range.map(|i| format!("{{\"event\":{{\"n\":{i}}}}}"))
+}
+
+/// An app in a folder of its own; `{broker}` and `{dir}` in its text are filled in.
+struct Case {
+    dir: tempfile::TempDir,
+    app: String,
+}
+
+impl Case {
+    fn new(broker: &Server, text: &str) -> Case {
+        let dir = tempfile::tempdir().expect("a folder");
+        let text = text
+            .replace("{broker}", &broker.endpoint())
+            .replace("{dir}", &dir.path().display().to_string());
+        let path = dir.path().join("App.siddhi");
+        fs::write(&path, text).expect("the folder can be written");
+        Case {
+            app: path.display().to_string(),
+            dir,
+        }
+    }
+
+    /// Runs to the end of the input.
+    #[track_caller]
+    fn run(&self) -> serde_json::Value {
+        let (code, summary) = Running::start(&[&self.app, "--until-done"]).end();
+        assert_eq!(code, Some(0), "{summary}");
+        summary
+    }
+
+    fn start(&self) -> Running {
+        Running::start(&[&self.app])
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.path().join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn numbers(&self, name: &str) -> Vec<u32> {
+        let first = |line: &String| line.split(',').next().and_then(|n| n.parse().ok());
+        self.lines(name)
+            .iter()
+            .map(|line| first(line).expect("a number"))
+            .collect()
+    }
+}
+
+/// Reads numbers of a topic into `out.csv`; `{options}` are those of the source.
+fn reader(broker: &Server, topic: &str, options: &str) -> Case {
+    let text = "@app:name('Reader')
+@source(type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', {options}, @map(type='json', @attributes(n='$.event.n', t='trp:topic', p='trp:partition', o='trp:offset')))
+define stream S (n int, t string, p int, o long);
+@sink(type='file', file.uri='file:{dir}/out.csv', @map(type='csv'))
+define stream Out (n int, t string, p int, o long);
+from S select * insert into Out;
+";
+
+    let text = text.replace("{topic}", topic).replace("{options}", options);
+    Case::new(broker, &text)
+}
+
+const SINGLE: &str = "threading.option='single.thread'";
+
+const PRODUCER: &str = "kafka.tools.ConsoleProducer";
+const CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
+
+/// A tool of Kafka's own, which is Java's client: what it writes.
+#[track_caller]
+fn tool(broker: &Server, class: &str, args: &[&str], input: &str) -> String {
+    let mut child = Command::new("java")
+        .arg("-Xmx128m")
+        .arg("-cp")
+        .arg(broker.place().installed().join("lib/*"))
+        .arg(class)
+        .args(["--bootstrap-server", &broker.endpoint()])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("java starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{class} {args:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

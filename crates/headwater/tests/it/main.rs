@@ -1,0 +1,40 @@
+//! The binary and its connectors as their users see them: processes that run, real servers beside them.
+//!
+//! All of it is one program, so that it is linked once and its tests share the servers that they start.
+
+mod amazon;
+mod bench;
+mod broker;
+mod changes;
+mod crash;
+mod databases;
+mod email;
+mod email_source;
+mod file_events;
+mod grpc;
+mod http;
+mod http_options;
+mod http_pairs;
+mod kafka;
+mod kit;
+mod memory;
+mod mongodb;
+mod mqtt;
+mod nats;
+mod network;
+mod preview;
+mod prometheus;
+mod query;
+mod rabbitmq;
+mod redis;
+mod reload;
+mod run;
+mod s3;
+mod secrets;
+mod sqs;
+mod sse;
+mod statistics;
+mod table;
+mod tcp;
+mod websocket;
+mod websub;
