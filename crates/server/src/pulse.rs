@@ -36,6 +36,8 @@ struct SourceSeat {
     group: usize,
     name: String,
     state: SourceState,
+    /// It has been connected, or has said why it cannot be.
+    has_begun: bool,
 }
 
 impl State {
@@ -71,6 +73,7 @@ impl Member {
             group: self.group,
             name: name.to_owned(),
             state: SourceState::Running,
+            has_begun: false,
         };
         state.sources.insert(number, seat);
         number
@@ -136,9 +139,23 @@ impl Pulse {
 
     pub fn set(&self, source: usize, to: SourceState) {
         if let Some(seat) = self.lock().sources.get_mut(&source) {
+            seat.has_begun |= to != SourceState::Running;
             seat.state = to;
         }
         self.changed.notify_all();
+    }
+
+    /// A source is connected (one that listens: its port is bound), or has said why it is not.
+    pub fn begun(&self, source: usize) {
+        if let Some(seat) = self.lock().sources.get_mut(&source) {
+            seat.has_begun = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Has every source been connected, or said why it cannot be?
+    pub fn have_sources_begun(&self) -> bool {
+        self.lock().sources.values().all(|seat| seat.has_begun)
     }
 
     /// A source looked, beginning when the counter stood at `since`, and found nothing.
@@ -152,6 +169,7 @@ impl Pulse {
                 _ => 1,
             };
             seat.state = SourceState::Idle { since, looks };
+            seat.has_begun = true;
         }
         self.changed.notify_all();
     }

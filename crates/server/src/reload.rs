@@ -3,9 +3,11 @@
 //! Promises: a group of which nothing changed does not notice; an app that is made anew goes on from
 //! its state and its sources from where they were, with or without a state directory; if one of the
 //! new groups cannot be made, all are put back as they were; where the deployment stays as it was, who
-//! sends to a new app without getting answers stays connected. Never: an answer before that is settled.
+//! sends to a new app without getting answers stays connected; a reload that is reported has its sources
+//! connected, their ports bound, or the reason logged. Never: an answer before that is settled.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plan::Plan;
 
@@ -18,6 +20,9 @@ use crate::lane::Saved;
 use crate::report::chain;
 use crate::running::Running;
 use crate::server::{Server, settings};
+
+/// How long a reload waits for sources that neither connect nor say why. They go on trying.
+const BEGUN_MAX: Duration = Duration::from_secs(5);
 
 /// What a reload does to the apps, by their names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -114,7 +119,7 @@ impl Server {
     /// Does it. After an error everything runs as it did before, but for apps that the error names as
     /// stopped.
     pub fn reload(&mut self, reload: Reload) -> Result<(), Error> {
-        let _renewal = reload.is_same_config.then(|| {
+        let renewal = reload.is_same_config.then(|| {
             let coming = reload.coming.iter().flatten();
             let names: Vec<String> = coming.map(|app| app.name().to_owned()).collect();
             self.common.shared.renew(&names)
@@ -143,7 +148,19 @@ impl Server {
         let removed: Vec<&str> = reload.change.removed.iter().map(String::as_str).collect();
         self.common.metrics.retire(&removed);
         self.list_asked();
+        // Senders wait for what is made anew; for a source that dials nobody waits.
+        drop(renewal);
+        self.wait_for_sources();
         Ok(())
+    }
+
+    /// Waits until each source is connected or has said why it is not: whoever reads that the apps were
+    /// reloaded finds their ports open.
+    fn wait_for_sources(&self) {
+        let pulse = &self.common.pulse;
+        pulse.wait_until(Instant::now() + BEGUN_MAX, || {
+            pulse.is_stopping() || pulse.have_sources_begun()
+        });
     }
 
     /// Ends groups; their apps, and what they hand over where no state directory holds it.

@@ -632,7 +632,7 @@ impl SourceLink for Link<'_> {
                 tracing::error!(source = self.name, cause, "source has lost its connection");
             }
         }
-        self.pulse.nudge();
+        self.pulse.begun(self.seat);
     }
 
     fn reject(&mut self, rejected: Rejected) {

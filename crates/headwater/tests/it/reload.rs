@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use crate::network::{Running, curl, eventually, free_port, number, post_all};
@@ -130,6 +131,39 @@ fn goes_on(more: &[&str]) {
     assert_eq!(number(&summary, "sources", "In", "events"), 3);
 }
 
+/// Takes connections and never says a word.
+const SILENT: &str = "@app:name('Silent')
+@source(type='mqtt', url='tcp://127.0.0.1:{port}', topic='t', connection.timeout='1', @map(type='csv'))
+define stream In (line string);
+@sink(type='log') define stream Out (line string);
+from In select line insert into Out;
+";
+
+#[test]
+fn a_reload_is_reported_after_each_source_is_connected_or_has_said_why_not() {
+    let place = Place::new();
+    place.counts("first");
+    let run = place.start(&[]);
+    run.err_has("source is connected", 1);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = silent.local_addr().expect("an address").port();
+    place.write(
+        "silent.siddhi",
+        &SILENT.replace("{port}", &port.to_string()),
+    );
+    run.reload();
+    run.err_has("the apps were read again change", 1);
+    let said = run.err();
+    let [why, reported] = [
+        "source cannot be reached",
+        "the apps were read again change",
+    ]
+    .map(|text| said.find(text));
+    assert!(why.is_some() && why < reported, "{said}");
+    run.stop();
+}
+
+// shows: sink log reload
 #[test]
 fn what_changed_goes_on_where_it_was_and_the_rest_does_not_notice() {
     goes_on(&[]);
