@@ -184,6 +184,23 @@ impl Order {
     }
 }
 
+/// Can the server be had? For tests of programs that start it themselves: where the machine lacks
+/// something, that is reported as by [`Order::start_or_skip`].
+///
+/// # Panics
+/// It cannot be installed, or `HEADWATER_SERVERS=required` asks for it.
+pub fn is_there_or_skip(name: &str) -> bool {
+    let recipe = find(name).ok_or_else(|| Error::unknown(name));
+    match recipe.and_then(install) {
+        Ok(_) => true,
+        Err(error @ Error::Missing { .. }) if !is_required() => {
+            tool::say(&format!("skipped: no server '{name}': {error}"));
+            false
+        }
+        Err(error) => panic!("server '{name}' cannot be had: {error}"),
+    }
+}
+
 fn is_required() -> bool {
     std::env::var_os("HEADWATER_SERVERS").is_some_and(|value| value == "required")
 }

@@ -3,7 +3,7 @@
 use crate::broker::{Apps, errors, key_file};
 use crate::network::{Running, eventually};
 use crate::table::Every;
-use servers::Order;
+use servers::{Lent, Order};
 
 // row: store mongodb | mongodb
 
@@ -27,6 +27,13 @@ fn mongo(port: u16, script: &str) -> Vec<String> {
     python(port, "", script)
 }
 
+/// The server that one test at a time has, without what the one before has left.
+fn lent() -> Option<Lent> {
+    let server = servers::lent("mongodb")?;
+    mongo(server.port(), "d.client.drop_database('headwater')");
+    Some(server)
+}
+
 const STORE: &str = "@store(type='mongodb', mongodb.uri='mongodb://127.0.0.1:{port}/headwater?appName=every', collection.name='rec') @Index('parity:-1', 'd', '{\"name\": \"mine\", \"sparse\": true}') @Index('text')";
 
 /// A condition that is looked at here.
@@ -45,7 +52,7 @@ fn every(more: &str) -> Every<'_> {
 // shows: store mongodb open, order
 #[test]
 fn rows_lie_as_siddhi_has_them_and_every_condition_works() {
-    let Some(server) = Order::new().start_or_skip("mongodb") else {
+    let Some(server) = lent() else {
         return;
     };
     let port = server.port();
@@ -89,7 +96,7 @@ fn rows_lie_as_siddhi_has_them_and_every_condition_works() {
 // shows: store mongodb open
 #[test]
 fn a_condition_that_the_server_has_no_words_for_is_worked_out_here_or_refused() {
-    let Some(server) = Order::new().start_or_skip("mongodb") else {
+    let Some(server) = lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 5);
@@ -137,7 +144,7 @@ from In select 'one' as one, 1L as count update or insert into Count set Count.c
 // shows: store mongodb resume
 #[test]
 fn a_run_that_was_killed_leaves_every_row_once_where_it_has_a_key() {
-    let Some(server) = Order::new().start_or_skip("mongodb") else {
+    let Some(server) = lent() else {
         return;
     };
     let port = server.port();
@@ -175,7 +182,7 @@ fn a_run_that_was_killed_leaves_every_row_once_where_it_has_a_key() {
 // shows: store mongodb bad
 #[test]
 fn what_is_refused_is_given_back_by_name_and_its_neighbours_are_kept() {
-    let Some(server) = Order::new().start_or_skip("mongodb") else {
+    let Some(server) = lent() else {
         return;
     };
     let port = server.port();
@@ -203,7 +210,7 @@ print(d.Count.find_one()['count'])";
 // shows: store mongodb login
 #[test]
 fn a_login_that_is_refused_is_no_outage_and_shows_no_password() {
-    let Some(server) = Order::new().start_or_skip("mongodb") else {
+    let Some(server) = lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 1);

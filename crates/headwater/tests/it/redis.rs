@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::broker::Apps;
 use crate::network::{Running, eventually, number};
 use crate::table::Every;
-use servers::Order;
+use servers::{Lent, Order};
 
 // row: store redis | redis
 // n/a tls: no option of the store names TLS
@@ -23,13 +23,20 @@ fn redis(port: u16, args: &[&str]) -> Vec<String> {
     lines
 }
 
+/// The server that one test at a time has, without what the one before has left.
+fn lent() -> Option<Lent> {
+    let server = servers::lent("redis")?;
+    redis(server.port(), &["FLUSHALL"]);
+    Some(server)
+}
+
 const STORE: &str =
     "@store(type='redis', nodes='127.0.0.1:{port}', table.name='rec') @Index('parity')";
 
 // shows: store redis open, order
 #[test]
 fn records_lie_as_siddhi_has_them_and_every_condition_works() {
-    let Some(server) = Order::new().start_or_skip("redis") else {
+    let Some(server) = lent() else {
         return;
     };
     for state in [false, true] {
@@ -73,7 +80,7 @@ from In select 'one' as one, 1L as count update or insert into Count set Count.c
 // shows: store redis resume
 #[test]
 fn a_run_that_was_killed_leaves_every_record_once() {
-    let Some(mut server) = Order::new().start_or_skip("redis") else {
+    let Some(mut server) = lent() else {
         return;
     };
     let port = server.port();
@@ -108,7 +115,7 @@ fn a_run_that_was_killed_leaves_every_record_once() {
 // shows: store redis bad
 #[test]
 fn what_cannot_be_kept_is_refused_and_its_neighbours_are_kept() {
-    let Some(server) = Order::new().start_or_skip("redis") else {
+    let Some(server) = lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 4);
@@ -152,7 +159,7 @@ from In select n, 'x' as text update or insert into T set T.text = text on T.n =
 
 #[test]
 fn records_go_when_their_time_is_over() {
-    let Some(server) = Order::new().start_or_skip("redis") else {
+    let Some(server) = lent() else {
         return;
     };
     let port = server.port();

@@ -44,7 +44,7 @@ fn endpoint(apps: &Apps, port: u16) -> String {
 // shows: sink s3 open, order
 #[test]
 fn payloads_are_objects_whose_numbers_go_on_after_a_restart() {
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 30);
@@ -83,15 +83,17 @@ fn payloads_are_objects_whose_numbers_go_on_after_a_restart() {
 // shows: sink s3 resume, lost
 #[test]
 fn a_server_that_was_away_gets_every_object() {
-    let port = free_port();
+    let Some(mut server) = crate::amazon::lent() else {
+        return;
+    };
+    let port = server.port();
+    server.stop();
     let apps = Apps::new(port, 40);
     let sending = write(&apps, "WAIT", &format!("{KEYS}, object.path='all'"));
     let config = endpoint(&apps, port);
     let sender = Running::start(&[&sending, "--config", &config, "--until-done"]);
     sender.err_has("sink cannot be reached", 1);
-    let Some(server) = Order::new().port(port).start_or_skip("s3") else {
-        return;
-    };
+    server.restart().expect("it starts again");
     let said = format!("{}{}", sender.err(), sender.out());
     assert!(!said.contains("geheim"), "{said}");
     assert_eq!(sender.end().0, Some(0));
@@ -151,7 +153,7 @@ fn tls_trusts_what_the_deployment_names() {
 // shows: sink s3 login
 #[test]
 fn only_who_has_the_keys_may_store() {
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 5);
@@ -189,7 +191,7 @@ fn only_who_has_the_keys_may_store() {
 // shows: sink s3 lost
 #[test]
 fn a_server_that_stands_still_is_named_and_waited_for() {
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 1);
@@ -229,7 +231,7 @@ fn where_credentials_cannot_come_from_is_told() {
 #[test]
 fn a_server_that_takes_objects_slowly_holds_the_sender_and_gets_all() {
     const BYTES_PER_SECOND: u64 = 4 << 20;
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 0);
@@ -261,7 +263,7 @@ print(*{found['Size'] for page in pages for found in page['Contents']}, sum(len(
 // shows: sink s3 reload
 #[test]
 fn reloads_while_objects_are_stored_store_each_once() {
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 0);
@@ -313,7 +315,7 @@ from Kept[n == 0L]#s3:delete('files', 'up/0', false, '', 'eu-west-1', 'us', 'geh
 
 #[test]
 fn files_are_stored_and_objects_copied_and_removed() {
-    let Some(server) = Order::new().start_or_skip("s3") else {
+    let Some(server) = crate::amazon::lent() else {
         return;
     };
     let apps = Apps::new(server.port(), 3);

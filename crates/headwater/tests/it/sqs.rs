@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use crate::broker::{Apps, errors};
 use crate::kit::{Silent, Slow, Technology, Tls};
 use crate::network::{Running, eventually, free_port, number};
-use servers::Order;
 
 // row: sink sqs | s3
 // n/a bad: a sink reads no payload
@@ -131,8 +130,8 @@ fn receiver(apps: &Apps, fill: &[(&str, &str)], options: &str) -> String {
     apps.write("receiver", &filled(RECEIVER, fill), options)
 }
 
-fn start() -> Option<servers::Running> {
-    let server = Order::new().start_or_skip("s3")?;
+fn start() -> Option<servers::Lent> {
+    let server = crate::amazon::lent()?;
     make(&server);
     Some(server)
 }
@@ -297,15 +296,17 @@ fn what_cannot_be_deleted_is_tried_again() {
 // shows: source sqs resume
 #[test]
 fn a_server_that_was_away_gets_and_gives_every_row() {
-    let port = free_port();
+    let Some(mut server) = crate::amazon::lent() else {
+        return;
+    };
+    let port = server.port();
+    server.stop();
     let apps = Apps::new(port, 100);
     let config = endpoint(&apps);
     let sending = sender(&apps, &[], "");
     let sender = Running::start(&[&sending, "--config", &config, "--until-done"]);
     sender.err_has("sink cannot be reached", 1);
-    let Some(server) = Order::new().port(port).start_or_skip("s3") else {
-        return;
-    };
+    server.restart().expect("it starts again");
     make(&server);
     let said = format!("{}{}", sender.err(), sender.out());
     assert!(!said.contains("geheim"), "{said}");

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use servers::Running;
+use servers::{Lent, Running};
 
 /// Moto as it is reached by the port itself.
 fn endpoint(server: &Running) -> String {
@@ -54,6 +54,18 @@ pub fn user(server: &Running, actions: &str) -> (String, String) {
     let keys = asked(server, "iam", &script);
     let (key, secret) = keys.trim().split_once(' ').expect("two");
     (key.to_owned(), secret.to_owned())
+}
+
+/// The server that one test at a time has: without users, queues and buckets, and open to everybody.
+pub fn lent() -> Option<Lent> {
+    let server = servers::lent("s3")?;
+    let reset = "
+at = iam.meta.endpoint_url + '/moto-api/reset'
+urllib.request.urlopen(urllib.request.Request(at, b'')).read()
+";
+    judge_no_more(&server);
+    asked(&server, "iam", reset);
+    Some(server)
 }
 
 /// From then on the server takes what everybody says.

@@ -2,7 +2,7 @@
 
 use servers::Running as Server;
 
-use super::{Case, consume, kcat, produce, received, start};
+use super::{Case, broker, consume, kcat, lent, produce, received};
 use crate::network::{Running, eventually, free_port, number};
 
 // row: sink kafkaMultiDC, source kafkaMultiDC | kafka
@@ -11,7 +11,7 @@ use crate::network::{Running, eventually, free_port, number};
 // n/a login: it connects as kafka does, see there
 
 const WRITER: &str = "@app:name('Writer')
-@source(type='kafka', bootstrap.servers='{one}', topic.list='centres-in', group.id='writer', threading.option='single.thread', @map(type='json'))
+@source(type='kafka', bootstrap.servers='{one}', topic.list='centres-in', group.id='centres-writer', threading.option='single.thread', @map(type='json'))
 define stream S (n int);
 @sink(type='kafkaMultiDC', bootstrap.servers='{one},{two}', topic='centres', partition.no='1', key='k{{n}}', sequence.id='here', on.error='WAIT', @map(type='json'))
 define stream Out (n int);
@@ -26,34 +26,32 @@ define stream Out (n int);
 from S select * insert into Out;
 ";
 
-fn case(one: &Server, two: &Server, text: &str) -> Case {
-    let text = text.replace("{one}", &one.endpoint());
+/// With topics and groups of that name.
+fn case(one: &Server, two: &Server, text: &str, name: &str) -> Case {
+    let text = text
+        .replace("centres", name)
+        .replace("{one}", &one.endpoint());
     Case::new(one, &text.replace("{two}", &two.endpoint()))
 }
 
 // shows: sink kafkaMultiDC open, order
 #[test]
 fn what_goes_to_two_centres_comes_once_and_in_order() {
-    let (Some(one), Some(two)) = (start(), start()) else {
+    let (Some(one), Some(two)) = (broker(), lent()) else {
         return;
     };
-    produce(&one, "centres-in", 0, super::events(0..2000));
-    case(&one, &two, WRITER).run();
-    for centre in [&one, &two] {
-        let found = consume(centre, "centres", "%p %k %s\n");
+    produce(one, "both-in", 0, super::events(0..2000));
+    case(one, &two, WRITER, "both").run();
+    for centre in [one, &*two] {
+        let found = consume(centre, "both", "%p %k %s\n");
         assert_eq!(found.len(), 2000);
         assert!(found[7].starts_with("1 k7 here:"), "{}", found[7]);
         assert!(found[7].ends_with("~{\"event\":{\"n\":7}}"), "{}", found[7]);
     }
     // A record without a header is rejected by name; what is there again is dropped.
-    produce(&two, "centres", 1, ["bare".to_owned()]);
-    produce(
-        &two,
-        "centres",
-        1,
-        received(&one, "centres").split_off(1990),
-    );
-    let reader = case(&one, &two, READER);
+    produce(&two, "both", 1, ["bare".to_owned()]);
+    produce(&two, "both", 1, received(one, "both").split_off(1990));
+    let reader = case(one, &two, READER, "both");
     let run = Running::start(&[&reader.app, "--until-done"]);
     run.err_has("no sequence header", 1);
     assert_eq!(run.end().0, Some(4));
@@ -63,11 +61,14 @@ fn what_goes_to_two_centres_comes_once_and_in_order() {
 // shows: sink kafkaMultiDC resume, lost, error
 #[test]
 fn a_centre_that_dies_takes_nothing_with_it() {
-    let (Some(one), Some(mut two)) = (start(), start()) else {
+    let (Some(one), Some(mut two)) = (broker(), lent()) else {
         return;
     };
-    kcat(&one, &["-P", "-t", "centres", "-p", "0"], "begin\n");
-    let (writer, reader) = (case(&one, &two, WRITER), case(&one, &two, READER));
+    kcat(one, &["-P", "-t", "dies", "-p", "0"], "begin\n");
+    let (writer, reader) = (
+        case(one, &two, WRITER, "dies"),
+        case(one, &two, READER, "dies"),
+    );
     let state = reader.dir.path().join("state").display().to_string();
     let args = [
         reader.app.as_str(),
@@ -77,16 +78,16 @@ fn a_centre_that_dies_takes_nothing_with_it() {
         "200ms",
     ];
     let (write, read) = (writer.start(), Running::start(&args));
-    produce(&one, "centres-in", 0, super::events(0..500));
+    produce(one, "dies-in", 0, super::events(0..500));
     eventually("the first arrive", || reader.lines("out.csv").len() >= 500);
     two.kill();
     read.err_has("a data centre is lost", 1);
-    produce(&one, "centres-in", 0, super::events(500..1000));
+    produce(one, "dies-in", 0, super::events(500..1000));
     eventually("more arrive", || reader.lines("out.csv").len() >= 1000);
     // Killed and started again it goes on where it was; the centre has come back meanwhile.
     read.kill();
     two.restart().expect("the broker starts again");
-    produce(&one, "centres-in", 0, super::events(1000..1500));
+    produce(one, "dies-in", 0, super::events(1000..1500));
     let read = Running::start(&args);
     eventually("all arrive", || {
         let mut numbers = reader.numbers("out.csv");
@@ -105,16 +106,17 @@ fn a_centre_that_dies_takes_nothing_with_it() {
 // shows: sink kafkaMultiDC bad, reload
 #[test]
 fn records_that_cannot_be_read_are_kept_and_a_reload_goes_on_where_each_centre_was() {
-    let (Some(one), Some(two)) = (start(), start()) else {
+    let (Some(one), Some(two)) = (broker(), lent()) else {
         return;
     };
-    produce(&one, "centres-in", 0, super::events(0..100));
-    case(&one, &two, WRITER).run();
-    let reader = case(&one, &two, READER);
+    produce(one, "edited-in", 0, super::events(0..100));
+    case(one, &two, WRITER, "edited").run();
+    let reader = case(one, &two, READER, "edited");
     let edit = |note: u32| {
         let text = READER
             .replace("{one}", &one.endpoint())
             .replace("{two}", &two.endpoint())
+            .replace("centres", "edited")
             .replace("{dir}", &reader.dir.path().display().to_string());
         std::fs::write(&reader.app, format!("-- edit {note}\n{text}")).expect("there is room");
     };
@@ -126,11 +128,11 @@ fn records_that_cannot_be_read_are_kept_and_a_reload_goes_on_where_each_centre_w
         run.err_has("the apps were read again change", note as usize);
         // A header that is right, and behind it nothing that could be read.
         let bad = format!("bad:{note}~no JSON");
-        produce(&one, "centres", 1, [bad.clone()]);
-        produce(&two, "centres", 1, [bad]);
+        produce(one, "edited", 1, [bad.clone()]);
+        produce(&two, "edited", 1, [bad]);
         let good = format!("good:{note}~{{\"event\":{{\"n\":{}}}}}", 1000 + note);
-        produce(&one, "centres", 1, [good.clone()]);
-        produce(&two, "centres", 1, [good]);
+        produce(one, "edited", 1, [good.clone()]);
+        produce(&two, "edited", 1, [good]);
         let wanted = 100 + note as usize;
         eventually("the good one", || reader.lines("out.csv").len() >= wanted);
     }

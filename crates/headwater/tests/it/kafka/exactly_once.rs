@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use servers::{Order, Running as Server};
 
-use super::{Case, broker, end_of, events, produce, stable_end_of, start, tool};
+use super::{Case, broker, end_of, events, lent, produce, stable_end_of, tool};
 use crate::network::{Running, durable_and_not_current, eventually, number};
 
 const MANY: u32 = 200_000;
@@ -174,7 +174,7 @@ fn every_count_is_there_once_whenever_the_run_is_killed() {
 // shows: sink kafka lost
 #[test]
 fn every_number_is_there_once_when_the_broker_is_killed() {
-    let Some(mut broker) = start() else { return };
+    let Some(mut broker) = lent() else { return };
     produce(&broker, "broken-in", 0, events(0..MANY));
     let case = Once::new(&broker, "broken", STATEFUL, "").case;
     let state = case.dir.path().join("state").display().to_string();

@@ -1,6 +1,6 @@
 //! Kafka against a real broker, with `kcat` and Kafka's own console tools as independent clients.
 //!
-//! Most tests share a broker; those that kill theirs have one of their own. Without Java or Maven's
+//! Most tests share a broker; those that kill theirs get another, one after the other. Without Java or Maven's
 //! jars the tests say so and are skipped.
 
 mod avro;
@@ -18,11 +18,10 @@ mod writing;
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use crate::kit::{Silent, Technology};
 use crate::network::Running;
-use servers::{Order, Running as Server};
+use servers::{Lent, Order, Running as Server};
 
 // row: sink kafka | kafka
 // n/a bad: a sink reads no payload
@@ -43,23 +42,27 @@ pub const KIT: Technology = Technology {
     ..Technology::PLAIN
 };
 
-/// Topics that come into being by being written to have so many partitions.
-const PARTITIONS: &str = "3";
-
-/// The broker that tests share; it ends with this process.
+/// The broker that tests share. Their topics are their own, and have three partitions.
 fn broker() -> Option<&'static Server> {
-    static BROKER: OnceLock<Option<Server>> = OnceLock::new();
-    BROKER.get_or_init(start).as_ref()
+    is_kcat_there().then(|| servers::shared("kafka"))?
 }
 
+/// The broker that one test at a time has, which may kill it. Its topics are its own too.
+fn lent() -> Option<Lent> {
+    is_kcat_there().then(|| servers::lent("kafka"))?
+}
+
+/// A broker that has just started.
 fn start() -> Option<Server> {
-    if !servers::answers("kcat", &["-V"]) {
+    is_kcat_there().then(|| Order::new().start_or_skip("kafka"))?
+}
+
+fn is_kcat_there() -> bool {
+    let is_there = servers::answers("kcat", &["-V"]);
+    if !is_there {
         eprintln!("skipped: there is no 'kcat'; apt-get install kcat brings it");
-        return None;
     }
-    Order::new()
-        .with("num.partitions", PARTITIONS)
-        .start_or_skip("kafka")
+    is_there
 }
 
 /// `kcat` with these arguments and this input; what it writes.
