@@ -45,7 +45,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "connectors",
-        "[NAME] [--json]: what each connector was seen to do, case by case, on real servers",
+        "[NAME] [--json] [--list]: what each connector was seen to do, case by case, on real servers",
         connectors::run,
     ),
     (

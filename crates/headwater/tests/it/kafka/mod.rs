@@ -127,15 +127,17 @@ fn received(broker: &Server, topic: &str) -> Vec<String> {
 
 /// Records and marks of a topic's first partition, committed or not; 0 while nobody knows.
 fn end_of(broker: &Server, topic: &str) -> u64 {
-    end(broker, topic, "read_uncommitted")
+    end(broker, topic, "read_uncommitted").unwrap_or(0)
 }
 
-/// As far as readers of committed records come.
-fn stable_end_of(broker: &Server, topic: &str) -> u64 {
-    end(broker, topic, "read_committed")
+/// Is a transaction open in a topic's first partition: has it more than readers of committed records
+/// come to? `None` while the broker does not say, which is neither.
+fn has_open_transaction(broker: &Server, topic: &str) -> Option<bool> {
+    let end_of_all = end(broker, topic, "read_uncommitted")?;
+    Some(end_of_all > end(broker, topic, "read_committed")?)
 }
 
-fn end(broker: &Server, topic: &str, isolation: &str) -> u64 {
+fn end(broker: &Server, topic: &str, isolation: &str) -> Option<u64> {
     let output = Command::new("kcat")
         .args(["-q", "-b", &broker.endpoint()])
         .args(["-X", &format!("isolation.level={isolation}"), "-Q", "-t"])
@@ -143,8 +145,7 @@ fn end(broker: &Server, topic: &str, isolation: &str) -> u64 {
         .output()
         .expect("kcat starts");
     let said = String::from_utf8_lossy(&output.stdout);
-    let offset = said.trim().rsplit(' ').next().and_then(|n| n.parse().ok());
-    offset.unwrap_or(0)
+    said.trim().rsplit(' ').next()?.parse().ok()
 }
 
 fn events(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
