@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::network::{curl, free_port};
-use lang::catalog::connectors;
-use lang::spec::{ConnectorKind, OptionStatus, Status};
+use catalog::connectors;
+use plan::spec::{ConnectorKind, OptionStatus, Status};
 
 /// What sinks that ask servers by HTTP can have; each of them has each of these.
 const HTTP_LOGINS: &[&str] = &[

@@ -1,13 +1,11 @@
 //! What somebody was told is safe is there after a crash, and what has changed on the disk meanwhile
 //! is said.
 
-mod network;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use network::{Running, free_port};
+use crate::network::{Running, free_port};
 
 fn headwater(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_headwater"))

@@ -1,14 +1,12 @@
 //! The listener of `--http`, where descriptors run out and where it may listen.
 
-mod network;
-
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use network::{curl, eventually, free_port};
+use crate::network::{curl, eventually, free_port};
 
 const APP: &str = "@app:name('Idle') define stream S (n int); define table T (n int);
 from S select n insert into T;
