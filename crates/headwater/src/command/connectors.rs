@@ -1,8 +1,8 @@
 //! `headwater connectors`: the pages of the catalog.
 
 use ::connectors::REGISTRY;
-use catalog::connectors;
 use catalog::pages;
+use check::Catalog;
 use lang::suggest::nearest;
 use plan::spec::{ConnectorSpec, Status};
 use server::Error;
@@ -22,8 +22,8 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
         let texts: Vec<String> = components.iter().map(|c| page(c)).collect();
         output.print(&texts.join("\n"))?;
     } else {
-        output.print(&pages::list())?;
-        let absent = absent();
+        output.print(&pages::list(&catalog))?;
+        let absent = absent(&catalog);
         if !absent.is_empty() {
             output.print(&absent)?;
         }
@@ -44,9 +44,9 @@ fn page(spec: &ConnectorSpec) -> String {
 }
 
 /// What would run in a build with all features, and does not in this one; empty if there is nothing.
-fn absent() -> String {
+fn absent(catalog: &Catalog) -> String {
     let mut out = String::new();
-    for spec in connectors::all().filter(|spec| is_absent(spec)) {
+    for spec in catalog.all_connectors().filter(|spec| is_absent(spec)) {
         if out.is_empty() {
             out.push_str(
                 "not in this build (build with these features, or install the full binary):\n",
@@ -62,8 +62,8 @@ fn is_absent(spec: &ConnectorSpec) -> bool {
     spec.status == Status::Runs && !REGISTRY.has(spec)
 }
 
-fn unknown(name: &str) -> Error {
-    let hint = nearest(name, connectors::all().map(|s| s.name))
+fn unknown(catalog: &Catalog, name: &str) -> Error {
+    let hint = nearest(name, catalog.all_connectors().map(|s| s.name))
         .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no component '{name}'{hint}"))
 }
