@@ -74,23 +74,6 @@ fn exists(test: &str) -> bool {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = match package {
         "xtask" => crates.join("../xtask"),
-        // The technologies were part of `connect` when the specs named their tests.
-        "connect"
-            if crates.join("connectors/src").join(module).exists()
-                || crates.join("connectors/tests").join(module).exists()
-                || crates
-                    .join("connectors/tests")
-                    .join(module)
-                    .with_extension("rs")
-                    .exists()
-                || crates
-                    .join("connectors/src")
-                    .join(module)
-                    .with_extension("rs")
-                    .exists() =>
-        {
-            crates.join("connectors")
-        }
         _ => crates.join(package),
     };
     let mut files = Vec::new();

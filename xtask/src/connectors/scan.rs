@@ -363,8 +363,11 @@ mod tests {
                 "crates/headwater/tests/it/kit/cases.rs",
                 "headwater::kit::cases",
             ),
-            ("crates/connect/tests/cdc/main.rs", "connect::cdc"),
-            ("crates/connect/src/file/tests.rs", "connect::file::tests"),
+            ("crates/connectors/tests/cdc/main.rs", "connectorsors::cdc"),
+            (
+                "crates/connectors/src/file/tests.rs",
+                "connectors::file::tests",
+            ),
         ] {
             assert_eq!(module(Path::new("crates"), Path::new(path)), name);
         }

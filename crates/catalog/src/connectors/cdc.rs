@@ -18,24 +18,24 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
              (`gtid_mode=ON`) or MariaDB names its transactions by GTIDs, reading goes on by them, also \
              when the URL leads to a replica that has taken over; else by file and offset of the log.",
         )
-            .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+            .test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         choice(
             "mode",
             &["listening", "polling"],
             "listening",
             "Reads the log of the database, or asks the table again and again.",
         )
-        .test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
-        text("username", "User of the database.").test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
-        text("password", "Password of the user.").test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        .test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+        text("username", "User of the database.").test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        text("password", "Password of the user.").test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         text("table.name", "The table; `schema.table` for PostgreSQL.")
             .required()
-            .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+            .test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         list(
             "operation",
             "Changes to report: insert, update, delete, or several of them.",
         )
-        .test("connect::cdc::changes_of_mariadb_arrive_in_order_and_once"),
+        .test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         text("jdbc.driver.name", "Driver class, for polling; the database follows from the URL.")
             .test("check::validate::tests::options_without_effect_and_refused_ones_are_said")
             .status(OptionStatus::Ignored),
@@ -43,34 +43,34 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "pool.properties",
             "Settings of the connection pool, for polling: `connectionTimeout` counts.",
         )
-        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
+        .test("connectors::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "datasource.name",
             "Data source of the server configuration.",
         )
-        .test("connect::cdc::a_data_source_stands_for_the_login"),
+        .test("connectors::cdc::a_data_source_stands_for_the_login"),
         text("jndi.resource", "Data source of the server configuration by its JNDI name.")
-            .test("connect::cdc::a_data_source_stands_for_the_login"),
-        text("polling.column", "Column that only grows, for polling.").test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
-        int("polling.interval", "1", "Seconds between two questions.").test("connect::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+            .test("connectors::cdc::a_data_source_stands_for_the_login"),
+        text("polling.column", "Column that only grows, for polling.").test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+        int("polling.interval", "1", "Seconds between two questions.").test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
         OptionSpec::new(
             "cron.expression",
             OptionType::Cron,
             "Asks at these times instead of an interval.",
         )
-        .test("connect::cdc::a_table_is_asked_at_the_times_of_an_expression"),
+        .test("connectors::cdc::a_table_is_asked_at_the_times_of_an_expression"),
         bool(
             "wait.on.missed.record",
             "false",
             "Waits until gaps in the column are filled.",
         )
-        .test("connect::cdc::a_gap_is_waited_for"),
+        .test("connectors::cdc::a_gap_is_waited_for"),
         int(
             "missed.record.waiting.timeout",
             "-1",
             "Seconds to wait for a missing number; -1: for ever.",
         )
-        .test("connect::cdc::a_gap_is_waited_for"),
+        .test("connectors::cdc::a_gap_is_waited_for"),
         int(
             "polling.history.size",
             "10",
@@ -84,12 +84,12 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
              (`debezium`), `slot.drop.on.stop`, `publication.name` (`dbz_publication`) and \
              `publication.autocreate.mode` count; the others are passed over.",
         )
-        .test("connect::cdc::publications_of_postgres_are_made_as_debezium_makes_them"),
+        .test("connectors::cdc::publications_of_postgres_are_made_as_debezium_makes_them"),
         text(
             "database.server.id",
             "Replica id for MySQL; from 5400 to 6400 where none is given.",
         )
-        .test("connect::cdc::a_log_that_is_gone_is_said_with_its_remedy"),
+        .test("connectors::cdc::a_log_that_is_gone_is_said_with_its_remedy"),
         text("topic.prefix", "Logical name.")
             .default("{host}_{port}")
             .alias(&["database.server.name"])

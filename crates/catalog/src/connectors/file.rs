@@ -41,10 +41,10 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     options: &[
         text("dir.uri", "Directory to watch, with everything below it.")
-            .test("connect::file::tests::files_in_the_order_of_their_names_lines_in_theirs")
+            .test("connectors::file::tests::files_in_the_order_of_their_names_lines_in_theirs")
             .not_yet(REMOTE),
         text("file.uri", "The one file to read.")
-            .test("connect::file::tests::one_file_is_read_once_and_moved_to_its_new_path")
+            .test("connectors::file::tests::one_file_is_read_once_and_moved_to_its_new_path")
             .not_yet(REMOTE),
         OptionSpec::new(
             "mode",
@@ -52,32 +52,32 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "What is one message: a line, a whole file as text or bytes, a piece of a file, or \
              what stands between two patterns.",
         )
-        .test("connect::file::tests::names_that_match_and_the_other_modes")
+        .test("connectors::file::tests::names_that_match_and_the_other_modes")
         .default("line"),
         bool(
             "tailing",
             "true",
             "Follows the file as it grows; false by default in the modes that read it whole.",
         )
-        .test("connect::file::tests::a_followed_file_over_rotation_and_truncation"),
+        .test("connectors::file::tests::a_followed_file_over_rotation_and_truncation"),
         OptionSpec::new(
             "action.after.process",
             OptionType::OneOf(&["keep", "delete", "move", "none"]),
             "What happens to a file that has been read; none is keep.",
         )
-        .test("connect::file::tests::a_file_is_moved_when_what_it_gave_is_taken")
+        .test("connectors::file::tests::a_file_is_moved_when_what_it_gave_is_taken")
         .default("keep"),
         text(
             "move.after.process",
             "Where it goes: a directory for dir.uri, a path for file.uri.",
         )
-        .test("connect::file::tests::a_file_is_moved_when_what_it_gave_is_taken"),
+        .test("connectors::file::tests::a_file_is_moved_when_what_it_gave_is_taken"),
         OptionSpec::new(
             "move.if.exist.mode",
             OptionType::OneOf(&["OVERWRITE", "KEEP"]),
             "When the target exists: replace it, or keep both under another name.",
         )
-        .test("connect::file::action::tests::a_target_that_exists"),
+        .test("connectors::file::action::tests::a_target_that_exists"),
         text(
             "action.after.failure",
             "Never used: a file that cannot be read stays where it is.",
@@ -96,25 +96,25 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             OptionType::Regex,
             "Start of a record, in mode regex.",
         )
-        .test("connect::file::records::tests::records_between_two_patterns"),
+        .test("connectors::file::records::tests::records_between_two_patterns"),
         OptionSpec::new(
             "end.regex",
             OptionType::Regex,
             "End of a record, in mode regex.",
         )
-        .test("connect::file::records::tests::records_between_two_patterns"),
+        .test("connectors::file::records::tests::records_between_two_patterns"),
         millis(
             "file.polling.interval",
             "1000",
             "How often a followed file is looked at.",
         )
-        .test("connect::file::tests::intervals_between_two_looks"),
+        .test("connectors::file::tests::intervals_between_two_looks"),
         millis(
             "dir.polling.interval",
             "1000",
             "How often the directory is looked at.",
         )
-        .test("connect::file::tests::intervals_between_two_looks"),
+        .test("connectors::file::tests::intervals_between_two_looks"),
         millis(
             "timeout",
             "5000",
@@ -127,48 +127,48 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "1000",
             "A file is read when it has not changed for so long.",
         )
-        .test("connect::file::tests::a_fresh_file_is_waited_for"),
+        .test("connectors::file::tests::a_fresh_file_is_waited_for"),
         bool(
             "header.present",
             "false",
             "Leaves out the header, in mode line.",
         )
-        .test("connect::file::tests::header_and_trailer_options"),
+        .test("connectors::file::tests::header_and_trailer_options"),
         int("header.line.count", "1", "Lines of the header.")
-            .test("connect::file::tests::header_and_trailer_options"),
+            .test("connectors::file::tests::header_and_trailer_options"),
         bool("read.only.header", "false", "Delivers the first line only.")
-            .test("connect::file::tests::header_and_trailer_options"),
+            .test("connectors::file::tests::header_and_trailer_options"),
         bool(
             "read.only.trailer",
             "false",
             "Delivers the last line that is not empty only.",
         )
-        .test("connect::file::tests::header_and_trailer_options"),
+        .test("connectors::file::tests::header_and_trailer_options"),
         bool(
             "skip.trailer",
             "false",
             "Leaves out the last line that is not empty.",
         )
-        .test("connect::file::tests::header_and_trailer_options"),
+        .test("connectors::file::tests::header_and_trailer_options"),
         OptionSpec::new(
             "buffer.size",
             OptionType::Bytes,
             "Size of a piece, in mode binary.chunked.",
         )
-        .test("connect::file::tests::names_that_match_and_the_other_modes")
+        .test("connectors::file::tests::names_that_match_and_the_other_modes")
         .default("65536"),
         OptionSpec::new(
             "cron.expression",
             OptionType::Cron,
             "Reads the directory at these times only.",
         )
-        .test("connect::file::tests::cron_reads_at_its_times_only"),
+        .test("connectors::file::tests::cron_reads_at_its_times_only"),
         OptionSpec::new(
             "file.name.pattern",
             OptionType::Regex,
             "Reads only files whose whole name matches.",
         )
-        .test("connect::file::tests::names_that_match_and_the_other_modes"),
+        .test("connectors::file::tests::names_that_match_and_the_other_modes"),
         SYSTEM_OPTIONS,
     ],
     rules: &[
@@ -295,7 +295,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "file.uri",
             "File to write; it and its directories are made.",
         )
-        .test("connect::file::sink::tests::a_path_made_of_the_event_stays_below_its_directory")
+        .test("connectors::file::sink::tests::a_path_made_of_the_event_stays_below_its_directory")
         .required()
         .dynamic()
         .not_yet(REMOTE),
@@ -304,13 +304,13 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "true",
             "Adds to the file; false replaces it with each payload.",
         )
-        .test("connect::file::sink::tests::payloads_are_added_or_replace_the_file"),
+        .test("connectors::file::sink::tests::payloads_are_added_or_replace_the_file"),
         bool(
             "add.line.separator",
             "true",
             "Ends each text with a line break; false by default with the csv mapper.",
         )
-        .test("connect::file::sink::tests::payloads_are_added_or_replace_the_file"),
+        .test("connectors::file::sink::tests::payloads_are_added_or_replace_the_file"),
         SYSTEM_OPTIONS,
     ],
     example: "@sink(type='file', file.uri='out/{{symbol}}.json', @map(type='json'))

@@ -48,7 +48,7 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "basic.auth.enabled",
         "`true` checks the credentials of each request.",
     )
-    .test("connect::http::request::tests::credentials_are_compared_as_a_whole")
+    .test("connectors::http::request::tests::credentials_are_compared_as_a_whole")
     .default("false"),
     WORKERS,
     int(
@@ -83,7 +83,7 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "request.size.validation.configurations",
         "Limits for the size of a request.",
     )
-    .test("connect::http::source::tests::limits_hold_where_their_check_is_on"),
+    .test("connectors::http::source::tests::limits_hold_where_their_check_is_on"),
     list(
         "header.validation.configurations",
         "Limits for request line and headers.",
@@ -119,9 +119,9 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     text("https.keystore.key.password", "Password of the key.")
     .test("headwater::http_options::a_client_shows_its_certificate_where_the_listener_asks_for_one").default("wso2carbon"),
     text("oauth.username", "User for the OAuth password grant.")
-        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+        .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text("oauth.password", "Password for the OAuth password grant.")
-        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+        .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text("consumer.key", "OAuth client id, sent as a basic header.")
         .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
     text(
@@ -130,19 +130,19 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     )
     .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
     text("body.consumer.key", "OAuth client id, sent in the body.")
-        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+        .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text(
         "body.consumer.secret",
         "OAuth client secret, sent in the body.",
     )
-    .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known"),
+    .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known"),
     text("token.url", "Where OAuth tokens are obtained.")
         .test("headwater::http::a_token_is_obtained_kept_and_renewed"),
     text("refresh.token", "Token for the OAuth refresh grant.")
-        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known")
+        .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known")
         .dynamic(),
     text("oauth.scope", "OAuth scope.")
-        .test("connect::http::oauth::tests::the_grant_follows_from_what_is_known")
+        .test("connectors::http::oauth::tests::the_grant_follows_from_what_is_known")
         .default("default"),
     int(
         "socket.idle.timeout",
@@ -361,7 +361,7 @@ define stream Prices (symbol string, price double);",
             "http.status.code",
             OptionType::Regex,
             "Regular expression for the whole status code of the responses to take.",
-        ).test("connect::http::call::tests::a_response_goes_to_the_sources_whose_status_it_has")
+        ).test("connectors::http::call::tests::a_response_goes_to_the_sources_whose_status_it_has")
         .default("200"),
         WORKERS,
         bool(
@@ -416,7 +416,7 @@ define stream Trades (symbol string, price double);",
         .test(SSE_READ),
         TRUSTSTORE.test(SSE_TLS),
         TRUSTSTORE_PASSWORD.test(SSE_TLS),
-        CLIENT_BOOTSTRAP.test("connect::http::sse::source::tests::what_cannot_be_is_refused"),
+        CLIENT_BOOTSTRAP.test("connectors::http::sse::source::tests::what_cannot_be_is_refused"),
     ],
     rules: &[BASIC_AUTH],
     properties: &["*"],

@@ -29,7 +29,7 @@ const PROPERTIES: OptionSpec = pairs(
     "optional.configuration",
     "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma.",
 )
-.test("connect::kafka::java_names_become_those_of_librdkafka");
+.test("connectors::kafka::java_names_become_those_of_librdkafka");
 const WRITE_PROPERTIES: OptionSpec = pairs(
     "optional.configuration",
     "Further properties of Java's client, `name:value,name:value`; values cannot hold a comma. With \

@@ -16,12 +16,12 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "INFO",
             "Level of the line; OFF writes nothing.",
         )
-        .test("connect::log::tests::prefixes_and_priorities"),
+        .test("connectors::log::tests::prefixes_and_priorities"),
         text(
             "prefix",
             "Text before each payload; '<app> : <stream>' where it is not given.",
         )
-        .test("connect::log::tests::prefixes_and_priorities")
+        .test("connectors::log::tests::prefixes_and_priorities")
         .dynamic(),
     ],
     example: "@sink(type='log', prefix='trade')

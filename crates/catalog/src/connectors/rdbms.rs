@@ -20,18 +20,18 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             "The database: MySQL, MariaDB, PostgreSQL, SQL Server and Oracle (with its client library) by their servers; `jdbc:sqlite:FILE` and the \
              URLs of H2 run inside Headwater.",
         )
-        .test("connect::rdbms::url::tests::urls_of_the_embedded_database")
+        .test("connectors::rdbms::url::tests::urls_of_the_embedded_database")
         .not_yet(OTHERS),
         text(
             "username",
             "User of the database; the embedded one has none.",
         )
-        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
+        .test("connectors::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "password",
             "Password of the user; the embedded one has none.",
         )
-        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
+        .test("connectors::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "jdbc.driver.name",
             "Driver class; the database follows from the URL.",
@@ -43,7 +43,7 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             "Settings of the connection pool: `connectionTimeout` counts. The tables of a database \
              share one connection, so its size has no effect.",
         )
-        .test("connect::rdbms::server::tests::the_login_may_stand_in_the_url"),
+        .test("connectors::rdbms::server::tests::the_login_may_stand_in_the_url"),
         text(
             "jndi.resource",
             "Data source of the server configuration by its JNDI name; it wins over jdbc.url.",
@@ -53,31 +53,31 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
             "datasource",
             "Data source of the server configuration; it wins over jdbc.url.",
         )
-        .test("connect::rdbms::tests::options_of_a_table"),
+        .test("connectors::rdbms::tests::options_of_a_table"),
         text(
             "table.name",
             "Name of the table in the database; that of the table by default.",
         )
-        .test("connect::rdbms::tests::an_existing_table_is_used_as_it_is"),
+        .test("connectors::rdbms::tests::an_existing_table_is_used_as_it_is"),
         pairs("field.length", "Lengths of text columns, `column:length`.")
-            .test("connect::rdbms::tests::options_of_a_table"),
+            .test("connectors::rdbms::tests::options_of_a_table"),
         text(
             "table.check.query",
             "Statement that shows whether the table exists: any error means that it does not.",
         )
-        .test("connect::rdbms::options_of_tables_on_servers"),
+        .test("connectors::rdbms::options_of_tables_on_servers"),
         bool(
             "use.collation",
             "false",
             "Adds a collation to text columns (MySQL and MariaDB: `latin1_bin`).",
         )
-        .test("connect::rdbms::options_of_tables_on_servers"),
+        .test("connectors::rdbms::options_of_tables_on_servers"),
         bool(
             "allow.null.values",
             "false",
             "Writes and reads null in columns that are not text.",
         )
-        .test("connect::rdbms::tests::null_in_conditions_is_as_in_memory"),
+        .test("connectors::rdbms::tests::null_in_conditions_is_as_in_memory"),
         OptionSpec::new(
             "isAutoCommit",
             plan::spec::OptionType::Bool,

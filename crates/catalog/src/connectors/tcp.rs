@@ -38,9 +38,9 @@ define stream Trades (symbol string, price double);",
             .default("false")
             .dynamic(),
         bool("tcp.no.delay", "true", "Sends small frames at once.")
-            .test("connect::tcp::sink::tests::sockets_are_as_the_options_say"),
+            .test("connectors::tcp::sink::tests::sockets_are_as_the_options_say"),
         bool("keep.alive", "true", "Keeps idle connections.")
-            .test("connect::tcp::sink::tests::sockets_are_as_the_options_say"),
+            .test("connectors::tcp::sink::tests::sockets_are_as_the_options_say"),
         int(
             "worker.threads",
             "10",
