@@ -363,7 +363,7 @@ mod tests {
                 "crates/headwater/tests/it/kit/cases.rs",
                 "headwater::kit::cases",
             ),
-            ("crates/connectors/tests/cdc/main.rs", "connectorsors::cdc"),
+            ("crates/connectors/tests/cdc/main.rs", "connectors::cdc"),
             (
                 "crates/connectors/src/file/tests.rs",
                 "connectors::file::tests",
