@@ -4,7 +4,7 @@
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 /// A flat record, one that holds itself, and a list; attributes and paths of each.
@@ -35,10 +35,10 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let (schema, attributes, from) = CASES[usize::from(*which) % CASES.len()];
-    let mut inlet = inlet("avro", &[("schema.def", schema)], attributes, from);
-    inlet.map(Payload::Bytes(message), &Properties::none());
+    let mut decoder = decoder("avro", &[("schema.def", schema)], attributes, from);
+    decoder.map(Payload::Bytes(message), &Properties::none());
     let mut all = (String::new(), 0);
-    outcome(&mut inlet, &mut all);
+    outcome(&mut decoder, &mut all);
     assert!(
         all.0.is_empty() != (all.1 == 0) || *which % 3 > 0,
         "one row or one refusal"

@@ -4,14 +4,14 @@
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|message: &[u8]| {
     let attributes = ["a string", "b int", "c long", "d float", "e double", "f bool"];
-    let mut inlet = inlet("binary", &[], &attributes, &[]);
-    inlet.map(Payload::Bytes(message), &Properties::none());
+    let mut decoder = decoder("binary", &[], &attributes, &[]);
+    decoder.map(Payload::Bytes(message), &Properties::none());
     let mut all = (String::new(), 0);
-    outcome(&mut inlet, &mut all);
+    outcome(&mut decoder, &mut all);
     assert!(all.1 <= 1, "one refusal a message");
 });

@@ -5,7 +5,7 @@
 
 use headwater_connect::component::{Payload, Room};
 use headwater_connect::rows::{Lines, Properties};
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, &str)| {
@@ -15,7 +15,7 @@ fuzz_target!(|input: (bool, &str)| {
         ("fail.on.unknown.attribute", if lenient { "false" } else { "true" }),
     ];
     let attributes = ["a string", "b double", "c int", "d bool"];
-    let make = || inlet("csv", &options, &attributes, &["0", "1", "3", "2"]);
+    let make = || decoder("csv", &options, &attributes, &["0", "1", "3", "2"]);
     let (mut short, mut whole) = (make(), make());
     let mut lines = Lines::new(text, 0, 0);
     let mut by_lines = (String::new(), 0);

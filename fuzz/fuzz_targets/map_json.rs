@@ -5,7 +5,7 @@
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 const ATTRIBUTES: [&str; 4] = ["a string", "b double", "c long", "d bool"];
@@ -14,10 +14,10 @@ fuzz_target!(|input: (bool, &str)| {
     let (lenient, text) = input;
     let options = [("fail.on.missing.attribute", if lenient { "false" } else { "true" })];
     let run = |from: &[&str], text: &str| {
-        let mut inlet = inlet("json", &options, &ATTRIBUTES, from);
-        inlet.map(Payload::Text(text), &Properties::none());
+        let mut decoder = decoder("json", &options, &ATTRIBUTES, from);
+        decoder.map(Payload::Text(text), &Properties::none());
         let mut all = (String::new(), 0);
-        outcome(&mut inlet, &mut all);
+        outcome(&mut decoder, &mut all);
         all
     };
     run(&[], text);

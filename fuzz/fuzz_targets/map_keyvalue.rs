@@ -5,7 +5,7 @@
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
 use headwater_event::Value;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 const ATTRIBUTES: [&str; 4] = ["a string", "b double", "c long", "d bool"];
@@ -28,11 +28,11 @@ fuzz_target!(|input: (bool, Vec<(&str, u8, i64, &str)>, &[u8])| {
             (Value::str(key), value)
         })
         .collect();
-    let mut inlet = inlet("keyvalue", &options, &ATTRIBUTES, &[]);
+    let mut decoder = decoder("keyvalue", &options, &ATTRIBUTES, &[]);
     for payload in [Payload::Map(&entries), Payload::Bytes(bytes)] {
-        inlet.map(payload, &Properties::none());
+        decoder.map(payload, &Properties::none());
         let mut all = (String::new(), 0);
-        outcome(&mut inlet, &mut all);
+        outcome(&mut decoder, &mut all);
         assert_eq!(all.0.lines().count().min(1) + all.1, 1);
     }
 });

@@ -5,9 +5,9 @@
 use std::cell::RefCell;
 
 use headwater_connect::component::Payload;
-use headwater_connect::inlet::Inlet;
+use headwater_connect::row_decoder::RowDecoder;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 const DESCRIPTION: &str = concat!(
@@ -15,14 +15,14 @@ const DESCRIPTION: &str = concat!(
     "/../crates/connect/src/mapper/protobuf/tests.proto"
 );
 
-fn message(class: &str, attributes: &[&str]) -> RefCell<Inlet> {
+fn message(class: &str, attributes: &[&str]) -> RefCell<RowDecoder> {
     let options = [("descriptor.file", DESCRIPTION), ("class", class)];
-    RefCell::new(inlet("protobuf", &options, attributes, &[]))
+    RefCell::new(decoder("protobuf", &options, attributes, &[]))
 }
 
 thread_local! {
     // Made once: the description is compiled for each.
-    static INLETS: [RefCell<Inlet>; 2] = [
+    static DECODERS: [RefCell<RowDecoder>; 2] = [
         message(
             "sample.Plain",
             &["text string", "count int", "large long", "single float", "double double", "flag bool"],
@@ -35,12 +35,12 @@ thread_local! {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    INLETS.with(|inlets| {
-        for inlet in inlets {
-            let mut inlet = inlet.borrow_mut();
-            inlet.map(Payload::Bytes(bytes), &Properties::none());
+    DECODERS.with(|decoders| {
+        for decoder in decoders {
+            let mut decoder = decoder.borrow_mut();
+            decoder.map(Payload::Bytes(bytes), &Properties::none());
             let mut all = (String::new(), 0);
-            outcome(&mut inlet, &mut all);
+            outcome(&mut decoder, &mut all);
             let rows = all.0.lines().count();
             assert!(all.1 == 1 && rows == 0 || all.1 == 0 && rows > 0, "one row or one refusal");
         }

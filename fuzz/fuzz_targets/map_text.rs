@@ -4,7 +4,7 @@
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 const ATTRIBUTES: [&str; 3] = ["a string", "b double", "c long"];
@@ -20,8 +20,8 @@ fuzz_target!(|text: &str| {
         (&patterns[..], &["A[1]", "A[2]", "B[0]"][..]),
         (&grouped[..], &[][..]),
     ] {
-        let mut inlet = inlet("text", options, &ATTRIBUTES, from);
-        inlet.map(Payload::Text(text), &Properties::none());
-        outcome(&mut inlet, &mut (String::new(), 0));
+        let mut decoder = decoder("text", options, &ATTRIBUTES, from);
+        decoder.map(Payload::Text(text), &Properties::none());
+        outcome(&mut decoder, &mut (String::new(), 0));
     }
 });

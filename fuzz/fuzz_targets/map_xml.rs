@@ -5,7 +5,7 @@
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_fuzz::map::{inlet, outcome};
+use headwater_fuzz::map::{decoder, outcome};
 use libfuzzer_sys::fuzz_target;
 
 const ATTRIBUTES: [&str; 3] = ["a string", "b double", "c string"];
@@ -14,13 +14,13 @@ fuzz_target!(|input: (bool, Vec<&str>)| {
     let (lenient, pieces) = input;
     let missing = ("fail.on.missing.attribute", if lenient { "false" } else { "true" });
     let run = |options: &[(&str, &str)], from: &[&str]| {
-        let mut inlet = inlet("xml", options, &ATTRIBUTES, from);
+        let mut decoder = decoder("xml", options, &ATTRIBUTES, from);
         let mut all = (String::new(), 0);
         for piece in &pieces {
-            inlet.map(Payload::Text(piece), &Properties::none());
+            decoder.map(Payload::Text(piece), &Properties::none());
         }
-        inlet.end_of_input();
-        outcome(&mut inlet, &mut all);
+        decoder.end_of_input();
+        outcome(&mut decoder, &mut all);
         all
     };
     run(&[missing], &[]);

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 
 use headwater_connect::component::Payload;
 use headwater_connect::rows::Properties;
-use headwater_dialect::regex::{Groups, Regex};
+use headwater_javatext::regex::{Groups, Regex};
 use headwater_engine::{App, Input, NoHost, Outputs, Setup};
 use headwater_event::{Batch, Chunks, Value};
-use headwater_fuzz::map::try_inlet;
+use headwater_fuzz::map::try_decoder;
 use headwater_check::{CheckConfig, check};
 use libfuzzer_sys::fuzz_target;
 
@@ -44,8 +44,8 @@ fuzz_target!(|input: (&str, &str)| {
         // Too many steps are an answer as well.
         compiled.replace(text, pattern, true).ok();
     }
-    if let Some(mut inlet) = try_inlet("json", &[], &["a string"], &[pattern]) {
-        inlet.map(Payload::Text(text), &Properties::none());
+    if let Some(mut decoder) = try_decoder("json", &[], &["a string"], &[pattern]) {
+        decoder.map(Payload::Text(text), &Properties::none());
     }
     RUNNING.with_borrow_mut(|app| {
         let schema = headwater_event::Schema {

@@ -1,24 +1,24 @@
 //! What the targets of the mappers share.
 
 use headwater_connect::component::PayloadKind;
-use headwater_connect::inlet::Inlet;
+use headwater_connect::row_decoder::RowDecoder;
 use headwater_event::{Attribute, Schema, Type};
 use headwater_plan::{Mapping, Transport};
 use headwater_lang::span::Span;
 
 /// The way in of a stream with these attributes (`a string`), mapped `from` these (default mapping
 /// where there are none).
-pub fn inlet(format: &str, options: &[(&str, &str)], attributes: &[&str], from: &[&str]) -> Inlet {
-    try_inlet(format, options, attributes, from).expect("the mapping is right")
+pub fn decoder(format: &str, options: &[(&str, &str)], attributes: &[&str], from: &[&str]) -> RowDecoder {
+    try_decoder(format, options, attributes, from).expect("the mapping is right")
 }
 
 /// The same for a mapping that may be wrong.
-pub fn try_inlet(
+pub fn try_decoder(
     format: &str,
     options: &[(&str, &str)],
     attributes: &[&str],
     from: &[&str],
-) -> Option<Inlet> {
+) -> Option<RowDecoder> {
     let schema = Schema {
         name: "S".to_owned(),
         attributes: attributes
@@ -46,15 +46,15 @@ pub fn try_inlet(
         distribution: None,
         span: Span::default(),
     };
-    Inlet::new(&transport, &schema, &[PayloadKind::Any]).ok()
+    RowDecoder::new(&transport, &schema, &[PayloadKind::Any]).ok()
 }
 
 /// Appends the rows mapped so far, and counts what was rejected.
-pub fn outcome(inlet: &mut Inlet, all: &mut (String, usize)) {
-    if let Some(batch) = inlet.take() {
+pub fn outcome(decoder: &mut RowDecoder, all: &mut (String, usize)) {
+    if let Some(batch) = decoder.take() {
         for row in 0..batch.len {
             all.0.push_str(&format!("{:?}\n", batch.row(row)));
         }
     }
-    all.1 += inlet.take_rejected().len();
+    all.1 += decoder.take_rejected().len();
 }

@@ -198,7 +198,7 @@ fn cache_folder(source: &Path) -> anyhow::Result<PathBuf> {
         file.strip_prefix(source)?.hash(&mut hasher);
         fs::read(&file)?.hash(&mut hasher);
     }
-    Ok(servers::cache()?.join(format!("oracle-{:016x}", hasher.finish())))
+    Ok(testservers::cache()?.join(format!("oracle-{:016x}", hasher.finish())))
 }
 
 /// The files of the source, in the order of their names; what Maven makes is left out.

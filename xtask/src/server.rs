@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use servers::{Order, SERVERS};
+use testservers::{Order, SERVERS};
 
 /// `server NAME [--port N] [KEY=VALUE…]` runs until a line is read or the input ends; `server
 /// --install` fetches what all of them need, and `server --packages` names the Debian packages.
@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
 /// Whatever is missing is said, and is no failure: tests that need it are skipped.
 fn install() -> bool {
     for recipe in SERVERS {
-        match servers::install(*recipe) {
+        match testservers::install(*recipe) {
             Ok(version) => println!("{:<14}{version}", recipe.name()),
             Err(error) => println!("{:<14}skipped: {error}", recipe.name()),
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use servers::{Order, Running};
+use testservers::{Order, Running};
 
 pub struct Site {
     pub dir: PathBuf,

@@ -5,7 +5,7 @@
 //! `@app:compat('siddhi-5.1')` brings back when the app has it. Never: a warning for what only
 //! failed in Siddhi, since nobody can lean on that.
 
-use crate::reach::RowConditions;
+use crate::index_rulings::RowConditions;
 use crate::report::warning;
 use crate::table::TABLE_ROW;
 use crate::{Checker, code};

@@ -3,8 +3,8 @@
 use event::Type;
 
 use crate::expr::bool_expr;
+use crate::index_rulings::RowConditions;
 use crate::names::{Entry, Named, Shape};
-use crate::reach::RowConditions;
 use crate::report::{error, warning};
 use crate::rulings::{FOUND_AND_KEPT, PROBED_BACKWARDS};
 use crate::scope::{Input, Scope};

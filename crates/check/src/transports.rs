@@ -3,7 +3,7 @@
 use crate::annotations::find;
 use crate::names::Shape;
 use crate::report::warning;
-use crate::validate::{self, Judged, View};
+use crate::validate::{self, Validated, View};
 use crate::{Checker, code};
 use lang::ast::Annotation;
 use lang::diagnostic::Kind;
@@ -21,8 +21,8 @@ impl Checker<'_> {
             is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map"]);
-        let judged = validate::source(annotation, &view, self.catalog, &self.config.deployed);
-        self.take(judged)
+        let validated = validate::source(annotation, &view, self.catalog, &self.config.deployed);
+        self.take(validated)
     }
 
     pub(super) fn sink(
@@ -38,7 +38,7 @@ impl Checker<'_> {
             is_open: shape.is_open || self.has_syntax_fault(annotation.span),
         };
         self.once_each(&annotation.annotations, &["map", "distribution"]);
-        let judged = validate::sink(annotation, &view, self.catalog, &self.config.deployed);
+        let validated = validate::sink(annotation, &view, self.catalog, &self.config.deployed);
         let on_error = annotation.value("on.error");
         if let Some(text) = on_error
             && text.text.eq_ignore_ascii_case("stream")
@@ -56,29 +56,29 @@ impl Checker<'_> {
                 .help("put @OnError(action='STREAM') before the definition of the stream"),
             );
         }
-        self.take(judged)
+        self.take(validated)
     }
 
     /// `@store`, with its `@cache`, of a table or an aggregation.
     pub(super) fn store(&mut self, annotations: &[Annotation]) -> Option<plan::Store> {
         let annotation = find(annotations, "store")?;
         self.once_each(&annotation.annotations, &["cache"]);
-        let judged = validate::store(annotation, self.catalog, &self.config.deployed);
-        self.take(judged)
+        let validated = validate::store(annotation, self.catalog, &self.config.deployed);
+        self.take(validated)
     }
 
-    fn take<T>(&mut self, judged: Judged<T>) -> Option<T> {
-        for diagnostic in judged.diagnostics {
+    fn take<T>(&mut self, validated: Validated<T>) -> Option<T> {
+        for diagnostic in validated.diagnostics {
             self.report(diagnostic);
         }
-        for (message, span) in judged.not_runnable {
+        for (message, span) in validated.not_runnable {
             // `source 'kafka' is known but does not run yet` without its last part.
             let what = message
                 .replace(" is known but does not run yet", "")
                 .replace(" does not run yet", "");
             self.not_runnable(code::COMPONENT_PENDING, span, &what, message);
         }
-        judged.value
+        validated.value
     }
 
     /// Sources and sinks belong to streams.

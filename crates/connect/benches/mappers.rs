@@ -4,9 +4,9 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use event::{Attribute, Batch, Chunks, Schema, Type, Value};
 use headwater_connect::component::{Payload, PayloadKind, Room};
-use headwater_connect::inlet::Inlet;
 use headwater_connect::message::Messages;
-use headwater_connect::outlet::Outlet;
+use headwater_connect::row_decoder::RowDecoder;
+use headwater_connect::row_encoder::RowEncoder;
 use headwater_connect::rows::{Lines, Properties};
 use lang::span::Span;
 use plan::spec::{ConnectorKind, ConnectorSpec};
@@ -53,7 +53,8 @@ fn transport(ty: &str, options: &[(&str, &str)], attributes: &[&str]) -> Transpo
 
 /// Reads all lines of a text into batches.
 fn bench_lines(bencher: Bencher<'_, '_>, transport: &Transport, schema: &Schema, text: &str) {
-    let mut inlet = Inlet::new(transport, schema, &[PayloadKind::Text]).expect("it can be made");
+    let mut decoder =
+        RowDecoder::new(transport, schema, &[PayloadKind::Text]).expect("it can be made");
     let mut properties = Properties::new(&["file.path", "eof"]);
     properties.set(
         0,
@@ -68,8 +69,8 @@ fn bench_lines(bencher: Bencher<'_, '_>, transport: &Transport, schema: &Schema,
             let mut lines = Lines::new(black_box(text), 0, 0);
             let mut rows = 0;
             loop {
-                let room = inlet.map_lines(&mut lines, &properties);
-                if let Some(batch) = inlet.take() {
+                let room = decoder.map_lines(&mut lines, &properties);
+                if let Some(batch) = decoder.take() {
                     rows += batch.len;
                     black_box(&batch);
                 }
@@ -161,7 +162,7 @@ fn xml_nodes(bencher: Bencher<'_, '_>) {
         "/node/@timestamp",
         "/node/@changeset",
     ];
-    let mut inlet = Inlet::new(
+    let mut decoder = RowDecoder::new(
         &transport("xml", &options, &from),
         &schema,
         &[PayloadKind::Text],
@@ -174,8 +175,8 @@ fn xml_nodes(bencher: Bencher<'_, '_>) {
             let mut lines = Lines::new(black_box(&text), 0, 0);
             let mut rows = 0;
             loop {
-                let room = inlet.map_lines(&mut lines, &Properties::none());
-                rows += inlet.take().map_or(0, |batch| batch.len);
+                let room = decoder.map_lines(&mut lines, &Properties::none());
+                rows += decoder.take().map_or(0, |batch| batch.len);
                 if room == Room::More {
                     break;
                 }
@@ -197,7 +198,7 @@ fn json_objects(bencher: Bencher<'_, '_>) {
             )
         })
         .collect();
-    let mut inlet = Inlet::new(&transport("json", &[], &[]), &schema, &[PayloadKind::Text])
+    let mut decoder = RowDecoder::new(&transport("json", &[], &[]), &schema, &[PayloadKind::Text])
         .expect("it can be made");
     bencher
         .counter(BytesCount::new(
@@ -206,9 +207,9 @@ fn json_objects(bencher: Bencher<'_, '_>) {
         .counter(ItemsCount::new(messages.len()))
         .bench_local(|| {
             for message in &messages {
-                inlet.map(Payload::Text(black_box(message)), &Properties::none());
+                decoder.map(Payload::Text(black_box(message)), &Properties::none());
             }
-            assert_eq!(inlet.take().map(|batch| batch.len), Some(messages.len()));
+            assert_eq!(decoder.take().map(|batch| batch.len), Some(messages.len()));
         });
 }
 
@@ -226,7 +227,7 @@ fn json_paths(bencher: Bencher<'_, '_>) {
         })
         .collect();
     let from = ["$.event.symbol", "event.price", "event.volume"];
-    let mut inlet = Inlet::new(
+    let mut decoder = RowDecoder::new(
         &transport("json", &[], &from),
         &schema,
         &[PayloadKind::Text],
@@ -236,9 +237,9 @@ fn json_paths(bencher: Bencher<'_, '_>) {
         .counter(ItemsCount::new(messages.len()))
         .bench_local(|| {
             for message in &messages {
-                inlet.map(Payload::Text(black_box(message)), &Properties::none());
+                decoder.map(Payload::Text(black_box(message)), &Properties::none());
             }
-            assert_eq!(inlet.take().map(|batch| batch.len), Some(messages.len()));
+            assert_eq!(decoder.take().map(|batch| batch.len), Some(messages.len()));
         });
 }
 
@@ -265,7 +266,7 @@ fn trades() -> (Schema, Batch) {
 #[divan::bench(args = ["json", "csv", "xml", "text", "passThrough"])]
 fn encode(bencher: Bencher<'_, '_>, ty: &str) {
     let (schema, batch) = trades();
-    let mut outlet = Outlet::new(
+    let mut encoder = RowEncoder::new(
         &transport(ty, &[], &[]),
         &schema,
         &SINK,
@@ -274,7 +275,7 @@ fn encode(bencher: Bencher<'_, '_>, ty: &str) {
     .expect("it can be made");
     let mut messages = Messages::default();
     bencher.counter(ItemsCount::new(batch.len)).bench_local(|| {
-        outlet.encode(black_box(&batch), &mut messages);
+        encoder.encode(black_box(&batch), &mut messages);
         black_box(messages.len())
     });
 }

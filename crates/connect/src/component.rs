@@ -315,7 +315,7 @@ pub enum Finished {
     Stopped,
 }
 
-/// Number of a post of one source, from 1.
+/// Number of a batch of one source, from 1.
 pub type Sequence = u64;
 
 /// What a source can ask of the server.
@@ -329,7 +329,7 @@ pub trait SourceLink {
     /// Nothing follows what was mapped so far.
     fn end_of_input(&mut self);
 
-    /// Hands over what was mapped since the last post, and the position behind it (also when no row
+    /// Hands over what was mapped since the last batch, and the position behind it (also when no row
     /// came of it); blocks while the app is full. The position is what [`Source::restore`] gets; what
     /// the mapper holds is saved with it.
     fn post(&mut self, position: &[u8]) -> Result<Sequence, Error>;
@@ -338,9 +338,9 @@ pub trait SourceLink {
     fn wait(&mut self, timeout: Duration) -> Signal;
 
     /// A handle by which other threads of the source (its connections) end a [`SourceLink::listen`].
-    fn bell(&self) -> Arc<dyn Bell>;
+    fn waker(&self) -> Arc<dyn Waker>;
 
-    /// Waits for a signal, until somebody rings, or for `timeout` ([`Signal::Timeout`] in both cases).
+    /// Waits for a signal, until it is woken, or for `timeout` ([`Signal::Timeout`] in both cases).
     /// Somebody who waits for his input to be done (`asks`) has it acknowledged soon; without, the
     /// acknowledgement comes when the app sees fit.
     fn listen(&mut self, timeout: Duration, asks: bool) -> Signal;
@@ -348,13 +348,13 @@ pub trait SourceLink {
     /// A whole look at the input found nothing new, and nothing is waited for but new input. Waits
     /// like [`SourceLink::wait`], at most `pause`, and less where the run ends with its input: then
     /// [`Signal::End`] says that two looks in a row found nothing while no other source, step or
-    /// timer could bring more. What a source does between two calls (posts, after-actions) counts
-    /// as activity. A ring ends this wait as well.
+    /// timer could bring more. What a source does between two calls (batches, after-actions) counts
+    /// as activity. A wake-up ends this wait as well.
     fn idle(&mut self, pause: Duration) -> Signal {
         self.wait(pause)
     }
 
-    /// Would a post of what is mapped find room within `timeout`? A source that must do something
+    /// Would a batch of what is mapped find room within `timeout`? A source that must do something
     /// meanwhile (a member of a group answers its broker) asks first; [`SourceLink::post`] just waits.
     fn has_room(&mut self, _timeout: Duration) -> bool {
         true
@@ -387,9 +387,9 @@ pub struct Progress {
     pub lag: Option<i64>,
 }
 
-/// Ends the wait of a source from any thread. A ring between two waits is not lost.
-pub trait Bell: Send + Sync {
-    fn ring(&self);
+/// Ends the wait of a source from any thread. A wake-up between two waits is not lost.
+pub trait Waker: Send + Sync {
+    fn wake(&self);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -402,7 +402,7 @@ pub enum Room {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     Stop,
-    /// All posts up to this one are done: their effects are where the app's delivery label says.
+    /// All batches up to this one are done: their effects are where the app's delivery label says.
     Acked(Sequence),
     Timeout,
     /// Read no more until [`Signal::Resume`].
@@ -422,11 +422,11 @@ pub enum Connection {
 
 // ---- epochs ----
 
-/// What takes part in the epochs of a group: all that was written between two cuts counts at once,
+/// What takes part in the epochs of a group: all that was written between two checkpoints counts at once,
 /// together with the number of the epoch, or not at all. Every store does, and sinks whose
 /// destination has transactions ([`Sink::epochs`]).
 ///
-/// A cut precommits, waits until the snapshot is durable, and commits; after a crash the number tells
+/// A checkpoint precommits, waits until the snapshot is durable, and commits; after a crash the number tells
 /// which snapshot belongs to what is there. The key says whose number it is: that of another state
 /// directory is none.
 pub trait Epochs {
@@ -489,7 +489,7 @@ pub trait Sink: Send {
 
     /// All rows of the table that the sink works from: before the first message, and before the next
     /// one after they have changed.
-    fn see_table(&mut self, _rows: &Batch) {}
+    fn update_table(&mut self, _rows: &Batch) {}
 
     /// Nothing is to be sent now: a look at the connection, for sinks that notice a lost peer only when
     /// they look. Gives the time to the next look; `None`: no more are wanted.
@@ -520,7 +520,7 @@ pub trait Sink: Send {
     }
 
     /// The part that it takes in the epochs of its group, where it does. Then what is published between
-    /// two cuts is one transaction, and `flush` is not called.
+    /// two checkpoints is one transaction, and `flush` is not called.
     fn epochs(&mut self) -> Option<&mut dyn Epochs> {
         None
     }

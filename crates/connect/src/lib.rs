@@ -1,8 +1,8 @@
 //! The contracts of sources, sinks, mappers and stores, and the kit that they are made with.
 //!
 //! Data comes in through a [`component::Source`], becomes rows in a [`component::SourceMapper`]
-//! ([`inlet::Inlet`] joins the two), and leaves through a [`component::SinkMapper`] and a
-//! [`component::Sink`] ([`outlet::Outlet`]). Tables kept outside are [`component::Store`]s. The
+//! ([`decoder::RowDecoder`] joins the two), and leaves through a [`component::SinkMapper`] and a
+//! [`component::Sink`] ([`encoder::RowEncoder`]). Tables kept outside are [`component::Store`]s. The
 //! technologies themselves are in the crate `connectors`, the formats in [`mapper`].
 //!
 //! Promises: bad input is rejected with its place, cause and remedy, its neighbours go on; sizes,
@@ -12,13 +12,14 @@
 
 pub mod cache;
 pub mod component;
+pub mod condition;
+pub mod connector_def;
 pub mod distribution;
 pub mod effect;
 pub mod error;
 pub mod event_text;
 pub mod file_uri;
 pub mod ids;
-pub mod inlet;
 pub mod mapper;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;
@@ -27,14 +28,13 @@ pub mod message;
 pub mod net;
 pub mod object;
 pub mod option;
-pub mod outlet;
 pub mod registry;
+pub mod row_decoder;
+pub mod row_encoder;
 pub mod rows;
 pub mod scalar;
 pub mod shared;
-pub mod technology;
 pub mod template;
-pub mod terms;
 pub mod url;
 
 pub use component::Connector;

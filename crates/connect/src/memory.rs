@@ -9,8 +9,8 @@ use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Value};
 use plan::store::{Operation, OperationId, OperationKind, Term};
 
 use crate::component::{Answer, Epochs, Store, Written};
+use crate::condition::{holds, is_plain, value};
 use crate::error::Error;
-use crate::terms::{holds, is_plain, value};
 
 pub struct MemoryStore {
     schema: Schema,

@@ -12,8 +12,8 @@ use headwater_connectors::rdbms::RDBMS;
 use lang::span::Span;
 use plan::store::{Operation, OperationKind, Term, TermKind};
 use plan::{ArithmeticOp, CompareOp, Constant, Store as Annotation, Table};
-use servers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
-use servers::{Order, Running};
+use testservers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
+use testservers::{Order, Running};
 
 // ---- databases ----
 
@@ -90,12 +90,12 @@ impl Database {
         let text = match server {
             Some(server) => {
                 let port = self.port().parse().expect("a port");
-                servers::sql(server, port, sql)
+                testservers::sql(server, port, sql)
             }
             None => {
                 let path = self.url.strip_prefix("jdbc:sqlite:").unwrap();
                 let args = ["-separator", "\t", "-nullvalue", "NULL", path, sql];
-                servers::run(Command::new("sqlite3").args(args))
+                testservers::run(Command::new("sqlite3").args(args))
             }
         };
         let text = text.unwrap_or_else(|error| panic!("{:?}: {sql}: {error}", self.kind));

@@ -1,4 +1,4 @@
-//! An app: plan, state, clocks and armed alarms; nothing but [`App::step`] changes it.
+//! An app: plan, state, clocks and armed timers; nothing but [`App::step`] changes it.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use plan::store::Operation;
 use plan::{OnError, Plan, Playback, QueryId, StreamId, StreamKind, Transport};
 
 use crate::aggregation::Aggregation;
-use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::budget::Budget;
-use crate::component::{Environment, Key};
+use crate::component::{AppEnvironment, Key};
 use crate::error::Error;
+use crate::fast_path::FastPath;
 use crate::graph::{Graph, Readers, Receiver};
-use crate::host::{Host, Written};
+use crate::host::{Host, WriteCounts};
 use crate::junction::Task;
 use crate::named::NamedWindows;
 use crate::output::Outputs;
 use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
 use crate::snapshot::{Shapes, Unbegun};
-use crate::straight::Way;
 use crate::table::ConditionContext;
+use crate::timers::{OperatorId, Owner, Timers};
 use crate::trigger::Triggers;
 use crate::window::first_after;
 use crate::work::WorkLog;
@@ -40,7 +40,7 @@ pub const UNSTAMPED_SENT: i64 = -2;
 /// What an app is told beside its plan.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    pub environment: Environment,
+    pub environment: AppEnvironment,
     /// Streams, and junctions of named windows, whose rows are wanted as [`crate::Output::Tap`].
     pub observed_streams: Vec<StreamId>,
     /// Queries whose callbacks are wanted as [`crate::Output::Callback`].
@@ -65,7 +65,7 @@ pub enum Input {
     /// The app begins; before it nothing is taken. Windows and limiters set their first deadlines.
     Start,
     /// Rows arrive from outside. Live, a batch whose clock is [`event::Clock::Same`] is processed
-    /// at the step's `now`; one with a clock per chunk at those, alarms due in between first. In
+    /// at the step's `now`; one with a clock per chunk at those, timers due in between first. In
     /// playback the timestamps move the clock. A row stamped [`UNSTAMPED`] or [`UNSTAMPED_SENT`]
     /// takes a clock and moves none.
     Batch(StreamId, Batch),
@@ -112,11 +112,11 @@ pub(crate) struct Core {
     pub is_started: bool,
     pub steps: u64,
     pub seed: u64,
-    pub environment: Environment,
+    pub environment: AppEnvironment,
     pub tables: Tables,
     pub windows: NamedWindows,
     pub aggregations: Vec<Aggregation>,
-    pub alarms: Alarms,
+    pub timers: Timers,
 }
 
 /// A stream, or what a named window emits, and who reads it.
@@ -131,7 +131,7 @@ pub(crate) struct Junction {
     pub linked: Vec<StreamId>,
     pub is_observed: bool,
     pub is_inner: bool,
-    pub way: Way,
+    pub way: FastPath,
     pub on_error: OnError,
     /// `@async`: rows at which a chunk is cut, if any.
     pub deferred: Option<Option<u32>>,
@@ -156,7 +156,7 @@ impl Junction {
             linked: Vec::new(),
             is_observed: false,
             is_inner: false,
-            way: Way::Fork,
+            way: FastPath::Fork,
             on_error: OnError::Log,
             deferred: None,
         }
@@ -182,7 +182,7 @@ impl Core {
             tables: &mut self.tables,
             windows: Some(&self.windows),
             aggregations: &mut self.aggregations,
-            alarms: &mut self.alarms,
+            timers: &mut self.timers,
             host: &mut *outside.host,
             out: &mut *outside.out,
         }
@@ -201,7 +201,7 @@ impl Core {
             tables: &mut self.tables,
             windows: None,
             aggregations: &mut self.aggregations,
-            alarms: &mut self.alarms,
+            timers: &mut self.timers,
             host: &mut *outside.host,
             out: &mut *outside.out,
         };
@@ -217,7 +217,7 @@ impl App {
         let mut context = ConditionContext::new(&plan.tables);
         context.functions = &plan.functions;
         context.scripts = setup.environment.scripts;
-        let mut alarms = Alarms::default();
+        let mut timers = Timers::default();
         let mut environment = setup.environment;
         environment.compat |= plan.options.compat;
         environment.conditions = plan.conditions.clone();
@@ -226,9 +226,9 @@ impl App {
         }
         let is_compat = environment.compat;
         context.is_compat = is_compat;
-        let windows = NamedWindows::new(plan, &environment, &mut alarms, &mut context)?;
+        let windows = NamedWindows::new(plan, &environment, &mut timers, &mut context)?;
         let aggregations = (0..plan.aggregations.len())
-            .map(|id| Aggregation::new(id, plan, &environment, &mut alarms, &mut context))
+            .map(|id| Aggregation::new(id, plan, &environment, &mut timers, &mut context))
             .collect::<Result<Vec<_>, _>>()?;
         let queries = (0..plan.queries.len())
             .map(|id| {
@@ -239,7 +239,7 @@ impl App {
                     is_observed,
                     &windows,
                     &environment,
-                    &mut alarms,
+                    &mut timers,
                     &mut context,
                 )
             })
@@ -247,7 +247,7 @@ impl App {
         let partitions = (0..plan.partitions.len())
             .map(|id| {
                 if plan.partitions[id].purge.is_some() {
-                    alarms.add_operator(Owner::Purge { partition: id });
+                    timers.add_operator(Owner::Purge { partition: id });
                 }
                 Partition::new(id, plan, &graph, &mut context)
             })
@@ -279,7 +279,7 @@ impl App {
             ..
         } = context;
         let is_read = is_read.into_iter().map(|r| r || setup.is_asked).collect();
-        let triggers = Triggers::new(plan, &mut alarms);
+        let triggers = Triggers::new(plan, &mut timers);
         let mut app = App {
             core: Core {
                 clock: 0,
@@ -293,7 +293,7 @@ impl App {
                 tables: Tables::new(&plan.tables, operations, is_read),
                 windows,
                 aggregations,
-                alarms,
+                timers,
             },
             queries,
             partitions,
@@ -313,7 +313,7 @@ impl App {
             forced_lockstep: setup.lockstep || is_compat,
         };
         app.add_idle_timer();
-        app.find_ways();
+        app.find_fast_paths();
         Ok(app)
     }
 
@@ -350,7 +350,7 @@ impl App {
             }
             Input::Batch(stream, batch) if self.core.is_started => {
                 if self.core.playback.is_some() {
-                    self.take_played(stream, batch, outside);
+                    self.take_playback_batch(stream, batch, outside);
                 } else {
                     self.take_live(stream, batch, now, outside);
                 }
@@ -386,21 +386,21 @@ impl App {
         let (windows, step) = &mut self.core.windows_and_step(outside);
         windows.start(&unbegun.windows, step);
         for id in unbegun.queries {
-            self.queries[id].start_jobs(&mut self.core.alarms, self.core.wall);
+            self.queries[id].start_jobs(&mut self.core.timers, self.core.wall);
             for key in self.keys_of(&self.queries[id]) {
                 self.queries[id].start(key, &mut self.core.step(outside));
             }
         }
         // A state saved before there were such jobs has none.
         for query in &self.queries {
-            query.start_jobs(&mut self.core.alarms, self.core.wall);
+            query.start_jobs(&mut self.core.timers, self.core.wall);
         }
         self.start_triggers(is_first, outside);
     }
 
     // ---- clocks ----
 
-    /// Moves the clock to `now`, with all alarms on the way.
+    /// Moves the clock to `now`, with all timers on the way.
     #[inline(always)]
     fn advance(&mut self, now: i64, outside: &mut Outside<'_>) {
         if !self.core.is_started {
@@ -409,7 +409,7 @@ impl App {
         if self.core.playback.is_some() {
             return self.play_to(now, outside);
         }
-        if self.core.alarms.may_fire(now) {
+        if self.core.timers.may_fire(now) {
             self.fire_live(now, outside);
         }
         self.set_live(now);
@@ -418,17 +418,17 @@ impl App {
     /// Playback: the events' clock moves, and what follows the wall clock fires.
     fn play_to(&mut self, now: i64, outside: &mut Outside<'_>) {
         let is_set = now > self.core.clock;
-        self.advance_played(now, outside);
+        self.advance_playback(now, outside);
         if is_set {
             self.clock_was_set();
         }
         self.fire_by_wall(outside);
     }
 
-    /// Live: all alarms up to `now`.
+    /// Live: all timers up to `now`.
     #[cold]
     fn fire_live(&mut self, now: i64, outside: &mut Outside<'_>) {
-        while let Some((time, operator, key)) = self.core.alarms.fire(now) {
+        while let Some((time, operator, key)) = self.core.timers.fire(now) {
             self.set_live(time);
             let clock = self.core.clock;
             self.serve(operator, key, clock, outside);
@@ -445,67 +445,67 @@ impl App {
     /// Playback: what follows the wall clock.
     pub(crate) fn fire_by_wall(&mut self, outside: &mut Outside<'_>) {
         let wall = self.core.wall;
-        while let Some((time, operator, key)) = self.core.alarms.fire_wall(wall) {
+        while let Some((time, operator, key)) = self.core.timers.fire_wall(wall) {
             self.serve(operator, key, time, outside);
         }
     }
 
-    pub(crate) fn advance_played(&mut self, now: i64, outside: &mut Outside<'_>) {
+    pub(crate) fn advance_playback(&mut self, now: i64, outside: &mut Outside<'_>) {
         self.core.clock = self.core.clock.max(now);
         let clock = self.core.clock;
-        for operator in 0..self.core.alarms.operators() {
-            for key in self.core.alarms.fire_played(operator, clock) {
+        for operator in 0..self.core.timers.operators() {
+            for key in self.core.timers.fire_playback(operator, clock) {
                 self.serve(operator, key, clock, outside);
             }
         }
     }
 
-    /// Serves all due deadlines of an alarm that fired, each with all its effects downstream.
+    /// Serves all due deadlines of a timer that fired, each with all its effects downstream.
     fn serve(&mut self, operator: OperatorId, key: Key, now: i64, outside: &mut Outside<'_>) {
-        while let Some(due) = self.core.alarms.next_deadline(operator, key, now) {
-            let owner = self.core.alarms.owner(operator);
+        while let Some(due) = self.core.timers.next_deadline(operator, key, now) {
+            let owner = self.core.timers.owner(operator);
             match owner {
                 Owner::Window { query, .. }
                 | Owner::Absent { query, .. }
                 | Owner::Stage { query, .. }
                 | Owner::Limiter { query } => {
-                    self.query_alarm(owner, query, key, due.deadline, outside);
+                    self.query_timer(owner, query, key, due.deadline, outside);
                 }
                 Owner::Job { query, side } => {
                     let window = Owner::Window { query, side };
                     for key in self.keys_of(&self.queries[query]) {
-                        self.query_alarm(window, query, key, due.deadline, outside);
+                        self.query_timer(window, query, key, due.deadline, outside);
                     }
                     if let Some(next) = self.queries[query].job_after(side, due.deadline) {
-                        self.core.alarms.notify(operator, 0, next, now);
+                        self.core.timers.notify(operator, 0, next, now);
                     }
                 }
                 Owner::Purge { partition } => {
                     self.purge(partition, operator, due.deadline, now);
                 }
                 Owner::Trigger { trigger } => {
-                    self.trigger_alarm(trigger, due.deadline, now, outside);
+                    self.trigger_timer(trigger, due.deadline, now, outside);
                 }
                 Owner::Idle => {
-                    self.idle_alarm(due.deadline, outside);
+                    self.idle_timer(due.deadline, outside);
                 }
                 Owner::Named { window } => {
-                    self.window_alarm(window, due.deadline, outside);
+                    self.window_timer(window, due.deadline, outside);
                     self.drain(outside);
                     self.drain_deferred(outside);
                 }
                 Owner::Aggregation { aggregation, level } => {
-                    self.aggregation_alarm(aggregation, Some(level), outside);
+                    self.aggregation_timer(aggregation, Some(level), outside);
                 }
                 Owner::AggregationPurge { aggregation } => {
-                    self.aggregation_alarm(aggregation, None, outside);
+                    self.aggregation_timer(aggregation, None, outside);
                 }
             }
         }
     }
 
     /// Serves a deadline of a part of a query.
-    fn query_alarm(
+    fn query_timer(
         &mut self,
         owner: Owner,
         query: QueryId,
@@ -514,17 +514,17 @@ impl App {
         outside: &mut Outside<'_>,
     ) {
         if let Owner::Absent { state, .. } = owner {
-            return self.absent_alarm((query, state), key, deadline, outside);
+            return self.absent_timer((query, state), key, deadline, outside);
         }
-        let begun = self.work.begin_alarm(query, outside.host);
+        let begun = self.work.begin_timer(query, outside.host);
         let step = &mut self.core.step(outside);
         let served = &mut self.queries[query];
         let result = match owner {
-            Owner::Window { side, .. } => served.alarm(side, key, deadline, step),
+            Owner::Window { side, .. } => served.on_timer(side, key, deadline, step),
             Owner::Stage { side, stage, .. } => {
-                served.stage_alarm((side, stage), key, deadline, step)
+                served.stage_timer((side, stage), key, deadline, step)
             }
-            Owner::Limiter { .. } => served.limit_alarm(key, deadline, step),
+            Owner::Limiter { .. } => served.limit_timer(key, deadline, step),
             _ => Ok(None),
         };
         self.work.end(query, 0, begun, outside.host);
@@ -538,7 +538,7 @@ impl App {
 
     /// Serves a deadline of an absent state. Siddhi hands on each match by itself, so that one that
     /// fails takes none before it with it; those behind it are lost there.
-    fn absent_alarm(
+    fn absent_timer(
         &mut self,
         (query, state): (QueryId, u16),
         key: Key,
@@ -547,7 +547,7 @@ impl App {
     ) {
         let step = &mut self.core.step(outside);
         for rows in self.queries[query].quiet(state, key, deadline, step) {
-            let begun = self.work.begin_alarm(query, outside.host);
+            let begun = self.work.begin_timer(query, outside.host);
             let step = &mut self.core.step(outside);
             let result = self.queries[query].matched(rows, key, step);
             self.work.end(query, 0, begun, outside.host);
@@ -571,18 +571,18 @@ impl App {
         let Some(interval) = self.partitions[partition].purge_used_at(wall) else {
             return;
         };
-        let alarms = &mut self.core.alarms;
-        let Some(operator) = alarms.find(Owner::Purge { partition }) else {
+        let timers = &mut self.core.timers;
+        let Some(operator) = timers.find(Owner::Purge { partition }) else {
             return;
         };
         let first = wall.saturating_add(interval);
         let mut series = 0;
-        let is_known = alarms.deadlines(operator, 0).any(|deadline| {
+        let is_known = timers.deadlines(operator, 0).any(|deadline| {
             series += 1;
             (first - deadline) % interval == 0
         });
         if !is_known && series < PURGE_SERIES_MAX {
-            alarms.notify(operator, 0, first, wall);
+            timers.notify(operator, 0, first, wall);
         }
     }
 
@@ -594,15 +594,15 @@ impl App {
         let (gone, pages) = self.partitions[partition].take_idle(self.core.clock);
         for query in self.partitions[partition].queries.clone() {
             for &key in &gone {
-                self.queries[query].remove(key, &mut self.core.alarms);
+                self.queries[query].remove(key, &mut self.core.timers);
             }
             for page in &pages {
                 self.queries[query].release_keys(page.clone());
             }
         }
-        let alarms = &mut self.core.alarms;
+        let timers = &mut self.core.timers;
         let next = first_after(now, deadline.saturating_add(interval), interval);
-        alarms.notify(operator, 0, next, deadline);
+        timers.notify(operator, 0, next, deadline);
     }
 
     // ---- rows from outside ----
@@ -650,10 +650,10 @@ impl App {
             }
             return;
         }
-        if self.streams[stream].way == Way::Fork || batch.chunk_count() != 1 {
+        if self.streams[stream].way == FastPath::Fork || batch.chunk_count() != 1 {
             self.enter(stream, batch, outside);
         } else {
-            self.go_straight(stream, batch, outside);
+            self.take_fast_path(stream, batch, outside);
         }
         self.drain(outside);
         self.drain_deferred(outside);
@@ -680,10 +680,10 @@ impl App {
 
     // ---- questions ----
 
-    /// When the next alarm is due on the wall clock: the caller ticks then. In playback windows wait
+    /// When the next timer is due on the wall clock: the caller ticks then. In playback windows wait
     /// for events to move the clock and are not counted.
-    pub fn next_alarm(&self) -> Option<i64> {
-        self.core.alarms.next(self.core.playback.is_some())
+    pub fn next_timer(&self) -> Option<i64> {
+        self.core.timers.next(self.core.playback.is_some())
     }
 
     /// The application clock.
@@ -702,7 +702,7 @@ impl App {
     }
 
     /// Rows written to each table since the app was made, in memory and by the host while steps ran.
-    pub fn written(&self) -> &[Written] {
+    pub fn written(&self) -> &[WriteCounts] {
         &self.core.tables.written
     }
 

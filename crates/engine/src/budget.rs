@@ -19,7 +19,7 @@ use plan::{From, Handler, Input, Output as PlanOutput, Plan, Query, QueryId, Str
 use crate::app::{App, Outside};
 use crate::graph::streams_of;
 use crate::memory::Holder;
-use crate::output::{Output, Rejected};
+use crate::output::{Output, RejectedRows};
 
 /// The app is full when this share of its budget is left: a count for each of the last bytes would
 /// cost more than they are worth.
@@ -321,14 +321,17 @@ impl App {
         if let Some(budget) = &mut self.budget {
             budget.refused += rows.len as u64;
         }
-        outside.out.items.push(Output::Rejected(Box::new(Rejected {
-            stream: Some(stream),
-            query: None,
-            place: "memory budget".to_owned(),
-            cause,
-            rows,
-            is_kept: true,
-        })));
+        outside
+            .out
+            .items
+            .push(Output::Rejected(Box::new(RejectedRows {
+                stream: Some(stream),
+                query: None,
+                place: "memory budget".to_owned(),
+                cause,
+                rows,
+                is_kept: true,
+            })));
     }
 }
 

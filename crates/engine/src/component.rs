@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::emission::{Emission, SlideStep};
 use crate::kept::{Held, Queue};
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Batch, Column, ColumnBuilder, Schema, Single, Times, Type, Value};
+use event::{Batch, Column, ColumnBuilder, ScalarRef, Schema, Times, Type, Value};
 use jiff::tz::TimeZone;
 use plan::spec::FunctionSpec;
 
@@ -84,7 +84,7 @@ pub struct EvalContext<'a> {
     /// Timestamps of the rows, for `eventTimestamp()`.
     pub times: &'a Times,
     /// Facts of the app that functions may ask for.
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
     /// State of the generator behind `UUID()`; part of the snapshot.
     pub seed: &'a mut u64,
     failures: &'a mut Vec<Failure>,
@@ -101,7 +101,7 @@ pub struct Failure {
 
 /// Facts of the app and its surroundings that never change while it runs.
 #[derive(Clone, Debug, Default)]
-pub struct Environment {
+pub struct AppEnvironment {
     pub app: String,
     /// IANA name of the zone that `time:*` functions use; empty for UTC.
     pub zone: String,
@@ -113,7 +113,7 @@ pub struct Environment {
     pub conditions: plan::ContentConditions,
 }
 
-impl Environment {
+impl AppEnvironment {
     /// The zone by whose clock cron expressions are read; UTC where it has no known name.
     pub fn time_zone(&self) -> TimeZone {
         TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC)
@@ -125,7 +125,7 @@ impl<'a> EvalContext<'a> {
         now: i64,
         wall: i64,
         times: &'a Times,
-        environment: &'a Environment,
+        environment: &'a AppEnvironment,
         seed: &'a mut u64,
         failures: &'a mut Vec<Failure>,
     ) -> EvalContext<'a> {
@@ -242,7 +242,7 @@ pub trait Aggregate: Send {
         _left: Option<&SlideRow<'_>>,
         _arrived: &SlideRow<'_>,
         _emptied: &mut Vec<Group>,
-    ) -> Single<'static> {
+    ) -> ScalarRef<'static> {
         unreachable!("an aggregator that slides does so by single rows as well")
     }
 
@@ -331,7 +331,7 @@ pub struct ProcessorSetup<'a> {
     pub adds: &'a [event::Type],
     /// It stands in a partition.
     pub is_partitioned: bool,
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
 }
 
 /// One stream processor of an app: its state, if it has any, for every partition key.
@@ -350,8 +350,13 @@ pub trait ProcessorOperator: Send {
         context: &mut WindowContext<'_>,
     ) -> Option<Batch>;
 
-    /// A deadline is due; as [`WindowOperator::alarm`].
-    fn alarm(&mut self, _key: Key, _due: i64, _context: &mut WindowContext<'_>) -> Option<Batch> {
+    /// A deadline is due; as [`WindowOperator::on_timer`].
+    fn on_timer(
+        &mut self,
+        _key: Key,
+        _due: i64,
+        _context: &mut WindowContext<'_>,
+    ) -> Option<Batch> {
         None
     }
 
@@ -408,7 +413,7 @@ pub struct WindowSetup<'a> {
     pub is_searched: bool,
     /// It has a state for each key of a partition.
     pub is_partitioned: bool,
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
 }
 
 /// One window of an app: its state for every partition key.
@@ -428,7 +433,7 @@ pub trait WindowOperator: Send {
 
     /// A deadline is due; `context.now` is the clock at which it is served, which in playback may
     /// be later than `due`.
-    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission);
+    fn on_timer(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission);
 
     /// The state of a key begins: when the app starts, or when a partition key appears.
     fn start(&mut self, _key: Key, _context: &mut WindowContext<'_>) {}
@@ -530,13 +535,13 @@ pub struct WindowContext<'a> {
     /// Application clock of the call; a batch carries a clock per chunk ([`Batch::clock_at`]).
     pub now: i64,
     pub wall: i64,
-    /// Deadlines set during the call; the engine arms one alarm per window and key.
+    /// Deadlines set during the call; the engine arms one timer per window and key.
     pub deadlines: &'a mut Vec<i64>,
     pub failures: &'a mut Vec<Failure>,
 }
 
 impl WindowContext<'_> {
-    /// Ask for [`WindowOperator::alarm`] at `time`.
+    /// Ask for [`WindowOperator::on_timer`] at `time`.
     pub fn notify(&mut self, time: i64) {
         self.deadlines.push(time);
     }

@@ -1,9 +1,9 @@
 //! What the engine asks of the outside while a step runs.
 //!
 //! The design parked an app on a store request and went on when the reply came. Here the step
-//! calls the host instead, on the thread of the lane that runs it. The order that Siddhi's blocking
+//! calls the host instead, on the thread of the executor that runs it. The order that Siddhi's blocking
 //! calls give is kept without a second copy of every operator that could be resumed; while one app
-//! waits for its store, the other apps of its lane wait too. A store that no query of the app reads
+//! waits for its store, the other apps of its executor wait too. A store that no query of the app reads
 //! is never waited for: its writes leave as [`crate::Output::Write`] and are done by another thread.
 
 use event::Column;
@@ -35,7 +35,7 @@ pub trait Host {
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
-    ) -> Result<Written, HostError>;
+    ) -> Result<WriteCounts, HostError>;
 
     /// Runs a function with effects (`file:move`, `file:isExist`) on each row of arguments.
     fn call(
@@ -74,7 +74,7 @@ pub struct Found {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Written {
+pub struct WriteCounts {
     pub inserted: u64,
     pub updated: u64,
     pub deleted: u64,
@@ -120,7 +120,7 @@ impl Host for NoHost {
         Self::refuse("an external table")
     }
 
-    fn write(&mut self, _: OperationId, _: &[Column], _: usize) -> Result<Written, HostError> {
+    fn write(&mut self, _: OperationId, _: &[Column], _: usize) -> Result<WriteCounts, HostError> {
         Self::refuse("an external table")
     }
 

@@ -15,7 +15,7 @@ use plan::{AggregationId, OnError, Output as PlanOutput, QueryId, StreamId, Wind
 use crate::app::{App, Outside};
 use crate::component::Key;
 use crate::graph::Receiver;
-use crate::output::{Output, Rejected};
+use crate::output::{Output, RejectedRows};
 use crate::partition::{entrance_of, has_key_of};
 use crate::query::{Broken, Fault, Query};
 
@@ -764,14 +764,17 @@ impl App {
             });
         }
         let Fault { place, cause } = broken.into_fault();
-        outside.out.items.push(Output::Rejected(Box::new(Rejected {
-            stream,
-            query,
-            place,
-            cause,
-            rows,
-            is_kept: on_error == OnError::Store,
-        })));
+        outside
+            .out
+            .items
+            .push(Output::Rejected(Box::new(RejectedRows {
+                stream,
+                query,
+                place,
+                cause,
+                rows,
+                is_kept: on_error == OnError::Store,
+            })));
     }
 }
 

@@ -37,7 +37,7 @@
 //!     .to_vec();
 //! let batch = Batch::from_rows(&plan.streams[trades].schema, &rows, Chunks::EachRow, 100);
 //! app.step(100, 100, Input::Batch(trades, batch), &mut host, &mut out);
-//! assert!(out.items.is_empty() && app.next_alarm() == Some(1100));
+//! assert!(out.items.is_empty() && app.next_timer() == Some(1100));
 //!
 //! // The clock reaches the end of the window: its flush is one chunk, one row per group.
 //! app.step(1100, 1100, Input::Tick, &mut host, &mut out);
@@ -51,18 +51,18 @@
 
 mod aggregation;
 pub mod aggregator;
-mod alarm;
 mod app;
 mod budget;
 pub mod component;
+mod dirty;
 pub mod emission;
 mod error;
 mod expr;
+mod fast_path;
 pub mod function;
 mod graph;
 mod hash_order;
 mod host;
-mod idle;
 mod join;
 mod junction;
 pub mod kept;
@@ -75,30 +75,30 @@ mod order;
 mod output;
 mod partition;
 mod pattern;
-mod played;
+mod playback;
+mod playback_idle;
 pub mod processor;
 mod query;
 mod rate;
 mod script;
 mod snapshot;
 mod spec;
-mod straight;
 mod table;
-mod touched;
+mod timers;
 mod trigger;
 pub mod window;
 mod work;
 
 pub use app::{App, Input, Setup, UNSTAMPED, UNSTAMPED_SENT, topic_links};
 pub use budget::{BudgetState, size_text};
-pub use component::Environment;
+pub use component::AppEnvironment;
 pub use error::{Error, RestoreError};
-pub use host::{Called, Found, Host, HostError, NoHost, Written};
+pub use host::{Called, Found, Host, HostError, NoHost, WriteCounts};
 pub use memory::Holder;
 pub use on_demand::{Answer, AskError};
-pub use output::{LogLevel, Output, Outputs, Rejected};
+pub use output::{LogLevel, Output, Outputs, RejectedRows};
 pub use script::{Script, ScriptEngine};
-pub use snapshot::{Dropped, Fit, compose, state_len};
+pub use snapshot::{Dropped, StateMatching, compose, state_len};
 pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.

@@ -71,7 +71,7 @@ impl App {
         let aggregations = aggregations.map(|(id, a)| (Holder::Aggregation(id), a.bytes()));
         let partitions = self.partitions.iter().enumerate();
         let partitions = partitions.map(|(id, p)| (Holder::Partition(id), p.bytes()));
-        let timers = (Holder::Timers, self.core.alarms.bytes());
+        let timers = (Holder::Timers, self.core.timers.bytes());
         queries
             .chain(windows)
             .chain(tables)

@@ -13,16 +13,16 @@ use event::codec::{Error as StateError, Writer as StateWriter};
 use lang::ast::{EventType, JoinTrigger};
 use plan::{From, Handler, Plan, StreamId, WindowId};
 
-use crate::alarm::{Alarms, Owner};
 use crate::app::{App, Outside};
-use crate::component::{Environment, Key};
+use crate::component::{AppEnvironment, Key};
 use crate::error::Error;
 use crate::hash_order::hash_order;
 use crate::junction::{Task, Writer};
 use crate::kept::{Held, Queue};
 use crate::query::{Broken, Chain, Place, Step, Used, without_resets};
-use crate::snapshot::{Extent, Fields, Id, List, tape};
+use crate::snapshot::{Extent, Fields, Id, List, format};
 use crate::table::ConditionContext;
+use crate::timers::{Owner, Timers};
 
 /// The one key of a named window: it is shared by all keys of a partition.
 const SHARED: Key = 0;
@@ -33,7 +33,7 @@ pub(crate) struct NamedWindow {
     pub chain: Chain,
     output: EventType,
     /// Something may have changed since it was saved.
-    is_touched: bool,
+    is_dirty: bool,
 }
 
 /// Named windows in the order of the text.
@@ -46,16 +46,16 @@ pub(crate) struct NamedWindows {
 impl NamedWindows {
     pub fn new(
         plan: &Plan,
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<NamedWindows, Error> {
         let names = plan.windows.iter().map(|w| w.schema.name.as_str());
         let start_order = hash_order(names, plan.windows.len());
-        // Alarms of one instant fire in playback in the order of definition.
+        // Timers of one instant fire in playback in the order of definition.
         let mut made = Vec::with_capacity(plan.windows.len());
         for &id in &start_order {
-            let window = NamedWindow::new(plan, id, environment, alarms, context)?;
+            let window = NamedWindow::new(plan, id, environment, timers, context)?;
             made.push((id, window));
         }
         made.sort_by_key(|(id, _)| *id);
@@ -85,7 +85,7 @@ impl NamedWindows {
     pub fn start(&mut self, which: &[WindowId], step: &mut Step<'_>) {
         for &window in self.start_order.iter().filter(|w| which.contains(w)) {
             let window = &mut self.all[window];
-            window.is_touched = true;
+            window.is_dirty = true;
             window.chain.start(SHARED, step);
         }
     }
@@ -95,8 +95,8 @@ impl NamedWindow {
     fn new(
         plan: &Plan,
         id: WindowId,
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<NamedWindow, Error> {
         let window = &plan.windows[id];
@@ -118,10 +118,10 @@ impl NamedWindow {
             environment,
         };
         let all = Used::all(window.schema.attributes.len());
-        let (chain, _) = Chain::new(&single, 0, &all, place, alarms, context)?;
+        let (chain, _) = Chain::new(&single, 0, &all, place, timers, context)?;
         Ok(NamedWindow {
             name: window.schema.name.clone(),
-            is_touched: true,
+            is_dirty: true,
             chain,
             output: window.output,
         })
@@ -147,12 +147,12 @@ impl NamedWindow {
     }
 
     /// Has something changed since it was saved?
-    pub fn is_touched(&self) -> bool {
-        self.is_touched
+    pub fn is_dirty(&self) -> bool {
+        self.is_dirty
     }
 
     pub fn mark_saved(&mut self) {
-        self.is_touched = false;
+        self.is_dirty = false;
         let window = self.chain.operator_mut();
         if let Some(queue) = window.and_then(|window| window.queue_mut(SHARED)) {
             queue.mark_saved();
@@ -161,7 +161,7 @@ impl NamedWindow {
 
     pub fn save(&self, writer: &mut StateWriter, extent: Extent) {
         let operator = self.chain.operator();
-        tape::blob(writer, |w| {
+        format::blob(writer, |w| {
             if let Some((name, window, _)) = operator {
                 w.str(name);
                 window.save(SHARED, w);
@@ -197,20 +197,20 @@ impl NamedWindow {
         window.queue_mut(SHARED).map_or(Ok(()), Queue::be_whole)
     }
 
-    pub fn remove(&mut self, alarms: &mut Alarms) {
-        self.is_touched = true;
-        self.chain.remove(SHARED, alarms);
+    pub fn remove(&mut self, timers: &mut Timers) {
+        self.is_dirty = true;
+        self.chain.remove(SHARED, timers);
     }
 
     fn process(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
-        self.is_touched = true;
+        self.is_dirty = true;
         let rows = self.chain.process(batch, SHARED, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
     }
 
-    fn alarm(&mut self, deadline: i64, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
-        self.is_touched = true;
-        let rows = self.chain.alarm(SHARED, deadline, step)?;
+    fn on_timer(&mut self, deadline: i64, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
+        self.is_dirty = true;
+        let rows = self.chain.on_timer(SHARED, deadline, step)?;
         Ok(rows.and_then(|rows| self.published(rows)))
     }
 
@@ -298,14 +298,14 @@ impl App {
     }
 
     /// A deadline of a named window is due.
-    pub(crate) fn window_alarm(
+    pub(crate) fn window_timer(
         &mut self,
         window: WindowId,
         deadline: i64,
         outside: &mut Outside<'_>,
     ) {
         let (windows, step) = &mut self.core.windows_and_step(outside);
-        match windows.get_mut(window).alarm(deadline, step) {
+        match windows.get_mut(window).on_timer(deadline, step) {
             Ok(rows) => self.publish(window, rows, 0),
             Err(broken) => self.writer_failed(window, None, broken, outside),
         }

@@ -18,7 +18,7 @@ use crate::app::{App, Outside};
 use crate::component::{EvalContext, Failure};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, ROW};
-use crate::host::{Called, Found, Host, HostError, Written};
+use crate::host::{Called, Found, Host, HostError, WriteCounts};
 use crate::output::Outputs;
 use crate::query::{Broken, Selector, write_now};
 use crate::table::{Condition, ConditionContext, TableWrite};
@@ -37,7 +37,7 @@ pub struct Answer {
     /// `None` where no row was found (Siddhi answers null), and for a write.
     pub rows: Option<Batch>,
     /// What a write did to a table.
-    pub written: Written,
+    pub written: WriteCounts,
 }
 
 /// Why an on-demand query has no answer.
@@ -167,7 +167,7 @@ impl App {
         Ok(Answer {
             schema: find.selector.schema.clone(),
             rows: selected.map(|s| s.batch).filter(|b| b.len > 0),
-            written: Written::default(),
+            written: WriteCounts::default(),
         })
     }
 
@@ -303,7 +303,7 @@ impl App {
         let selected = selector
             .select(one, 0, step)
             .map_err(|b| AskError::broken(&b, span))?;
-        let mut written = Written::default();
+        let mut written = WriteCounts::default();
         if let Some(selected) = selected {
             let done = write_now(&mut output, &selected.batch, step);
             let done = done.map_err(|b| AskError::broken(&b, span))?;
@@ -392,7 +392,7 @@ impl Host for Prepared<'_> {
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
-    ) -> Result<Written, HostError> {
+    ) -> Result<WriteCounts, HostError> {
         self.host.write(self.numbers[operation], parameters, rows)
     }
 

@@ -36,7 +36,7 @@ pub enum Output {
     /// One line of `#log`.
     Log { level: LogLevel, text: String },
     /// A chunk on which a query failed; apart, so that the others stay small.
-    Rejected(Box<Rejected>),
+    Rejected(Box<RejectedRows>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,7 +72,7 @@ impl LogLevel {
 /// A chunk that a query could not process. The unit of failure is the chunk: nothing of it left
 /// the query, and it is reported whole.
 #[derive(Clone, Debug)]
-pub struct Rejected {
+pub struct RejectedRows {
     /// The stream the query reads; `None` for a failure in a timer's call.
     pub stream: Option<StreamId>,
     /// `None` for an aggregation.

@@ -2,7 +2,7 @@
 //! calls it and then gives one value per row.
 //!
 //! A script language is no part of the engine: whoever makes an app hands one in
-//! ([`crate::Environment::scripts`]). What a script computes may depend on its arguments, the clock and the
+//! ([`crate::AppEnvironment::scripts`]). What a script computes may depend on its arguments, the clock and the
 //! seed it is given, and on nothing else.
 
 use event::{Column, ColumnBuilder, Type, Value};

@@ -1,26 +1,26 @@
 //! Saving and restoring everything an app holds.
 //!
-//! A saved state is a list of named pieces: the clocks, each partition's keys, the alarms, each
+//! A saved state is a list of named pieces: the clocks, each partition's keys, the timers, each
 //! table, each query with its windows, aggregators, limiters and stateful functions. A piece carries
 //! what its form depends on as text, so that an app that was edited meanwhile takes back what still
 //! fits and names the rest (`fit`). Keys of partitions and groups are saved by their text. Rows carry
 //! the types they were saved with.
 //!
 //! A save writes all of it, or what has changed since the save before: pieces that nothing has
-//! touched by their name alone, and of those that keep something by key the keys that were touched.
-//! [`compose`] lays such increments over what was saved before them (`tape`). Dense numbers say which
+//! touched by their name alone, and of those that keep something by key the keys that are dirty.
+//! [`compose`] lays such increments over what was saved before them (`format`). Dense numbers say which
 //! key of an increment is which, within one run of the app; a restored app gives its own.
 //!
 //! A state that cannot be read leaves the app without one; it is made anew then.
 
-mod fit;
+pub(crate) mod format;
 mod query;
-pub(crate) mod tape;
+mod state_matching;
 
-pub(crate) use fit::Unbegun;
-pub use fit::{Dropped, Fit, state_len};
-pub use tape::compose;
-pub(crate) use tape::{Entries, Extent, Fields, Id, List};
+pub use format::compose;
+pub(crate) use format::{Entries, Extent, Fields, Id, List};
+pub(crate) use state_matching::Unbegun;
+pub use state_matching::{Dropped, StateMatching, state_len};
 
 use std::collections::HashMap;
 
@@ -28,19 +28,19 @@ use event::codec::{Error as StateError, Reader, Writer};
 use plan::state::State;
 use plan::{Plan, Playback};
 
-use crate::alarm::Owner;
 use crate::app::App;
 use crate::component::Key;
 use crate::error::RestoreError;
 use crate::named::NamedWindow;
-use fit::{Pairs, Saved};
+use crate::timers::Owner;
+use state_matching::{Pairs, Saved};
 
 /// A piece of an app's state. Partitions come before what is saved by their keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Piece {
     Clock,
     Partition(usize),
-    Alarms,
+    Timers,
     Table(usize),
     Window(usize),
     Aggregation(usize),
@@ -115,14 +115,14 @@ impl App {
         for partition in &mut self.partitions {
             partition.mark_saved();
         }
-        self.core.alarms.mark_saved();
+        self.core.timers.mark_saved();
         self.core.tables.mark_saved();
         self.core
             .windows
             .iter_mut()
             .for_each(NamedWindow::mark_saved);
         for aggregation in &mut self.core.aggregations {
-            aggregation.is_touched = false;
+            aggregation.is_dirty = false;
         }
         for at in 0..self.queries.len() {
             self.mark_query_saved(at);
@@ -132,34 +132,34 @@ impl App {
     }
 
     fn save_extent(&self, writer: &mut Writer, extent: Extent) {
-        tape::begin(writer);
+        format::begin(writer);
         for piece in self.pieces() {
             let name = self.name_of(piece);
             match extent {
-                Extent::All => tape::whole_piece(writer, &name, &self.state_of(piece)),
-                Extent::Changes if self.is_touched(piece) => tape::changed_piece(writer, &name),
+                Extent::All => format::whole_piece(writer, &name, &self.state_of(piece)),
+                Extent::Changes if self.is_dirty(piece) => format::changed_piece(writer, &name),
                 Extent::Changes => {
-                    tape::same_piece(writer, &name);
+                    format::same_piece(writer, &name);
                     continue;
                 }
             }
             self.save_piece(piece, writer, extent);
         }
-        tape::end(writer);
+        format::end(writer);
     }
 
     /// May a piece have changed since it was saved?
-    fn is_touched(&self, piece: Piece) -> bool {
+    fn is_dirty(&self, piece: Piece) -> bool {
         match piece {
             Piece::Clock => true,
-            Piece::Partition(id) => self.partitions[id].is_touched(),
-            Piece::Alarms => self.core.alarms.is_touched(),
-            Piece::Table(id) => self.core.tables.memory(id).is_touched(),
-            Piece::Window(id) => self.core.windows.get(id).is_touched(),
-            Piece::Aggregation(id) => self.core.aggregations[id].is_touched,
+            Piece::Partition(id) => self.partitions[id].is_dirty(),
+            Piece::Timers => self.core.timers.is_dirty(),
+            Piece::Table(id) => self.core.tables.memory(id).is_dirty(),
+            Piece::Window(id) => self.core.windows.get(id).is_dirty(),
+            Piece::Aggregation(id) => self.core.aggregations[id].is_dirty,
             Piece::Query(id) => {
                 let query = &self.queries[id];
-                query.touched.is_any() || query.selector.touched.is_any()
+                query.dirty.is_any() || query.selector.dirty.is_any()
             }
         }
     }
@@ -167,7 +167,7 @@ impl App {
     fn pieces(&self) -> Vec<Piece> {
         let mut pieces = vec![Piece::Clock];
         pieces.extend((0..self.partitions.len()).map(Piece::Partition));
-        pieces.push(Piece::Alarms);
+        pieces.push(Piece::Timers);
         pieces.extend(self.core.tables.in_memory().map(|(id, _)| Piece::Table(id)));
         pieces.extend((0..self.shapes.windows.len()).map(Piece::Window));
         pieces.extend((0..self.shapes.aggregations.len()).map(Piece::Aggregation));
@@ -178,7 +178,7 @@ impl App {
     fn name_of(&self, piece: Piece) -> String {
         match piece {
             Piece::Clock => "clock".to_owned(),
-            Piece::Alarms => "alarms".to_owned(),
+            Piece::Timers => "alarms".to_owned(),
             Piece::Partition(id) => format!("partition '{}'", self.partitions[id].name),
             Piece::Table(id) => format!("table '{}'", self.shapes.tables[id].0),
             Piece::Window(id) => format!("window '{}'", self.core.windows.get(id).name),
@@ -193,7 +193,7 @@ impl App {
     /// keys of its partition.
     fn state_of(&self, piece: Piece) -> State {
         match piece {
-            Piece::Clock | Piece::Alarms => State::default(),
+            Piece::Clock | Piece::Timers => State::default(),
             Piece::Partition(id) => self.shapes.partitions[id].clone(),
             Piece::Table(id) => self.shapes.tables[id].1.clone(),
             Piece::Window(id) => self.shapes.windows[id].clone(),
@@ -221,9 +221,9 @@ impl App {
 
     fn save_piece(&self, piece: Piece, writer: &mut Writer, extent: Extent) {
         match piece {
-            Piece::Clock => tape::blob(writer, |w| self.save_clock(w)),
+            Piece::Clock => format::blob(writer, |w| self.save_clock(w)),
             Piece::Partition(id) => self.partitions[id].save(writer, extent),
-            Piece::Alarms => self.core.alarms.save(
+            Piece::Timers => self.core.timers.save(
                 writer,
                 extent,
                 &|owner| self.label(owner, &|piece| Some(self.name_of(piece))),
@@ -232,7 +232,7 @@ impl App {
             Piece::Table(id) => self.core.tables.memory(id).save(writer, extent),
             Piece::Window(id) => self.core.windows.get(id).save(writer, extent),
             Piece::Aggregation(id) => {
-                tape::blob(writer, |w| self.core.aggregations[id].save(w));
+                format::blob(writer, |w| self.core.aggregations[id].save(w));
             }
             Piece::Query(id) => self.save_query(id, writer, extent),
         }
@@ -323,16 +323,16 @@ impl App {
     }
 
     /// What of a saved state this app would take back, and what not. Nothing changes.
-    pub fn fit(&self, saved: &[u8]) -> Result<Fit, RestoreError> {
+    pub fn match_state(&self, saved: &[u8]) -> Result<StateMatching, RestoreError> {
         let saved = Saved::read_all(saved)?;
-        Ok(self.pair(&saved).fit)
+        Ok(self.pair(&saved).matching)
     }
 
     /// Takes a saved state back whole, whatever the app held before. On an error it holds nothing of
     /// use: make it anew.
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
-        let fit = self.restore_what_fits(saved)?;
-        match fit.dropped.into_iter().next() {
+        let matching = self.restore_what_fits(saved)?;
+        match matching.dropped.into_iter().next() {
             None => Ok(()),
             Some(dropped) => Err(RestoreError::Extra {
                 part: dropped.element,
@@ -342,7 +342,7 @@ impl App {
 
     /// Takes back what fits; windows and limiters of elements that had no state begin with the next
     /// [`crate::Input::Start`].
-    pub fn restore_what_fits(&mut self, saved: &[u8]) -> Result<Fit, RestoreError> {
+    pub fn restore_what_fits(&mut self, saved: &[u8]) -> Result<StateMatching, RestoreError> {
         let saved = Saved::read_all(saved)?;
         let pairs = self.pair(&saved);
         self.marks_changes = false;
@@ -357,19 +357,19 @@ impl App {
                 })?;
         }
         self.unbegun = pairs.unbegun();
-        Ok(pairs.fit)
+        Ok(pairs.matching)
     }
 
-    /// Drops the state of every query; tables and alarms are replaced as a whole.
+    /// Drops the state of every query; tables and timers are replaced as a whole.
     fn forget_all(&mut self) {
         self.deferred.clear();
         for at in 0..self.queries.len() {
             for key in self.keys_of(&self.queries[at]) {
-                self.queries[at].remove(key, &mut self.core.alarms);
+                self.queries[at].remove(key, &mut self.core.timers);
             }
         }
         for window in self.core.windows.iter_mut() {
-            window.remove(&mut self.core.alarms);
+            window.remove(&mut self.core.timers);
         }
         for partition in &mut self.partitions {
             partition.forget_all();
@@ -386,20 +386,20 @@ impl App {
         match piece {
             Piece::Clock => self.restore_clock(&mut fields.blob()?),
             Piece::Partition(id) => self.partitions[id].restore(fields),
-            Piece::Alarms => {
+            Piece::Timers => {
                 let name = |piece| Some(saved[pairs.of(piece)?].name.to_owned());
                 let key_of = |owner, text: &str| match self.partition_of(owner) {
                     None => Some(0),
                     Some(partition) => self.partitions[partition].keys.find(0, text),
                 };
-                self.core.alarms = self.core.alarms.restored(
+                self.core.timers = self.core.timers.restored(
                     fields,
                     &|owner| self.label(owner, &name),
                     &key_of,
                 )?;
                 let is_live = self.core.playback.is_none();
                 let clocks = [is_live.then_some(self.core.clock), Some(self.core.wall)];
-                self.core.alarms.check(clocks)
+                self.core.timers.check(clocks)
             }
             Piece::Table(id) => {
                 let table = self.core.tables.memory(id).restored(fields)?;
@@ -415,7 +415,7 @@ impl App {
     fn restore_clock(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
         self.core.clock = reader.i64()?;
         self.core.wall = reader.i64()?;
-        // Both begin at 0 and go on; alarms would be made up for from whatever they say.
+        // Both begin at 0 and go on; timers would be made up for from whatever they say.
         if self.core.clock < 0 || self.core.wall < 0 {
             let what = format!("clocks at {} and {}", self.core.clock, self.core.wall);
             return Err(StateError::Mismatch(what));

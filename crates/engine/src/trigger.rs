@@ -8,9 +8,9 @@ use event::{Batch, Chunks, Column, Times, Values};
 use lang::cron::Cron;
 use plan::{Plan, StreamId, TriggerAt};
 
-use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::app::{App, Outside};
 use crate::hash_order::hash_order;
+use crate::timers::{OperatorId, Owner, Timers};
 use crate::window::first_after;
 
 /// The triggers of an app, in the order of the text.
@@ -37,7 +37,7 @@ enum At {
 }
 
 impl Triggers {
-    pub fn new(plan: &Plan, alarms: &mut Alarms) -> Triggers {
+    pub fn new(plan: &Plan, timers: &mut Timers) -> Triggers {
         let names = plan.triggers.iter().map(|t| t.name.as_str());
         Triggers {
             start_order: hash_order(names, plan.triggers.len()),
@@ -56,7 +56,7 @@ impl Triggers {
                             Err(_) => At::Never,
                         },
                     },
-                    operator: alarms.add_operator(Owner::Trigger { trigger: id }),
+                    operator: timers.add_operator(Owner::Trigger { trigger: id }),
                 })
                 .collect(),
         }
@@ -77,7 +77,7 @@ impl App {
                 At::Start if is_first => self.fire_trigger(trigger, outside),
                 At::Start | At::Never => {}
                 At::Every(_) | At::Cron(_) => {
-                    if !self.core.alarms.has_deadline(operator, 0) {
+                    if !self.core.timers.has_deadline(operator, 0) {
                         self.arm_trigger(trigger, self.core.wall, self.core.wall);
                     }
                 }
@@ -86,7 +86,7 @@ impl App {
     }
 
     /// A deadline of a trigger is due. Those that were missed while the app was down are one.
-    pub(crate) fn trigger_alarm(
+    pub(crate) fn trigger_timer(
         &mut self,
         trigger: usize,
         deadline: i64,
@@ -109,7 +109,7 @@ impl App {
             At::Start | At::Never => None,
         };
         if let Some(next) = next {
-            self.core.alarms.notify(*operator, 0, next, after);
+            self.core.timers.notify(*operator, 0, next, after);
         }
     }
 

@@ -78,7 +78,7 @@ impl WorkLog {
     }
 
     /// A deadline is about to be served: it may let out much, and is always timed.
-    pub fn begin_alarm(&self, query: QueryId, host: &mut dyn Host) -> Begun {
+    pub fn begin_timer(&self, query: QueryId, host: &mut dyn Host) -> Begun {
         let work = self.queries.get(query).filter(|_| self.is_on);
         Begun(work.map(|_| host.nanos()))
     }
@@ -139,12 +139,12 @@ mod tests {
         log.end(0, 500, begun, &mut crate::NoHost);
         let work = log.queries[0];
         assert_eq!((work.calls, work.events, work.timed), (33, 532, 3));
-        let begun = log.begin_alarm(0, &mut crate::NoHost);
+        let begun = log.begin_timer(0, &mut crate::NoHost);
         log.end(0, 0, begun, &mut crate::NoHost);
         let work = log.queries[0];
         assert_eq!((work.calls, work.events, work.timed), (34, 532, 4));
         log.is_on = false;
-        assert!(log.begin_alarm(0, &mut crate::NoHost).0.is_none());
+        assert!(log.begin_timer(0, &mut crate::NoHost).0.is_none());
         assert!(log.begin(0, 500, &mut crate::NoHost).0.is_none());
     }
 }

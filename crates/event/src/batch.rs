@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use crate::column::Column;
-use crate::picking::picked;
+use crate::selection::picked;
 use crate::times::Times;
 use crate::types::Schema;
 use crate::value::Value;

@@ -1,6 +1,6 @@
 //! Cells: the rows of a column where they lie, finished or still being built.
 
-use crate::column::{Column, ColumnBuilder, Single, View};
+use crate::column::{Column, ColumnBuilder, ScalarRef, View};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -43,12 +43,12 @@ impl<'a> Cells<'a> {
     }
 
     /// The value of a row, where it lies; `None` for an OBJECT.
-    pub fn single(&self, row: usize) -> Option<Single<'a>> {
+    pub fn single(&self, row: usize) -> Option<ScalarRef<'a>> {
         if self.is_null(row) {
-            return Some(Single::Null);
+            return Some(ScalarRef::Null);
         }
         match self.view {
-            View::Any(values) => Single::of_value(&values[row]),
+            View::Any(values) => ScalarRef::of_value(&values[row]),
             view => view.single(row),
         }
     }
@@ -137,7 +137,7 @@ mod tests {
                 let copy = copy.finish();
                 let values: Vec<Value> = (0..3).map(|row| copy.value(row)).collect();
                 assert_eq!(values, [cells.value(1), cells.value(0), cells.value(0)]);
-                assert_eq!(cells.single(0).map(Single::value), Some(value.clone()));
+                assert_eq!(cells.single(0).map(ScalarRef::value), Some(value.clone()));
             }
         }
     }

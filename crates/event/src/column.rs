@@ -3,8 +3,8 @@
 // Twin: column/one.rs (a column of one row); keep both in step.
 
 mod builder;
-mod one;
-mod single;
+mod inline_value;
+mod scalar_ref;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::strings::Strings;
 use crate::types::Type;
 use crate::value::Value;
 pub use builder::ColumnBuilder;
-use one::{One, one_of};
-pub use single::Single;
+use inline_value::{InlineValue, one_of};
+pub use scalar_ref::ScalarRef;
 
 /// The vector behind a column. `Any` holds OBJECT values and values of another type than declared.
 #[derive(Clone, Debug)]
@@ -122,9 +122,9 @@ enum Rep {
         offset: usize,
         len: usize,
     },
-    One(One),
+    One(InlineValue),
     /// Null; what lies there is a placeholder.
-    Null(One),
+    Null(InlineValue),
 }
 
 /// Events that arrive singly are many columns.
@@ -173,7 +173,7 @@ impl Column {
     }
 
     #[inline(always)]
-    fn alone(value: One, is_null: bool) -> Column {
+    fn alone(value: InlineValue, is_null: bool) -> Column {
         Column(if is_null {
             Rep::Null(value)
         } else {
@@ -184,7 +184,7 @@ impl Column {
     /// A null that stands for a column that is put in its place later.
     #[inline(always)]
     pub const fn later() -> Column {
-        Column(Rep::Null(One::LATER))
+        Column(Rep::Null(InlineValue::LATER))
     }
 
     fn many(data: Data) -> Column {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::column::retain_rows;
-use crate::picking::keep_bits;
+use crate::selection::keep_bits;
 
 /// Longest text that lies inside its view, in bytes.
 pub const INLINE_MAX: usize = 12;

@@ -1,6 +1,6 @@
 //! On-demand queries to the apps of a running server.
 //!
-//! A query is parsed and checked by whoever asks; the app's lane answers it between two steps. Under
+//! A query is parsed and checked by whoever asks; the app's executor answers it between two steps. Under
 //! `--state` a write is answered when it has been saved, which it waits for as sources do. What
 //! was checked is kept for the next time: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
 //!
@@ -14,7 +14,7 @@ use lang::diagnostic::{Diagnostic, Kind, Severity};
 use plan::{OnDemand, Plan};
 use tokio::sync::oneshot;
 
-use crate::lane::{Inbox, Letter};
+use crate::executor::{ExecutorInput, InputQueue};
 
 /// Checked queries that are kept.
 const CHECKED_MAX: usize = 50;
@@ -22,9 +22,9 @@ const CHECKED_MAX: usize = 50;
 /// Rows of an answer; a query that finds more is told to ask for fewer.
 pub(crate) const ROWS_MAX: usize = 100_000;
 
-/// A question on its way to a lane.
+/// A question on its way to an executor.
 pub(crate) struct Question {
-    /// Index of the app on its lane.
+    /// Index of the app on its executor.
     pub app: usize,
     pub query: Arc<OnDemand>,
     pub reply: oneshot::Sender<Result<Answer, AskError>>,
@@ -57,8 +57,8 @@ struct Inner {
 pub(crate) struct AskedApp {
     pub name: String,
     pub plan: Arc<Plan>,
-    pub inbox: Arc<Inbox>,
-    /// On its lane.
+    pub input_queue: Arc<InputQueue>,
+    /// On its executor.
     pub index: usize,
 }
 
@@ -102,8 +102,8 @@ impl Asker {
             reply,
         };
         let gone = || Refusal::Gone(format!("app '{}' has ended", app.name));
-        let letter = Letter::Ask(Box::new(question));
-        app.inbox.push_always(letter).map_err(|_| gone())?;
+        let input = ExecutorInput::Ask(Box::new(question));
+        app.input_queue.push_always(input).map_err(|_| gone())?;
         match answer.await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(Refusal::Query(vec![failed(&error)])),

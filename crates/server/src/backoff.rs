@@ -37,15 +37,15 @@ impl Backoff {
 
 /// Which of many equal reports are worth a line: the first few, then 10, 100, 1,000, …
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sparse {
+pub(crate) struct LogThrottle {
     count: u64,
 }
 
-impl Sparse {
+impl LogThrottle {
     const FIRST: u64 = 5;
 
     /// Counts one report; `Some(count)` if it is to be said.
-    pub fn say(&mut self) -> Option<u64> {
+    pub fn admit(&mut self) -> Option<u64> {
         self.count += 1;
         let is_power = self.count >= 10 && {
             let mut n = self.count;
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn few_of_many_reports_are_said() {
-        let mut sparse = Sparse::default();
-        let said: Vec<u64> = (0..2000).filter_map(|_| sparse.say()).collect();
+        let mut throttle = LogThrottle::default();
+        let said: Vec<u64> = (0..2000).filter_map(|_| throttle.admit()).collect();
         assert_eq!(said, [1, 2, 3, 4, 5, 10, 100, 1000]);
     }
 }

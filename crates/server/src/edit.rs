@@ -1,7 +1,7 @@
 //! What becomes of saved state when apps were edited since it was saved: said before the run begins,
 //! and refused where something would be lost that nobody has allowed to be dropped.
 
-use engine::Fit;
+use engine::StateMatching;
 
 /// All apps of a group.
 #[derive(Default)]
@@ -12,12 +12,12 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    pub fn add(&mut self, app: &str, fit: Fit) {
+    pub fn add(&mut self, app: &str, matching: StateMatching) {
         let named = |text: String| format!("app '{app}': {text}");
-        self.kept.extend(fit.kept.into_iter().map(named));
+        self.kept.extend(matching.kept.into_iter().map(named));
         self.dropped
-            .extend(fit.dropped.iter().map(|d| named(d.to_string())));
-        self.begun.extend(fit.begun.into_iter().map(named));
+            .extend(matching.dropped.iter().map(|d| named(d.to_string())));
+        self.begun.extend(matching.begun.into_iter().map(named));
     }
 
     /// A source that the app has not any more had read up to somewhere.

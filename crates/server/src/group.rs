@@ -1,4 +1,4 @@
-//! Which apps run on one lane and are saved together: those linked by an in-memory topic or by a
+//! Which apps run on one executor and are saved together: those linked by an in-memory topic or by a
 //! database.
 
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::pulse::{Member, Pulse};
+use crate::activity::{ActivityTracker, Member};
 
 /// How often one who waits looks whether the group is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Health {
     /// Names of the apps.
     name: String,
-    pulse: Arc<Pulse>,
+    activity: Arc<ActivityTracker>,
     member: Member,
     failure: Mutex<Option<String>>,
     /// Nobody waits for a destination or a store any more.
@@ -21,11 +21,11 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub fn new(name: String, pulse: &Arc<Pulse>) -> Health {
+    pub fn new(name: String, activity: &Arc<ActivityTracker>) -> Health {
         Health {
             name,
-            pulse: Arc::clone(pulse),
-            member: Member::of(pulse),
+            activity: Arc::clone(activity),
+            member: Member::of(activity),
             failure: Mutex::new(None),
             is_cut_short: AtomicBool::new(false),
         }
@@ -64,12 +64,12 @@ impl Health {
     /// The group ends without waiting for what is away.
     pub fn cut_short(&self) {
         self.is_cut_short.store(true, Ordering::Relaxed);
-        self.pulse.nudge();
+        self.activity.nudge();
     }
 
     /// Is nobody to wait any more for what is away: does the server stop, or this group?
     pub fn is_stopping(&self) -> bool {
-        self.is_cut_short.load(Ordering::Relaxed) || self.pulse.is_stopping()
+        self.is_cut_short.load(Ordering::Relaxed) || self.activity.is_stopping()
     }
 
     /// Lets this much time pass, unless the group is to stop; is it?
@@ -77,7 +77,7 @@ impl Health {
         let until = Instant::now() + pause;
         while !self.is_stopping() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
-            self.pulse.wait_change(left.min(LOOK));
+            self.activity.wait_change(left.min(LOOK));
         }
         self.is_stopping()
     }

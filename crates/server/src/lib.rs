@@ -1,34 +1,33 @@
-//! Lanes, deployment, state, configuration and metrics: runs checked apps as threads around the
+//! Executors, deployment, state, configuration and metrics: runs checked apps as threads around the
 //! engine and the connectors.
 //!
 //! Promises: every queue is bounded in rows and bytes, and a full one stops the sources; with a
-//! state directory a restart goes on from a consistent cut of sources, apps and stores; what cannot
+//! state directory a restart goes on from a consistent checkpoint of sources, apps and stores; what cannot
 //! be reached or taken is said loudly, counted and kept; no thread ever polls by sleeping. Never:
 //! reads or writes of the terminal (the binary's), knowledge of a single technology (that is
 //! `connect`), or of what a query does (`engine`).
 
 mod absent;
+mod activity;
 pub mod ask;
 mod backoff;
 mod build;
+mod checkpoint;
 pub mod client;
 pub mod clock;
 pub mod config;
-mod cut;
 pub mod deployment;
 mod edit;
 mod error;
+mod executor;
 mod group;
 mod health;
 pub mod http;
-mod keeper;
-mod lane;
 pub mod lines;
 pub mod metrics;
 pub mod preview;
 pub mod probe;
 pub mod process;
-mod pulse;
 mod queue;
 mod recovery;
 pub mod rejected;

@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Lines {
-    /// `out` should be buffered: [`Lines::flush`] is called whenever a lane has nothing to do.
+    /// `out` should be buffered: [`Lines::flush`] is called whenever an executor has nothing to do.
     pub fn new(out: Box<dyn Write + Send>, format: LineFormat) -> Lines {
         Lines {
             state: Mutex::new(State {

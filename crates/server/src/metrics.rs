@@ -115,12 +115,12 @@ pub struct AppMetrics {
     pub memory_limit: Counter,
     /// Events refused because the app holds as much as it may.
     pub refused: Counter,
-    /// Events that wait for the app, or for others of its lane.
+    /// Events that wait for the app, or for others of its executor.
     pub queued: Counter,
     /// Bytes of the saved state: those of the last whole snapshot and of the changes over it.
     pub state_bytes: Counter,
     pub snapshots: Counter,
-    /// Bytes that the lane has saved, all of the state or what had changed.
+    /// Bytes that the executor has saved, all of the state or what had changed.
     pub saved_bytes: Counter,
     pub sources: Listed<SourceMetrics>,
     /// In the order of the plan.
@@ -271,7 +271,7 @@ impl Metrics {
     pub fn event_seen(&self, since_start_ms: impl FnOnce() -> u64) {
         if self.first_event_ms.load(Ordering::Relaxed) == 0 {
             let mark = since_start_ms().saturating_add(1);
-            // Another lane may have been first: its mark stays.
+            // Another executor may have been first: its mark stays.
             let _first =
                 self.first_event_ms
                     .compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use plan::Plan;
 
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::lane::Saved;
+use crate::executor::Saved;
 use crate::report::chain;
 use crate::state::saved_group;
 
@@ -46,10 +46,10 @@ impl Preview {
         };
         let saved = Saved::read(bytes).map_err(|e| state_error(chain(&e)))?;
         let setup = Setup {
-            environment: engine::Environment {
+            environment: engine::AppEnvironment {
                 app: plan.name.clone(),
                 scripts: Some(&script::JavaScript),
-                ..engine::Environment::default()
+                ..engine::AppEnvironment::default()
             },
             links: engine::topic_links(plan),
             ..Setup::default()
@@ -59,8 +59,8 @@ impl Preview {
         })?;
         let mut edit = Edit::default();
         for (_, bytes) in saved.apps().filter(|(name, _)| *name == plan.name) {
-            let fit = app.fit(bytes).map_err(|e| state_error(chain(&e)))?;
-            edit.add(&plan.name, fit);
+            let matching = app.match_state(bytes).map_err(|e| state_error(chain(&e)))?;
+            edit.add(&plan.name, matching);
         }
         let positions = saved.positions.iter();
         for (_, key, _) in positions.filter(|(app, _, p)| *app == plan.name && p.is_some()) {

@@ -4,11 +4,11 @@
 use connect::component::Epochs;
 
 use crate::error::Error;
-use crate::lane::Saved;
+use crate::executor::Saved;
 use crate::report::chain;
 use crate::sink::{SinkSlot, SinkThread};
 use crate::state::{Found, GroupState, choose};
-use crate::store::{StoreContext, StoreSeat, retry};
+use crate::store::{StoreBinding, StoreContext, retry};
 
 /// What a group goes on from.
 #[derive(Default)]
@@ -46,12 +46,12 @@ fn refused(state: &GroupState, message: String) -> Error {
 
 /// Connects them; a store or sink that is away is waited for as the context says.
 pub(crate) fn open(
-    seats: &mut [&mut StoreSeat],
+    bindings: &mut [&mut StoreBinding],
     sinks: &mut [SinkThread],
     context: &StoreContext,
 ) -> Result<(), Error> {
-    for seat in seats {
-        seat.open(context).map_err(away("a store"))?;
+    for binding in bindings {
+        binding.open(context).map_err(away("a store"))?;
     }
     for slot in slots(sinks) {
         if slot.takes_part {
@@ -68,16 +68,16 @@ pub(crate) fn recover(
     state: &GroupState,
     found: &Found,
     may_drop: bool,
-    seats: &mut [&mut StoreSeat],
+    bindings: &mut [&mut StoreBinding],
     sinks: &mut [SinkThread],
     context: &StoreContext,
 ) -> Result<Recovered, Error> {
     let mut epochs = Vec::new();
     // Members that know an epoch of another state directory alone.
     let mut strangers = Vec::new();
-    for seat in seats.iter_mut() {
-        let name = format!("store '{}'", seat.table);
-        let last = last_epoch(&name, seat.store.as_mut(), context).map_err(away("a store"))?;
+    for binding in bindings.iter_mut() {
+        let name = format!("store '{}'", binding.table);
+        let last = last_epoch(&name, binding.store.as_mut(), context).map_err(away("a store"))?;
         strangers.extend(last.stranger.then(|| name.clone()));
         epochs.push((name, last.epoch));
     }
@@ -128,10 +128,10 @@ pub(crate) fn recover(
     // One that knows of no epoch learns of this one before it is given anything: else nobody could
     // tell, after a crash in its first interval, that it has not committed.
     let mut numbers = epochs.iter().map(|(_, epoch)| *epoch);
-    for seat in seats.iter_mut() {
-        let name = format!("store '{}'", seat.table);
+    for binding in bindings.iter_mut() {
+        let name = format!("store '{}'", binding.table);
         if numbers.next() == Some(0) {
-            note(&name, seat.store.as_mut(), epoch, context).map_err(away("a store"))?;
+            note(&name, binding.store.as_mut(), epoch, context).map_err(away("a store"))?;
         }
     }
     for slot in slots(sinks) {

@@ -94,7 +94,7 @@ impl Rejection {
     }
 }
 
-/// The log of a group, written to by its lane or by the threads of its sinks and stores. Without
+/// The log of a group, written to by its executor or by the threads of its sinks and stores. Without
 /// `--state` nothing is kept; the events are counted all the same.
 #[derive(Clone, Default)]
 pub(crate) struct SharedLog(Arc<Mutex<Option<RejectedLog>>>);

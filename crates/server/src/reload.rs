@@ -15,8 +15,8 @@ use crate::build::engine_of;
 use crate::config::Config;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
+use crate::executor::Saved;
 use crate::group::groups;
-use crate::lane::Saved;
 use crate::report::chain;
 use crate::running::Running;
 use crate::server::{Server, settings};
@@ -157,9 +157,9 @@ impl Server {
     /// Waits until each source is connected or has said why it is not: whoever reads that the apps were
     /// reloaded finds their ports open.
     fn wait_for_sources(&self) {
-        let pulse = &self.common.pulse;
-        pulse.wait_until(Instant::now() + BEGUN_MAX, || {
-            pulse.is_stopping() || pulse.have_sources_begun()
+        let activity = &self.common.activity;
+        activity.wait_until(Instant::now() + BEGUN_MAX, || {
+            activity.is_stopping() || activity.have_sources_begun()
         });
     }
 
@@ -169,7 +169,7 @@ impl Server {
         // From the last, so that the numbers before it stay right.
         for &at in leaving.iter().rev() {
             let mut running = self.running.remove(at);
-            let end = running.end(&self.common.pulse, self.state.is_some());
+            let end = running.end(&self.common.activity, self.state.is_some());
             if let Some(saved) = end.and_then(|end| end.handed) {
                 handed.join(saved);
             }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::activity::ActivityTracker;
 use crate::ask::AskedApp;
 use crate::build::Group;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
+use crate::executor::{ExecutorEnd, ExecutorInput, InputQueue};
 use crate::health::Health;
-use crate::lane::{Inbox, LaneEnd, Letter};
-use crate::pulse::Pulse;
-use crate::source::Mailbox;
+use crate::source::SourceHandle;
 
 /// With a state directory: how long a group that is made anew may take to bring what is in flight
 /// to sinks and stores. What has not arrived by then is read again.
@@ -22,35 +22,35 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) struct Running {
     pub apps: Vec<ReadyApp>,
-    pub inbox: Arc<Inbox>,
+    pub input_queue: Arc<InputQueue>,
     health: Arc<Health>,
     asked: Vec<AskedApp>,
-    mailboxes: Vec<Arc<Mailbox>>,
+    source_handles: Vec<Arc<SourceHandle>>,
     sources: Vec<JoinHandle<()>>,
-    lane: Option<JoinHandle<LaneEnd>>,
-    /// Sinks, stores and the keeper: they end when the lane does.
+    executor: Option<JoinHandle<ExecutorEnd>>,
+    /// Sinks, stores and the checkpoint coordinator: they end when the executor does.
     followers: Vec<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Destinations first, then the lane, then the sources.
+    /// Destinations first, then the executor, then the sources.
     pub fn launch(apps: Vec<ReadyApp>, group: Group) -> Result<Running, Error> {
-        let inbox = Arc::clone(&group.lane.inbox);
-        let asked = group.lane.apps.iter().enumerate();
+        let input_queue = Arc::clone(&group.executor.input_queue);
+        let asked = group.executor.apps.iter().enumerate();
         let asked = asked.map(|(index, app)| AskedApp {
             name: app.name.clone(),
             plan: Arc::clone(&app.plan),
-            inbox: Arc::clone(&inbox),
+            input_queue: Arc::clone(&input_queue),
             index,
         });
         let mut running = Running {
             apps,
             asked: asked.collect(),
-            inbox,
+            input_queue,
             health: group.health,
-            mailboxes: Vec::new(),
+            source_handles: Vec::new(),
             sources: Vec::new(),
-            lane: None,
+            executor: None,
             followers: Vec::new(),
         };
         for sink in group.sinks {
@@ -61,14 +61,16 @@ impl Running {
             let handle = spawn("store".to_owned(), move || store.run())?;
             running.followers.push(handle);
         }
-        let keeper = group.keeper;
-        let handle = spawn("keeper".to_owned(), move || keeper.run())?;
+        let coordinator = group.coordinator;
+        let handle = spawn("keeper".to_owned(), move || coordinator.run())?;
         running.followers.push(handle);
-        let lane = group.lane;
-        let name = format!("lane {}", lane.name);
-        running.lane = Some(spawn(name, move || lane.run())?);
+        let executor = group.executor;
+        let name = format!("lane {}", executor.name);
+        running.executor = Some(spawn(name, move || executor.run())?);
         for source in group.sources {
-            running.mailboxes.push(Arc::clone(&source.mailbox));
+            running
+                .source_handles
+                .push(Arc::clone(&source.source_handle));
             let name = format!("source {}", source.name);
             running.sources.push(spawn(name, move || source.run())?);
         }
@@ -82,11 +84,11 @@ impl Running {
 
     /// `is_end`: the input of the whole run has ended.
     pub fn stop_sources(&self, is_end: bool) {
-        for mailbox in &self.mailboxes {
+        for source_handle in &self.source_handles {
             if is_end {
-                mailbox.end();
+                source_handle.end();
             }
-            mailbox.stop();
+            source_handle.stop();
         }
     }
 
@@ -98,13 +100,15 @@ impl Running {
 
     /// Once the sources have gone.
     pub fn finish(&self, hands_over: bool) {
-        // A lane that has failed has closed its inbox.
-        self.inbox.push_always(Letter::Finish { hands_over }).ok();
+        // An executor that has failed has closed its input queue.
+        self.input_queue
+            .push_always(ExecutorInput::Finish { hands_over })
+            .ok();
     }
 
     /// Once it was told to finish.
-    pub fn join(&mut self) -> Option<LaneEnd> {
-        let end = self.lane.take().and_then(join);
+    pub fn join(&mut self) -> Option<ExecutorEnd> {
+        let end = self.executor.take().and_then(join);
         self.followers.drain(..).for_each(|follower| {
             join(follower);
         });
@@ -113,25 +117,30 @@ impl Running {
 
     /// Ends the group while the server runs on. Everything taken is brought to sinks and stores:
     /// where a state directory can give it back later, not for longer than a grace.
-    pub fn end(&mut self, pulse: &Pulse, has_state: bool) -> Option<LaneEnd> {
+    pub fn end(&mut self, activity: &ActivityTracker, has_state: bool) -> Option<ExecutorEnd> {
         self.stop_sources(false);
         let until = has_state.then(|| Instant::now() + GRACE);
-        self.wait(pulse, until, |r| {
+        self.wait(activity, until, |r| {
             r.sources.iter().all(JoinHandle::is_finished)
         });
         self.join_sources();
         self.finish(!has_state);
-        self.wait(pulse, until, |r| {
-            r.lane.as_ref().is_none_or(JoinHandle::is_finished)
+        self.wait(activity, until, |r| {
+            r.executor.as_ref().is_none_or(JoinHandle::is_finished)
         });
         self.join()
     }
 
-    fn wait(&self, pulse: &Pulse, until: Option<Instant>, is_done: impl Fn(&Running) -> bool) {
+    fn wait(
+        &self,
+        activity: &ActivityTracker,
+        until: Option<Instant>,
+        is_done: impl Fn(&Running) -> bool,
+    ) {
         loop {
             let say = Instant::now() + SAY_EVERY;
             let look = until.map_or(say, |until| until.min(say));
-            if pulse.wait_until(look, || is_done(self) || self.health.is_stopping()) {
+            if activity.wait_until(look, || is_done(self) || self.health.is_stopping()) {
                 return;
             }
             if until.is_some_and(|until| until <= Instant::now()) {

@@ -9,23 +9,23 @@ use connect::registry::Registry;
 use connect::shared::Shared;
 use plan::Plan;
 
+use crate::activity::ActivityTracker;
 use crate::ask::Asker;
 use crate::build::{Common, Group, build};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
+use crate::executor::{ExecutorEnd, ExecutorInput, Probe, Saved};
 use crate::group::groups;
-use crate::lane::{LaneEnd, Letter, Probe, Saved};
 use crate::lines::Lines;
 use crate::metrics::Metrics;
 use crate::process::Process;
-use crate::pulse::Pulse;
 use crate::running::Running;
 use crate::state::StateDir;
 use crate::summary::Summary;
 
-/// How long a lane may take to answer before it counts as busy.
+/// How long an executor may take to answer before it counts as busy.
 const ANSWER: Duration = Duration::from_millis(100);
 
 /// How apps are run.
@@ -33,7 +33,7 @@ pub struct RunOptions {
     /// The technologies of the binary.
     pub registry: Registry,
     pub until_done: bool,
-    /// On-demand queries will come: stores answer on the lanes of their apps.
+    /// On-demand queries will come: stores answer on the executors of their apps.
     pub is_asked: bool,
     pub state: Option<PathBuf>,
     pub state_interval: Duration,
@@ -51,7 +51,7 @@ pub struct RunOptions {
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
 #[derive(Clone, Default)]
-pub struct StopHandle(pub(crate) Arc<Pulse>);
+pub struct StopHandle(pub(crate) Arc<ActivityTracker>);
 
 impl StopHandle {
     pub fn stop(&self) {
@@ -105,7 +105,7 @@ impl Server {
         let state = options.state.as_deref().map(StateDir::open).transpose()?;
         let common = Common {
             metrics: Arc::new(Metrics::default()),
-            pulse: options.stop.0,
+            activity: options.stop.0,
             lines: options.lines,
             registry: options.registry,
             shared: Arc::new(Shared::default()),
@@ -178,34 +178,34 @@ impl Server {
         if status != Status::Running {
             return status;
         }
-        self.common.pulse.wait_change(at_most);
+        self.common.activity.wait_change(at_most);
         self.status()
     }
 
     fn status(&self) -> Status {
-        if self.common.pulse.is_stopping() {
+        if self.common.activity.is_stopping() {
             return Status::Stopping;
         }
-        if self.common.pulse.take_reload() {
+        if self.common.activity.take_reload() {
             return Status::Reload;
         }
         if !self.common.until_done {
             return Status::Running;
         }
-        if self.common.pulse.have_sources_settled() {
-            let count = self.common.pulse.count();
-            let is_done = self.are_lanes_quiet()
-                && self.common.pulse.have_sources_settled()
-                && self.common.pulse.count() == count;
+        if self.common.activity.have_sources_settled() {
+            let count = self.common.activity.count();
+            let is_done = self.are_executors_quiet()
+                && self.common.activity.have_sources_settled()
+                && self.common.activity.count() == count;
             return if is_done {
                 Status::Done
             } else {
                 Status::Running
             };
         }
-        if let Some(causes) = self.common.pulse.unreachable()
-            && self.are_lanes_quiet()
-            && self.common.pulse.unreachable().is_some()
+        if let Some(causes) = self.common.activity.unreachable()
+            && self.are_executors_quiet()
+            && self.common.activity.unreachable().is_some()
         {
             let said: Vec<String> = causes
                 .iter()
@@ -216,15 +216,15 @@ impl Server {
         Status::Running
     }
 
-    fn are_lanes_quiet(&self) -> bool {
+    fn are_executors_quiet(&self) -> bool {
         let probes: Vec<Arc<Probe>> = self
             .running
             .iter()
             .map(|group| {
                 let probe = Arc::new(Probe::default());
                 if group
-                    .inbox
-                    .push_always(Letter::Probe(Arc::clone(&probe)))
+                    .input_queue
+                    .push_always(ExecutorInput::Probe(Arc::clone(&probe)))
                     .is_err()
                 {
                     probe.answer(true);
@@ -237,13 +237,13 @@ impl Server {
 
     /// Stops the sources, brings what is in flight to sinks and stores, saves the state.
     pub fn stop(mut self) -> End {
-        let is_end = !self.common.pulse.is_stopping();
+        let is_end = !self.common.activity.is_stopping();
         self.running.iter().for_each(|g| g.stop_sources(is_end));
         self.running.iter_mut().for_each(Running::join_sources);
         self.running.iter().for_each(|g| g.finish(false));
-        let ends: Vec<LaneEnd> = self.running.iter_mut().filter_map(Running::join).collect();
-        let failed = self.common.pulse.failed_sources();
-        let failures = self.common.pulse.failures();
+        let ends: Vec<ExecutorEnd> = self.running.iter_mut().filter_map(Running::join).collect();
+        let failed = self.common.activity.failed_sources();
+        let failures = self.common.activity.failures();
         let error = if failures.is_empty() {
             failed.first().map(|(source, cause)| Error::Connect {
                 what: format!("source '{source}'"),

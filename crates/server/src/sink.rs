@@ -1,7 +1,7 @@
 //! The thread of a destination: everything that goes to one file, topic or address, in order.
 //!
 //! Two sinks on the same destination share the thread, so that what they write interleaves as the
-//! events did. Its queue is bounded: when the destination is slow the lane waits, and with it the
+//! events did. Its queue is bounded: when the destination is slow the executor waits, and with it the
 //! sources.
 
 mod epochs;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use connect::component::Sink;
 use connect::message::{Message, Messages};
-use connect::outlet::Outlet;
+use connect::row_encoder::RowEncoder;
 use event::Batch;
 use plan::StreamId;
 
-use crate::backoff::{Backoff, Sparse};
-use crate::cut::{Cut, Phase};
+use crate::backoff::{Backoff, LogThrottle};
+use crate::checkpoint::{Checkpoint, Phase};
+use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
-use crate::lane::{Inbox, Letter};
 use crate::metrics::SinkMetrics;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
@@ -40,22 +40,22 @@ const WAIT_PAUSE_MIN: Duration = Duration::from_millis(100);
 const WAIT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What travels down to a destination or store.
-pub(crate) enum Parcel<T> {
+pub(crate) enum OutputItem<T> {
     Rows(T),
-    /// Everything before it belongs to the cut.
-    Mark(Arc<Cut>),
+    /// Everything before it belongs to the checkpoint.
+    Barrier(Arc<Checkpoint>),
 }
 
-pub(crate) type Outbox<T> = Queue<Parcel<T>>;
+pub(crate) type OutputQueue<T> = Queue<OutputItem<T>>;
 
-impl<T> Outbox<T> {
-    /// Nobody takes from it any more: cuts whose marks wait in it are given up, so that nobody waits
+impl<T> OutputQueue<T> {
+    /// Nobody takes from it any more: checkpoints whose barriers wait in it are aborted, so that nobody waits
     /// for them.
     pub fn give_up(&self) {
         self.close();
-        while let Some(parcel) = self.take_now() {
-            if let Parcel::Mark(cut) = parcel {
-                cut.set_phase(Phase::GivenUp);
+        while let Some(item) = self.take_now() {
+            if let OutputItem::Barrier(checkpoint) = item {
+                checkpoint.set_phase(Phase::Aborted);
             }
         }
     }
@@ -74,7 +74,7 @@ pub(crate) struct SinkRows {
 pub(crate) enum OnUnreachable {
     Log,
     Wait,
-    /// To the fault stream, by its app within the lane.
+    /// To the fault stream, by its app within the executor.
     Stream {
         app: usize,
         fault: StreamId,
@@ -84,7 +84,7 @@ pub(crate) enum OnUnreachable {
 
 /// One `@sink` of a destination.
 pub(crate) struct SinkSlot {
-    pub outlet: Outlet,
+    pub encoder: RowEncoder,
     pub sink: Box<dyn Sink>,
     pub on_unreachable: OnUnreachable,
     pub metrics: Arc<SinkMetrics>,
@@ -98,12 +98,12 @@ pub(crate) struct SinkSlot {
     pub next_try: Option<Instant>,
     /// When the sink wants to look after its connection.
     pub next_look: Option<Instant>,
-    pub said: Sparse,
+    pub warn_throttle: LogThrottle,
 }
 
 impl SinkSlot {
     pub fn new(
-        outlet: Outlet,
+        encoder: RowEncoder,
         mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
         metrics: Arc<SinkMetrics>,
@@ -111,7 +111,7 @@ impl SinkSlot {
     ) -> SinkSlot {
         let takes_part = sink.epochs().is_some();
         SinkSlot {
-            outlet,
+            encoder,
             sink,
             // What is given up for a destination that is away would be missing in its transaction.
             on_unreachable: match takes_part {
@@ -126,7 +126,7 @@ impl SinkSlot {
             backoff: Backoff::default(),
             next_try: None,
             next_look: Some(Instant::now()),
-            said: Sparse::default(),
+            warn_throttle: LogThrottle::default(),
         }
     }
 
@@ -141,19 +141,19 @@ pub(crate) struct SinkThread {
     /// That of the first sink.
     pub name: String,
     pub slots: Vec<SinkSlot>,
-    pub outbox: Arc<Outbox<SinkRows>>,
+    pub output_queue: Arc<OutputQueue<SinkRows>>,
     /// For rows that go to a fault stream.
-    pub inbox: Arc<Inbox>,
+    pub input_queue: Arc<InputQueue>,
     pub rejected: SharedLog,
     pub health: Arc<Health>,
     /// With state, what could not be delivered is read again after the next start.
     pub has_state: bool,
     /// The group stops while a sink waits for its destination: nothing more is delivered, and no
-    /// cut may say that it was.
+    /// checkpoint may say that it was.
     pub is_cut_off: bool,
     /// Names the state directory to sinks that take part in epochs.
     pub store_key: String,
-    /// What those keep until their commit, as the lane sees it.
+    /// What those keep until their commit, as the executor sees it.
     pub uncommitted: Arc<Uncommitted>,
     /// Reused from batch to batch.
     pub messages: Messages,
@@ -168,7 +168,7 @@ impl SinkThread {
                 self.name,
                 panic_text(panic.as_ref())
             ));
-            self.outbox.give_up();
+            self.output_queue.give_up();
         }
     }
 
@@ -178,15 +178,18 @@ impl SinkThread {
         }
         loop {
             let due = |slot: &SinkSlot| slot.next_try.into_iter().chain(slot.next_look).min();
-            match self.outbox.take(self.slots.iter().filter_map(due).min()) {
-                Taken::Item(Parcel::Rows(rows)) => {
+            match self
+                .output_queue
+                .take(self.slots.iter().filter_map(due).min())
+            {
+                Taken::Item(OutputItem::Rows(rows)) => {
                     if rows.is_table {
-                        self.slots[rows.slot].sink.see_table(&rows.batch);
+                        self.slots[rows.slot].sink.update_table(&rows.batch);
                     } else if !self.is_cut_off {
                         self.publish(rows.slot, &rows.batch);
                     }
                 }
-                Taken::Item(Parcel::Mark(cut)) => self.reach(&cut),
+                Taken::Item(OutputItem::Barrier(checkpoint)) => self.reach(&checkpoint),
                 Taken::Late => {
                     self.retry_due();
                     self.look_due();
@@ -243,7 +246,7 @@ impl SinkThread {
     /// `pause`: until the next try, should this one fail.
     fn connect(&mut self, slot_number: usize, pause: Duration) -> bool {
         let slot = &mut self.slots[slot_number];
-        let ready = slot.outlet.ready();
+        let ready = slot.encoder.ready();
         slot.is_ready |= ready.is_ok();
         let Err(error) = ready.and_then(|()| slot.sink.connect()) else {
             slot.is_connected = true;
@@ -270,8 +273,10 @@ impl SinkThread {
             return;
         }
         let mut messages = std::mem::take(&mut self.messages);
-        let SinkSlot { outlet, mapper, .. } = &mut self.slots[slot];
-        mapper.time(|| outlet.encode(batch, &mut messages));
+        let SinkSlot {
+            encoder, mapper, ..
+        } = &mut self.slots[slot];
+        mapper.time(|| encoder.encode(batch, &mut messages));
         for rejected in messages.take_rejected() {
             let payload = rejected.payload.clone();
             self.give_up(slot, &rejected.cause, payload.as_bytes(), 1);
@@ -392,14 +397,14 @@ impl SinkThread {
     /// One event of a destination that is not there, where nobody waits for it.
     fn unreachable(&mut self, slot: usize, batch: &Batch, message: &Message<'_>, cause: String) {
         if let OnUnreachable::Stream { app, fault } = self.slots[slot].on_unreachable {
-            let letter = Letter::Fault {
+            let input = ExecutorInput::Fault {
                 app,
                 stream: fault,
                 rows: rows_picked(batch, message.rows),
                 cause,
             };
-            // The lane has gone only when the server ends without waiting.
-            if self.inbox.push_always(letter).is_err() {
+            // The executor has gone only when the server ends without waiting.
+            if self.input_queue.push_always(input).is_err() {
                 let sink = self.slots[slot].name();
                 tracing::error!(sink, "rows for the fault stream are lost");
             }
@@ -430,7 +435,7 @@ impl SinkThread {
     fn give_up(&mut self, slot: usize, cause: &str, payload: &[u8], rows: u64) {
         let slot = &mut self.slots[slot];
         slot.metrics.failed.add(rows);
-        if let Some(count) = slot.said.say() {
+        if let Some(count) = slot.warn_throttle.admit() {
             tracing::error!(
                 sink = slot.name(),
                 cause,

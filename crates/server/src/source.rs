@@ -1,4 +1,4 @@
-//! The thread of a source: runs it, hands its rows to the lane, tries again when the other side has
+//! The thread of a source: runs it, hands its rows to the executor, tries again when the other side has
 //! gone, and says so loudly.
 
 use std::sync::atomic::Ordering;
@@ -6,18 +6,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use connect::component::{
-    Bell, Connection, Finished, Payload, Progress, Room, Sequence, Signal, Source, SourceLink,
+    Connection, Finished, Payload, Progress, Room, Sequence, Signal, Source, SourceLink, Waker,
 };
-use connect::inlet::Inlet;
+use connect::row_decoder::RowDecoder;
 use connect::rows::{Lines, Properties, Rejected};
 use event::Batch;
 
+use crate::activity::{ActivityTracker, SourceState};
 use crate::backoff::Backoff;
 use crate::clock::Clock;
-use crate::lane::{Inbox, Letter};
+use crate::executor::{ExecutorInput, InputQueue};
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::process::Process;
-use crate::pulse::{Pulse, SourceState};
 use crate::queue::Weight;
 use crate::report::{chain, panic_text};
 use crate::statistics::SourceMapping;
@@ -33,8 +33,8 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 const RETRY_LOOK: Duration = Duration::from_millis(500);
 
 /// What a source hands over at once.
-pub(crate) struct Post {
-    /// Number of the source within its lane.
+pub(crate) struct SourceBatch {
+    /// Number of the source within its executor.
     pub source: usize,
     pub sequence: Sequence,
     pub batch: Option<Batch>,
@@ -58,13 +58,13 @@ pub(crate) struct PlacedRejected {
 
 /// The way back to a source: stop, and what has been acknowledged.
 #[derive(Default)]
-pub(crate) struct Mailbox {
-    state: Mutex<Mail>,
+pub(crate) struct SourceHandle {
+    state: Mutex<HandleState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Mail {
+struct HandleState {
     acked: Sequence,
     /// Up to here the source knows.
     told: Sequence,
@@ -74,7 +74,7 @@ struct Mail {
     /// The input of the whole run has ended.
     is_end: bool,
     /// A connection of the source has something for it.
-    is_rung: bool,
+    is_woken: bool,
 }
 
 /// What ends a wait beside the signals of the server.
@@ -82,25 +82,25 @@ struct Mail {
 enum Until {
     Signal,
     End,
-    Ring,
+    Wake,
 }
 
-impl Bell for Mailbox {
-    fn ring(&self) {
-        self.lock().is_rung = true;
+impl Waker for SourceHandle {
+    fn wake(&self) {
+        self.lock().is_woken = true;
         self.changed.notify_all();
     }
 }
 
-impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Mail> {
+impl SourceHandle {
+    fn lock(&self) -> MutexGuard<'_, HandleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn ack(&self, sequence: Sequence) {
-        let mut mail = self.lock();
-        mail.acked = mail.acked.max(sequence);
-        drop(mail);
+        let mut state = self.lock();
+        state.acked = state.acked.max(sequence);
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -109,7 +109,7 @@ impl Mailbox {
         self.changed.notify_all();
     }
 
-    /// The lane has gone: the source stops without waiting for it.
+    /// The executor has gone: the source stops without waiting for it.
     pub fn abandon(&self) {
         self.lock().is_abandoned = true;
         self.changed.notify_all();
@@ -120,68 +120,68 @@ impl Mailbox {
         self.changed.notify_all();
     }
 
-    /// As [`Mailbox::wait`], and also until the input of the run has ended, or somebody rings.
+    /// As [`SourceHandle::wait`], and also until the input of the run has ended, or it is woken.
     fn idle(&self, posted: Sequence, timeout: Duration) -> Signal {
         self.wait_for(posted, timeout, Until::End)
     }
 
     /// Waits for a stop alone: what is acknowledged meanwhile is told later.
     fn stops_within(&self, timeout: Duration) -> bool {
-        let mail = self.lock();
-        let stops = |mail: &Mail| mail.stop_since.is_some() || mail.is_abandoned;
+        let state = self.lock();
+        let stops = |state: &HandleState| state.stop_since.is_some() || state.is_abandoned;
         let waited = self
             .changed
-            .wait_timeout_while(mail, timeout, |mail| !stops(mail));
-        let (mail, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        stops(&mail)
+            .wait_timeout_while(state, timeout, |state| !stops(state));
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stops(&state)
     }
 
-    /// `posted`: the last post that the source wants to see acknowledged.
+    /// `posted`: the last batch that the source wants to see acknowledged.
     fn wait(&self, posted: Sequence, timeout: Duration) -> Signal {
         self.wait_for(posted, timeout, Until::Signal)
     }
 
-    /// As [`Mailbox::wait`], and also until somebody rings.
+    /// As [`SourceHandle::wait`], and also until it is woken.
     fn listen(&self, posted: Sequence, timeout: Duration) -> Signal {
-        self.wait_for(posted, timeout, Until::Ring)
+        self.wait_for(posted, timeout, Until::Wake)
     }
 
     fn wait_for(&self, posted: Sequence, timeout: Duration, until_also: Until) -> Signal {
         let deadline = Instant::now().checked_add(timeout);
-        let mut mail = self.lock();
+        let mut state = self.lock();
         loop {
-            if mail.acked > mail.told {
-                mail.told = mail.acked;
-                return Signal::Acked(mail.told);
+            if state.acked > state.told {
+                state.told = state.acked;
+                return Signal::Acked(state.told);
             }
-            if mail.is_abandoned {
+            if state.is_abandoned {
                 return Signal::Stop;
             }
-            if until_also == Until::End && mail.is_end {
+            if until_also == Until::End && state.is_end {
                 return Signal::End;
             }
-            let is_rung = until_also != Until::Signal && std::mem::take(&mut mail.is_rung);
+            let is_woken = until_also != Until::Signal && std::mem::take(&mut state.is_woken);
             let now = Instant::now();
             let mut until = deadline;
-            if let Some(since) = mail.stop_since {
+            if let Some(since) = state.stop_since {
                 // A source that only waits for its last acknowledgement gets it before it stops.
                 let grace_ends = since + STOP_GRACE;
-                if timeout.is_zero() || mail.acked >= posted || now >= grace_ends {
+                if timeout.is_zero() || state.acked >= posted || now >= grace_ends {
                     return Signal::Stop;
                 }
                 until = Some(until.map_or(grace_ends, |d| d.min(grace_ends)));
             }
-            if is_rung || deadline.is_some_and(|d| now >= d) {
+            if is_woken || deadline.is_some_and(|d| now >= d) {
                 return Signal::Timeout;
             }
-            mail = match until {
+            state = match until {
                 None => self
                     .changed
-                    .wait(mail)
+                    .wait(state)
                     .unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     self.changed
-                        .wait_timeout(mail, until.saturating_duration_since(now))
+                        .wait_timeout(state, until.saturating_duration_since(now))
                         .unwrap_or_else(PoisonError::into_inner)
                         .0
                 }
@@ -194,13 +194,13 @@ impl Mailbox {
 pub(crate) struct SourceThread {
     pub name: String,
     pub number: usize,
-    /// Its number in the [`Pulse`].
-    pub seat: usize,
+    /// Its number in the [`ActivityTracker`].
+    pub activity_id: usize,
     pub source: Box<dyn Source>,
-    pub inlet: Inlet,
-    pub inbox: Arc<Inbox>,
-    pub mailbox: Arc<Mailbox>,
-    pub pulse: Arc<Pulse>,
+    pub decoder: RowDecoder,
+    pub input_queue: Arc<InputQueue>,
+    pub source_handle: Arc<SourceHandle>,
+    pub activity: Arc<ActivityTracker>,
     pub metrics: Arc<SourceMetrics>,
     pub mapping: SourceMapping,
     pub server_metrics: Arc<Metrics>,
@@ -214,7 +214,11 @@ pub(crate) struct SourceThread {
 impl SourceThread {
     /// Runs until the source has ended for good, or the server stops.
     pub fn run(self) {
-        let (name, seat, pulse) = (self.name.clone(), self.seat, Arc::clone(&self.pulse));
+        let (name, activity_id, activity) = (
+            self.name.clone(),
+            self.activity_id,
+            Arc::clone(&self.activity),
+        );
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             let cause = panic_text(panic.as_ref());
@@ -223,7 +227,7 @@ impl SourceThread {
                 cause,
                 "source stopped by a fault of Headwater"
             );
-            pulse.set(seat, SourceState::Failed { cause });
+            activity.set(activity_id, SourceState::Failed { cause });
         }
     }
 
@@ -231,12 +235,12 @@ impl SourceThread {
         let SourceThread {
             name,
             number,
-            seat,
+            activity_id,
             mut source,
-            inlet,
-            inbox,
-            mailbox,
-            pulse,
+            decoder,
+            input_queue,
+            source_handle,
+            activity,
             metrics,
             mapping,
             server_metrics,
@@ -248,12 +252,12 @@ impl SourceThread {
         let mut link = Link {
             name: &name,
             number,
-            seat,
+            activity_id,
             look_since: 0,
-            inlet,
-            inbox: &inbox,
-            mailbox: &mailbox,
-            pulse: &pulse,
+            decoder,
+            input_queue: &input_queue,
+            source_handle: &source_handle,
+            activity: &activity,
             metrics: &metrics,
             mapping,
             server_metrics: &server_metrics,
@@ -275,12 +279,12 @@ impl SourceThread {
         };
         let mut backoff = Backoff::default();
         loop {
-            let since = pulse.count();
+            let since = activity.count();
             link.was_busy = false;
             link.was_connected = false;
             link.look_since = since;
-            pulse.set(seat, SourceState::Running);
-            let result = match link.inlet.ready(None) {
+            activity.set(activity_id, SourceState::Running);
+            let result = match link.decoder.ready(None) {
                 Ok(()) => source.run(&mut link),
                 Err(error) => Err(error),
             };
@@ -291,9 +295,9 @@ impl SourceThread {
             match result {
                 Ok(Finished::Ended | Finished::Stopped) | Err(connect::Error::Stopped) => {
                     if link.was_busy {
-                        pulse.beat();
+                        activity.record();
                     }
-                    pulse.set(seat, SourceState::Ended);
+                    activity.set(activity_id, SourceState::Ended);
                     return;
                 }
                 Err(error) if error.is_unavailable() => {
@@ -307,8 +311,8 @@ impl SourceThread {
                         "source cannot be reached"
                     );
                     metrics.is_lost.store(true, Ordering::Relaxed);
-                    pulse.set(seat, SourceState::Retrying { cause, since });
-                    if !wait_to_retry(&mailbox, &pulse, since, pause, until_done) {
+                    activity.set(activity_id, SourceState::Retrying { cause, since });
+                    if !wait_to_retry(&source_handle, &activity, since, pause, until_done) {
                         return;
                     }
                 }
@@ -316,7 +320,7 @@ impl SourceThread {
                     let cause = chain(&error);
                     tracing::error!(source = name, cause, "source has failed");
                     metrics.is_lost.store(true, Ordering::Relaxed);
-                    pulse.set(seat, SourceState::Failed { cause });
+                    activity.set(activity_id, SourceState::Failed { cause });
                     return;
                 }
             }
@@ -327,8 +331,8 @@ impl SourceThread {
 /// False: the server stops. With `--until-done` a try is made early when something has happened in
 /// the server, because that may be what the source lacked (a folder made by another app).
 fn wait_to_retry(
-    mailbox: &Mailbox,
-    pulse: &Pulse,
+    source_handle: &SourceHandle,
+    activity: &ActivityTracker,
     since: u64,
     pause: Duration,
     until_done: bool,
@@ -344,10 +348,10 @@ fn wait_to_retry(
         } else {
             left
         };
-        if matches!(mailbox.wait(0, slice), Signal::Stop) {
+        if matches!(source_handle.wait(0, slice), Signal::Stop) {
             return false;
         }
-        if until_done && pulse.count() != since {
+        if until_done && activity.count() != since {
             return true;
         }
     }
@@ -356,13 +360,13 @@ fn wait_to_retry(
 struct Link<'a> {
     name: &'a str,
     number: usize,
-    seat: usize,
-    /// Where the counter of the pulse stood when the present look at the input began.
+    activity_id: usize,
+    /// Where the counter of the activity tracker stood when the present look at the input began.
     look_since: u64,
-    inlet: Inlet,
-    inbox: &'a Inbox,
-    mailbox: &'a Arc<Mailbox>,
-    pulse: &'a Pulse,
+    decoder: RowDecoder,
+    input_queue: &'a InputQueue,
+    source_handle: &'a Arc<SourceHandle>,
+    activity: &'a ActivityTracker,
     metrics: &'a SourceMetrics,
     mapping: SourceMapping,
     server_metrics: &'a Metrics,
@@ -372,10 +376,10 @@ struct Link<'a> {
     message_key: &'static [&'static str],
     is_reply: bool,
     sequence: Sequence,
-    /// The lane was asked to acknowledge up to here.
+    /// The executor was asked to acknowledge up to here.
     asked_for: Sequence,
     bytes_counted: u64,
-    /// Line ends and empty lines since the last post: read, but part of no message.
+    /// Line ends and empty lines since the last batch: read, but part of no message.
     bytes_between: u64,
     /// File that is being read or message that is mapped, for the place of what is rejected.
     input: String,
@@ -393,7 +397,7 @@ impl Link<'_> {
     /// Waits until the mapper has what it needs for the message. False: the source stops before.
     fn is_mappable(&mut self, payload: Payload<'_>) -> bool {
         let mut backoff = Backoff::default();
-        while let Err(error) = self.inlet.ready(Some(payload)) {
+        while let Err(error) = self.decoder.ready(Some(payload)) {
             if !error.is_unavailable() {
                 // The mapper rejects the message in its own words.
                 break;
@@ -406,7 +410,7 @@ impl Link<'_> {
                 again_in_seconds = pause.as_secs(),
                 "source waits for what its mapper needs"
             );
-            if self.mailbox.stops_within(pause) {
+            if self.source_handle.stops_within(pause) {
                 self.is_given_up = true;
                 return false;
             }
@@ -426,27 +430,29 @@ impl Link<'_> {
     fn is_busy(&mut self) {
         if !self.was_busy {
             self.was_busy = true;
-            self.pulse.set(self.seat, SourceState::Running);
+            self.activity.set(self.activity_id, SourceState::Running);
         }
     }
 
     fn ask_for_acknowledgement(&mut self) {
         if self.sequence > self.asked_for {
             self.asked_for = self.sequence;
-            // A lane that has gone acknowledges nothing; the stop arrives by the mailbox.
-            self.inbox.push_always(Letter::Acknowledge).ok();
+            // An executor that has gone acknowledges nothing; the stop arrives by its handle.
+            self.input_queue
+                .push_always(ExecutorInput::Acknowledge)
+                .ok();
         }
     }
 
     fn keep_rejected(&mut self) {
-        for rejected in self.inlet.take_rejected() {
+        for rejected in self.decoder.take_rejected() {
             self.reject(rejected);
         }
     }
 
     /// As [`Link::keep_rejected`], of a message that knows where it came from.
     fn keep_rejected_of(&mut self, properties: &Properties) {
-        let all = self.inlet.take_rejected();
+        let all = self.decoder.take_rejected();
         if all.is_empty() {
             return;
         }
@@ -477,25 +483,25 @@ impl SourceLink for Link<'_> {
         if !self.is_mappable(payload) {
             return Room::Full;
         }
-        let room = self.mapping.time(|| self.inlet.map(payload, properties));
+        let room = self.mapping.time(|| self.decoder.map(payload, properties));
         self.keep_rejected_of(properties);
         room
     }
 
     fn map_lines(&mut self, lines: &mut Lines<'_>, properties: &Properties) -> Room {
         self.note_input(properties);
-        let (start, mapped) = (lines.position(), self.inlet.bytes_total());
+        let (start, mapped) = (lines.position(), self.decoder.bytes_total());
         let room = self
             .mapping
-            .time(|| self.inlet.map_lines(lines, properties));
-        let mapped = self.inlet.bytes_total() - mapped;
+            .time(|| self.decoder.map_lines(lines, properties));
+        let mapped = self.decoder.bytes_total() - mapped;
         self.bytes_between += (lines.position() - start).saturating_sub(mapped);
         self.keep_rejected();
         room
     }
 
     fn end_of_input(&mut self) {
-        self.inlet.end_of_input();
+        self.decoder.end_of_input();
         self.keep_rejected();
     }
 
@@ -503,9 +509,9 @@ impl SourceLink for Link<'_> {
         if self.is_given_up {
             return Err(connect::Error::Stopped);
         }
-        let batch = self.inlet.take();
+        let batch = self.decoder.take();
         self.mapping.next_batch();
-        let bytes_total = self.inlet.bytes_total();
+        let bytes_total = self.decoder.bytes_total();
         let between = std::mem::take(&mut self.bytes_between);
         let bytes = bytes_total - self.bytes_counted + between;
         self.bytes_counted = bytes_total;
@@ -519,8 +525,8 @@ impl SourceLink for Link<'_> {
         }
         self.sequence += 1;
         let mut mapper = Vec::new();
-        self.inlet.save(&mut mapper);
-        let post = Post {
+        self.decoder.save(&mut mapper);
+        let post = SourceBatch {
             source: self.number,
             sequence: self.sequence,
             batch,
@@ -534,11 +540,11 @@ impl SourceLink for Link<'_> {
             rows: rows.max(1),
             bytes: bytes as usize,
         };
-        let letter = Letter::Post(Box::new(post));
+        let input = ExecutorInput::SourceBatch(Box::new(post));
         let pushed = if self.is_reply {
-            self.inbox.push_past(letter, weight)
+            self.input_queue.push_past(input, weight)
         } else {
-            self.inbox.push(letter, weight)
+            self.input_queue.push(input, weight)
         };
         pushed.map_err(|_| connect::Error::Stopped)?;
         Ok(self.sequence)
@@ -549,7 +555,7 @@ impl SourceLink for Link<'_> {
             self.is_busy();
             self.ask_for_acknowledgement();
         }
-        let signal = self.mailbox.wait(self.sequence, timeout);
+        let signal = self.source_handle.wait(self.sequence, timeout);
         if matches!(signal, Signal::Acked(_)) {
             self.is_busy();
         }
@@ -558,26 +564,27 @@ impl SourceLink for Link<'_> {
 
     fn idle(&mut self, pause: Duration) -> Signal {
         if std::mem::take(&mut self.was_busy) {
-            self.pulse.beat();
+            self.activity.record();
         }
         self.ask_for_acknowledgement();
-        self.pulse.found_nothing(self.seat, self.look_since);
+        self.activity
+            .found_nothing(self.activity_id, self.look_since);
         // When all have read what there is, the second look need not be a whole pause later.
-        let pause = if self.until_done && !self.pulse.is_any_source_running() {
+        let pause = if self.until_done && !self.activity.is_any_source_running() {
             pause.min(LAST_LOOK)
         } else {
             pause
         };
-        let signal = self.mailbox.idle(self.sequence, pause);
-        self.look_since = self.pulse.count();
+        let signal = self.source_handle.idle(self.sequence, pause);
+        self.look_since = self.activity.count();
         if matches!(signal, Signal::Acked(_)) {
             self.is_busy();
         }
         signal
     }
 
-    fn bell(&self) -> Arc<dyn Bell> {
-        Arc::<Mailbox>::clone(self.mailbox)
+    fn waker(&self) -> Arc<dyn Waker> {
+        Arc::<SourceHandle>::clone(self.source_handle)
     }
 
     fn listen(&mut self, timeout: Duration, asks: bool) -> Signal {
@@ -585,16 +592,17 @@ impl SourceLink for Link<'_> {
             self.ask_for_acknowledgement();
         }
         let wanted = if asks { self.sequence } else { 0 };
-        self.mailbox.listen(wanted, timeout)
+        self.source_handle.listen(wanted, timeout)
     }
 
     fn has_room(&mut self, timeout: Duration) -> bool {
-        let bytes = self.inlet.bytes_total() - self.bytes_counted + self.bytes_between;
+        let bytes = self.decoder.bytes_total() - self.bytes_counted + self.bytes_between;
         let weight = Weight {
-            rows: self.inlet.rows_waiting().max(1),
+            rows: self.decoder.rows_waiting().max(1),
             bytes: bytes as usize,
         };
-        self.inbox.wait_for_room(weight, Instant::now() + timeout)
+        self.input_queue
+            .wait_for_room(weight, Instant::now() + timeout)
     }
 
     fn set_input(&mut self, input: &Arc<str>, record: i64) {
@@ -632,7 +640,7 @@ impl SourceLink for Link<'_> {
                 tracing::error!(source = self.name, cause, "source has lost its connection");
             }
         }
-        self.pulse.begun(self.seat);
+        self.activity.begun(self.activity_id);
     }
 
     fn reject(&mut self, rejected: Rejected) {
@@ -655,39 +663,42 @@ mod tests {
 
     #[test]
     fn acknowledgements_are_told_once_and_together() {
-        let mailbox = Mailbox::default();
-        mailbox.ack(3);
-        mailbox.ack(5);
-        assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Acked(5));
-        assert_eq!(mailbox.wait(5, Duration::ZERO), Signal::Timeout);
+        let source_handle = SourceHandle::default();
+        source_handle.ack(3);
+        source_handle.ack(5);
+        assert_eq!(source_handle.wait(5, Duration::ZERO), Signal::Acked(5));
+        assert_eq!(source_handle.wait(5, Duration::ZERO), Signal::Timeout);
     }
 
     #[test]
     fn a_ring_ends_a_wait_for_it_once_also_when_it_came_before() {
-        let mailbox = Mailbox::default();
-        mailbox.ring();
-        assert_eq!(mailbox.wait(0, Duration::ZERO), Signal::Timeout);
+        let source_handle = SourceHandle::default();
+        source_handle.wake();
+        assert_eq!(source_handle.wait(0, Duration::ZERO), Signal::Timeout);
         assert_eq!(
-            mailbox.listen(0, Duration::from_secs(3600)),
+            source_handle.listen(0, Duration::from_secs(3600)),
             Signal::Timeout
         );
-        mailbox.ring();
-        mailbox.stop();
-        assert_eq!(mailbox.listen(0, Duration::from_secs(3600)), Signal::Stop);
+        source_handle.wake();
+        source_handle.stop();
+        assert_eq!(
+            source_handle.listen(0, Duration::from_secs(3600)),
+            Signal::Stop
+        );
     }
 
     #[test]
     fn a_source_that_waits_for_its_last_acknowledgement_gets_it_before_it_stops() {
-        let mailbox = Arc::new(Mailbox::default());
-        mailbox.stop();
+        let source_handle = Arc::new(SourceHandle::default());
+        source_handle.stop();
         // While it reads, it stops at once.
-        assert_eq!(mailbox.wait(2, Duration::ZERO), Signal::Stop);
+        assert_eq!(source_handle.wait(2, Duration::ZERO), Signal::Stop);
         let waiter = std::thread::spawn({
-            let mailbox = Arc::clone(&mailbox);
-            move || mailbox.wait(2, Duration::from_secs(60))
+            let source_handle = Arc::clone(&source_handle);
+            move || source_handle.wait(2, Duration::from_secs(60))
         });
-        mailbox.ack(2);
+        source_handle.ack(2);
         assert_eq!(waiter.join().expect("no panic"), Signal::Acked(2));
-        assert_eq!(mailbox.wait(2, Duration::from_secs(60)), Signal::Stop);
+        assert_eq!(source_handle.wait(2, Duration::from_secs(60)), Signal::Stop);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! How much is measured is the app's level, which can be changed while it runs. Sources, sinks, streams
 //! and tables are counted at every level, as the server itself needs that; a level above says what else
-//! is measured, and what is told. Numbers are filled in when the lane counts what its apps hold, or once
+//! is measured, and what is told. Numbers are filled in when the executor counts what its apps hold, or once
 //! per batch, never per event. Names in the report are Siddhi's
 //! (`io.siddhi.SiddhiApps.App.Siddhi.Streams.S.throughput`); rates are over the time since the report
 //! before.

@@ -1,7 +1,7 @@
-//! External tables: those that queries read work on the lane, those that are only written have a
+//! External tables: those that queries read work on the executor, those that are only written have a
 //! thread per database.
 //!
-//! In both places the writes between two cuts are one transaction, committed with the cut, so that
+//! In both places the writes between two checkpoints are one transaction, committed with the checkpoint, so that
 //! a store which takes part in epochs holds every row once, whatever happens to the process.
 
 mod database;
@@ -17,14 +17,14 @@ use connect::component::{Answer, Refused, Store, Written};
 use event::{Batch, Chunks};
 use plan::store::{Operation, OperationId, OperationKind};
 
-use crate::backoff::{Backoff, Sparse};
-use crate::cut::{Cut, Phase};
+use crate::backoff::{Backoff, LogThrottle};
+use crate::checkpoint::{Checkpoint, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
 use crate::queue::Taken;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
-use crate::sink::{Outbox, Parcel, payload_text};
+use crate::sink::{OutputItem, OutputQueue, payload_text};
 
 /// What becomes of a write while the store cannot be reached (`connectors.md` 2.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl OnUnreachable {
 }
 
 /// One table that is kept outside.
-pub(crate) struct StoreSeat {
+pub(crate) struct StoreBinding {
     pub app: String,
     pub table: String,
     pub store: Box<dyn Store>,
@@ -58,7 +58,7 @@ pub(crate) struct StoreSeat {
     pub in_transaction: bool,
     /// Inserted, updated, deleted and failed when the open transaction began.
     pub counts_at_begin: [u64; 4],
-    pub said: Sparse,
+    pub warn_throttle: LogThrottle,
 }
 
 /// Why a write or commit did not happen.
@@ -98,7 +98,7 @@ pub(crate) struct StoreContext {
     pub gives_up: bool,
 }
 
-impl StoreSeat {
+impl StoreBinding {
     /// Connects and compiles the operations; tries again while the database cannot be reached.
     pub fn open(&mut self, context: &StoreContext) -> Result<(), String> {
         let name = self.name();
@@ -262,7 +262,7 @@ impl StoreSeat {
 
     fn reject(&mut self, batch: &Batch, cause: &str, context: &StoreContext) {
         self.metrics.failed.add(batch.len as u64);
-        if let Some(count) = self.said.say() {
+        if let Some(count) = self.warn_throttle.admit() {
             tracing::error!(table = self.table, cause, count, "rows were not stored");
         }
         let rows: Vec<u32> = (0..batch.len as u32).collect();
@@ -361,14 +361,14 @@ pub(crate) fn retry<T>(
     }
 }
 
-/// A database that no query reads: written behind the lane's back, in order.
+/// A database that no query reads: written behind the executor's back, in order.
 pub(crate) struct StoreThread {
     pub database: Database,
-    pub outbox: Arc<Outbox<StoreRows>>,
+    pub output_queue: Arc<OutputQueue<StoreRows>>,
     pub uncommitted: Arc<Uncommitted>,
 }
 
-/// Bytes of writes that wait for a commit, as a lane sees those of a thread.
+/// Bytes of writes that wait for a commit, as an executor sees those of a thread.
 #[derive(Default, Debug)]
 pub(crate) struct Uncommitted(AtomicUsize);
 
@@ -394,14 +394,14 @@ impl StoreThread {
             ),
         };
         self.database.context.health.fail(failure);
-        self.outbox.give_up();
+        self.output_queue.give_up();
     }
 
     fn run_inner(&mut self) -> Result<(), String> {
         loop {
-            match self.outbox.take(None) {
-                Taken::Item(Parcel::Rows(rows)) => self.database.write(rows)?,
-                Taken::Item(Parcel::Mark(cut)) => self.commit(&cut)?,
+            match self.output_queue.take(None) {
+                Taken::Item(OutputItem::Rows(rows)) => self.database.write(rows)?,
+                Taken::Item(OutputItem::Barrier(checkpoint)) => self.commit(&checkpoint)?,
                 Taken::Late => {}
                 Taken::Closed => break,
             }
@@ -411,18 +411,18 @@ impl StoreThread {
         Ok(())
     }
 
-    fn commit(&mut self, cut: &Cut) -> Result<(), String> {
-        let _held = cut.held();
-        cut.flushed();
-        let result = match cut.wait_durable() {
-            Phase::Durable => self.database.commit(cut.epoch),
+    fn commit(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
+        let _held = checkpoint.abort_on_panic();
+        checkpoint.flushed();
+        let result = match checkpoint.wait_durable() {
+            Phase::Durable => self.database.commit(checkpoint.epoch),
             _ => Err("its snapshot could not be written".to_owned()),
         };
         match &result {
-            Ok(()) => cut.committed(),
+            Ok(()) => checkpoint.committed(),
             Err(_) => {
                 self.database.abort();
-                cut.set_phase(Phase::GivenUp);
+                checkpoint.set_phase(Phase::Aborted);
             }
         }
         result
@@ -547,15 +547,15 @@ mod tests {
         on_unreachable: OnUnreachable,
     ) -> (Database, Arc<TableMetrics>, Arc<Health>) {
         let metrics = Arc::new(TableMetrics::default());
-        let pulse = Arc::new(crate::pulse::Pulse::default());
-        let health = Arc::new(Health::new("A".into(), &pulse));
+        let activity = Arc::new(crate::activity::ActivityTracker::default());
+        let health = Arc::new(Health::new("A".into(), &activity));
         let operation = |kind| Operation {
             table: 0,
             kind,
             parameters: vec![event::Type::Long],
         };
         let find = OperationKind::Find { on: None };
-        let seat = StoreSeat {
+        let binding = StoreBinding {
             app: "A".into(),
             table: "T".into(),
             store: Box::new(store),
@@ -568,7 +568,7 @@ mod tests {
             has_epochs: true,
             in_transaction: false,
             counts_at_begin: [0; 4],
-            said: Sparse::default(),
+            warn_throttle: LogThrottle::default(),
         };
         let context = StoreContext {
             health: Arc::clone(&health),
@@ -577,7 +577,7 @@ mod tests {
             second: Duration::ZERO,
             gives_up: false,
         };
-        (Database::new(vec![seat], context), metrics, health)
+        (Database::new(vec![binding], context), metrics, health)
     }
 
     /// Rows that are a chunk each.
@@ -602,7 +602,7 @@ mod tests {
             ..Forgetful::default()
         };
         let (database, metrics, health) = database(store, OnUnreachable::Retry);
-        let outbox = Arc::new(Outbox::new(Weight {
+        let output_queue = Arc::new(OutputQueue::new(Weight {
             rows: 1000,
             bytes: 1 << 20,
         }));
@@ -612,22 +612,24 @@ mod tests {
                 operation: INSERT,
                 batch: rows(values),
             };
-            outbox.push_always(Parcel::Rows(rows)).expect("open");
+            output_queue
+                .push_always(OutputItem::Rows(rows))
+                .expect("open");
         }
-        let cut = Arc::new(Cut::new(7, 0, 1));
-        cut.set_phase(Phase::Durable);
-        outbox
-            .push_always(Parcel::Mark(Arc::clone(&cut)))
+        let checkpoint = Arc::new(Checkpoint::new(7, 0, 1));
+        checkpoint.set_phase(Phase::Durable);
+        output_queue
+            .push_always(OutputItem::Barrier(Arc::clone(&checkpoint)))
             .expect("open");
-        outbox.close();
+        output_queue.close();
         let thread = StoreThread {
             database,
-            outbox,
+            output_queue,
             uncommitted: Arc::default(),
         };
         thread.run();
         assert_eq!(health.failure(), None);
-        assert_eq!(cut.wait_committed(), Phase::Durable);
+        assert_eq!(checkpoint.wait_committed(), Phase::Durable);
         assert_eq!(*kept.lock().expect("one thread"), [(7, expect.to_vec())]);
         let counts = (metrics.inserted.get(), metrics.failed.get());
         assert_eq!(counts, (expect.len() as u64, refused));
@@ -643,10 +645,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_sees_what_a_store_holds_until_its_commit() {
+    fn an_executor_sees_what_a_store_holds_until_its_commit() {
         for (is_committed, expect) in [(false, 3000), (true, 0)] {
             let (database, ..) = database(Forgetful::default(), OnUnreachable::Retry);
-            let outbox = Arc::new(Outbox::new(Weight {
+            let output_queue = Arc::new(OutputQueue::new(Weight {
                 rows: 1000,
                 bytes: 1 << 20,
             }));
@@ -655,17 +657,21 @@ mod tests {
                 operation: INSERT,
                 batch: rows(&[1, 2, 3]),
             };
-            outbox.push_always(Parcel::Rows(rows)).expect("open");
+            output_queue
+                .push_always(OutputItem::Rows(rows))
+                .expect("open");
             if is_committed {
-                let cut = Arc::new(Cut::new(7, 0, 1));
-                cut.set_phase(Phase::Durable);
-                outbox.push_always(Parcel::Mark(cut)).expect("open");
+                let checkpoint = Arc::new(Checkpoint::new(7, 0, 1));
+                checkpoint.set_phase(Phase::Durable);
+                output_queue
+                    .push_always(OutputItem::Barrier(checkpoint))
+                    .expect("open");
             }
-            outbox.close();
+            output_queue.close();
             let uncommitted = Arc::<Uncommitted>::default();
             let thread = StoreThread {
                 database,
-                outbox,
+                output_queue,
                 uncommitted: Arc::clone(&uncommitted),
             };
             thread.run();

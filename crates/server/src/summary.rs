@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::lane::LaneEnd;
+use crate::executor::ExecutorEnd;
 use crate::metrics::{AppMetrics, Metrics};
 use crate::process::{self, Process};
 
@@ -58,7 +58,7 @@ pub struct TableSummary {
 }
 
 impl Summary {
-    pub(crate) fn new(metrics: &Metrics, process: Process, ends: Vec<LaneEnd>) -> Summary {
+    pub(crate) fn new(metrics: &Metrics, process: Process, ends: Vec<ExecutorEnd>) -> Summary {
         let mut apps: Vec<AppSummary> = metrics.ever().iter().map(|a| app(a)).collect();
         let waited = ends.iter().map(|e| e.waited).max().unwrap_or_default();
         for (name, rows) in ends.into_iter().flat_map(|e| e.held) {

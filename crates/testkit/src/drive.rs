@@ -4,7 +4,7 @@
 //! time. How chunks become batches is the mode's business; see [`crate::mode`].
 
 use check::Catalog;
-use engine::{App, Environment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
+use engine::{App, AppEnvironment, Input, Output, Outputs, Setup, UNSTAMPED_SENT};
 use event::codec::Writer;
 use event::{Batch, Chunks, Clock, Column, ColumnBuilder, Schema, Times};
 use plan::{Plan, QueryId, StreamId};
@@ -16,7 +16,7 @@ use crate::stores::Stores;
 use crate::topics::{Published, Topics};
 
 /// Timers that may run at one instant before a case is given up as one that never ends.
-const ALARMS_MAX: usize = 100_000;
+const TIMERS_MAX: usize = 100_000;
 
 /// Runs a case with the components of a catalog. `playback` puts `@app:playback` before it; `compat` asks for the reference's
 /// defects.
@@ -192,11 +192,11 @@ impl<'a> Session<'a> {
         App::new(
             self.plan,
             Setup {
-                environment: Environment {
+                environment: AppEnvironment {
                     app: self.plan.name.clone(),
                     compat: self.plan.options.compat,
                     scripts: Some(&script::JavaScript),
-                    ..Environment::default()
+                    ..AppEnvironment::default()
                 },
                 observed_streams: self.observed.streams.clone(),
                 observed_queries: self.observed.queries.clone(),
@@ -412,7 +412,7 @@ impl<'a> Session<'a> {
     /// Lets time pass: timers due on the way run, each at its own time. Of an event clock nothing
     /// else moves.
     pub fn pass(&mut self, to: i64) {
-        self.run_alarms(to);
+        self.run_timers(to);
         self.clock = self.clock.max(to);
     }
 
@@ -434,12 +434,12 @@ impl<'a> Session<'a> {
         waiting.unwrap_or(self.clock)
     }
 
-    fn run_alarms(&mut self, to: i64) {
-        for _ in 0..ALARMS_MAX {
+    fn run_timers(&mut self, to: i64) {
+        for _ in 0..TIMERS_MAX {
             let Some(due) = self
                 .app
                 .as_ref()
-                .and_then(App::next_alarm)
+                .and_then(App::next_timer)
                 .filter(|&due| due <= to)
             else {
                 return;
@@ -449,7 +449,7 @@ impl<'a> Session<'a> {
         }
         self.outcome
             .failures
-            .push(format!("more than {ALARMS_MAX} timers before {to}"));
+            .push(format!("more than {TIMERS_MAX} timers before {to}"));
     }
 
     /// Hands over what waits.
@@ -458,7 +458,7 @@ impl<'a> Session<'a> {
             return;
         };
         let first = chunks[0].0;
-        self.run_alarms(first);
+        self.run_timers(first);
         self.clock = self.clock.max(first);
         let schema = &self.plan.streams[stream].schema;
         // In an app with an event clock of its own an unstamped event does not move it.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use connect::cache::{CachedStore, Limits};
 use connect::component::{Answer, Store};
 use connect::memory::MemoryStore;
-use engine::{Called, Found, Host, HostError, Written};
+use engine::{Called, Found, Host, HostError, WriteCounts};
 use event::{Batch, Chunks, Column, Times};
 use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, OptionType, Status};
 use plan::store::{Operation, OperationId};
@@ -49,7 +49,7 @@ const BEHIND_THE_CACHE: &str = "testStoreForCacheMiss";
 /// The stores of one app, by table.
 #[derive(Default)]
 pub struct Stores {
-    seats: Vec<Option<Box<dyn Store>>>,
+    bindings: Vec<Option<Box<dyn Store>>>,
     operations: Vec<Operation>,
     /// The virtual clock, which the caches ask.
     clock: Arc<AtomicI64>,
@@ -60,16 +60,16 @@ impl Stores {
     /// What is wrong with a `@cache`, in words.
     pub fn new(plan: &Plan) -> Result<Stores, String> {
         let clock = Arc::new(AtomicI64::new(0));
-        let mut seats: Vec<Option<Box<dyn Store>>> = Vec::new();
+        let mut bindings: Vec<Option<Box<dyn Store>>> = Vec::new();
         for table in &plan.tables {
             let Some(store) = &table.store else {
-                seats.push(None);
+                bindings.push(None);
                 continue;
             };
             let mut rows = MemoryStore::new(table);
             rows.deletes_insert = store.ty == BEHIND_THE_CACHE;
             let rows: Box<dyn Store> = Box::new(rows);
-            seats.push(Some(match &store.cache {
+            bindings.push(Some(match &store.cache {
                 None => rows,
                 Some(options) => {
                     let limits = Limits::from_options(options)?;
@@ -80,7 +80,7 @@ impl Stores {
             }));
         }
         Ok(Stores {
-            seats,
+            bindings,
             operations: Vec::new(),
             clock,
         })
@@ -97,9 +97,13 @@ impl Stores {
 
     fn add(&mut self, operation: &Operation) -> Result<OperationId, HostError> {
         let id = self.operations.len();
-        let seat = self.seats.get_mut(operation.table).and_then(Option::as_mut);
-        let seat = seat.ok_or_else(|| refused("no such external table"))?;
-        seat.prepare(id, operation)
+        let binding = self
+            .bindings
+            .get_mut(operation.table)
+            .and_then(Option::as_mut);
+        let binding = binding.ok_or_else(|| refused("no such external table"))?;
+        binding
+            .prepare(id, operation)
             .map_err(|error| refused(&error.to_string()))?;
         self.operations.push(operation.clone());
         Ok(id)
@@ -117,9 +121,9 @@ impl Stores {
         operation: OperationId,
         batch: &Batch,
     ) -> Result<(), String> {
-        let seat = self.seats.get_mut(table).and_then(Option::as_mut);
-        let seat = seat.ok_or("no such external table")?;
-        let written = seat.execute(operation, batch);
+        let binding = self.bindings.get_mut(table).and_then(Option::as_mut);
+        let binding = binding.ok_or("no such external table")?;
+        let written = binding.execute(operation, batch);
         written.map(drop).map_err(|error| error.to_string())
     }
 
@@ -130,10 +134,11 @@ impl Stores {
         rows: usize,
     ) -> Result<Answer, HostError> {
         let table = self.operations.get(operation).map(|o| o.table);
-        let seat = table.and_then(|table| self.seats.get_mut(table)?.as_mut());
-        let seat = seat.ok_or_else(|| refused("no such operation"))?;
+        let binding = table.and_then(|table| self.bindings.get_mut(table)?.as_mut());
+        let binding = binding.ok_or_else(|| refused("no such operation"))?;
         let batch = Batch::new(columns.to_vec(), rows, Times::Same(-1), Chunks::One, -1);
-        seat.execute(operation, &batch)
+        binding
+            .execute(operation, &batch)
             .map_err(|error| refused(&error.to_string()))
     }
 }
@@ -165,10 +170,10 @@ impl Host for Stores {
         operation: OperationId,
         columns: &[Column],
         rows: usize,
-    ) -> Result<Written, HostError> {
+    ) -> Result<WriteCounts, HostError> {
         let answer = self.execute(operation, columns, rows)?;
         let written = answer.into_written().map_err(refused)?;
-        Ok(Written {
+        Ok(WriteCounts {
             inserted: written.inserted,
             updated: written.updated,
             deleted: written.deleted,

@@ -6,9 +6,9 @@ use check::Catalog;
 use connect::Error;
 use connect::component::{Payload, PayloadKind};
 use connect::distribution::Share;
-use connect::inlet::Inlet;
 use connect::message::Messages;
-use connect::outlet::Outlet;
+use connect::row_decoder::RowDecoder;
+use connect::row_encoder::RowEncoder;
 use connect::rows::Properties;
 use event::value::Shared;
 use event::{Batch, Object, Value};
@@ -23,8 +23,8 @@ const ANYTHING: &[PayloadKind] = &[PayloadKind::Any];
 /// Sources and sinks of type `inMemory`.
 #[derive(Default)]
 pub struct Topics {
-    inlets: Vec<In>,
-    outlets: Vec<Out>,
+    decoders: Vec<In>,
+    encoders: Vec<Out>,
     messages: Messages,
     /// Streams that the engine links itself.
     links: Vec<(StreamId, StreamId)>,
@@ -33,7 +33,7 @@ pub struct Topics {
 struct In {
     topic: String,
     stream: StreamId,
-    inlet: Inlet,
+    decoder: RowDecoder,
 }
 
 struct Out {
@@ -41,7 +41,7 @@ struct Out {
     /// What it takes of the stream's rows; `None`: all.
     share: Option<Share>,
     topic: Topic,
-    outlet: Outlet,
+    encoder: RowEncoder,
 }
 
 enum Topic {
@@ -70,28 +70,28 @@ impl Topics {
         for (stream, definition) in plan.streams.iter().enumerate() {
             let is_topic = |ty: &str| ty.eq_ignore_ascii_case("inMemory");
             for source in definition.sources.iter().filter(|s| is_topic(&s.ty)) {
-                let inlet = Inlet::new(source, &definition.schema, ANYTHING)?;
+                let decoder = RowDecoder::new(source, &definition.schema, ANYTHING)?;
                 let topic = source.option("topic").unwrap_or_default().to_owned();
-                topics.inlets.push(In {
+                topics.decoders.push(In {
                     topic,
                     stream,
-                    inlet,
+                    decoder,
                 });
             }
             for sink in definition.sinks.iter().filter(|s| is_topic(&s.ty)) {
                 let Some(spec) = catalog.connector(ConnectorKind::Sink, "inMemory") else {
                     continue;
                 };
-                let outlet = Outlet::new(sink, &definition.schema, spec, ANYTHING)?;
-                let topic = match outlet.dynamic().iter().position(|name| name == "topic") {
+                let encoder = RowEncoder::new(sink, &definition.schema, spec, ANYTHING)?;
+                let topic = match encoder.dynamic().iter().position(|name| name == "topic") {
                     Some(index) => Topic::Dynamic(index),
                     None => Topic::Static(sink.option("topic").unwrap_or_default().to_owned()),
                 };
-                topics.outlets.push(Out {
+                topics.encoders.push(Out {
                     stream,
                     share: Share::of(sink),
                     topic,
-                    outlet,
+                    encoder,
                 });
             }
         }
@@ -100,7 +100,7 @@ impl Topics {
 
     /// Rows of a stream that has sinks.
     pub fn send(&mut self, stream: StreamId, batch: &Batch, at: i64, published: &mut Published) {
-        for out in self.outlets.iter_mut().filter(|o| o.stream == stream) {
+        for out in self.encoders.iter_mut().filter(|o| o.stream == stream) {
             let picked = match &mut out.share {
                 None => None,
                 Some(share) => match share.pick(batch) {
@@ -109,7 +109,7 @@ impl Topics {
                 },
             };
             let batch = picked.as_ref().unwrap_or(batch);
-            out.outlet.encode(batch, &mut self.messages);
+            out.encoder.encode(batch, &mut self.messages);
             for message in self.messages.iter() {
                 let topic = match &out.topic {
                     Topic::Static(topic) => topic.as_str(),
@@ -117,11 +117,11 @@ impl Topics {
                 };
                 // The engine hands rows on to the streams it links itself.
                 let links = &self.links;
-                let inlets = self
-                    .inlets
+                let decoders = self
+                    .decoders
                     .iter_mut()
                     .filter(|i| !links.contains(&(stream, i.stream)));
-                deliver(inlets, topic, message.payload, at, published);
+                deliver(decoders, topic, message.payload, at, published);
             }
             let rejected = self.messages.take_rejected();
             published
@@ -135,7 +135,7 @@ impl Topics {
         match payload {
             Value::Str(text) => {
                 deliver(
-                    self.inlets.iter_mut(),
+                    self.decoders.iter_mut(),
                     topic,
                     Payload::Text(text),
                     at,
@@ -144,7 +144,7 @@ impl Topics {
             }
             Value::Object(Object::Bytes(bytes)) => {
                 deliver(
-                    self.inlets.iter_mut(),
+                    self.decoders.iter_mut(),
                     topic,
                     Payload::Bytes(bytes),
                     at,
@@ -154,7 +154,7 @@ impl Topics {
             Value::Object(Object::Map(map)) => {
                 let entries = map.lock().clone();
                 deliver(
-                    self.inlets.iter_mut(),
+                    self.decoders.iter_mut(),
                     topic,
                     Payload::Map(&entries),
                     at,
@@ -162,7 +162,7 @@ impl Topics {
                 );
             }
             other => deliver(
-                self.inlets.iter_mut(),
+                self.decoders.iter_mut(),
                 topic,
                 Payload::Object(other),
                 at,
@@ -180,7 +180,7 @@ impl Topics {
         published: &mut Published,
     ) {
         deliver(
-            self.inlets.iter_mut(),
+            self.decoders.iter_mut(),
             topic,
             Payload::Events(events),
             at,
@@ -190,12 +190,12 @@ impl Topics {
 
     /// Whether the app has both sinks and sources.
     pub fn is_read(&self) -> bool {
-        !self.outlets.is_empty() && !self.inlets.is_empty()
+        !self.encoders.is_empty() && !self.decoders.is_empty()
     }
 
     /// The stream of the first source of a topic.
     pub fn stream_of(&self, topic: &str) -> Option<StreamId> {
-        self.inlets
+        self.decoders
             .iter()
             .find(|i| i.topic == topic)
             .map(|i| i.stream)
@@ -203,7 +203,7 @@ impl Topics {
 }
 
 fn deliver<'a>(
-    inlets: impl Iterator<Item = &'a mut In>,
+    decoders: impl Iterator<Item = &'a mut In>,
     topic: &str,
     payload: Payload<'_>,
     at: i64,
@@ -213,14 +213,14 @@ fn deliver<'a>(
     published
         .messages
         .extend(messages.map(|message| (topic.to_owned(), message)));
-    for inlet in inlets.filter(|i| i.topic == topic) {
-        inlet.inlet.map(payload, &Properties::none());
+    for decoder in decoders.filter(|i| i.topic == topic) {
+        decoder.decoder.map(payload, &Properties::none());
         published
             .rejected
-            .extend(inlet.inlet.take_rejected().into_iter().map(|r| r.cause));
+            .extend(decoder.decoder.take_rejected().into_iter().map(|r| r.cause));
         published
             .arrived
-            .extend(inlet.inlet.take().map(|batch| (inlet.stream, batch)));
+            .extend(decoder.decoder.take().map(|batch| (decoder.stream, batch)));
     }
 }
 

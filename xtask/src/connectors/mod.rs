@@ -268,14 +268,15 @@ fn judge(cell: &Cell, outcomes: &BTreeMap<String, bool>) -> Verdict {
 
 /// What the server calls itself, with its version; what stands in its place, with its own.
 fn version(server: &str) -> String {
-    if let Some(recipe) = servers::SERVERS.iter().find(|s| s.name() == server) {
-        return servers::install(*recipe).unwrap_or_else(|error| format!("no {server}: {error}"));
+    if let Some(recipe) = testservers::SERVERS.iter().find(|s| s.name() == server) {
+        return testservers::install(*recipe)
+            .unwrap_or_else(|error| format!("no {server}: {error}"));
     }
     // That of the system, for which its packages bring modules.
     const PYTHON: &str = "/usr/bin/python3";
     let module = |name: &str| {
         let script = format!("import {name}; print({name}.__version__)");
-        servers::version_line(PYTHON, &["-c", &script])
+        testservers::version_line(PYTHON, &["-c", &script])
     };
     let second_word = |line: String| line.split(' ').nth(1).unwrap_or_default().to_owned();
     let mut text = server.to_owned();
@@ -285,9 +286,9 @@ fn version(server: &str) -> String {
             continue;
         }
         let version = match peer {
-            "curl" => servers::version_line("curl", &["--version"]).map(second_word),
+            "curl" => testservers::version_line("curl", &["--version"]).map(second_word),
             "grpcio" => module("grpc"),
-            "python" => servers::version_line(PYTHON, &["--version"]).map(second_word),
+            "python" => testservers::version_line(PYTHON, &["--version"]).map(second_word),
             "sqlite" => Ok(rusqlite::version().to_owned()),
             module_name => module(module_name),
         };

@@ -208,7 +208,7 @@ pub fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The words of an identifier, in small letters: `LaneApp` and `lane_app` are `lane`, `app`.
+/// The words of an identifier, in small letters: `LaneApp` and `lane_app` are `executor`, `app`.
 pub fn parts(identifier: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut was_small = false;

@@ -90,7 +90,7 @@ impl Feed {
 pub fn run(options: &EngineOptions) -> anyhow::Result<EngineReport> {
     let dir = match &options.dir {
         Some(dir) => dir.clone(),
-        None => servers::cache()?.join("bench-engine"),
+        None => testservers::cache()?.join("bench-engine"),
     };
     std::fs::create_dir_all(&dir)?;
     let dir = dir.canonicalize()?;

@@ -90,7 +90,7 @@ impl Load for Http {
 
 /// A free address of this machine, kept for [`connect`].
 pub(super) fn free_address(site: &Site) -> anyhow::Result<SocketAddr> {
-    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, servers::free_port()?));
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, testservers::free_port()?));
     std::fs::write(site.path("address"), free.to_string())?;
     Ok(free)
 }

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value as Json, json};
-use servers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
+use testservers::odd::{DOUBLES, FLOATS, INTS, LONGS, TEXTS, characters};
 
 use super::{Command, Done, Scenario, Verified};
 use crate::data::Varied;

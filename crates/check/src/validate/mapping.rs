@@ -73,7 +73,7 @@ fn unknown_attribute(name: &str, span: Span, fix: Span, view: &View) -> Diagnost
     unknown
 }
 
-/// Judges `@attributes` and gives, for each attribute of the stream, what it is read from.
+/// Validates `@attributes` and gives, for each attribute of the stream, what it is read from.
 ///
 /// `source` tells the transport properties, `mapper` the form of all else, `options` are those of
 /// the mapper.
@@ -277,7 +277,7 @@ fn unknown_property(source: &ConnectorSpec, property: &str, span: Span) -> Diagn
     unknown
 }
 
-/// Judges `@payload` and gives its entries; the key is empty for one without a name. `options` are
+/// Validates `@payload` and gives its entries; the key is empty for one without a name. `options` are
 /// those of the mapper.
 pub fn payload(
     mapper: &ConnectorSpec,

@@ -1,4 +1,4 @@
-//! Judges the options of one annotation against the spec of its component.
+//! Validates the options of one annotation against the spec of its component.
 //!
 //! Promises: what Siddhi refuses when it creates the app is an error, at the option to blame; what
 //! it silently ignores (an option that is not known, one without effect) is a warning. Options may
@@ -15,7 +15,7 @@ mod tests;
 
 pub use mapping::{attributes, payload};
 pub(crate) use transport::in_any_case;
-pub use transport::{Deployed, Judged, Setting, View, sink, source, store};
+pub use transport::{Deployed, Setting, Validated, View, sink, source, store};
 
 use crate::codes::option as code;
 use lang::ast::Annotation;
@@ -55,7 +55,7 @@ pub fn written(annotation: &Annotation) -> Vec<Given<'_>> {
         .collect()
 }
 
-/// Judges the options of a component. `annotation` is blamed for what is missing; `view` tells the
+/// Validates the options of a component. `annotation` is blamed for what is missing; `view` tells the
 /// attributes that `{{…}}` may name, where the component stands on a stream.
 pub fn options(
     spec: &ConnectorSpec,

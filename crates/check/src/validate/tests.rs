@@ -1,6 +1,6 @@
 use event::Type;
 
-use super::{Deployed, Given, Judged, Setting, View, options, sink, source, store};
+use super::{Deployed, Given, Setting, Validated, View, options, sink, source, store};
 use crate::Catalog;
 use catalog::connectors;
 use lang::ast::{Annotation, Element};
@@ -31,7 +31,7 @@ fn judge(text: &str, deployed: &Deployed) -> Vec<String> {
     let catalog = crate::testing::catalog();
     let mut found = Vec::new();
     for annotation in annotations {
-        let (diagnostics, waiting) = judge_one(annotation, &view, &catalog, deployed);
+        let (diagnostics, waiting) = validate_one(annotation, &view, &catalog, deployed);
         for d in &diagnostics {
             assert!(
                 crate::codes::page(d.code).is_some(),
@@ -46,16 +46,16 @@ fn judge(text: &str, deployed: &Deployed) -> Vec<String> {
     found
 }
 
-fn judge_one(
+fn validate_one(
     annotation: &Annotation,
     view: &View,
     catalog: &Catalog,
     deployed: &Deployed,
 ) -> (Vec<lang::diagnostic::Diagnostic>, Vec<String>) {
-    fn parts<T>(judged: Judged<T>) -> (Vec<lang::diagnostic::Diagnostic>, Vec<String>) {
+    fn parts<T>(validated: Validated<T>) -> (Vec<lang::diagnostic::Diagnostic>, Vec<String>) {
         (
-            judged.diagnostics,
-            judged.not_runnable.into_iter().map(|(m, _)| m).collect(),
+            validated.diagnostics,
+            validated.not_runnable.into_iter().map(|(m, _)| m).collect(),
         )
     }
     if annotation.is("source") {
@@ -402,13 +402,13 @@ fn options_reach_the_connector_under_their_own_names() {
         attributes: &["a"],
         is_open: false,
     };
-    let judged = source(
+    let validated = source(
         &stream.annotations[0],
         &view,
         &crate::testing::catalog(),
         &Deployed::default(),
     );
-    let transport = judged.value.expect("it is right");
+    let transport = validated.value.expect("it is right");
     assert_eq!(transport.map.option("header"), Some("true"));
     assert_eq!(transport.map.option("header.present"), None);
 }

@@ -51,7 +51,7 @@ pub struct View<'a> {
 
 /// The outcome for one annotation.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Judged<T> {
+pub struct Validated<T> {
     /// What was understood; none where there is no such component.
     pub value: Option<T>,
     pub diagnostics: Vec<Diagnostic>,
@@ -59,9 +59,9 @@ pub struct Judged<T> {
     pub not_runnable: Vec<(String, Span)>,
 }
 
-impl<T> Judged<T> {
-    fn new() -> Judged<T> {
-        Judged {
+impl<T> Validated<T> {
+    fn new() -> Validated<T> {
+        Validated {
             value: None,
             diagnostics: Vec::new(),
             not_runnable: Vec::new(),
@@ -82,28 +82,28 @@ pub fn source(
     view: &View,
     catalog: &Catalog,
     deployed: &Deployed,
-) -> Judged<plan::Transport> {
-    let mut judged = Judged::new();
+) -> Validated<plan::Transport> {
+    let mut validated = Validated::new();
     let found = component(
         ConnectorKind::Source,
         annotation,
         catalog,
         deployed,
-        &mut judged,
+        &mut validated,
     );
     if let Some(found) = &found {
-        judge_options(found, annotation, Some(view), &mut judged);
+        validate_options(found, annotation, Some(view), &mut validated);
     }
     let map = map(
         ConnectorKind::SourceMapper,
         annotation,
         catalog,
         deployed,
-        &mut judged,
+        &mut validated,
     );
     if let (Some(found), Some((mapper, at))) = (&found, &map) {
         let span = at.map_or(annotation.head(), |_| mapper.type_span);
-        judged
+        validated
             .diagnostics
             .extend(no_common_payload(found.spec, mapper.spec, span));
     }
@@ -113,17 +113,17 @@ pub fn source(
         if let (Some(a), Some(found)) = (attributes, &found) {
             let (values, diagnostics) =
                 mapping::attributes(found.spec, mapper.spec, &mapper.given, a, view);
-            judged.diagnostics.extend(diagnostics);
+            validated.diagnostics.extend(diagnostics);
             mapping.attributes = values;
         }
         if let Some(map_annotation) = map_annotation {
-            only_nested(map_annotation, &["attributes"], &mut judged.diagnostics);
+            only_nested(map_annotation, &["attributes"], &mut validated.diagnostics);
         }
         mapping
     });
-    only_nested(annotation, &["map"], &mut judged.diagnostics);
-    judged.value = to_transport(annotation, found, map, None);
-    judged
+    only_nested(annotation, &["map"], &mut validated.diagnostics);
+    validated.value = to_transport(annotation, found, map, None);
+    validated
 }
 
 /// `@sink(type='…', …, @map(…, @payload(…)), @distribution(…))`.
@@ -132,22 +132,22 @@ pub fn sink(
     view: &View,
     catalog: &Catalog,
     deployed: &Deployed,
-) -> Judged<plan::Transport> {
-    let mut judged = Judged::new();
+) -> Validated<plan::Transport> {
+    let mut validated = Validated::new();
     let found = component(
         ConnectorKind::Sink,
         annotation,
         catalog,
         deployed,
-        &mut judged,
+        &mut validated,
     );
     let shared = annotation.nested("distribution");
     let distribution = match (&found, shared) {
         (Some(found), Some(shared)) => {
-            distribution(shared, found, view, catalog, deployed, &mut judged)
+            distribution(shared, found, view, catalog, deployed, &mut validated)
         }
         (Some(found), None) => {
-            judge_options(found, annotation, Some(view), &mut judged);
+            validate_options(found, annotation, Some(view), &mut validated);
             None
         }
         (None, _) => None,
@@ -157,11 +157,11 @@ pub fn sink(
         annotation,
         catalog,
         deployed,
-        &mut judged,
+        &mut validated,
     );
     if let (Some(found), Some((mapper, at))) = (&found, &map) {
         let span = at.map_or(annotation.head(), |_| mapper.type_span);
-        judged
+        validated
             .diagnostics
             .extend(no_common_payload(found.spec, mapper.spec, span));
     }
@@ -169,21 +169,21 @@ pub fn sink(
         let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
         if let Some(a) = map_annotation.and_then(|a| a.nested("payload")) {
             let (entries, diagnostics) = mapping::payload(mapper.spec, &mapper.given, a, view);
-            judged.diagnostics.extend(diagnostics);
+            validated.diagnostics.extend(diagnostics);
             mapping.payload = entries;
         }
         if let Some(map_annotation) = map_annotation {
-            only_nested(map_annotation, &["payload"], &mut judged.diagnostics);
+            only_nested(map_annotation, &["payload"], &mut validated.diagnostics);
         }
         mapping
     });
     only_nested(
         annotation,
         &["map", "distribution"],
-        &mut judged.diagnostics,
+        &mut validated.diagnostics,
     );
-    judged.value = to_transport(annotation, found, map, distribution);
-    judged
+    validated.value = to_transport(annotation, found, map, distribution);
+    validated
 }
 
 /// `@store(type='…', …, @cache(…))`.
@@ -191,17 +191,17 @@ pub fn store(
     annotation: &Annotation,
     catalog: &Catalog,
     deployed: &Deployed,
-) -> Judged<plan::Store> {
-    let mut judged = Judged::new();
+) -> Validated<plan::Store> {
+    let mut validated = Validated::new();
     let found = component(
         ConnectorKind::Store,
         annotation,
         catalog,
         deployed,
-        &mut judged,
+        &mut validated,
     );
     let cache = annotation.nested("cache").map(|a| {
-        judged
+        validated
             .diagnostics
             .extend(options(&CACHE, &written(a), a.head(), None));
         written(a)
@@ -212,11 +212,11 @@ pub fn store(
     only_nested(
         annotation,
         &["cache", "primarykey", "index"],
-        &mut judged.diagnostics,
+        &mut validated.diagnostics,
     );
     if let Some(found) = found {
-        judge_options(&found, annotation, None, &mut judged);
-        judged.value = Some(plan::Store {
+        validate_options(&found, annotation, None, &mut validated);
+        validated.value = Some(plan::Store {
             ty: found.spec.name.to_owned(),
             options: canonical(found.spec, &found.given),
             cache,
@@ -224,19 +224,19 @@ pub fn store(
             span: annotation.span,
         });
     }
-    judged
+    validated
 }
 
-fn judge_options<T>(
+fn validate_options<T>(
     found: &Found,
     annotation: &Annotation,
     view: Option<&View>,
-    judged: &mut Judged<T>,
+    validated: &mut Validated<T>,
 ) {
-    judged
+    validated
         .diagnostics
         .extend(options(found.spec, &found.given, annotation.head(), view));
-    judged
+    validated
         .not_runnable
         .extend(not_runnable(found.spec, &found.given, found.type_span));
 }
@@ -247,15 +247,15 @@ fn component<'a, T>(
     annotation: &'a Annotation,
     catalog: &Catalog,
     deployed: &'a Deployed,
-    judged: &mut Judged<T>,
+    validated: &mut Validated<T>,
 ) -> Option<Found<'a>> {
-    let (ty, mut given) = merged(annotation, deployed, &mut judged.diagnostics)?;
+    let (ty, mut given) = merged(annotation, deployed, &mut validated.diagnostics)?;
     let Some(ty) = ty else {
-        judged.diagnostics.push(no_type(kind, annotation));
+        validated.diagnostics.push(no_type(kind, annotation));
         return None;
     };
     let Some(spec) = catalog.connector(kind, ty.text) else {
-        judged
+        validated
             .diagnostics
             .push(unknown_component(kind, ty.text, ty.span, catalog));
         return None;
@@ -403,7 +403,7 @@ fn map<'a, T>(
     annotation: &'a Annotation,
     catalog: &Catalog,
     deployed: &'a Deployed,
-    judged: &mut Judged<T>,
+    validated: &mut Validated<T>,
 ) -> Option<(Found<'a>, Option<&'a Annotation>)> {
     let Some(map) = annotation.nested("map") else {
         let spec = catalog.connector(kind, "passThrough")?;
@@ -414,11 +414,11 @@ fn map<'a, T>(
         };
         return Some((default, None));
     };
-    let found = component(kind, map, catalog, deployed, judged)?;
-    judge_options(&found, map, None, judged);
+    let found = component(kind, map, catalog, deployed, validated)?;
+    validate_options(&found, map, None, validated);
     for name in ["attributes", "payload"] {
         if let Some(again) = map.annotations.iter().filter(|a| a.is(name)).nth(1) {
-            judged.diagnostics.push(
+            validated.diagnostics.push(
                 finding(
                     code::BAD_MAPPING,
                     Severity::Error,
@@ -506,9 +506,9 @@ fn distribution(
     view: &View,
     catalog: &Catalog,
     deployed: &Deployed,
-    judged: &mut Judged<plan::Transport>,
+    validated: &mut Validated<plan::Transport>,
 ) -> Option<plan::Distribution> {
-    judged
+    validated
         .not_runnable
         .extend(not_runnable(sink.spec, &sink.given, sink.type_span));
     let mut destinations = Vec::new();
@@ -517,7 +517,7 @@ fn distribution(
         .iter()
         .filter(|a| a.is("destination"))
     {
-        let Some((_, own)) = merged(destination, deployed, &mut judged.diagnostics) else {
+        let Some((_, own)) = merged(destination, deployed, &mut validated.diagnostics) else {
             continue;
         };
         let shared = sink
@@ -527,15 +527,15 @@ fn distribution(
         let together: Vec<Given> = own.iter().chain(shared).copied().collect();
         for diagnostic in options(sink.spec, &together, destination.head(), Some(view)) {
             // What the sink itself says is wrong once, not once for each destination.
-            if !judged.diagnostics.contains(&diagnostic) {
-                judged.diagnostics.push(diagnostic);
+            if !validated.diagnostics.contains(&diagnostic) {
+                validated.diagnostics.push(diagnostic);
             }
         }
         destinations.push(canonical(sink.spec, &own));
     }
-    only_nested(annotation, &["destination"], &mut judged.diagnostics);
+    only_nested(annotation, &["destination"], &mut validated.diagnostics);
     if destinations.is_empty() {
-        judged.diagnostics.push(
+        validated.diagnostics.push(
             finding(
                 code::MISSING,
                 Severity::Error,
@@ -547,7 +547,7 @@ fn distribution(
         );
     }
     let Some(strategy) = annotation.value("strategy") else {
-        judged.diagnostics.push(
+        validated.diagnostics.push(
             finding(
                 code::MISSING,
                 Severity::Error,
@@ -562,21 +562,21 @@ fn distribution(
     let kind = ConnectorKind::Distribution;
     let Some(spec) = catalog.connector(kind, &strategy.text) else {
         let unknown = unknown_component(kind, &strategy.text, strategy.span, catalog);
-        judged.diagnostics.push(unknown);
+        validated.diagnostics.push(unknown);
         return None;
     };
     let given = written(annotation);
-    judged
+    validated
         .diagnostics
         .extend(options(spec, &given, annotation.head(), None));
-    judged
+    validated
         .not_runnable
         .extend(not_runnable(spec, &given, strategy.span));
     let partition_key = annotation.value("partitionKey").and_then(|key| {
         let at = view.attributes.iter().position(|a| *a == key.text);
         if at.is_none() {
             let names = [(key.text.as_str(), key.span)];
-            judged
+            validated
                 .diagnostics
                 .extend(mapping::unknown_attributes(&names, view));
         }

@@ -15,8 +15,8 @@ use plan::store::{Operation, OperationId, OperationKind, Term, TermKind};
 use plan::{CompareOp, Constant};
 
 use crate::component::{Answer, Epochs, Refused, Store};
+use crate::condition::{holds, is_plain, value};
 use crate::error::Error;
-use crate::terms::{holds, is_plain, value};
 use kept::Kept;
 pub use kept::Policy;
 

@@ -216,7 +216,7 @@ mod tests {
     use event::Value;
 
     use super::*;
-    use crate::mapper::testing::{batch, inlet, mapping, schema, show};
+    use crate::mapper::testing::{batch, decoder, mapping, schema, show};
 
     const ALL: &str = "s string, i int, l long, f float, d double, b bool";
 
@@ -239,10 +239,11 @@ mod tests {
     }
 
     fn decode(attributes: &str, bytes: &[u8]) -> (String, Vec<String>) {
-        let mut inlet = inlet(mapping("binary", &[]), &schema(attributes)).expect("it can be made");
-        inlet.map(Payload::Bytes(bytes), &Properties::none());
-        let rows = show(inlet.take());
-        let rejected = inlet.take_rejected();
+        let mut decoder =
+            decoder(mapping("binary", &[]), &schema(attributes)).expect("it can be made");
+        decoder.map(Payload::Bytes(bytes), &Properties::none());
+        let rows = show(decoder.take());
+        let rejected = decoder.take_rejected();
         (rows, rejected.into_iter().map(|r| r.cause).collect())
     }
 

@@ -229,16 +229,16 @@ mod tests {
 
     fn check(options: &[(&str, &str)], maps: &[&[(&str, Value)]], rows: &str, rejected: usize) {
         let map = mapping("keyvalue", options);
-        let mut inlet = inlet(map, &schema(STOCK)).expect("it can be made");
+        let mut decoder = decoder(map, &schema(STOCK)).expect("it can be made");
         for entries in maps {
             let entries: Vec<(Value, Value)> = entries
                 .iter()
                 .map(|(k, v)| (Value::str(k), v.clone()))
                 .collect();
-            inlet.map(Payload::Map(&entries), &Properties::none());
+            decoder.map(Payload::Map(&entries), &Properties::none());
         }
-        assert_eq!(show(inlet.take()), rows);
-        assert_eq!(inlet.take_rejected().len(), rejected);
+        assert_eq!(show(decoder.take()), rows);
+        assert_eq!(decoder.take_rejected().len(), rejected);
     }
 
     #[test]
@@ -308,10 +308,10 @@ mod tests {
         let mut sink = format.sink(&setup).expect("it can be made");
         let mut messages = crate::message::Messages::default();
         sink.encode_all(&all, &mut messages);
-        let mut inlet = inlet(map, &schema).expect("it can be made");
+        let mut decoder = decoder(map, &schema).expect("it can be made");
         for message in messages.iter() {
-            inlet.map(message.payload, &Properties::none());
+            decoder.map(message.payload, &Properties::none());
         }
-        assert_eq!(show(inlet.take()), show(Some(all)).replace("; ", "\n"));
+        assert_eq!(show(decoder.take()), show(Some(all)).replace("; ", "\n"));
     }
 }

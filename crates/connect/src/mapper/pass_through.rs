@@ -125,17 +125,17 @@ mod tests {
             .collect();
         let batch = Batch::from_rows(&from, &rows, Chunks::Ends([1, 3, 4].into()), 0);
         let to = schema("a int, b object");
-        let mut inlet = inlet(mapping("passThrough", &[]), &to).expect("it can be made");
-        inlet.map(
+        let mut decoder = decoder(mapping("passThrough", &[]), &to).expect("it can be made");
+        decoder.map(
             Payload::Events(&batch.slice_chunks(0..1)),
             &Properties::none(),
         );
-        inlet.map(Payload::Events(&batch), &Properties::none());
+        decoder.map(Payload::Events(&batch), &Properties::none());
         let array = Value::Object(Object::Array([Value::str("odd"), Value::Null].into()));
-        inlet.map(Payload::Object(&array), &Properties::none());
-        inlet.map(Payload::Object(&Value::Int(1)), &Properties::none());
-        assert_eq!(inlet.take_rejected().len(), 1);
-        let taken = inlet.take().expect("there are rows");
+        decoder.map(Payload::Object(&array), &Properties::none());
+        decoder.map(Payload::Object(&Value::Int(1)), &Properties::none());
+        assert_eq!(decoder.take_rejected().len(), 1);
+        let taken = decoder.take().expect("there are rows");
         assert_eq!(
             (taken.times.at(3), taken.times.at(5)),
             (12, crate::rows::NO_TIME)
@@ -147,11 +147,11 @@ mod tests {
     fn single_events_stay_single() {
         let mut single = batch("a int", &[&[Value::Int(1)], &[Value::Int(2)]]);
         single.chunks = Chunks::EachRow;
-        let mut inlet =
-            inlet(mapping("passThrough", &[]), &schema("a int")).expect("it can be made");
-        inlet.map(Payload::Events(&single), &Properties::none());
+        let mut decoder =
+            decoder(mapping("passThrough", &[]), &schema("a int")).expect("it can be made");
+        decoder.map(Payload::Events(&single), &Properties::none());
         assert_eq!(
-            inlet.take().map(|b| b.chunks.clone()),
+            decoder.take().map(|b| b.chunks.clone()),
             Some(Chunks::EachRow)
         );
     }

@@ -5,9 +5,9 @@ use lang::span::Span;
 use plan::{Mapping, Transport};
 
 use crate::component::{Payload, PayloadKind};
-use crate::inlet::Inlet;
 use crate::mapper;
 use crate::message::Messages;
+use crate::row_decoder::RowDecoder;
 use crate::rows::Properties;
 
 /// `symbol string, price float`.
@@ -53,7 +53,7 @@ pub fn with_payload(mut mapping: Mapping, payload: &[(&str, &str)]) -> Mapping {
     mapping
 }
 
-pub fn inlet(map: Mapping, schema: &Schema) -> Result<Inlet, crate::Error> {
+pub fn decoder(map: Mapping, schema: &Schema) -> Result<RowDecoder, crate::Error> {
     let transport = Transport {
         ty: "inMemory".into(),
         options: Vec::new(),
@@ -61,7 +61,7 @@ pub fn inlet(map: Mapping, schema: &Schema) -> Result<Inlet, crate::Error> {
         distribution: None,
         span: Span::default(),
     };
-    Inlet::new(&transport, schema, &[PayloadKind::Any])
+    RowDecoder::new(&transport, schema, &[PayloadKind::Any])
 }
 
 /// Rows as text, chunks on lines of their own: `WSO2 55.6; IBM 75.6`.
@@ -88,13 +88,17 @@ pub fn show(batch: Option<Batch>) -> String {
 /// Feeds texts, one message each; gives the rows and the causes of what was rejected.
 pub fn read(map: Mapping, attributes: &str, texts: &[&str]) -> (String, Vec<String>) {
     let schema = schema(attributes);
-    let mut inlet = inlet(map, &schema).expect("the mapper can be made");
+    let mut decoder = decoder(map, &schema).expect("the mapper can be made");
     for text in texts {
-        inlet.map(Payload::Text(text), &Properties::none());
+        decoder.map(Payload::Text(text), &Properties::none());
     }
-    inlet.end_of_input();
-    let rows = show(inlet.take());
-    let causes = inlet.take_rejected().into_iter().map(|r| r.cause).collect();
+    decoder.end_of_input();
+    let rows = show(decoder.take());
+    let causes = decoder
+        .take_rejected()
+        .into_iter()
+        .map(|r| r.cause)
+        .collect();
     (rows, causes)
 }
 

@@ -1,7 +1,7 @@
 //! Connections of clients to servers whose protocols keep one line open.
 //!
 //! Promises: a server that has gone without a word (its machine is off, the line is cut) is noticed
-//! within five seconds, by signs of life that the system asks for while nothing is sent, and by
+//! within five seconds, by keep-alives that the system asks for while nothing is sent, and by
 //! unanswered data while something is.
 
 use std::io;
@@ -21,7 +21,7 @@ const PROBE: Duration = Duration::from_secs(1);
 const UNANSWERED: Duration = Duration::from_millis(3500);
 
 /// Bytes that wait in the system to be sent: with more of them nobody could tell for a while whether a
-/// slow server takes any, and questions for signs of life would stand behind them all.
+/// slow server takes any, and questions for keep-alives would stand behind them all.
 const UNSENT_BYTES: u32 = 64 << 10;
 
 /// An open line, in the clear or not.

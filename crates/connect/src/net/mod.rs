@@ -7,19 +7,19 @@
 
 mod dial;
 pub mod http_client;
-mod intake;
+mod in_flight;
+mod ingress;
 mod jks;
 mod keystore;
 mod listen;
-mod observed;
-mod outflow;
+mod liveness;
 mod ports;
 pub mod request_reply;
 mod shared;
-mod signs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;
+mod traffic;
 
 use std::future::Future;
 use std::io;
@@ -31,15 +31,15 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 pub use dial::{Line, dial, dial_patient, signs_of_life};
-pub use intake::{Body, Delivery, Intake, Receiver, place_of, reads_text};
+pub use in_flight::{InFlight, Number, WAITING_MAX};
+pub use ingress::{Body, Delivery, Ingress, Receiver, place_of, reads_text};
 pub use keystore::KeyStore;
 pub use listen::{Listening, SocketOptions};
-pub use observed::{Ear, Observed, Observer};
-pub use outflow::{Number, Outflow, WAITING_MAX};
+pub use liveness::{Liveness, QUIET};
 pub use ports::{Lease, Port, Ports, Protocol, Served};
 pub use shared::{STOP_GRACE, SharedListener, Stay};
-pub use signs::{QUIET, Signs};
 pub use tls::{ClientTls, ClientTrust, ServerTls, system_certificates};
+pub use traffic::{LastHeard, Observed, Observer};
 
 use crate::component::Environment;
 

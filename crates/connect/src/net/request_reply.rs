@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dialect::regex::Regex;
 use event::{Batch, Value};
 use hyper::HeaderMap;
+use javatext::regex::Regex;
 use tokio::sync::oneshot;
 
 use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use crate::error::Error;
 use crate::ids::Ids;
-use crate::net::{Body, Delivery, Intake, Receiver};
+use crate::net::{Body, Delivery, Ingress, Receiver};
 use crate::option::Settings;
 use crate::option::property_names;
 
@@ -44,7 +44,7 @@ pub struct Waiting {
     status: Regex,
     names: Vec<String>,
     pub is_streaming: bool,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
 }
 
 /// A response, or a piece of one.
@@ -102,7 +102,7 @@ impl Waiting {
     pub fn deliver(&self, received: &Received<'_>) -> bool {
         let properties = self.names.iter().map(|name| received.property(name));
         let delivery = Delivery::of(received.body.clone(), properties.collect());
-        self.intake.push_past(delivery).is_ok()
+        self.ingress.push_past(delivery).is_ok()
     }
 }
 
@@ -154,7 +154,7 @@ impl ResponseSource {
                 status,
                 names: receiver.names.clone(),
                 is_streaming: settings.flag("allow.streaming.responses", false),
-                intake: Arc::clone(&receiver.intake),
+                ingress: Arc::clone(&receiver.ingress),
             })
             .ok_or_else(|| {
                 settings.refused(format!(
@@ -178,7 +178,7 @@ impl Drop for ResponseSource {
 
 impl Source for ResponseSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         link.report(Connection::Connected);
         let requests = self.calls.on_their_way(&self.waiting.sink_id);
         let mut begun = None;

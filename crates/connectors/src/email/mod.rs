@@ -7,8 +7,8 @@
 //! waiting is named within five seconds. Never: a mail to some
 //! of its recipients only, a password over a connection that should have been TLS.
 
-mod patience;
 mod sink;
+mod slow_server;
 mod smtp;
 mod source;
 
@@ -17,11 +17,11 @@ pub(crate) use source::Mail;
 
 use catalog::connectors::email::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@sink(type='email')` and `@source(type='email')`.
-pub const EMAIL: Technology = Technology {
+pub const EMAIL: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::EmailSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::EmailSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

@@ -19,7 +19,7 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
 use lettre::transport::smtp::response::Severity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::patience;
+use super::slow_server;
 use connect::net::{ClientTls, Line, dial};
 
 /// What lettre wants of each connection, and a server says once.
@@ -90,19 +90,19 @@ impl Fault {
 
 pub(super) struct Session {
     connection: AsyncSmtpConnection,
-    patience: Patience,
+    patience: SlowServer,
 }
 
 /// How long whose answer is waited for.
 #[derive(Clone)]
-struct Patience {
+struct SlowServer {
     peer: Arc<str>,
     timeout: Duration,
 }
 
-impl Patience {
-    fn with(server: &Server) -> Patience {
-        Patience {
+impl SlowServer {
+    fn with(server: &Server) -> SlowServer {
+        SlowServer {
             peer: format!("{}:{}", server.host, server.port).into(),
             timeout: server.timeout,
         }
@@ -113,7 +113,7 @@ impl Patience {
         &self,
         asking: impl Future<Output = Result<T, SmtpError>>,
     ) -> Result<T, Fault> {
-        match patience::wait(&self.peer, self.timeout, asking).await {
+        match slow_server::wait(&self.peer, self.timeout, asking).await {
             Some(answered) => answered.map_err(Fault::of),
             None => Err(Fault::Lost(format!(
                 "no answer within {} ms",
@@ -173,7 +173,7 @@ impl Session {
     async fn greet(server: &Server, wire: Wire) -> Result<Session, Fault> {
         let name = ClientId::Domain(server.name.clone());
         let greeting = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &name);
-        let patience = Patience::with(server);
+        let patience = SlowServer::with(server);
         Ok(Session {
             connection: patience.wait(greeting).await?,
             patience,

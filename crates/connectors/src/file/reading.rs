@@ -13,7 +13,7 @@ use super::records::{RECORD_BYTES_MAX, RecordReader, Step as RecordStep};
 use super::source::{EOF, FileSource, Flow, SEQUENCE_NUMBER, go_on, unreadable};
 use connect::component::{Payload, Room, SourceLink};
 use connect::error::Error;
-use connect::inlet::MESSAGE_BYTES_MAX;
+use connect::row_decoder::MESSAGE_BYTES_MAX;
 use connect::rows::{Lines, Place, Rejected};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";

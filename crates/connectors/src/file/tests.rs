@@ -12,8 +12,8 @@ use plan::{Mapping, Transport};
 use super::effects::Effects;
 use super::source::FileSource;
 use connect::component::{
-    Bell, Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
-    SourceSetup,
+    Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
+    SourceSetup, Waker,
 };
 use connect::effect::EffectJournal as _;
 use connect::error::Error;
@@ -94,7 +94,7 @@ impl Recorder {
 }
 
 impl SourceLink for Recorder {
-    fn bell(&self) -> Arc<dyn Bell> {
+    fn waker(&self) -> Arc<dyn Waker> {
         unreachable!("a file source has no connections")
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Server {
     pub metadata_bytes: u32,
 }
 
-/// Questions for signs of life of the protocol's own. Without, those of the system find out a server
+/// Questions for keep-alives of the protocol's own. Without, those of the system find out a server
 /// whose machine is gone, but not one that stands still.
 #[derive(Clone)]
 pub(super) struct KeepAlive {

@@ -28,7 +28,8 @@ use connect::mapper::protobuf::target::EVENT_SERVICE_PATH;
 use connect::net;
 use connect::net::request_reply::Service;
 use connect::net::{
-    Delivery, Ear, Intake, Line, Observed, Protocol, QUIET, STOP_GRACE, Served, SocketOptions,
+    Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
+    SocketOptions,
 };
 
 /// The header that names the stream of an event.
@@ -72,7 +73,7 @@ pub(crate) enum Key {
 pub(crate) struct Route {
     /// `app/stream`, for messages.
     pub name: String,
-    pub intake: Arc<Intake>,
+    pub ingress: Arc<Ingress>,
     /// Transport properties that the mapping asks for.
     pub names: Vec<String>,
     /// Answer when what a message brought is saved.
@@ -100,12 +101,14 @@ impl Protocol for Limits {
     }
 
     async fn serve(port: Arc<Port>, stream: TcpStream, stopped: watch::Receiver<bool>) -> Served {
-        let ear = Arc::new(Ear::default());
+        let last_heard = Arc::new(LastHeard::default());
         let peer = stream.peer_addr().ok();
         let is_stopping = stopped.clone();
-        let served = serve(port, stream, &ear, stopped).await;
+        let served = serve(port, stream, &last_heard, stopped).await;
         // The protocol's library ends such a connection without a word.
-        let silence = ear.silence().filter(|silence| *silence >= UNANSWERED);
+        let silence = last_heard
+            .silence()
+            .filter(|silence| *silence >= UNANSWERED);
         if let (Some(silence), false) = (silence, *is_stopping.borrow()) {
             tracing::warn!(
                 peer = peer.map(|peer| peer.to_string()),
@@ -120,12 +123,15 @@ impl Protocol for Limits {
 async fn serve(
     port: Arc<Port>,
     stream: TcpStream,
-    ear: &Arc<Ear>,
+    last_heard: &Arc<LastHeard>,
     mut stopped: watch::Receiver<bool>,
 ) -> Served {
     let line: Box<dyn Line> = match &port.tls {
-        None => Box::new(Observed::new(stream, Arc::clone(ear))),
-        Some(tls) => Box::new(Observed::new(tls.accept(stream).await?, Arc::clone(ear))),
+        None => Box::new(Observed::new(stream, Arc::clone(last_heard))),
+        Some(tls) => Box::new(Observed::new(
+            tls.accept(stream).await?,
+            Arc::clone(last_heard),
+        )),
     };
     let mut server = http2::Builder::new(TokioExecutor::new());
     server
@@ -298,7 +304,7 @@ impl Exchange {
             }
             false => (delivery, None),
         };
-        match route.intake.push(delivery).await {
+        match route.ingress.push(delivery).await {
             Ok(()) => Ok(told.map(|told| Unsaved { route, told })),
             Err(_) => Err(stopped(&route)),
         }
@@ -312,7 +318,7 @@ impl Exchange {
             return Err(lost("the source of the stream answers nothing"));
         };
         let mut pending = service.wait_for(&id);
-        if route.intake.push(delivery).await.is_err() {
+        if route.ingress.push(delivery).await.is_err() {
             return Err(stopped(&route));
         }
         let timeout = service.timeout.unwrap_or(Duration::MAX);

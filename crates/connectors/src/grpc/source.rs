@@ -54,7 +54,7 @@ impl GrpcSource {
         let receiver = Receiver::new(property_names(setup.transport));
         let route = Route {
             name: format!("{}/{}", environment.app, setup.schema.name),
-            intake: Arc::clone(&receiver.intake),
+            ingress: Arc::clone(&receiver.ingress),
             names: receiver.names.clone(),
             is_durable: environment.state.is_some(),
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
@@ -155,7 +155,7 @@ impl Source for GrpcSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let workers = self.network.workers();
         let workers = workers.map_err(|e| Error::unavailable("the network", e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
         let mut stopped = None;

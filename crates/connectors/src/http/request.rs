@@ -23,7 +23,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::Service;
 use super::hub::{self, Desk};
 use super::sse::Outgoing;
-use connect::net::{Delivery, Intake};
+use connect::net::{Delivery, Ingress};
 use connect::url::decode;
 
 /// Longest body where no limit is configured.
@@ -33,7 +33,7 @@ pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Route {
     /// `app/stream`, for messages.
     pub name: String,
-    pub intake: Arc<Intake>,
+    pub ingress: Arc<Ingress>,
     /// Transport properties that the mapping asks for.
     pub wanted: Vec<Wanted>,
     /// `user:password`, where one must be given.
@@ -224,12 +224,12 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
         _ if route.is_durable => {
             let (delivery, told) = delivery.with_receipt();
-            if route.intake.push(delivery).await.is_err() || told.await.is_err() {
+            if route.ingress.push(delivery).await.is_err() || told.await.is_err() {
                 return stopped();
             }
             empty(StatusCode::OK)
         }
-        _ => match route.intake.push(delivery).await {
+        _ => match route.ingress.push(delivery).await {
             Ok(()) => empty(StatusCode::OK),
             Err(_) => stopped(),
         },
@@ -239,7 +239,7 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
 /// Waits for the response sink.
 async fn hold(route: &Route, service: &Service, id: String, delivery: Delivery) -> Answer {
     let mut pending = service.wait_for(&id);
-    if route.intake.push(delivery).await.is_err() {
+    if route.ingress.push(delivery).await.is_err() {
         return stopped();
     }
     let timeout = service.timeout.unwrap_or(Duration::MAX);
@@ -284,7 +284,7 @@ fn refuse(request: &Request<Incoming>, route: &Route) -> Option<Answer> {
         answer.headers_mut().insert(WWW_AUTHENTICATE, basic);
         return Some(answer);
     }
-    if route.intake.is_closed() {
+    if route.ingress.is_closed() {
         return Some(stopped());
     }
     let announced = request.body().size_hint().lower();

@@ -31,7 +31,7 @@ use connect::net::http_client::headers;
 use connect::net::http_client::{
     Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within,
 };
-use connect::net::http_client::{OutOfReach, Reach};
+use connect::net::http_client::{EgressDenied, EgressPolicy};
 use connect::net::request_reply::{Calls, Received, Waiting};
 use connect::net::{Body, ClientTls, Network, is_again_too_soon};
 use connect::option::Dynamic;
@@ -158,20 +158,20 @@ impl HttpSink {
     }
 
     /// One that sends where it is told to each time, within this reach.
-    pub fn of_hub(setup: &SinkSetup<'_>, reach: Reach) -> Result<HttpSink, Error> {
+    pub fn of_hub(setup: &SinkSetup<'_>, egress_policy: EgressPolicy) -> Result<HttpSink, Error> {
         let settings = Settings::of_sink(setup.transport);
-        HttpSink::to(Target::Subscribers, setup, settings, Some(reach))
+        HttpSink::to(Target::Subscribers, setup, settings, Some(egress_policy))
     }
 
     fn to(
         target: Target,
         setup: &SinkSetup<'_>,
         settings: Settings<'_>,
-        reach: Option<Reach>,
+        egress_policy: Option<EgressPolicy>,
     ) -> Result<HttpSink, Error> {
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
-        options.reach = reach;
+        options.egress_policy = egress_policy;
         let is_tls = match &target {
             Target::Constant(url) => url.is_tls,
             // It can be anything where the event names the scheme.
@@ -219,7 +219,7 @@ impl HttpSink {
             shared: Arc::new(Shared {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
                 tokens: Client::new(ClientOptions {
-                    reach: None,
+                    egress_policy: None,
                     ..options.clone()
                 }),
                 client: Client::new(options),
@@ -493,7 +493,7 @@ impl Shared {
                     error
                 }
                 // It would be as forbidden the next time.
-                Err(error) if OutOfReach::is_reason(&error) => return Err(error),
+                Err(error) if EgressDenied::is_reason(&error) => return Err(error),
                 Err(error) => error,
             };
             let pause = pauses.next().filter(|_| !subscriber.is_quiet());
@@ -511,7 +511,7 @@ impl Shared {
 
     /// Sends a request and takes care of its answer, whose status it gives.
     async fn exchange(&self, job: &Job) -> Result<StatusCode, Error> {
-        let unavailable = |error: io::Error| match OutOfReach::is_cause(&error) {
+        let unavailable = |error: io::Error| match EgressDenied::is_cause(&error) {
             // Waiting for it would be in vain.
             true => Error::failed(format!("a request to {}", job.peer()), error),
             false => Error::unavailable(job.peer(), error),

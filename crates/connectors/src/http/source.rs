@@ -56,7 +56,7 @@ impl HttpSource {
         let receiver = Receiver::new(names);
         let route = Route {
             name,
-            intake: Arc::clone(&receiver.intake),
+            ingress: Arc::clone(&receiver.ingress),
             wanted: receiver.names.iter().map(|n| Wanted::new(n)).collect(),
             credentials: credentials(environment, settings)?,
             is_durable: environment.state.is_some(),
@@ -271,7 +271,7 @@ impl Source for HttpSource {
             .network
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
         link.report(Connection::Connected);
         let desk = self.desk.as_deref();

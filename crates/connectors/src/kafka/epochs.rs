@@ -1,4 +1,4 @@
-//! A sink's part in the epochs of its group: all records between two cuts are one transaction, and the
+//! A sink's part in the epochs of its group: all records between two checkpoints are one transaction, and the
 //! number of the epoch is committed with them.
 //!
 //! The number is an offset, of a consumer group without members that is named after the

@@ -1,4 +1,4 @@
-//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`centres`])
+//! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`multi_dc`])
 //! and the pair that replays offsets ([`source`]), by librdkafka.
 //!
 //! Promises: the order of each partition is kept; a source goes on behind the last record that its
@@ -10,9 +10,9 @@
 //! Never: a commit before the effects of a record are where the app's delivery label says, a password
 //! in a message, `unsafe`.
 
-mod centres;
-mod division;
 mod epochs;
+mod multi_dc;
+mod oversized;
 mod partitions;
 mod properties;
 mod record;
@@ -25,7 +25,7 @@ use catalog::connectors::kafka::CONNECTORS;
 use plan::spec::ConnectorSpec;
 use rdkafka::error::KafkaError;
 
-use self::centres::{CentresSink, CentresSource};
+use self::multi_dc::{MultiDcSink, MultiDcSource};
 use self::sink::KafkaSink;
 use self::source::{KafkaSource, ReplayRequest, ReplayResponse};
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
@@ -59,7 +59,7 @@ impl Connector for Kafka {
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         Ok(match setup.transport.ty.as_str() {
             REPLAY_RESPONSE => Box::new(ReplayResponse::new(setup)?),
-            ty if is_multi_dc(ty) => Box::new(CentresSource::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(MultiDcSource::new(setup)?),
             _ => Box::new(KafkaSource::new(setup)?),
         })
     }
@@ -67,7 +67,7 @@ impl Connector for Kafka {
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
         Ok(match setup.transport.ty.as_str() {
             REPLAY_REQUEST => Box::new(ReplayRequest::new(setup)?),
-            ty if is_multi_dc(ty) => Box::new(CentresSink::new(setup)?),
+            ty if is_multi_dc(ty) => Box::new(MultiDcSink::new(setup)?),
             _ => Box::new(KafkaSink::new(setup)?),
         })
     }

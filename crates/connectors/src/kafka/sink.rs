@@ -19,8 +19,8 @@ use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 use rdkafka::statistics::Statistics;
 
-use super::division::{self, Told, Verdict};
 use super::epochs::Part;
+use super::oversized::{self, Told, Verdict};
 use super::properties::{Properties, Side, option};
 use super::said;
 use super::sequence;
@@ -185,7 +185,7 @@ impl ProducerContext for Context {
             return;
         };
         let bytes = record.payload_len() + record.key_len();
-        let verdict = division::verdict(error, bytes, self.request_bytes);
+        let verdict = oversized::verdict(error, bytes, self.request_bytes);
         let mut told = self.told();
         if self.request_bytes > 0 {
             told.is_too_long |= verdict == Verdict::TooLongTogether;
@@ -203,7 +203,7 @@ impl ProducerContext for Context {
         };
         let action = format!("writing to topic '{}'", record.topic());
         let error = match verdict {
-            Verdict::Refused => Error::failed(action, division::refusal(error, bytes)),
+            Verdict::Refused => Error::failed(action, oversized::refusal(error, bytes)),
             _ => {
                 let cause = self.watch.cause().unwrap_or_else(|| said(error));
                 Error::unavailable("Kafka", format!("{action}: {cause}"))
@@ -258,12 +258,12 @@ impl KafkaSink {
         // Where each record is waited for, it has a request of its own.
         sink.divides = !sink.is_synchronous || sink.is_transactional;
         if sink.divides && !sink.is_transactional {
-            division::keep_order(&mut sink.config);
+            oversized::keep_order(&mut sink.config);
         }
         Ok(sink)
     }
 
-    /// One of several to which the same records go; what waits for a centre that is away has a bound.
+    /// One of several to which the same records go; what waits for a cluster that is away has a bound.
     pub fn of_centre(setup: &SinkSetup<'_>, brokers: &str) -> Result<KafkaSink, Error> {
         let mut sink = KafkaSink::at(setup, brokers)?;
         sink.is_one_of_several = true;
@@ -465,7 +465,7 @@ impl Sink for KafkaSink {
 
     fn close(&mut self) -> Result<(), Error> {
         if self.part.takes_part {
-            // What no cut has covered is read again.
+            // What no checkpoint has covered is read again.
             let aborted = self.abort();
             self.producer = None;
             return aborted;
@@ -501,7 +501,7 @@ impl Sink for KafkaSink {
         self.divide().ok();
         let mut failed = std::mem::take(&mut self.failed);
         if self.is_one_of_several {
-            // Another centre may have it.
+            // Another cluster may have it.
             failed.append(&mut self.refused);
         }
         failed.into_iter().map(|(_, failed)| failed).collect()
@@ -617,7 +617,7 @@ impl KafkaSink {
             told: Mutex::default(),
             is_transactional: self.is_transactional,
             request_bytes: match self.divides {
-                true => division::request_bytes(&self.config),
+                true => oversized::request_bytes(&self.config),
                 false => 0,
             },
         };
@@ -824,7 +824,7 @@ impl KafkaSink {
                     let bytes = payload.len() + key.map_or(0, str::len);
                     return Err(Error::failed(
                         action(),
-                        division::refusal_here(&error, bytes),
+                        oversized::refusal_here(&error, bytes),
                     ));
                 }
                 Err((error, _)) if error.rdkafka_error_code() == Some(Code::QueueFull) => {

@@ -183,7 +183,7 @@ pub(super) fn log(level: RDKafkaLogLevel, facility: &str, text: &str) {
 /// That a client ended so that nothing overtakes what it could not send; and that the property which
 /// asks for it is experimental, which is for who updates librdkafka.
 fn is_of_gaps(text: &str) -> bool {
-    text.contains(super::division::GAPLESS) || text.contains("gap-less guarantee")
+    text.contains(super::oversized::GAPLESS) || text.contains("gap-less guarantee")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use plan::CompareOp;
 use plan::store::{Term, TermKind};
 
 use super::row::to_bson;
-use connect::terms::{is_plain, value};
+use connect::condition::{is_plain, value};
 
 /// Nesting of a condition that is made into a filter; MongoDB's own limit is 100 levels of a document.
 const DEPTH_MAX: u32 = 40;

@@ -20,10 +20,10 @@ mod target;
 
 use catalog::connectors::mongodb::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@store(type='mongodb')`.
-pub const MONGODB: Technology = Technology {
+pub const MONGODB: ConnectorDef = ConnectorDef {
     store: Some(|setup| Ok(Box::new(table::MongoTable::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

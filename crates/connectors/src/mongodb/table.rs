@@ -16,8 +16,8 @@ use super::server::Servers;
 use super::server::Shared;
 use super::target::Target;
 use connect::component::{Answer, Difference, Epochs, Refused, Store, StoreSetup, Written};
+use connect::condition::{holds, is_plain, value};
 use connect::error::Error;
-use connect::terms::{holds, is_plain, value};
 
 /// Statements of one command; a server takes no more than 100,000, and no more bytes than a document
 /// may have, 16 MiB.

@@ -16,18 +16,18 @@ use catalog::connectors::mqtt::CONNECTORS;
 use rumqttc::QoS;
 
 use connect::component::Environment;
+use connect::connector_def::ConnectorDef;
 use connect::error::Error;
 use connect::ids::Ids;
 use connect::net::{ClientTls, ClientTrust};
 use connect::option::Settings;
-use connect::technology::Technology;
 use connect::url::split_port;
 
 /// `@source(type='mqtt')` and `@sink(type='mqtt')`.
-pub const MQTT: Technology = Technology {
+pub const MQTT: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::MqttSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::MqttSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };
 
 /// Where the broker is and who we are to it.

@@ -1,4 +1,4 @@
-//! One connection to a broker: its packets, and its signs of life.
+//! One connection to a broker: its packets, and its keep-alives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
 use super::Broker;
-use connect::net::{Line, Observed, Outflow, QUIET, Signs, dial};
+use connect::net::{InFlight, Line, Liveness, Observed, QUIET, dial};
 
 /// The longest packet of the protocol.
 pub(super) const PACKET_BYTES_MAX: usize = 268_435_455;
@@ -47,7 +47,7 @@ pub(super) struct Session {
     pub writer: Writer,
     /// The broker knows this client, and what was not acknowledged.
     pub is_resumed: bool,
-    pub signs: Arc<Signs>,
+    pub liveness: Arc<Liveness>,
 }
 
 impl Session {
@@ -56,8 +56,8 @@ impl Session {
         let opening = async {
             let tls = broker.tls.as_ref();
             let line = dial((&broker.host, broker.port), broker.timeout, tls).await;
-            let signs = Arc::default();
-            let line = Observed::new(line.map_err(|e| e.to_string())?, Arc::clone(&signs));
+            let liveness = Arc::default();
+            let line = Observed::new(line.map_err(|e| e.to_string())?, Arc::clone(&liveness));
             let (read, write) = tokio::io::split(Box::new(line) as Box<dyn Line>);
             let mut reader = Reader {
                 from: read,
@@ -80,7 +80,7 @@ impl Session {
                     reader,
                     writer,
                     is_resumed: ack.session_present,
-                    signs,
+                    liveness,
                 }),
                 Packet::ConnAck(ack) => Err(format!(
                     "the broker does not let '{}' in: {}",
@@ -156,7 +156,7 @@ impl Writer {
     pub async fn run(
         &mut self,
         mut packets: mpsc::Receiver<Outgoing>,
-        outflow: Option<&Outflow>,
+        in_flight: Option<&InFlight>,
     ) -> Result<(), String> {
         let mut written = Vec::new();
         while let Some(first) = packets.recv().await {
@@ -171,8 +171,8 @@ impl Writer {
             }
             self.write().await?;
             for number in written.drain(..) {
-                if let Some(outflow) = outflow {
-                    outflow.confirm(number);
+                if let Some(in_flight) = in_flight {
+                    in_flight.confirm(number);
                 }
             }
         }
@@ -182,8 +182,8 @@ impl Writer {
     }
 }
 
-/// Looks for signs of life of a broker; returns when it is lost.
-pub(super) async fn watch(signs: &Signs, broker: &Broker, out: Out) -> String {
+/// Looks for keep-alives of a broker; returns when it is lost.
+pub(super) async fn watch(liveness: &Liveness, broker: &Broker, out: Out) -> String {
     if broker.keep_alive == 0 {
         return std::future::pending().await;
     }
@@ -192,5 +192,5 @@ pub(super) async fn watch(signs: &Signs, broker: &Broker, out: Out) -> String {
         // Where the queue is full, what waits in it is the sign of life.
         out.try_send(Packet::PingReq.into()).ok();
     };
-    signs.watch(QUIET.min(half), ask).await
+    liveness.watch(QUIET.min(half), ask).await
 }

@@ -13,7 +13,7 @@ use super::{Broker, bad_quality, quality};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::{Network, Outflow};
+use connect::net::{InFlight, Network};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -35,7 +35,7 @@ struct Shared {
     topic: Dynamic,
     quality: Dynamic,
     retain: Dynamic,
-    outflow: Outflow,
+    in_flight: InFlight,
     handshakes: Mutex<Handshakes>,
     /// One message of quality 2 less is on its way.
     fewer: Notify,
@@ -75,7 +75,7 @@ impl MqttSink {
         Ok(MqttSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                outflow: Outflow::new(format!("{app}/{stream}"), broker.url.clone()),
+                in_flight: InFlight::new(format!("{app}/{stream}"), broker.url.clone()),
                 broker,
                 topic,
                 quality: qos,
@@ -107,11 +107,11 @@ impl Sink for MqttSink {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let open = async move { opening.open().await };
         let serve = |session| {
-            serving.outflow.open();
+            serving.in_flight.open();
             async move { serving.serve(session).await }
         };
-        let outflow = &self.shared.outflow;
-        outflow.connect(&self.network, &mut self.connected, open, serve)
+        let in_flight = &self.shared.in_flight;
+        in_flight.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -129,19 +129,19 @@ impl Sink for MqttSink {
             let cause = format!("the payload has {} bytes, too many", sent.payload.len());
             return Err(self.failed(cause));
         }
-        self.shared.outflow.push(sent)
+        self.shared.in_flight.push(sent)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.shared.outflow.flush()
+        self.shared.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.shared.outflow.close()
+        self.shared.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_undelivered()
+        self.shared.in_flight.take_undelivered()
     }
 }
 
@@ -181,19 +181,19 @@ impl Shared {
         let Session {
             mut reader,
             mut writer,
-            signs,
+            liveness,
             ..
         } = session;
         let (out, packets) = channel();
-        signs.heard();
-        let mut writing = std::pin::pin!(writer.run(packets, Some(&self.outflow)));
+        liveness.heard();
+        let mut writing = std::pin::pin!(writer.run(packets, Some(&self.in_flight)));
         let lost = {
             let (watched, answers) = (out.clone(), out.clone());
             tokio::select! {
                 () = self.send(out) => None,
                 cause = self.read(&mut reader, answers) => Some(cause),
                 result = &mut writing => result.err(),
-                cause = watch(&signs, &self.broker, watched) => Some(cause),
+                cause = watch(&liveness, &self.broker, watched) => Some(cause),
             }
         };
         let result = match lost {
@@ -201,13 +201,13 @@ impl Shared {
             // All is confirmed: only the good-bye is left.
             None => tokio::time::timeout(LEAVE, writing).await.unwrap_or(Ok(())),
         };
-        self.outflow.ended(result);
+        self.in_flight.ended(result);
     }
 
     /// Sends what waits, until the sink is closed and nothing waits.
     async fn send(&self, out: Out) {
-        while !self.outflow.is_done() {
-            while let Some((number, sent)) = self.outflow.try_next() {
+        while !self.in_flight.is_done() {
+            while let Some((number, sent)) = self.in_flight.try_next() {
                 while self.is_full_for(&sent) {
                     self.fewer.notified().await;
                 }
@@ -217,7 +217,7 @@ impl Shared {
                     return std::future::pending().await;
                 }
             }
-            self.outflow.changed().await;
+            self.in_flight.changed().await;
         }
     }
 
@@ -298,6 +298,6 @@ impl Shared {
             self.fewer.notify_one();
         }
         drop(handshakes);
-        self.outflow.confirm(number);
+        self.in_flight.confirm(number);
     }
 }

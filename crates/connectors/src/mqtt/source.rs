@@ -15,7 +15,7 @@ use super::session::{Out, Reader, Session, channel, watch};
 use super::{Broker, bad_quality, quality};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::net::{Delivery, Intake, Network, Receiver, Signs, reads_text};
+use connect::net::{Delivery, Ingress, Liveness, Network, Receiver, reads_text};
 use connect::option::Settings;
 
 /// How long the last acknowledgements may take when the source stops.
@@ -79,9 +79,9 @@ impl Source for MqttSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let (broker, filters) = (self.broker.clone(), self.filters.clone());
-        let intake = Arc::clone(&self.receiver.intake);
+        let ingress = Arc::clone(&self.receiver.ingress);
         let taken = Arc::clone(&self.taken);
         let is_text = self.is_text;
         let (leave, leaving) = oneshot::channel();
@@ -93,7 +93,7 @@ impl Source for MqttSource {
             let early = subscribe(&mut session, filters).await?;
             let serving = Serving {
                 broker,
-                intake,
+                ingress,
                 taken,
                 is_text,
             };
@@ -154,7 +154,7 @@ struct Unacknowledged {
 /// What the session of a running source works with.
 struct Serving {
     broker: Broker,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     taken: Arc<Taken>,
     is_text: bool,
 }
@@ -164,22 +164,22 @@ impl Serving {
         let Session {
             mut reader,
             mut writer,
-            signs,
+            liveness,
             ..
         } = session;
         let (out, packets) = channel();
         let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
         // It goes on when the connection has ended: what is safe must be known on the next one.
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone(), Arc::clone(&self.taken)));
-        signs.heard();
+        liveness.heard();
         let mut writing = Box::pin(writer.run(packets, None));
         let lost = {
             let watched = out.clone();
-            let reading = self.read(&mut reader, early, &signs, out, unacknowledged);
+            let reading = self.read(&mut reader, early, &liveness, out, unacknowledged);
             tokio::select! {
                 cause = reading => Some(cause),
                 result = &mut writing => result.err(),
-                cause = watch(&signs, &self.broker, watched) => Some(cause),
+                cause = watch(&liveness, &self.broker, watched) => Some(cause),
                 _ = leaving => None,
             }
         };
@@ -187,7 +187,7 @@ impl Serving {
             Some(cause) => {
                 // Nobody takes acknowledgements any more, so that none of them is waited for.
                 drop(writing);
-                self.intake.lose(cause);
+                self.ingress.lose(cause);
                 acknowledging.await.ok();
             }
             None => {
@@ -204,7 +204,7 @@ impl Serving {
         &self,
         reader: &mut Reader,
         early: Vec<Packet>,
-        signs: &Signs,
+        liveness: &Liveness,
         out: Out,
         unacknowledged: mpsc::Sender<Unacknowledged>,
     ) -> String {
@@ -217,12 +217,12 @@ impl Serving {
                     Err(cause) => return cause,
                 },
             };
-            signs.heard();
+            liveness.heard();
             let answer = match packet {
                 Packet::Publish(publish) => {
-                    signs.deaf();
+                    liveness.deaf();
                     let answer = self.take(publish, &unacknowledged).await;
-                    signs.heard();
+                    liveness.heard();
                     answer
                 }
                 Packet::PubRel(release) => {
@@ -260,14 +260,14 @@ impl Serving {
         }
         let delivery = Delivery::payload(publish.payload, self.is_text, vec![Value::str(&topic)]);
         if qos == QoS::AtMostOnce {
-            if self.intake.push(delivery).await.is_err() {
+            if self.ingress.push(delivery).await.is_err() {
                 // The source stops, and ends this session.
                 std::future::pending::<()>().await;
             }
             return None;
         }
         let (delivery, safe) = delivery.with_receipt();
-        if self.intake.push(delivery).await.is_err() {
+        if self.ingress.push(delivery).await.is_err() {
             std::future::pending::<()>().await;
         }
         if qos == QoS::ExactlyOnce {

@@ -22,18 +22,18 @@ use std::time::Duration;
 use catalog::connectors::nats::CONNECTORS;
 
 use connect::component::Environment;
+use connect::connector_def::ConnectorDef;
 use connect::error::Error;
 use connect::ids::Ids;
 use connect::net::{ClientTls, ClientTrust, QUIET};
 use connect::option::Settings;
-use connect::technology::Technology;
 use connect::url::split_port;
 
 /// `@source(type='nats')` and `@sink(type='nats')`.
-pub const NATS: Technology = Technology {
+pub const NATS: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::NatsSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::NatsSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };
 
 /// How long a connection, and then each answer of JetStream, may take.

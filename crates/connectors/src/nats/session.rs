@@ -1,4 +1,4 @@
-//! One connection to a server: let in, written to in order, and asked for signs of life.
+//! One connection to a server: let in, written to in order, and asked for keep-alives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::protocol::{Said, parse, publish};
 use super::{Address, Login, PATIENCE, Server};
 use connect::ids::Ids;
-use connect::net::{Line, Observed, Signs, dial};
+use connect::net::{Line, Liveness, Observed, dial};
 
 /// Bytes that are read and written at once.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ pub(super) struct Session {
     pub payload_bytes_max: usize,
     /// Begins the subjects of answers to this connection alone, without the dot behind it.
     pub inbox: String,
-    pub signs: Arc<Signs>,
+    pub liveness: Arc<Liveness>,
 }
 
 /// Why a connection, or a question to JetStream, came to nothing.
@@ -97,15 +97,15 @@ impl Session {
             }
             None => line,
         };
-        let signs = Arc::default();
-        let line: Box<dyn Line> = Box::new(Observed::new(line, Arc::clone(&signs)));
+        let liveness = Arc::default();
+        let line: Box<dyn Line> = Box::new(Observed::new(line, Arc::clone(&liveness)));
         let (from, to) = tokio::io::split(line);
         let mut session = Session {
             reader: Reader { from, buffer },
             writer: Writer { to },
             payload_bytes_max: info["max_payload"].as_u64().unwrap_or(1 << 20) as usize,
             inbox: format!("_INBOX.{}", Ids::default().next()),
-            signs,
+            liveness,
         };
         let hello = hello(server, address);
         session.command(&format!("CONNECT {hello}\r\n")).await?;
@@ -269,7 +269,7 @@ impl Writer {
     }
 }
 
-/// Questions for signs of life, each with what its answer confirms. Answers come in the order of the
+/// Questions for keep-alives, each with what its answer confirms. Answers come in the order of the
 /// questions: behind a pong, the server has all that was written before its ping.
 #[derive(Default)]
 pub(super) struct Pings(Mutex<VecDeque<Option<u64>>>);
@@ -299,8 +299,8 @@ impl Pings {
         self.lock().pop_front().flatten()
     }
 
-    /// Looks for signs of life; returns when the server is lost.
-    pub async fn watch(&self, signs: &Signs, quiet: Duration, out: &Out) -> String {
+    /// Looks for keep-alives; returns when the server is lost.
+    pub async fn watch(&self, liveness: &Liveness, quiet: Duration, out: &Out) -> String {
         let ask = || {
             // Where the queue is full, what waits in it is the sign of life.
             if let Ok(place) = out.try_reserve() {
@@ -308,6 +308,6 @@ impl Pings {
                 place.send(b"PING\r\n".to_vec());
             }
         };
-        signs.watch(quiet, ask).await
+        liveness.watch(quiet, ask).await
     }
 }

@@ -16,7 +16,7 @@ use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::ids::Ids;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::{Network, Outflow};
+use connect::net::{InFlight, Network};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -35,7 +35,7 @@ pub(super) struct NatsSink {
 struct Shared {
     server: Server,
     subject: Dynamic,
-    outflow: Outflow,
+    in_flight: InFlight,
     /// Of the longest message that the server takes.
     payload_bytes_max: AtomicUsize,
     /// Begins the names by which a stream knows a message that comes twice.
@@ -57,7 +57,7 @@ impl NatsSink {
         Ok(NatsSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                outflow: Outflow::new(format!("{app}/{stream}"), server.label.clone()),
+                in_flight: InFlight::new(format!("{app}/{stream}"), server.label.clone()),
                 server,
                 subject,
                 payload_bytes_max: AtomicUsize::new(1 << 20),
@@ -78,11 +78,11 @@ impl Sink for NatsSink {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let open = async move { opening.open().await };
         let serve = |session| {
-            serving.outflow.open();
+            serving.in_flight.open();
             async move { serving.serve(session).await }
         };
-        let outflow = &self.shared.outflow;
-        outflow.connect(&self.network, &mut self.connected, open, serve)
+        let in_flight = &self.shared.in_flight;
+        in_flight.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -98,19 +98,19 @@ impl Sink for NatsSink {
                 "the payload has {bytes} bytes, the server takes {max}"
             )));
         }
-        self.shared.outflow.push(sent)
+        self.shared.in_flight.push(sent)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.shared.outflow.flush()
+        self.shared.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.shared.outflow.close()
+        self.shared.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_undelivered()
+        self.shared.in_flight.take_undelivered()
     }
 }
 
@@ -136,12 +136,12 @@ impl Shared {
             mut reader,
             mut writer,
             inbox,
-            signs,
+            liveness,
             ..
         } = session;
         let (out, blocks) = channel();
         let pings = Pings::default();
-        signs.heard();
+        liveness.heard();
         let mut writing = std::pin::pin!(writer.run(blocks));
         let lost = {
             let (watched, answers) = (out.clone(), out.clone());
@@ -155,7 +155,7 @@ impl Shared {
                 ended = sending => ended.err(),
                 cause = self.read(&mut reader, &inbox, &pings, answers) => Some(cause),
                 result = &mut writing => result.err(),
-                cause = pings.watch(&signs, self.server.quiet, &watched) => Some(cause),
+                cause = pings.watch(&liveness, self.server.quiet, &watched) => Some(cause),
                 cause = self.overdue() => Some(cause),
             }
         };
@@ -165,23 +165,23 @@ impl Shared {
             // All is confirmed: only the end is left to be written.
             None => tokio::time::timeout(LEAVE, writing).await.unwrap_or(Ok(())),
         };
-        self.outflow.ended(result);
+        self.in_flight.ended(result);
     }
 
     /// Sends what waits, until the sink is closed and nothing waits. The pong behind a block confirms
     /// what stands in it.
     async fn send(&self, pings: &Pings, out: Out) -> Result<(), String> {
-        while !self.outflow.is_done() {
+        while !self.in_flight.is_done() {
             let (mut block, mut last) = (Vec::new(), None);
             while block.len() < BLOCK_BYTES
-                && let Some((number, sent)) = self.outflow.try_next()
+                && let Some((number, sent)) = self.in_flight.try_next()
             {
                 let subject = self.subject.of(&sent.message()).to_owned();
                 publish(&mut block, &subject, None, "", &sent.payload);
                 last = Some(number);
             }
             if last.is_none() {
-                self.outflow.changed().await;
+                self.in_flight.changed().await;
             } else if pings.send(&out, block, last).await.is_err() {
                 // The writer has ended, and says why.
                 return std::future::pending().await;
@@ -193,10 +193,10 @@ impl Shared {
     /// As [`Shared::send`]; each message is acknowledged by the stream that keeps its subject.
     async fn send_to_streams(&self, inbox: &str, out: Out) -> Result<(), String> {
         let mut kept = HashSet::new();
-        while !self.outflow.is_done() {
+        while !self.in_flight.is_done() {
             let mut block = Vec::new();
             while block.len() < BLOCK_BYTES
-                && let Some((number, sent)) = self.outflow.try_next()
+                && let Some((number, sent)) = self.in_flight.try_next()
             {
                 let message = sent.message();
                 let subject = self.subject.of(&message);
@@ -209,7 +209,7 @@ impl Shared {
                 publish(&mut block, subject, Some(&reply), &headers, &sent.payload);
             }
             if block.is_empty() {
-                self.outflow.changed().await;
+                self.in_flight.changed().await;
             } else if out.send(block).await.is_err() {
                 return std::future::pending().await;
             }
@@ -265,7 +265,7 @@ impl Shared {
             match said {
                 Said::Pong => {
                     if let Some(number) = pings.answered() {
-                        self.outflow.confirm_through(number);
+                        self.in_flight.confirm_through(number);
                     }
                 }
                 Said::Ping => {
@@ -300,7 +300,7 @@ impl Shared {
             Some((503, _)) => return Err("no stream keeps the subject any more".to_owned()),
             status => answer(status, &message.payload).map_err(|refusal| refusal.text)?,
         };
-        self.outflow.confirm(number);
+        self.in_flight.confirm(number);
         Ok(())
     }
 
@@ -309,7 +309,7 @@ impl Shared {
         let mut oldest = (None, Instant::now());
         loop {
             tokio::time::sleep(LOOK).await;
-            let now = self.outflow.oldest();
+            let now = self.in_flight.oldest();
             if now.is_none() || now != oldest.0 {
                 oldest = (now, Instant::now());
             } else if oldest.1.elapsed() >= self.server.ack_wait {

@@ -14,7 +14,7 @@ use super::session::{Out, Pings, Reader, Session, channel};
 use super::{Server, check_pattern, check_subject};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
-use connect::net::{Delivery, Intake, Network, Receiver, Signs, place_of, reads_text};
+use connect::net::{Delivery, Ingress, Liveness, Network, Receiver, place_of, reads_text};
 use connect::option::Settings;
 
 /// How long the last words may take when the source stops.
@@ -112,10 +112,10 @@ impl Source for NatsSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let serving = Serving {
             server: self.server.clone(),
-            intake: Arc::clone(&self.receiver.intake),
+            ingress: Arc::clone(&self.receiver.ingress),
             counts: Arc::clone(&self.counts),
             is_text: self.is_text,
             is_shared: self.reading.is_shared(),
@@ -237,7 +237,7 @@ struct Unacknowledged {
 /// What the session of a running source works with.
 struct Serving {
     server: Server,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     counts: Arc<Counts>,
     is_text: bool,
     is_shared: bool,
@@ -253,13 +253,13 @@ impl Serving {
         let Session {
             mut reader,
             mut writer,
-            signs,
+            liveness,
             ..
         } = session;
         let (out, blocks) = channel();
         let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone()));
-        signs.heard();
+        liveness.heard();
         let pings = Pings::default();
         let is_core = pull.is_none();
         let mut writing = Box::pin(writer.run(blocks));
@@ -268,7 +268,7 @@ impl Serving {
             let reading = self.read(
                 &mut reader,
                 pull,
-                &signs,
+                &liveness,
                 &pings,
                 out.clone(),
                 unacknowledged,
@@ -289,7 +289,7 @@ impl Serving {
             tokio::select! {
                 cause = reading => Some(cause),
                 result = &mut writing => result.err(),
-                cause = pings.watch(&signs, self.server.quiet, &watched) => Some(cause),
+                cause = pings.watch(&liveness, self.server.quiet, &watched) => Some(cause),
                 () = taking_leave => None,
             }
         };
@@ -298,7 +298,7 @@ impl Serving {
             Some(cause) => {
                 // Nobody takes acknowledgements any more, so that none of them is waited for.
                 drop(writing);
-                self.intake.lose(cause);
+                self.ingress.lose(cause);
                 acknowledging.await.ok();
             }
             None => {
@@ -315,7 +315,7 @@ impl Serving {
         &self,
         reader: &mut Reader,
         mut pull: Option<Pull>,
-        signs: &Signs,
+        liveness: &Liveness,
         pings: &Pings,
         out: Out,
         unacknowledged: mpsc::Sender<Unacknowledged>,
@@ -335,13 +335,13 @@ impl Serving {
                 Ok(said) => said,
                 Err(cause) => return cause,
             };
-            signs.heard();
+            liveness.heard();
             match said {
                 Said::Message(message) => match &mut pull {
                     None => {
-                        signs.deaf();
+                        liveness.deaf();
                         self.take(message).await;
-                        signs.heard();
+                        liveness.heard();
                     }
                     Some(pull) if message.subject.starts_with(&pull.inbox) => {
                         if let Some(status) = message.status()
@@ -352,9 +352,9 @@ impl Serving {
                     }
                     Some(pull) => {
                         pull.left = pull.left.saturating_sub(1);
-                        signs.deaf();
+                        liveness.deaf();
                         self.take_kept(message, &unacknowledged).await;
-                        signs.heard();
+                        liveness.heard();
                         pull.heard = Instant::now();
                     }
                 },
@@ -375,7 +375,7 @@ impl Serving {
     }
 
     async fn push(&self, delivery: Delivery) {
-        if self.intake.push(delivery).await.is_err() {
+        if self.ingress.push(delivery).await.is_err() {
             // The source stops, and ends this session.
             std::future::pending::<()>().await;
         }

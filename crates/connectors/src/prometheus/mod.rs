@@ -15,13 +15,13 @@ mod source;
 use catalog::connectors::prometheus::CONNECTORS;
 
 use connect::component::PayloadKind;
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@source(type='prometheus')` and `@sink(type='prometheus')`.
-pub const PROMETHEUS: Technology = Technology {
+pub const PROMETHEUS: ConnectorDef = ConnectorDef {
     gives: &[PayloadKind::Map],
     takes: &[PayloadKind::Map],
     source: Some(|setup| Ok(Box::new(source::PrometheusSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::PrometheusSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

@@ -22,12 +22,12 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::nesting::Nesting;
-use connect::net::{Line, Signs};
+use connect::net::{Line, Liveness};
 
 /// What is known of a line, and whether it is read.
 #[derive(Default)]
 pub(super) struct Tap {
-    pub signs: Signs,
+    pub liveness: Liveness,
     state: Mutex<State>,
 }
 
@@ -73,13 +73,13 @@ impl Tap {
     /// Nothing is read until [`Tap::open`]; silence means nothing.
     pub fn shut(&self) {
         if self.turn(Flow::Shut) {
-            self.signs.deaf();
+            self.liveness.deaf();
         }
     }
 
     pub fn open(&self) {
         if self.turn(Flow::Open) {
-            self.signs.heard();
+            self.liveness.heard();
         }
     }
 
@@ -88,7 +88,7 @@ impl Tap {
         self.turn(Flow::Cut);
     }
 
-    /// Lets one byte pass, so that lapin, which looks for signs of life as well, takes no full app for
+    /// Lets one byte pass, so that lapin, which looks for keep-alives as well, takes no full app for
     /// a silent broker.
     pub fn breathe(&self) {
         let mut state = self.lock();
@@ -120,7 +120,7 @@ impl Tap {
 
     fn has_read(&self) {
         if self.lock().flow == Flow::Open {
-            self.signs.heard();
+            self.liveness.heard();
         }
     }
 }

@@ -21,18 +21,18 @@ use std::time::Duration;
 use catalog::connectors::rabbitmq::CONNECTORS;
 
 use connect::component::Environment;
+use connect::connector_def::ConnectorDef;
 use connect::error::Error;
 use connect::file_uri::percent_decoded;
 use connect::net::{ClientTls, ClientTrust};
 use connect::option::Settings;
-use connect::technology::Technology;
 use connect::url::split_port;
 
 /// `@source(type='rabbitmq')` and `@sink(type='rabbitmq')`.
-pub const RABBITMQ: Technology = Technology {
+pub const RABBITMQ: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::RabbitSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::RabbitSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };
 
 /// How long a connection may take, and each answer before it serves.

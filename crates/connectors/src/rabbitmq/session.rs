@@ -1,4 +1,4 @@
-//! One connection to a broker: let in, asked, and watched for signs of life.
+//! One connection to a broker: let in, asked, and watched for keep-alives.
 
 use std::future::Future;
 use std::io;
@@ -49,7 +49,7 @@ pub(super) struct Session {
     pub tap: Arc<Tap>,
     /// Whom we tell of.
     name: String,
-    /// Are there signs of life?
+    /// Are there keep-alives?
     beats: bool,
 }
 
@@ -127,7 +127,7 @@ impl Session {
         let mut events = pin!(self.connection.events_listener());
         let silent = async {
             match self.beats {
-                true => tap.signs.watch(BREATH, || tap.breathe()).await,
+                true => tap.liveness.watch(BREATH, || tap.breathe()).await,
                 false => std::future::pending().await,
             }
         };

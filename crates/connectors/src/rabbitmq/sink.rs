@@ -18,7 +18,7 @@ use super::{Broker, KINDS, check_exchange, check_short};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::{Network, Outflow};
+use connect::net::{InFlight, Network};
 use connect::option::Dynamic;
 use connect::option::{Settings, list, number};
 use connect::scalar::parse_bool;
@@ -45,7 +45,7 @@ struct Shared {
     headers: Dynamic,
     /// Properties by name; those without a value are left out.
     properties: Vec<(&'static str, Dynamic)>,
-    outflow: Outflow,
+    in_flight: InFlight,
 }
 
 impl RabbitSink {
@@ -65,7 +65,7 @@ impl RabbitSink {
         };
         check_exchange(name, fixed).map_err(|cause| settings.refused(cause))?;
         let shared = Shared {
-            outflow: Outflow::new(format!("{app}/{stream}"), broker.label.clone()),
+            in_flight: InFlight::new(format!("{app}/{stream}"), broker.label.clone()),
             broker,
             exchange,
             kind,
@@ -126,11 +126,11 @@ impl Sink for RabbitSink {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let open = async move { opening.open().await };
         let serve = |(session, messages)| {
-            serving.outflow.open();
+            serving.in_flight.open();
             async move { serving.serve(session, messages).await }
         };
-        let outflow = &self.shared.outflow;
-        outflow.connect(&self.network, &mut self.connected, open, serve)
+        let in_flight = &self.shared.in_flight;
+        in_flight.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -140,19 +140,19 @@ impl Sink for RabbitSink {
         self.shared
             .check(message, false)
             .map_err(|cause| self.failed(cause))?;
-        self.shared.outflow.push(Sent::new(message))
+        self.shared.in_flight.push(Sent::new(message))
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.shared.outflow.flush()
+        self.shared.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.shared.outflow.close()
+        self.shared.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_undelivered()
+        self.shared.in_flight.take_undelivered()
     }
 }
 
@@ -245,7 +245,7 @@ impl Shared {
                 Ok(())
             }
         };
-        self.outflow.ended(result);
+        self.in_flight.ended(result);
     }
 
     /// Sends what waits, until the sink is closed and nothing waits.
@@ -261,8 +261,8 @@ impl Shared {
         {
             known.insert(exchange.clone());
         }
-        while !self.outflow.is_done() {
-            while let Some((number, sent)) = self.outflow.try_next() {
+        while !self.in_flight.is_done() {
+            while let Some((number, sent)) = self.in_flight.try_next() {
                 let message = sent.message();
                 let exchange = self.exchange.of(&message);
                 if !known.contains(exchange) {
@@ -283,7 +283,7 @@ impl Shared {
                     return std::future::pending().await;
                 }
             }
-            self.outflow.changed().await;
+            self.in_flight.changed().await;
         }
         Ok(())
     }
@@ -335,7 +335,7 @@ impl Shared {
                 Some(Ok(Confirmation::Nack(_))) => {
                     return "the broker could not keep a message".to_owned();
                 }
-                _ => self.outflow.confirm(number),
+                _ => self.in_flight.confirm(number),
             }
         }
         // Who sends has ended, and says why.

@@ -20,7 +20,7 @@ use super::session::{LEAVE, Session, Wanted, answered, told};
 use super::{Broker, check_exchange, check_short};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
-use connect::net::{Delivery, Intake, Network, Receiver, reads_text};
+use connect::net::{Delivery, Ingress, Network, Receiver, reads_text};
 use connect::option::Settings;
 use connect::option::property_names;
 
@@ -105,10 +105,10 @@ impl Source for RabbitSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let serving = Serving {
             wish: Arc::clone(&self.wish),
-            intake: Arc::clone(&self.receiver.intake),
+            ingress: Arc::clone(&self.receiver.ingress),
             is_text: self.is_text,
             is_drained: Arc::default(),
             is_leaving: AtomicBool::new(false),
@@ -211,7 +211,7 @@ struct Unacknowledged {
 /// What the session of a running source works with.
 struct Serving {
     wish: Arc<Wish>,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     is_text: bool,
     /// All that the broker has sent is in the queue.
     is_drained: Arc<AtomicBool>,
@@ -250,7 +250,7 @@ impl Serving {
         match lost {
             Some(cause) => {
                 drop(session);
-                self.intake.lose(cause);
+                self.ingress.lose(cause);
                 acknowledging.await.ok();
             }
             None => {
@@ -301,7 +301,7 @@ impl Serving {
                 (delivery, Some(safe))
             }
         };
-        if self.intake.push(delivery).await.is_err() {
+        if self.ingress.push(delivery).await.is_err() {
             // The source stops, and ends this session.
             std::future::pending::<()>().await;
         }

@@ -10,10 +10,10 @@ mod table;
 
 use catalog::connectors::redis::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@store(type='redis')`.
-pub const REDIS: Technology = Technology {
+pub const REDIS: ConnectorDef = ConnectorDef {
     store: Some(|setup| Ok(Box::new(table::RedisTable::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

@@ -15,10 +15,10 @@ use redis::Cmd;
 
 use super::connection::{Connection, Reply, command, refusal, text};
 use connect::component::{Answer, Epochs, Store, StoreSetup, Written};
+use connect::condition::{holds, is_plain, value};
 use connect::error::Error;
 use connect::ids::Ids;
 use connect::scalar;
-use connect::terms::{holds, is_plain, value};
 use connect::url::split_port;
 
 /// Keys that are asked for at once.

@@ -17,11 +17,11 @@ mod source;
 
 use catalog::connectors::tcp::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@source(type='tcp')` and `@sink(type='tcp')`.
-pub const TCP: Technology = Technology {
+pub const TCP: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::TcpSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::TcpSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

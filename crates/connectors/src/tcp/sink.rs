@@ -226,11 +226,11 @@ async fn connect(host: &str, port: u16, no_delay: bool, keep_alive: bool) -> io:
     })??;
     stream.set_nodelay(no_delay)?;
     if keep_alive {
-        let signs = socket2::TcpKeepalive::new()
+        let liveness = socket2::TcpKeepalive::new()
             .with_time(QUIET)
             .with_interval(PROBE)
             .with_retries(3);
-        socket2::SockRef::from(&stream).set_tcp_keepalive(&signs)?;
+        socket2::SockRef::from(&stream).set_tcp_keepalive(&liveness)?;
     }
     Ok(stream)
 }

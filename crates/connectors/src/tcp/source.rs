@@ -17,7 +17,7 @@ use super::frame::{self, Frame};
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::net::{
-    Delivery, Intake, Listening, Network, Receiver, SharedListener, SocketOptions, Stay, Workers,
+    Delivery, Ingress, Listening, Network, Receiver, SharedListener, SocketOptions, Stay, Workers,
 };
 use connect::option::{Settings, number};
 use connect::shared::{Renewable, Shared};
@@ -42,7 +42,7 @@ pub(crate) struct TcpListeners {
 /// Who has a context, and where its frames go.
 struct Context {
     app: String,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
 }
 
 /// Where the listener is, from the deployment file.
@@ -80,7 +80,7 @@ impl TcpSource {
         let app = setup.environment.app.to_string();
         let entry = Context {
             app: app.clone(),
-            intake: Arc::clone(&receiver.intake),
+            ingress: Arc::clone(&receiver.ingress),
         };
         contexts.insert(context.clone(), entry);
         drop(contexts);
@@ -138,18 +138,18 @@ impl Source for TcpSource {
             .network
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let mut stay = listeners.open(workers, &self.address)?;
         listeners.changed.notify_waiters();
         link.report(Connection::Connected);
-        let mut last = (self.receiver.intake.count(), Instant::now());
+        let mut last = (self.receiver.ingress.count(), Instant::now());
         let result = self.receiver.run_until(link, || {
             // What comes from now on waits for the one that takes the place of this one.
             if listeners.is_renewed(&self.app) {
                 return true;
             }
             // Senders see the end, and what they have sent by then is taken.
-            let count = self.receiver.intake.count();
+            let count = self.receiver.ingress.count();
             if count != last.0 {
                 last = (count, Instant::now());
             }
@@ -195,9 +195,11 @@ impl TcpListeners {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn intake(&self, context: &str) -> Option<Arc<Intake>> {
+    fn ingress(&self, context: &str) -> Option<Arc<Ingress>> {
         let contexts = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
-        contexts.get(context).map(|found| Arc::clone(&found.intake))
+        contexts
+            .get(context)
+            .map(|found| Arc::clone(&found.ingress))
     }
 
     fn renewed(&self) -> MutexGuard<'_, Vec<String>> {
@@ -209,13 +211,13 @@ impl TcpListeners {
     }
 
     /// Gives a frame to its source, which may have to run first. `None`: no source has this context.
-    async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Intake>> {
+    async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Ingress>> {
         loop {
             // Made before the look, so that no change in between is missed.
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            match self.intake(context) {
-                Some(intake) if is_given(&intake, data).await => return Some(intake),
+            match self.ingress(context) {
+                Some(ingress) if is_given(&ingress, data).await => return Some(ingress),
                 None if !self.listener.is_kept() => return None,
                 _ => changed.await,
             }
@@ -288,16 +290,16 @@ async fn take_frames(
     listeners: &TcpListeners,
     dropped: &mut Dropped,
 ) -> std::io::Result<()> {
-    let mut known: Option<(String, Arc<Intake>)> = None;
+    let mut known: Option<(String, Arc<Ingress>)> = None;
     while let Some(Frame { channel, data }) = frame::read(from).await? {
-        if let Some((context, intake)) = &known
+        if let Some((context, ingress)) = &known
             && *context == channel
-            && is_given(intake, &data).await
+            && is_given(ingress, &data).await
         {
             continue;
         }
         known = match listeners.give(&channel, &data).await {
-            Some(intake) => Some((channel, intake)),
+            Some(ingress) => Some((channel, ingress)),
             None => {
                 dropped.say(channel);
                 None
@@ -308,7 +310,7 @@ async fn take_frames(
 }
 
 /// False: its source does not run.
-async fn is_given(intake: &Intake, data: &Bytes) -> bool {
+async fn is_given(ingress: &Ingress, data: &Bytes) -> bool {
     let delivery = Delivery::bytes(data.clone(), Vec::new());
-    intake.push(delivery).await.is_ok()
+    ingress.push(delivery).await.is_ok()
 }

@@ -17,7 +17,7 @@ use connect::component::{
 use connect::error::{Cause, Error};
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::{add_headers, basic};
-use connect::net::{ClientTls, ClientTrust, Intake, Network, Outflow, Receiver, dial_patient};
+use connect::net::{ClientTls, ClientTrust, InFlight, Ingress, Network, Receiver, dial_patient};
 use connect::option::Settings;
 use connect::url::{Url, decode};
 
@@ -163,11 +163,11 @@ impl Source for ClientSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.server.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let (leave, leaving) = oneshot::channel();
         let is_drained = Arc::new(AtomicBool::new(false));
         let serving = Serving {
-            intake: Arc::clone(&self.receiver.intake),
+            ingress: Arc::clone(&self.receiver.ingress),
             reads: self.reads,
             is_drained: Arc::clone(&is_drained),
         };
@@ -199,7 +199,7 @@ impl Source for ClientSource {
 
 /// What the session of a running source works with.
 struct Serving {
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     reads: Reads,
     /// All that the server has sent is in the queue.
     is_drained: Arc<AtomicBool>,
@@ -212,11 +212,11 @@ impl Serving {
             leaving.await.ok();
         };
         let end = session
-            .receive(&self.intake, self.reads, leaving, LEAVE)
+            .receive(&self.ingress, self.reads, leaving, LEAVE)
             .await;
         self.is_drained.store(true, Ordering::Release);
         // While the source stops nobody is told: that the server ends as well is in order.
-        self.intake.lose(end.cause());
+        self.ingress.lose(end.cause());
         session.leave(&end).await;
     }
 }
@@ -226,7 +226,7 @@ impl Serving {
 pub(super) struct ClientSink {
     network: Arc<Network>,
     server: Arc<Server>,
-    outflow: Arc<Outflow>,
+    in_flight: Arc<InFlight>,
     connected: Option<Instant>,
 }
 
@@ -237,7 +237,7 @@ impl ClientSink {
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         Ok(ClientSink {
             network: setup.environment.network(),
-            outflow: Arc::new(Outflow::new(name, server.label.clone())),
+            in_flight: Arc::new(InFlight::new(name, server.label.clone())),
             server: Arc::new(server),
             connected: None,
         })
@@ -262,7 +262,7 @@ pub(super) fn sendable(message: &Message<'_>, action: &str) -> Result<Sent, Erro
 
 impl Sink for ClientSink {
     fn connect(&mut self) -> Result<(), Error> {
-        let (opening, serving) = (Arc::clone(&self.server), Arc::clone(&self.outflow));
+        let (opening, serving) = (Arc::clone(&self.server), Arc::clone(&self.in_flight));
         let idle = self.server.idle;
         let open = async move { opening.open().await };
         let serve = move |socket| {
@@ -270,30 +270,30 @@ impl Sink for ClientSink {
             let session = Session::new(socket, idle);
             async move { session.send_all(&serving).await }
         };
-        self.outflow
+        self.in_flight
             .connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
         let sent = sendable(message, &format!("sending to {}", self.server.label))?;
         // One that was idle for too long was closed in order, and is opened where it is needed.
-        if self.server.idle.is_some() && self.outflow.is_at_rest() {
+        if self.server.idle.is_some() && self.in_flight.is_at_rest() {
             self.connected = None;
             self.connect()?;
         }
-        self.outflow.push(sent)
+        self.in_flight.push(sent)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.outflow.flush()
+        self.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.outflow.close()
+        self.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.outflow.take_undelivered()
+        self.in_flight.take_undelivered()
     }
 }
 

@@ -21,7 +21,7 @@ use connect::component::{
 use connect::error::Error;
 use connect::message::Message;
 use connect::net::{
-    Intake, Line, Listening, Network, Outflow, Receiver, STOP_GRACE, ServerTls, SharedListener,
+    InFlight, Ingress, Line, Listening, Network, Receiver, STOP_GRACE, ServerTls, SharedListener,
     SocketOptions,
 };
 use connect::option::Settings;
@@ -155,7 +155,7 @@ impl Source for ServerSource {
         let reading = Reading {
             name: Arc::clone(&self.name),
             port: self.port.clone(),
-            intake: Arc::clone(&self.receiver.intake),
+            ingress: Arc::clone(&self.receiver.ingress),
             reads: self.reads,
         };
         let serve = move |stream, stopped| {
@@ -165,7 +165,7 @@ impl Source for ServerSource {
         let listener = SharedListener::default();
         let place = (self.port.host.as_str(), self.port.number);
         let socket = SocketOptions::default();
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let mut stay = listener
             .enter(workers, || {
                 Listening::start(workers, place, &socket, CONNECTIONS_MAX, serve)
@@ -188,7 +188,7 @@ impl Source for ServerSource {
 struct Reading {
     name: Arc<str>,
     port: Port,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     reads: Reads,
 }
 
@@ -204,7 +204,7 @@ impl Reading {
             stopped.wait_for(|is_stopped| *is_stopped).await.ok();
         };
         let end = session
-            .receive(&self.intake, self.reads, leaving, STOP_GRACE)
+            .receive(&self.ingress, self.reads, leaving, STOP_GRACE)
             .await;
         if let End::Lost(cause, _) = &end
             && !session.is_closed_in_order()
@@ -235,7 +235,7 @@ struct Clients {
 #[derive(Default)]
 struct State {
     /// In the order in which they came.
-    connected: BTreeMap<u64, Arc<Outflow>>,
+    connected: BTreeMap<u64, Arc<InFlight>>,
     count: u64,
 }
 
@@ -244,7 +244,7 @@ impl Clients {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all(&self) -> Vec<Arc<Outflow>> {
+    fn all(&self) -> Vec<Arc<InFlight>> {
         self.lock().connected.values().cloned().collect()
     }
 
@@ -256,21 +256,21 @@ impl Clients {
             Err(error) => return tell(&self.name, peer, &error.to_string(), NOT_LET_IN),
         };
         let label = peer.map_or_else(|| "a client".to_owned(), |peer| format!("client {peer}"));
-        let outflow = Arc::new(Outflow::new(format!("{} to {label}", self.name), label));
-        outflow.open();
+        let in_flight = Arc::new(InFlight::new(format!("{} to {label}", self.name), label));
+        in_flight.open();
         let number = {
             let mut state = self.lock();
             state.count += 1;
             let number = state.count;
-            state.connected.insert(number, Arc::clone(&outflow));
+            state.connected.insert(number, Arc::clone(&in_flight));
             number
         };
         // The sink closes those that are in the list after it has given the sign to stop.
         if !*stopped.borrow() {
-            Session::new(socket, port.idle).send_all(&outflow).await;
+            Session::new(socket, port.idle).send_all(&in_flight).await;
         }
         self.lock().connected.remove(&number);
-        outflow.ended(Ok(()));
+        in_flight.ended(Ok(()));
     }
 }
 

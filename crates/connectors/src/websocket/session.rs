@@ -1,4 +1,4 @@
-//! One connection: read and written at once, asked for signs of life, closed in order.
+//! One connection: read and written at once, asked for keep-alives, closed in order.
 
 use std::future::Future;
 use std::io;
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
 
 use super::Reads;
 use connect::message::Sent;
-use connect::net::{Delivery, Intake, Line, Number, Observed, Outflow, QUIET, Signs};
+use connect::net::{Delivery, InFlight, Ingress, Line, Liveness, Number, Observed, QUIET};
 
 /// Longest message that is read or written.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -39,7 +39,7 @@ pub(super) const LEAVE: Duration = Duration::from_secs(2);
 pub(super) type Socket = WebSocketStream<Heard>;
 
 /// A line that is listened to.
-pub(super) type Heard = Observed<Box<dyn Line>, Signs>;
+pub(super) type Heard = Observed<Box<dyn Line>, Liveness>;
 
 pub(super) fn heard(line: Box<dyn Line>) -> Heard {
     Observed::new(line, Arc::default())
@@ -67,7 +67,7 @@ pub(super) struct Session {
 impl Session {
     /// `idle`: the connection ends when no message passed for so long.
     pub fn new(socket: Socket, idle: Option<Duration>) -> Session {
-        let signs = Arc::clone(socket.get_ref().observer());
+        let liveness = Arc::clone(socket.get_ref().observer());
         let (to, from) = socket.split();
         let (out, frames) = mpsc::channel(WAITING_MAX);
         Session {
@@ -79,7 +79,7 @@ impl Session {
             writer: Writer { to, frames },
             out,
             pulse: Pulse {
-                signs,
+                liveness,
                 passed: Mutex::new(Instant::now()),
                 idle,
             },
@@ -129,7 +129,7 @@ fn close(code: CloseCode) -> Frame {
 
 /// When the other side was last heard, and when a message passed last.
 struct Pulse {
-    signs: Arc<Signs>,
+    liveness: Arc<Liveness>,
     passed: Mutex<Instant>,
     idle: Option<Duration>,
 }
@@ -141,21 +141,21 @@ impl Pulse {
 
     /// The app is full: nothing is read until [`Pulse::heard`].
     fn deaf(&self) {
-        self.signs.deaf();
+        self.liveness.deaf();
     }
 
     fn heard(&self) {
-        self.signs.heard();
+        self.liveness.heard();
     }
 
-    /// Asks for signs of life; returns when there is none, or no message.
+    /// Asks for keep-alives; returns when there is none, or no message.
     async fn watch(&self, out: &Out) -> End {
         let ask = || {
             // Where the queue is full, what waits in it is the sign of life.
             out.try_send(Frame::Ping(Bytes::new())).ok();
         };
         tokio::select! {
-            cause = self.signs.watch(QUIET, ask) => End::Lost(cause, None),
+            cause = self.liveness.watch(QUIET, ask) => End::Lost(cause, None),
             end = self.idles() => end,
         }
     }
@@ -352,7 +352,7 @@ impl Session {
     /// side is told; what it has sent by then is handed over as well, for so long as `grace`.
     pub async fn receive(
         &mut self,
-        intake: &Intake,
+        ingress: &Ingress,
         reads: Reads,
         leaving: impl Future<Output = ()>,
         grace: Duration,
@@ -370,7 +370,7 @@ impl Session {
                         let is_text = reads.as_text(is_text);
                         let delivery = Delivery::payload(bytes, is_text, Vec::new());
                         pulse.deaf();
-                        if intake.push(delivery).await.is_err() {
+                        if ingress.push(delivery).await.is_err() {
                             return End::Done;
                         }
                         pulse.heard();
@@ -393,9 +393,9 @@ impl Session {
         }
     }
 
-    /// Sends what an outflow holds, until it is closed and nothing is left, or the connection ends. The
+    /// Sends what waits in flight, until it is closed and nothing is left, or the connection ends. The
     /// other side confirms by its pongs.
-    pub async fn send_all(mut self, outflow: &Outflow) {
+    pub async fn send_all(mut self, in_flight: &InFlight) {
         let Session {
             reader,
             writer,
@@ -405,7 +405,7 @@ impl Session {
         let reading = async {
             loop {
                 match reader.next(pulse).await {
-                    Ok(Said::Confirmed(number)) => outflow.confirm_through(number),
+                    Ok(Said::Confirmed(number)) => in_flight.confirm_through(number),
                     // It is a sink: what the other side tells is for nobody.
                     Ok(Said::Message { .. }) => {}
                     Err(end) => return end,
@@ -413,7 +413,7 @@ impl Session {
             }
         };
         let end = tokio::select! {
-            () = send(outflow, pulse, out) => End::Done,
+            () = send(in_flight, pulse, out) => End::Done,
             end = reading => end,
             end = writer.run() => end,
             end = pulse.watch(out) => end,
@@ -422,25 +422,25 @@ impl Session {
             // Who closes the sink waits for the end of the connection.
             End::Done => {
                 self.leave(&end).await;
-                outflow.ended(Ok(()));
+                in_flight.ended(Ok(()));
             }
             // Who sends goes on elsewhere, and has not to wait for the farewell.
             End::Idle(_) => {
-                outflow.ended(Ok(()));
+                in_flight.ended(Ok(()));
                 self.leave(&end).await;
             }
             End::Lost(cause, _) => {
-                outflow.ended(Err(cause.clone()));
+                in_flight.ended(Err(cause.clone()));
                 self.leave(&end).await;
             }
         }
     }
 }
 
-async fn send(outflow: &Outflow, pulse: &Pulse, out: &Out) {
+async fn send(in_flight: &InFlight, pulse: &Pulse, out: &Out) {
     let (mut last, mut frames, mut bytes) = (0, 0, 0);
-    while !outflow.is_done() {
-        let next = outflow.try_next();
+    while !in_flight.is_done() {
+        let next = in_flight.try_next();
         let is_idle = next.is_none();
         if let Some((number, sent)) = next {
             (last, frames, bytes) = (number, frames + 1, bytes + sent.payload.len());
@@ -453,7 +453,7 @@ async fn send(outflow: &Outflow, pulse: &Pulse, out: &Out) {
             let number = Bytes::copy_from_slice(&last.to_be_bytes());
             give(out, Frame::Ping(number)).await;
         } else if is_idle {
-            outflow.changed().await;
+            in_flight.changed().await;
         }
     }
 }

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use connect::Error;
 use connect::component::DATA_SOURCES;
 use connect::component::{
-    Bell, Connection, Connector, Environment, Finished, Payload, Room, Sequence, Setting, Signal,
-    Source, SourceLink, SourceSetup,
+    Connection, Connector, Environment, Finished, Payload, Room, Sequence, Setting, Signal, Source,
+    SourceLink, SourceSetup, Waker,
 };
 use connect::rows::{Lines, Properties, Rejected};
 use event::{Attribute, Schema, Type, Value};
 use headwater_connectors::cdc::CDC;
 use lang::span::Span;
 use plan::{Mapping, Transport};
-use servers::{Order, Running};
+use testservers::{Order, Running};
 
 /// Takes what a source reads, until it has `wanted` changes or nothing came for a while.
 #[derive(Default)]
@@ -46,8 +46,8 @@ struct Taken {
 
 struct Silent;
 
-impl Bell for Silent {
-    fn ring(&self) {}
+impl Waker for Silent {
+    fn wake(&self) {}
 }
 
 impl SourceLink for Taken {
@@ -98,7 +98,7 @@ impl SourceLink for Taken {
         }
     }
 
-    fn bell(&self) -> Arc<dyn Bell> {
+    fn waker(&self) -> Arc<dyn Waker> {
         Arc::new(Silent)
     }
 
@@ -205,7 +205,7 @@ fn answer(server: &Running, sql: &str) -> String {
         false => "mariadb",
         true => "postgres",
     };
-    servers::sql(name, server.port(), sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    testservers::sql(name, server.port(), sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 const LISTEN: [(&str, &str); 2] = [("table.name", "t"), ("operation", "insert,update,delete")];

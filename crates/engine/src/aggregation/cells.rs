@@ -196,7 +196,7 @@ pub(super) struct Cells {
     /// Of each row number the newest of the rows being added, for last values; [`NONE`] for those
     /// that are not in `touched`.
     newest: Vec<u32>,
-    touched: Vec<u32>,
+    dirty: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -213,7 +213,7 @@ impl Cells {
             last_times: Vec::new(),
             numbers: Vec::new(),
             newest: Vec::new(),
-            touched: Vec::new(),
+            dirty: Vec::new(),
         }
     }
 
@@ -255,7 +255,7 @@ impl Cells {
                     }
                 }
                 (Cell::Last(values), Arg::Column(arg)) => {
-                    for &number in &self.touched {
+                    for &number in &self.dirty {
                         let row = self.newest[number as usize];
                         values[number as usize] = arg.value(row as usize);
                     }
@@ -346,7 +346,7 @@ impl Cells {
         if !self.columns.iter().any(|c| matches!(c, Cell::Last(_))) {
             return;
         }
-        for number in self.touched.drain(..) {
+        for number in self.dirty.drain(..) {
             self.newest[number as usize] = NONE;
         }
         self.newest
@@ -363,7 +363,7 @@ impl Cells {
             }
             let newest = &mut self.newest[number as usize];
             if *newest == NONE {
-                self.touched.push(number);
+                self.dirty.push(number);
             }
             *newest = row as u32;
         }

@@ -294,12 +294,12 @@ impl Aggregation {
         self.is_purge_armed = true;
         let passed = (step.wall - self.purge_base) / purge.interval;
         let next = self.purge_base + (passed + 1) * purge.interval;
-        step.alarms.notify(operator, 0, next, step.wall);
+        step.timers.notify(operator, 0, next, step.wall);
     }
 
     /// The app starts.
     pub fn start(&mut self, step: &mut Step<'_>) {
-        self.is_touched = true;
+        self.is_dirty = true;
         self.purge_base = step.wall;
         if self.levels.iter().any(|l| l.keep.is_external()) {
             self.arm_purge(step);
@@ -310,7 +310,7 @@ impl Aggregation {
     /// part of a closed bucket of the next longer duration stays (Siddhi stops purging for good
     /// when it meets one).
     pub fn purge(&mut self, step: &mut Step<'_>) -> Result<(), crate::query::Broken> {
-        self.is_touched = true;
+        self.is_dirty = true;
         self.is_purge_armed = false;
         let Some(purge) = self.purge.clone() else {
             return Ok(());

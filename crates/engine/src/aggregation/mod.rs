@@ -23,12 +23,12 @@ use jiff::tz::TimeZone;
 use lang::ast::Duration;
 use plan::{AggregationPurge, AggregationRead, ColumnKind, Plan};
 
-use crate::alarm::{Alarms, OperatorId, Owner};
-use crate::component::{Environment, Failure, Groups};
+use crate::component::{AppEnvironment, Failure, Groups};
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Site};
 use crate::query::{Broken, Chain, Place, Step, Used, compute_sites};
 use crate::table::ConditionContext;
+use crate::timers::{OperatorId, Owner, Timers};
 use calendar::{end_of, start_of};
 use cells::{Arg, Cells, Shape};
 use keep::Keep;
@@ -66,7 +66,7 @@ pub(crate) struct Aggregation {
     /// Why a table could not be written, since the last report.
     trouble: Option<String>,
     /// Something may have changed since it was saved.
-    pub is_touched: bool,
+    pub is_dirty: bool,
 }
 
 /// Where the values of a column come from.
@@ -102,8 +102,8 @@ impl Aggregation {
     pub fn new(
         id: plan::AggregationId,
         plan: &Plan,
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<Aggregation, Error> {
         let definition = &plan.aggregations[id];
@@ -121,7 +121,7 @@ impl Aggregation {
             is_searched: false,
             environment,
         };
-        let (chain, layout) = Chain::new(&definition.input, INPUT, &used, place, alarms, context)?;
+        let (chain, layout) = Chain::new(&definition.input, INPUT, &used, place, timers, context)?;
         let mut sites = Vec::new();
         let mut compiler = Compiler {
             layout,
@@ -166,7 +166,7 @@ impl Aggregation {
             .enumerate()
             .map(|(level, (&duration, &table))| Level {
                 duration,
-                operator: alarms.add_operator(Owner::Aggregation {
+                operator: timers.add_operator(Owner::Aggregation {
                     aggregation: id,
                     level,
                 }),
@@ -194,13 +194,13 @@ impl Aggregation {
             purge_operator: definition
                 .purge
                 .as_ref()
-                .map(|_| alarms.add_operator(Owner::AggregationPurge { aggregation: id })),
+                .map(|_| timers.add_operator(Owner::AggregationPurge { aggregation: id })),
             is_rebuilt: false,
             purge_base: 0,
             is_purge_armed: false,
             is_purge_halted: false,
             trouble: None,
-            is_touched: true,
+            is_dirty: true,
             shape,
         })
     }
@@ -218,7 +218,7 @@ impl Aggregation {
         batch: Batch,
         step: &mut Step<'_>,
     ) -> Result<Option<Prepared>, Broken> {
-        self.is_touched = true;
+        self.is_dirty = true;
         let rows = self.chain.process(batch, 0, step)?;
         let Some(rows) = rows.filter(|_| !self.is_cut_off) else {
             return Ok(None);
@@ -233,7 +233,7 @@ impl Aggregation {
 
     /// Adds rows to their buckets.
     pub fn take(&mut self, prepared: Prepared, step: &mut Step<'_>) -> Result<(), Broken> {
-        self.is_touched = true;
+        self.is_dirty = true;
         let Prepared { rows, args, times } = prepared;
         let mut chunk = 0;
         while chunk < rows.chunk_count() {
@@ -368,8 +368,8 @@ impl Aggregation {
     }
 
     /// The timer has come to the end of a bucket.
-    pub fn alarm(&mut self, level: usize, step: &mut Step<'_>) -> Result<(), Broken> {
-        self.is_touched = true;
+    pub fn on_timer(&mut self, level: usize, step: &mut Step<'_>) -> Result<(), Broken> {
+        self.is_dirty = true;
         self.levels[level].is_armed = false;
         self.catch_up(step);
         self.arm(step);
@@ -394,7 +394,7 @@ impl Aggregation {
         for level in &mut self.levels {
             if !level.is_armed && !level.cells.is_empty() {
                 level.is_armed = true;
-                step.alarms.notify(level.operator, 0, level.end, step.now);
+                step.timers.notify(level.operator, 0, level.end, step.now);
             }
         }
     }

@@ -169,7 +169,7 @@ impl Aggregation {
     /// Closed and open buckets of a range, as rows of the aggregation.
     pub fn read(&mut self, range: Range, step: &mut Step<'_>) -> Result<Batch, String> {
         let now = step.now;
-        self.is_touched = true;
+        self.is_dirty = true;
         self.rebuild(step, now);
         self.catch_up(step);
         self.arm(step);

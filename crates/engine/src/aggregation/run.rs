@@ -27,7 +27,7 @@ impl App {
     }
 
     /// The end of a bucket of a duration, or the time to purge, has come.
-    pub(crate) fn aggregation_alarm(
+    pub(crate) fn aggregation_timer(
         &mut self,
         id: AggregationId,
         level: Option<usize>,
@@ -35,7 +35,7 @@ impl App {
     ) {
         let result = self.with_aggregation(id, outside, |aggregation, step| match level {
             None => aggregation.purge(step),
-            Some(level) => aggregation.alarm(level, step),
+            Some(level) => aggregation.on_timer(level, step),
         });
         if let Err(broken) = result {
             self.aggregation_failed(id, (None, None), broken, None, 0, outside);

@@ -1,10 +1,10 @@
 //! `avg(x)`.
 
-use event::Single;
+use event::ScalarRef;
 use event::codec::{Error as StateError, Reader, Writer};
 
+use super::numeric::{Numbers, Running};
 use super::params::*;
-use super::running::{Numbers, Running};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -52,11 +52,11 @@ impl Running for Mean {
     }
 
     #[inline(always)]
-    fn value(&self) -> Single<'static> {
+    fn value(&self) -> ScalarRef<'static> {
         if self.count == 0 {
-            Single::Null
+            ScalarRef::Null
         } else {
-            Single::Double(self.sum / self.count as f64)
+            ScalarRef::Double(self.sum / self.count as f64)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{ColumnBuilder, Single};
+use event::{ColumnBuilder, ScalarRef};
 
 use super::params::*;
 use super::states::{Follow, Slots, States, check_version, each_row, each_step};
@@ -129,7 +129,7 @@ impl Aggregate for Counts {
         left: Option<&SlideRow<'_>>,
         arrived: &SlideRow<'_>,
         emptied: &mut Vec<Group>,
-    ) -> Single<'static> {
+    ) -> ScalarRef<'static> {
         if let Some(left) = left
             && leave(self.states.at(left.group))
         {
@@ -137,7 +137,7 @@ impl Aggregate for Counts {
         }
         let count = self.states.at(arrived.group);
         *count += 1;
-        Single::Long(*count)
+        ScalarRef::Long(*count)
     }
 
     fn clear(&mut self, group: Group) {

@@ -5,10 +5,10 @@ use std::ops::Range;
 use event::ColumnBuilder;
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::folded::NEVER_CAME;
-use super::kept::{Tally, Total};
+use super::generic::NEVER_CAME;
 use super::params::*;
 use super::states::{States, check_version, each_row};
+use super::value_store::{Tally, Total};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::*;
 

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Single, Type};
+use event::{ScalarRef, Type};
 
+use super::numeric::{Number, Numbers, Running};
 use super::params::*;
-use super::running::{Number, Numbers, Running};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -137,8 +137,8 @@ impl<T: Number> Running for Best<T> {
         }
     }
 
-    fn value(&self) -> Single<'static> {
-        self.best.map_or(Single::Null, Number::single)
+    fn value(&self) -> ScalarRef<'static> {
+        self.best.map_or(ScalarRef::Null, Number::single)
     }
 
     const KEEPS: bool = true;

@@ -1,11 +1,11 @@
 //! `minForever(x)` and `maxForever(x)`: extremes that no removal takes back.
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Single, Type};
+use event::{ScalarRef, Type};
 
 use super::extreme::End;
+use super::numeric::{Number, Numbers, Running};
 use super::params::*;
-use super::running::{Number, Numbers, Running};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -84,8 +84,8 @@ impl<T: Number> Running for Best<T> {
         self.add(value, end);
     }
 
-    fn value(&self) -> Single<'static> {
-        self.0.map_or(Single::Null, Number::single)
+    fn value(&self) -> ScalarRef<'static> {
+        self.0.map_or(ScalarRef::Null, Number::single)
     }
 }
 

@@ -4,7 +4,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
 
-use super::folded::{Counted, Folded, Values};
+use super::generic::{Counted, GenericState, Values};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::json::{ReadStyle, WriteStyle, parse, to_json};
@@ -91,7 +91,7 @@ fn document(args: &[Value]) -> Result<Value, String> {
     }
 }
 
-impl Folded for Documents {
+impl GenericState for Documents {
     /// The result is an object, not its text.
     type Settings = bool;
 

@@ -4,9 +4,9 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
 
-use super::folded::{Folded, Values};
-use super::kept::Kept;
+use super::generic::{GenericState, Values};
 use super::states::GroupState;
+use super::value_store::ValueStore;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
 
@@ -67,7 +67,7 @@ impl Aggregator for Collect {
 /// With `distinct` there is one copy, which the first of its rows to leave takes along; a merged list
 /// that leaves takes all values equal to its own.
 #[derive(Default)]
-struct Collected(Kept);
+struct Collected(ValueStore);
 
 fn merged(args: &[Value]) -> Result<Vec<Value>, String> {
     match &args[0] {
@@ -76,7 +76,7 @@ fn merged(args: &[Value]) -> Result<Vec<Value>, String> {
     }
 }
 
-impl Folded for Collected {
+impl GenericState for Collected {
     /// The rows are lists.
     type Settings = bool;
 
@@ -125,7 +125,7 @@ impl GroupState for Collected {
     }
 
     fn restore(reader: &mut Reader<'_>) -> Result<Self, StateError> {
-        let mut kept = Kept::default();
+        let mut kept = ValueStore::default();
         for _ in 0..reader.count()? {
             kept.push(reader.value()?);
         }

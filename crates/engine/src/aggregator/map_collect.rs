@@ -4,7 +4,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{Object, Value};
 
-use super::folded::{Folded, Values};
+use super::generic::{GenericState, Values};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::function::java_map::{self, Entries};
@@ -93,7 +93,7 @@ fn pairs(args: &[Value], merges: bool) -> Result<Entries, String> {
     }
 }
 
-impl Folded for Collected {
+impl GenericState for Collected {
     /// The rows are maps.
     type Settings = bool;
 

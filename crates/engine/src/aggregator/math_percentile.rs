@@ -3,7 +3,7 @@
 use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::folded::{Folded, Values};
+use super::generic::{GenericState, Values};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -55,7 +55,7 @@ fn number(args: &[Value]) -> Result<f64, String> {
         .ok_or_else(|| "a percentile needs numbers".into())
 }
 
-impl Folded for Sorted {
+impl GenericState for Sorted {
     /// The share, above 0 and up to 100.
     type Settings = f64;
     const FAILS_EMPTY: bool = true;

@@ -3,7 +3,7 @@
 //! A CURRENT row adds, an EXPIRED row removes, and each row gets the value of its group behind it.
 //! The order of float operations is the order of the rows, as in Siddhi. An aggregator whose values
 //! are numbers is a [`running::Running`] value: what one group holds, and how a number enters and
-//! leaves it. Those that hold texts, lists or maps are [`folded::Folded`] values.
+//! leaves it. Those that hold texts, lists or maps are [`folded::GenericState`] values.
 //!
 //! A new aggregator is one file here and one line in [`AGGREGATORS`].
 
@@ -11,16 +11,15 @@ mod average;
 mod count;
 mod distinct_count;
 mod extreme;
-mod folded;
 mod forever;
+mod generic;
 mod json_group;
-mod kept;
 mod list_collect;
 mod logical;
 mod map_collect;
 mod math_percentile;
+mod numeric;
 mod params;
-mod running;
 mod standard_deviation;
 mod states;
 mod str_group_concat;
@@ -28,6 +27,7 @@ mod sum;
 #[cfg(test)]
 mod testing;
 mod union_set;
+mod value_store;
 
 use crate::component::Aggregator;
 

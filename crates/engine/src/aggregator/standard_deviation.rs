@@ -1,10 +1,10 @@
 //! `stdDev(x)`: population standard deviation.
 
-use event::Single;
+use event::ScalarRef;
 use event::codec::{Error as StateError, Reader, Writer};
 
+use super::numeric::{Numbers, Running};
 use super::params::*;
-use super::running::{Numbers, Running};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -76,11 +76,11 @@ impl Running for Spread {
         }
     }
 
-    fn value(&self) -> Single<'static> {
+    fn value(&self) -> ScalarRef<'static> {
         match self.count {
-            0 => Single::Null,
-            1 => Single::Double(0.0),
-            count => Single::Double((self.squares / count as f64).sqrt()),
+            0 => ScalarRef::Null,
+            1 => ScalarRef::Double(0.0),
+            count => ScalarRef::Double((self.squares / count as f64).sqrt()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::kept::Total;
+use super::value_store::Total;
 use crate::component::{Group, Groups, Scan, SlideScan};
 use crate::keyed::{PAGE, Pages};
 

@@ -4,7 +4,7 @@ use event::Value;
 use event::codec::{Error as StateError, Reader, Writer};
 use event::text::to_text;
 
-use super::folded::{Counted, Folded, Values};
+use super::generic::{Counted, GenericState, Values};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -94,7 +94,7 @@ fn text_of(args: &[Value]) -> Option<Value> {
     (!is_left_out).then(|| Value::str(&to_text(&args[0])))
 }
 
-impl Folded for Joined {
+impl GenericState for Joined {
     type Settings = Settings;
 
     fn add(&mut self, args: &[Value], _: &Settings) -> Result<(), String> {

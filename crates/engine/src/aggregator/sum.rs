@@ -1,10 +1,10 @@
 //! `sum(x)`.
 
 use event::codec::{Error as StateError, Reader, Writer};
-use event::{Single, Type};
+use event::{ScalarRef, Type};
 
+use super::numeric::{Number, Numbers, Running};
 use super::params::*;
-use super::running::{Number, Numbers, Running};
 use super::states::GroupState;
 use crate::component::{Aggregate, Aggregator, Argument, Refused};
 use crate::spec::*;
@@ -99,9 +99,9 @@ impl<T: Add> Running for Total<T> {
     }
 
     #[inline(always)]
-    fn value(&self) -> Single<'static> {
+    fn value(&self) -> ScalarRef<'static> {
         if self.count == 0 {
-            Single::Null
+            ScalarRef::Null
         } else {
             self.sum.single()
         }
@@ -109,7 +109,7 @@ impl<T: Add> Running for Total<T> {
 
     /// A value that makes up for one that left before it gives a sum, if of nothing.
     #[inline(always)]
-    fn value_added(&self) -> Single<'static> {
+    fn value_added(&self) -> ScalarRef<'static> {
         self.sum.single()
     }
 }

@@ -113,7 +113,7 @@ fn run(
     let args: Vec<Column> = std::iter::once(builder.finish()).chain(constants).collect();
     let groups: Vec<Group> = rows.iter().map(|r| r.group).collect();
     let marks: Vec<bool> = rows.iter().map(|r| r.expired).collect();
-    let (times, environment) = (Times::Same(0), Environment::default());
+    let (times, environment) = (Times::Same(0), AppEnvironment::default());
     let (mut seed, mut failures) = (1, Vec::new());
     let mut context = EvalContext::new(0, 0, &times, &environment, &mut seed, &mut failures);
     let mut out: Vec<Column> = Vec::new();

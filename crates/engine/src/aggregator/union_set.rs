@@ -6,9 +6,9 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::value::Shared;
 use event::{ColumnBuilder, Object, Value};
 
-use super::kept::{Kept, Tally, Total};
 use super::params::*;
 use super::states::{States, check_version, each_row};
+use super::value_store::{Tally, Total, ValueStore};
 use crate::component::{Aggregate, Aggregator, Argument, EvalContext, Group, Refused, Scan};
 use crate::spec::*;
 
@@ -55,7 +55,7 @@ struct Operator {
 #[derive(Default)]
 struct Union {
     /// The elements, in the order in which they came.
-    set: Kept,
+    set: ValueStore,
     counters: Tally,
 }
 

@@ -5,8 +5,8 @@
 //! first comparison that does not hold.
 
 use event::column::View;
-use event::picking::{keep_bits, set_bits};
-use event::{Column, Single, Type, Value};
+use event::selection::{keep_bits, set_bits};
+use event::{Column, ScalarRef, Type, Value};
 use plan::CompareOp;
 
 use super::arithmetic::Number;
@@ -142,13 +142,13 @@ impl Limit {
 impl Bound {
     fn holds(&self, column: &Column) -> Option<bool> {
         Some(match (column.single()?, &self.limit) {
-            (Single::Null, _) => self.op == CompareOp::NotEqual,
-            (Single::Int(v), Limit::Int(limit)) => compare::holds(self.op, v, *limit),
-            (Single::Long(v), Limit::Long(limit)) => compare::holds(self.op, v, *limit),
-            (Single::Float(v), Limit::Float(limit)) => compare::holds(self.op, v, *limit),
-            (Single::Double(v), Limit::Double(limit)) => compare::holds(self.op, v, *limit),
-            (Single::Text(v), Limit::Text(text)) => match text.single()? {
-                Single::Text(text) => (v == text) == (self.op == CompareOp::Equal),
+            (ScalarRef::Null, _) => self.op == CompareOp::NotEqual,
+            (ScalarRef::Int(v), Limit::Int(limit)) => compare::holds(self.op, v, *limit),
+            (ScalarRef::Long(v), Limit::Long(limit)) => compare::holds(self.op, v, *limit),
+            (ScalarRef::Float(v), Limit::Float(limit)) => compare::holds(self.op, v, *limit),
+            (ScalarRef::Double(v), Limit::Double(limit)) => compare::holds(self.op, v, *limit),
+            (ScalarRef::Text(v), Limit::Text(text)) => match text.single()? {
+                ScalarRef::Text(text) => (v == text) == (self.op == CompareOp::Equal),
                 _ => return None,
             },
             _ => return None,

@@ -38,7 +38,7 @@ use std::borrow::Cow;
 
 use event::codec::Error as StateError;
 use event::column::View;
-use event::picking::{picked_bits, picked_marks};
+use event::selection::{picked_bits, picked_marks};
 use event::{Column, ColumnBuilder, Type, Value};
 use plan::{ArithmeticOp, CompareOp};
 

@@ -6,55 +6,55 @@
 
 // Twin: expr/mod.rs (the same expressions over columns); keep both in step.
 
-use event::{Single, Type};
+use event::{ScalarRef, Type};
 use plan::{ArithmeticOp, CompareOp};
 
 use super::arithmetic::{self, Number};
 use super::{Inputs, Node, Operand, Part, Slot, compare};
 
 /// All that an operand has.
-pub(super) fn of_operand<'a>(operand: &'a Operand<'_>) -> Option<Single<'a>> {
+pub(super) fn of_operand<'a>(operand: &'a Operand<'_>) -> Option<ScalarRef<'a>> {
     match operand {
         Operand::Column(column) => column.single(),
-        Operand::Constant(value) => Single::of_value(value),
+        Operand::Constant(value) => ScalarRef::of_value(value),
     }
 }
 
 #[inline]
-fn of_slot<'a>(slot: Slot, inputs: &Inputs<'a>) -> Option<Single<'a>> {
+fn of_slot<'a>(slot: Slot, inputs: &Inputs<'a>) -> Option<ScalarRef<'a>> {
     match inputs.parts[usize::from(slot.part)] {
         Part::Columns(columns) => columns[usize::from(slot.index)].single(),
-        Part::Values(values) => Single::of_value(&values[usize::from(slot.index)]),
+        Part::Values(values) => ScalarRef::of_value(&values[usize::from(slot.index)]),
     }
 }
 
 /// The type of a number.
-fn number_type(value: Single<'_>) -> Option<Type> {
+fn number_type(value: ScalarRef<'_>) -> Option<Type> {
     Some(match value {
-        Single::Int(_) => Type::Int,
-        Single::Long(_) => Type::Long,
-        Single::Float(_) => Type::Float,
-        Single::Double(_) => Type::Double,
-        Single::Null | Single::Bool(_) | Single::Text(_) => return None,
+        ScalarRef::Int(_) => Type::Int,
+        ScalarRef::Long(_) => Type::Long,
+        ScalarRef::Float(_) => Type::Float,
+        ScalarRef::Double(_) => Type::Double,
+        ScalarRef::Null | ScalarRef::Bool(_) | ScalarRef::Text(_) => return None,
     })
 }
 
 #[inline]
-fn number<T: Number>(value: Single<'_>) -> Option<T> {
+fn number<T: Number>(value: ScalarRef<'_>) -> Option<T> {
     Some(match value {
-        Single::Int(v) => T::of_int(v),
-        Single::Long(v) => T::of_long(v),
-        Single::Float(v) => T::of_float(v),
-        Single::Double(v) => T::of_double(v),
-        Single::Null | Single::Bool(_) | Single::Text(_) => return None,
+        ScalarRef::Int(v) => T::of_int(v),
+        ScalarRef::Long(v) => T::of_long(v),
+        ScalarRef::Float(v) => T::of_float(v),
+        ScalarRef::Double(v) => T::of_double(v),
+        ScalarRef::Null | ScalarRef::Bool(_) | ScalarRef::Text(_) => return None,
     })
 }
 
 /// As a condition; `None` for a value that fails its row.
-pub(super) fn is_true(value: Single<'_>) -> Option<bool> {
+pub(super) fn is_true(value: ScalarRef<'_>) -> Option<bool> {
     match value {
-        Single::Bool(v) => Some(v),
-        Single::Null => Some(false),
+        ScalarRef::Bool(v) => Some(v),
+        ScalarRef::Null => Some(false),
         _ => None,
     }
 }
@@ -65,34 +65,34 @@ pub(super) fn is_simple(node: &Node) -> bool {
 }
 
 /// The value of the one row there is.
-pub(super) fn evaluate<'a>(node: &'a Node, inputs: &Inputs<'a>) -> Option<Single<'a>> {
+pub(super) fn evaluate<'a>(node: &'a Node, inputs: &Inputs<'a>) -> Option<ScalarRef<'a>> {
     match node {
-        Node::Constant(value) => Single::of_value(value),
+        Node::Constant(value) => ScalarRef::of_value(value),
         Node::Input { slot, .. } => of_slot(*slot, inputs),
         Node::Arithmetic { op, ty, sides, .. } => Some(match ty {
-            Type::Int => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Int),
-            Type::Long => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Long),
-            Type::Float => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Float),
-            _ => operate(*op, sides, inputs)?.map_or(Single::Null, Single::Double),
+            Type::Int => operate(*op, sides, inputs)?.map_or(ScalarRef::Null, ScalarRef::Int),
+            Type::Long => operate(*op, sides, inputs)?.map_or(ScalarRef::Null, ScalarRef::Long),
+            Type::Float => operate(*op, sides, inputs)?.map_or(ScalarRef::Null, ScalarRef::Float),
+            _ => operate(*op, sides, inputs)?.map_or(ScalarRef::Null, ScalarRef::Double),
         }),
         Node::Compare { op, sides, .. } => {
             let (a, b) = (evaluate(&sides[0], inputs)?, evaluate(&sides[1], inputs)?);
-            compare(*op, a, b).map(Single::Bool)
+            compare(*op, a, b).map(ScalarRef::Bool)
         }
         Node::Logical { stops_at, sides } => {
             if is_true(evaluate(&sides[0], inputs)?)? == *stops_at {
-                return Some(Single::Bool(*stops_at));
+                return Some(ScalarRef::Bool(*stops_at));
             }
-            is_true(evaluate(&sides[1], inputs)?).map(Single::Bool)
+            is_true(evaluate(&sides[1], inputs)?).map(ScalarRef::Bool)
         }
-        Node::Not(inner) => is_true(evaluate(inner, inputs)?).map(|v| Single::Bool(!v)),
+        Node::Not(inner) => is_true(evaluate(inner, inputs)?).map(|v| ScalarRef::Bool(!v)),
         Node::IsNull(inner) => {
             let value = evaluate(inner, inputs)?;
-            Some(Single::Bool(matches!(value, Single::Null)))
+            Some(ScalarRef::Bool(matches!(value, ScalarRef::Null)))
         }
         Node::IsAbsent(slot) => {
             let is_there = is_true(of_slot(*slot, inputs)?)?;
-            Some(Single::Bool(!is_there))
+            Some(ScalarRef::Bool(!is_there))
         }
         Node::If { parts, .. } => {
             let chosen = match is_true(evaluate(&parts[0], inputs)?)? {
@@ -128,7 +128,7 @@ fn operand<T: Number>(node: &Node, inputs: &Inputs<'_>) -> Option<Option<T>> {
         node => evaluate(node, inputs)?,
     };
     match value {
-        Single::Null => Some(None),
+        ScalarRef::Null => Some(None),
         value => number(value).map(Some),
     }
 }
@@ -136,25 +136,25 @@ fn operand<T: Number>(node: &Node, inputs: &Inputs<'_>) -> Option<Option<T>> {
 pub(super) fn arithmetic<'a>(
     op: ArithmeticOp,
     ty: Type,
-    a: Single<'a>,
-    b: Single<'a>,
-) -> Option<Single<'a>> {
-    fn typed<T: Number>(op: ArithmeticOp, a: Single<'_>, b: Single<'_>) -> Option<Option<T>> {
+    a: ScalarRef<'a>,
+    b: ScalarRef<'a>,
+) -> Option<ScalarRef<'a>> {
+    fn typed<T: Number>(op: ArithmeticOp, a: ScalarRef<'_>, b: ScalarRef<'_>) -> Option<Option<T>> {
         Some(arithmetic::one(op, number::<T>(a)?, number::<T>(b)?))
     }
-    if matches!((a, b), (Single::Null, _) | (_, Single::Null)) {
-        return Some(Single::Null);
+    if matches!((a, b), (ScalarRef::Null, _) | (_, ScalarRef::Null)) {
+        return Some(ScalarRef::Null);
     }
     Some(match ty {
-        Type::Int => typed(op, a, b)?.map_or(Single::Null, Single::Int),
-        Type::Long => typed(op, a, b)?.map_or(Single::Null, Single::Long),
-        Type::Float => typed(op, a, b)?.map_or(Single::Null, Single::Float),
-        _ => typed(op, a, b)?.map_or(Single::Null, Single::Double),
+        Type::Int => typed(op, a, b)?.map_or(ScalarRef::Null, ScalarRef::Int),
+        Type::Long => typed(op, a, b)?.map_or(ScalarRef::Null, ScalarRef::Long),
+        Type::Float => typed(op, a, b)?.map_or(ScalarRef::Null, ScalarRef::Float),
+        _ => typed(op, a, b)?.map_or(ScalarRef::Null, ScalarRef::Double),
     })
 }
 
-pub(super) fn compare(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<bool> {
-    if matches!((a, b), (Single::Null, _) | (_, Single::Null)) {
+pub(super) fn compare(op: CompareOp, a: ScalarRef<'_>, b: ScalarRef<'_>) -> Option<bool> {
+    if matches!((a, b), (ScalarRef::Null, _) | (_, ScalarRef::Null)) {
         return Some(op == CompareOp::NotEqual);
     }
     if let (Some(a_type), Some(b_type)) = (number_type(a), number_type(b)) {
@@ -166,8 +166,8 @@ pub(super) fn compare(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<boo
         };
     }
     let is_equal = match (a, b) {
-        (Single::Text(a), Single::Text(b)) => a == b,
-        (Single::Bool(a), Single::Bool(b)) => a == b,
+        (ScalarRef::Text(a), ScalarRef::Text(b)) => a == b,
+        (ScalarRef::Bool(a), ScalarRef::Bool(b)) => a == b,
         _ => return None,
     };
     match op {
@@ -177,6 +177,6 @@ pub(super) fn compare(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<boo
     }
 }
 
-fn ordered<T: Number>(op: CompareOp, a: Single<'_>, b: Single<'_>) -> Option<bool> {
+fn ordered<T: Number>(op: CompareOp, a: ScalarRef<'_>, b: ScalarRef<'_>) -> Option<bool> {
     Some(compare::holds(op, number::<T>(a)?, number::<T>(b)?))
 }

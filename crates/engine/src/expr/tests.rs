@@ -4,7 +4,7 @@ use event::{Column, ColumnBuilder, Times, Type, Value};
 use plan::{ArithmeticOp, CompareOp};
 
 use super::{Operand, arithmetic, compare};
-use crate::component::{Environment, EvalContext, Failure};
+use crate::component::{AppEnvironment, EvalContext, Failure};
 
 const NUMBERS: [Type; 4] = [Type::Int, Type::Long, Type::Float, Type::Double];
 const ARITHMETIC: [ArithmeticOp; 5] = [
@@ -53,7 +53,7 @@ fn column(ty: Type, values: &[Value]) -> Operand<'static> {
 }
 
 fn with_context<T>(run: impl FnOnce(&mut EvalContext<'_>) -> T) -> (T, Vec<Failure>) {
-    let (environment, mut seed, mut failures) = (Environment::default(), 0, Vec::new());
+    let (environment, mut seed, mut failures) = (AppEnvironment::default(), 0, Vec::new());
     let times = Times::Same(0);
     let mut context = EvalContext::new(0, 0, &times, &environment, &mut seed, &mut failures);
     let result = run(&mut context);

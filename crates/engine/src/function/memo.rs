@@ -1,7 +1,7 @@
 //! What a call site compiles from a text argument, kept while the text stays the same.
 
-use dialect::json_path::Path;
-use dialect::regex::Regex;
+use javatext::json_path::Path;
+use javatext::regex::Regex;
 
 use super::time::DatePattern;
 

@@ -23,7 +23,7 @@ pub fn call(name: &str, args: &[Value]) -> Result<Value, String> {
         .unwrap_or_else(|| panic!("'{name}' is in a slice"))
         .bind(&arguments);
     let mut site = bound.map_err(|refused| refused.0)?;
-    let (times, environment) = (Times::Same(7), Environment::default());
+    let (times, environment) = (Times::Same(7), AppEnvironment::default());
     let (mut seed, mut failures) = (1, Vec::new());
     let now = WALL + 86_400_000;
     let mut context = EvalContext::new(now, WALL, &times, &environment, &mut seed, &mut failures);

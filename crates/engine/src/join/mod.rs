@@ -14,14 +14,14 @@ use lang::ast::{EventType, JoinKind, JoinTrigger};
 use plan::{From, QueryId};
 
 use crate::aggregation::{Contents, RangeOf};
-use crate::alarm::{Alarms, Owner};
-use crate::component::{Environment, EvalContext, Key};
+use crate::component::{AppEnvironment, EvalContext, Key};
 use crate::error::Error;
 use crate::expr::{Inputs, Layout, OTHER, ROW};
 use crate::host::Found;
 use crate::kept::Held;
 use crate::query::{Broken, Chain, Place, ProcessingMode, Selector, Step, Used};
 use crate::table::{Condition, ConditionContext};
+use crate::timers::{Owner, Timers};
 use search::{Equations, Matches, Probing, Side};
 
 /// Inputs of the join's expressions.
@@ -91,8 +91,8 @@ impl Join {
     pub fn new(
         join: &plan::Join,
         (plan, query): (&plan::Plan, QueryId),
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Join, Layout), Error> {
         let singles = [&join.left, &join.right];
@@ -120,8 +120,8 @@ impl Join {
             is_partitioned,
             environment,
         };
-        let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), alarms, context)?;
-        let (right, right_kept) = Chain::parts(&join.right, &used[1], place(1), alarms, context)?;
+        let (left, left_kept) = Chain::parts(&join.left, &used[0], place(0), timers, context)?;
+        let (right, right_kept) = Chain::parts(&join.right, &used[1], place(1), timers, context)?;
         let kept = [left_kept, right_kept];
         let widths = [0, 1].map(|s: usize| singles[s].schema.attributes.len());
         // The joined row: left, right, and for each whether it is there.
@@ -263,26 +263,26 @@ impl Join {
         self.join(rows, side, key, step)
     }
 
-    pub fn alarm(
+    pub fn on_timer(
         &mut self,
         side: u16,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let rows = self.sides[usize::from(side)].alarm(key, deadline, step)?;
+        let rows = self.sides[usize::from(side)].on_timer(key, deadline, step)?;
         self.join(rows, usize::from(side), key, step)
     }
 
     /// A deadline of a stream processor is due, of a side and by its place there.
-    pub fn stage_alarm(
+    pub fn stage_timer(
         &mut self,
         (side, at): (u16, usize),
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        let rows = self.sides[usize::from(side)].stage_alarm(at, key, deadline, step)?;
+        let rows = self.sides[usize::from(side)].stage_timer(at, key, deadline, step)?;
         self.join(rows, usize::from(side), key, step)
     }
 

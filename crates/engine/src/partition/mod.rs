@@ -14,6 +14,7 @@ use event::{Batch, BatchParts, Chunks, Clock, Times};
 use plan::{PartitionBy, Plan, QueryId, StreamId};
 
 use crate::component::{EvalContext, Key};
+use crate::dirty::DirtyBits;
 use crate::error::Error;
 use crate::expr::{Expression, Inputs};
 use crate::graph::{Graph, Receiver};
@@ -23,7 +24,6 @@ use crate::keyed::Pages;
 use crate::query::{Interner, Step, intern_all, plain_layout};
 use crate::snapshot::{Extent, Fields, Id, List};
 use crate::table::ConditionContext;
-use crate::touched::Touched;
 
 pub(crate) struct Partition {
     pub name: String,
@@ -39,7 +39,7 @@ pub(crate) struct Partition {
     /// The next such place.
     seen: u32,
     /// Keys that were used, or are gone, since they were saved.
-    touched: Touched,
+    dirty: DirtyBits,
     /// Idle period and interval, milliseconds.
     pub purge: Option<(i64, i64)>,
     /// Wall clock of the last use that [`Partition::purge_used_at`] was told of.
@@ -114,7 +114,7 @@ impl Partition {
             last_used: Pages::default(),
             seen_at: Pages::default(),
             seen: 0,
-            touched: Touched::default(),
+            dirty: DirtyBits::default(),
             purge: partition.purge,
             told_at: i64::MIN,
         })
@@ -201,7 +201,7 @@ impl Partition {
         let now = LastUsed(now.max(i64::MIN + 1));
         let before = std::mem::replace(self.last_used.at(key), now);
         if before != now {
-            self.touched.mark(key);
+            self.dirty.mark(key);
         }
         if before != LastUsed::NEVER {
             return false;
@@ -221,7 +221,7 @@ impl Partition {
         self.seen = 0;
         for &key in &self.live {
             *self.seen_at.at(key) = self.seen;
-            self.touched.mark(key);
+            self.dirty.mark(key);
             self.seen += 1;
         }
     }
@@ -257,7 +257,7 @@ impl Partition {
         let mut pages = Vec::new();
         for &key in &gone {
             *self.last_used.at(key) = LastUsed::NEVER;
-            self.touched.mark(key);
+            self.dirty.mark(key);
             pages.extend(self.keys.give_back(key));
         }
         for page in &pages {
@@ -273,7 +273,7 @@ impl Partition {
         self.last_used.clear();
         self.seen_at.clear();
         self.seen = 0;
-        self.touched.end();
+        self.dirty.end();
         self.told_at = i64::MIN;
     }
 
@@ -283,19 +283,19 @@ impl Partition {
 
     // ---- state ----
 
-    pub fn is_touched(&self) -> bool {
-        self.touched.is_any()
+    pub fn is_dirty(&self) -> bool {
+        self.dirty.is_any()
     }
 
     pub fn mark_saved(&mut self) {
-        self.touched.begin();
+        self.dirty.begin();
     }
 
     pub fn save(&self, writer: &mut Writer, extent: Extent) {
         let mut list = List::new(writer, extent);
         let keys = match extent {
             Extent::All => self.live_by_number(),
-            Extent::Changes => self.touched.iter().collect(),
+            Extent::Changes => self.dirty.iter().collect(),
         };
         for key in keys {
             if !self.is_live(key) {

@@ -14,8 +14,8 @@ use hashbrown::HashTable;
 use lang::ast::Index as Nth;
 use plan::{CompareOp, Expr, ExprKind};
 
-use super::chart::{Chart, Kind, StateId};
 use super::partials::{CURRENT, Captures, PartialId, Partials};
+use super::states::{Kind, StateGraph, StateId};
 use crate::key_text::hash_words;
 
 /// No bucket, no partial match.
@@ -59,7 +59,7 @@ impl Equation {
         condition: &Expr,
         reference: usize,
         pattern: &plan::Pattern,
-        chart: &Chart,
+        graph: &StateGraph,
     ) -> Option<Equation> {
         let ExprKind::Compare(CompareOp::Equal, left, right) = &condition.kind else {
             return None;
@@ -78,8 +78,8 @@ impl Equation {
                 index: None | Some(Nth::At(0) | Nth::Last(0)),
                 attribute,
             } if usize::from(input) < reference => {
-                let state = chart.of_reference[usize::from(input)];
-                let is_single = chart.states[state].kind == Kind::Stream
+                let state = graph.of_reference[usize::from(input)];
+                let is_single = graph.states[state].kind == Kind::Stream
                     && !pattern.references[usize::from(input)].is_counted;
                 is_single.then_some((state, attribute))
             }

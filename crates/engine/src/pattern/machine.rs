@@ -6,10 +6,10 @@
 //! receivers and of its `StreamPreStateProcessor` and its kin, step by step: which partial match
 //! is where, and in which order, is visible in the results.
 
-use super::chart::{Chart, Kind, State, StateId};
 use super::index::{Equation, Index, Links, Values};
 use super::partials::{Arrival, CURRENT, Captures, EventId, NONE, PartialId, Partials, UNTIMED};
 use super::queue::Queue;
+use super::states::{Kind, State, StateGraph, StateId};
 
 /// The state of one partition key.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ pub(super) struct Store {
 
 /// Puts everything that moves one key's partial matches in one place for a while.
 pub(super) struct Machine<'a> {
-    pub chart: &'a Chart,
+    pub graph: &'a StateGraph,
     pub store: &'a mut Store,
     pub lists: &'a mut Lists,
     pub matches: &'a mut Matches,
@@ -167,7 +167,7 @@ pub(super) struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     pub fn state(&self, id: StateId) -> &'a State {
-        &self.chart.states[id]
+        &self.graph.states[id]
     }
 
     // ---- lists ----
@@ -179,7 +179,7 @@ impl<'a> Machine<'a> {
 
     /// As [`Machine::push_new`], of a partial match that belongs to the list already.
     pub fn push_begun(&mut self, id: StateId, partial: PartialId) {
-        if let (Some(_), Some(start)) = (self.chart.within, self.chart.only_start)
+        if let (Some(_), Some(start)) = (self.graph.within, self.graph.only_start)
             && let Some(time) = self.start_of(partial, start)
         {
             self.lists.states[id].ages.add(time);
@@ -223,7 +223,7 @@ impl<'a> Machine<'a> {
     /// What the lists of a state are known by, after they have been restored.
     pub fn settle(&mut self, id: StateId) {
         let mut ages = Ages::default();
-        if let Some(start) = self.chart.only_start {
+        if let Some(start) = self.graph.only_start {
             let new = self.lists.states[id].new.iter();
             new.filter_map(|partial| self.start_of(partial, start))
                 .for_each(|time| ages.add(time));
@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
 
     /// Everything of a key is given up.
     pub fn clear(&mut self) {
-        for id in 0..self.chart.states.len() {
+        for id in 0..self.graph.states.len() {
             self.clear_pending(id);
             let all: Vec<PartialId> = self.lists.states[id].new.drain().collect();
             for partial in all {
@@ -266,11 +266,11 @@ impl<'a> Machine<'a> {
 
     /// The state of a key begins, at application clock `now`.
     pub fn begin(&mut self, now: i64) {
-        for at in 0..self.chart.begins.len() {
-            self.begin_state(self.chart.begins[at]);
+        for at in 0..self.graph.begins.len() {
+            self.begin_state(self.graph.begins[at]);
         }
-        for at in 0..self.chart.timers.len() {
-            let id = self.chart.timers[at];
+        for at in 0..self.graph.absent_timers.len() {
+            let id = self.graph.absent_timers[at];
             let state = self.state(id);
             if let (true, Some(wait)) = (state.is_start, state.kind.wait()) {
                 if let Kind::Absent { .. } = state.kind {
@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
     /// (`StreamPreStateProcessor.init`).
     pub fn begin_state(&mut self, id: StateId) {
         let state = self.state(id);
-        let precedes_absent = self.chart.is_sequence
+        let precedes_absent = self.graph.is_sequence
             && state
                 .next
                 .is_some_and(|next| self.state(next).kind.is_absent());
@@ -323,7 +323,7 @@ impl<'a> Machine<'a> {
                 if !self.lists.states[id].is_active {
                     return;
                 }
-                if self.chart.is_sequence {
+                if self.graph.is_sequence {
                     let all: Vec<PartialId> = self.lists.states[id].new.drain().collect();
                     all.into_iter().for_each(|p| self.release(p));
                 }
@@ -356,13 +356,13 @@ impl<'a> Machine<'a> {
     }
 
     fn add_one(&mut self, id: StateId, partial: PartialId) {
-        if !self.chart.is_sequence || self.lists.states[id].new.is_empty() {
+        if !self.graph.is_sequence || self.lists.states[id].new.is_empty() {
             self.push_new(id, partial);
         }
     }
 
     fn add_both(&mut self, id: StateId, partner: StateId, partial: PartialId) {
-        let only_one = self.state(id).is_start || self.chart.is_sequence;
+        let only_one = self.state(id).is_start || self.graph.is_sequence;
         for side in [id, partner] {
             if !only_one || self.lists.states[side].new.is_empty() {
                 self.push_new(side, partial);
@@ -410,7 +410,7 @@ impl<'a> Machine<'a> {
         // A count that may stay empty has enough at once, also when it begins anew.
         let is_enough = matches!(kind, Kind::Count { min: 0, .. })
             && !self.is_compat
-            && !self.chart.is_sequence
+            && !self.graph.is_sequence
             && self.state(id).next.is_some();
         if is_enough {
             self.min_reached(id, copy);
@@ -430,13 +430,13 @@ impl<'a> Machine<'a> {
         // it takes the partial match.
         if let (false, Kind::Count { min: 0, .. }) = (self.is_compat, state.kind)
             && every == Some(id)
-            && !self.chart.is_sequence
+            && !self.graph.is_sequence
             && next.is_some()
         {
             every = None;
         }
         // Nor does a round of several such counts that took nothing.
-        if let (false, false, Some(first)) = (self.is_compat, self.chart.is_sequence, every)
+        if let (false, false, Some(first)) = (self.is_compat, self.graph.is_sequence, every)
             && first < id
             && (first..=id).all(|taken| self.slot(partial, taken) == NONE)
         {
@@ -455,21 +455,21 @@ impl<'a> Machine<'a> {
     /// Lets partial matches expire and brings the states of a stream up to date
     /// (`stabilizeStates`).
     pub fn stabilise(&mut self, reader: usize, time: i64) {
-        if self.chart.within.is_some() {
-            for id in 0..self.chart.states.len() {
+        if self.graph.within.is_some() {
+            for id in 0..self.graph.states.len() {
                 self.expire(id, time);
             }
         }
-        if self.chart.is_sequence {
-            for at in 0..self.chart.resets.len() {
-                self.reset(self.chart.resets[at]);
+        if self.graph.is_sequence {
+            for at in 0..self.graph.resets.len() {
+                self.reset(self.graph.resets[at]);
             }
-            for at in 0..self.chart.updates.len() {
-                self.update(self.chart.updates[at]);
+            for at in 0..self.graph.updates.len() {
+                self.update(self.graph.updates[at]);
             }
         } else {
-            for at in 0..self.chart.readers[reader].states.len() {
-                self.update(self.chart.readers[reader].states[at]);
+            for at in 0..self.graph.readers[reader].states.len() {
+                self.update(self.graph.readers[reader].states[at]);
             }
         }
     }
@@ -487,15 +487,15 @@ impl<'a> Machine<'a> {
     }
 
     pub fn has_expired(&self, partial: PartialId, now: i64) -> bool {
-        let Some(within) = self.chart.within else {
+        let Some(within) = self.graph.within else {
             return false;
         };
         let is_old = |start: i64| start.abs_diff(now) > within.unsigned_abs();
-        if let Some(start) = self.chart.only_start {
+        if let Some(start) = self.graph.only_start {
             return self.start_of(partial, start).is_some_and(is_old);
         }
         let mut starts_absent = false;
-        for (id, state) in self.chart.states.iter().enumerate() {
+        for (id, state) in self.graph.states.iter().enumerate() {
             if !state.is_start {
                 continue;
             }
@@ -508,7 +508,7 @@ impl<'a> Machine<'a> {
             return false;
         }
         // Begun with an absence, a match is as old as the first event it has.
-        let states = 0..self.chart.states.len();
+        let states = 0..self.graph.states.len();
         let first = states.filter_map(|id| self.start_of(partial, id)).min();
         first.is_some_and(is_old)
     }
@@ -544,10 +544,10 @@ impl<'a> Machine<'a> {
             return;
         }
         let is_old = |start: i64| {
-            let within = self.chart.within.unwrap_or(i64::MAX);
+            let within = self.graph.within.unwrap_or(i64::MAX);
             start.abs_diff(now) > within.unsigned_abs()
         };
-        let knows_ages = self.chart.only_start.is_some();
+        let knows_ages = self.graph.only_start.is_some();
         let is_any_old = ages.oldest <= ages.newest && (is_old(ages.oldest) || is_old(ages.newest));
         if knows_ages && !is_any_old {
             return;
@@ -563,7 +563,7 @@ impl<'a> Machine<'a> {
             if self.has_expired(partial, now) {
                 let _ = self.lists.states[id].new.take(place);
                 self.note_expired(id, partial, last);
-            } else if let Some(start) = self.chart.only_start
+            } else if let Some(start) = self.graph.only_start
                 && let Some(time) = self.start_of(partial, start)
             {
                 left.add(time);
@@ -577,7 +577,7 @@ impl<'a> Machine<'a> {
     /// Those that have expired come before those that have not; one that has not begun may stand
     /// between them.
     fn expire_leading(&mut self, id: StateId, now: i64, last: &mut Option<PartialId>) {
-        let start = self.chart.only_start.unwrap_or_default();
+        let start = self.graph.only_start.unwrap_or_default();
         let mut oldest = None;
         for place in 0..self.lists.states[id].new.places() {
             let Some(partial) = self.lists.states[id].new.at(place) else {
@@ -687,7 +687,7 @@ impl<'a> Machine<'a> {
             && state
                 .next
                 .is_some_and(|next| !self.lists.states[next].pending.is_empty());
-        if !(self.chart.is_sequence && goes_on) {
+        if !(self.graph.is_sequence && goes_on) {
             self.begin_state(id);
         }
     }
@@ -751,7 +751,7 @@ impl<'a> Machine<'a> {
 
     /// A match is complete. Its events are held until the batch is made.
     pub fn complete_at(&mut self, partial: PartialId, row: u32, time: i64) {
-        for id in 0..self.chart.states.len() {
+        for id in 0..self.graph.states.len() {
             let event = self.slot(partial, id);
             self.store.captures[id].own(event);
             self.matches.slots.push(event);

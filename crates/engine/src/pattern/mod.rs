@@ -1,7 +1,7 @@
 //! Patterns and sequences: partial matches over one or several streams.
 //!
-//! [`chart`] lays the states out, [`machine`] moves partial matches between them event by event,
-//! [`gate`] asks the filters, [`view`] makes columns of what was matched. Events are taken one by
+//! [`states`] lays the states out, [`machine`] moves partial matches between them event by event,
+//! [`filter`] asks the filters, [`view`] makes columns of what was matched. Events are taken one by
 //! one in the order of their chunks, so the bounds of a batch never show.
 //!
 //! Promises: state is kept per partition key; each match is a selector call of its own; nothing
@@ -9,15 +9,15 @@
 //!
 //! Never here: selecting, grouping and limiting, which are the query's.
 
-mod arrive;
-mod chart;
-mod gate;
+mod advance;
+mod filter;
 mod index;
 mod machine;
 mod partials;
 mod plain;
 mod queue;
 mod saved;
+mod states;
 mod timer;
 mod view;
 
@@ -25,26 +25,26 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Chunks, Clock, Column, Schema, Times, Type};
 use plan::QueryId;
 
-use crate::alarm::{Alarms, OperatorId, Owner};
-use crate::component::{Environment, Failure, Key};
+use crate::component::{AppEnvironment, Failure, Key};
 use crate::error::Error;
 use crate::expr::{Expression, Layout};
 use crate::query::{Broken, Step};
 use crate::table::ConditionContext;
-use arrive::{Offer, Scratch};
-use chart::{Chart, StateId};
-pub(crate) use gate::is_sure;
-use gate::{Gate, Part};
+use crate::timers::{OperatorId, Owner, Timers};
+use advance::{Offer, Scratch};
+pub(crate) use filter::is_sure;
+use filter::{Part, StateFilter};
 use index::Links;
 use machine::{Lists, Machine, Matches, Store};
 use partials::{Arrival, Captures, EventId, NONE, Partials};
 use plain::PlainRoom;
+use states::{StateGraph, StateId};
 use view::{Place, Seen, Views};
 
 pub(crate) struct Pattern {
-    chart: Chart,
+    graph: StateGraph,
     /// For each state its filter, the name of its reference and the row it reads.
-    gates: Vec<Gate>,
+    filters: Vec<StateFilter>,
     names: Vec<String>,
     schemas: Vec<Schema>,
     /// What the selector reads.
@@ -53,7 +53,7 @@ pub(crate) struct Pattern {
     /// By number of the key; what is not begun is `None`.
     keys: Vec<Option<Box<Lists>>>,
     /// For each state its timed operator.
-    timers: Vec<Option<OperatorId>>,
+    absent_timers: Vec<Option<OperatorId>>,
     matches: Matches,
     deadlines: Vec<(StateId, i64)>,
     scratch: Scratch,
@@ -96,47 +96,48 @@ impl Pattern {
         pattern: &plan::Pattern,
         selector: &plan::Selector,
         query: QueryId,
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Pattern, plan::Selector, Layout), Error> {
-        let chart = Chart::new(pattern);
+        let graph = StateGraph::new(pattern);
         let mut views = Views::default();
-        let selector = rewritten(selector, pattern, &chart, &mut views);
+        let selector = rewritten(selector, pattern, &graph, &mut views);
         let layout = views.layout(Layout::default(), 0);
-        let mut gates = Vec::with_capacity(chart.states.len());
-        for state in &chart.states {
-            gates.push(Gate::new(pattern, state.reference, &chart, context)?);
+        let mut filters = Vec::with_capacity(graph.states.len());
+        for state in &graph.states {
+            filters.push(StateFilter::new(pattern, state.reference, &graph, context)?);
         }
-        let captures = captures(pattern, &chart, &views, &gates);
-        let is_fallible = !is_select_sure(&selector) || gates.iter().any(Gate::is_fallible);
-        let width = chart.states.len();
-        let equations = gates
+        let captures = captures(pattern, &graph, &views, &filters);
+        let is_fallible =
+            !is_select_sure(&selector) || filters.iter().any(StateFilter::is_fallible);
+        let width = graph.states.len();
+        let equations = filters
             .iter()
             .enumerate()
-            .map(|(state, gate)| gate.equation().filter(|_| chart.may_index(state)))
+            .map(|(state, filter)| filter.equation().filter(|_| graph.may_index(state)))
             .collect();
-        let mut timers = vec![None; width];
-        for &state in &chart.timers {
+        let mut absent_timers = vec![None; width];
+        for &state in &graph.absent_timers {
             let owner = Owner::Absent {
                 query,
                 state: state as u16,
             };
-            timers[state] = Some(alarms.add_operator(owner));
+            absent_timers[state] = Some(timers.add_operator(owner));
         }
-        let reference = |state: &chart::State| &pattern.references[state.reference];
+        let reference = |state: &states::State| &pattern.references[state.reference];
         let built = Pattern {
-            names: chart
+            names: graph
                 .states
                 .iter()
                 .map(|s| reference(s).name.clone())
                 .collect(),
-            schemas: chart
+            schemas: graph
                 .states
                 .iter()
                 .map(|s| reference(s).schema.clone())
                 .collect(),
-            gates,
+            filters,
             views,
             store: Store {
                 partials: Partials::new(width),
@@ -147,7 +148,7 @@ impl Pattern {
                 changed: vec![false; width],
             },
             keys: Vec::new(),
-            timers,
+            absent_timers,
             matches: Matches::default(),
             deadlines: Vec::new(),
             scratch: Scratch::default(),
@@ -155,7 +156,7 @@ impl Pattern {
             plain_room: PlainRoom::default(),
             is_compat: environment.compat,
             is_fallible,
-            chart,
+            graph,
         };
         Ok((built, selector, layout))
     }
@@ -167,7 +168,7 @@ impl Pattern {
 
     /// What a chunk of this input completes is delivered together; else each match by itself.
     pub fn delivers_chunks(&self, input: usize) -> bool {
-        self.chart.readers[input].states.len() > 1
+        self.graph.readers[input].states.len() > 1
     }
 
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
@@ -176,13 +177,13 @@ impl Pattern {
         self.set_deadlines(key, step);
     }
 
-    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+    pub fn remove(&mut self, key: Key, timers: &mut Timers) {
         if self.keys.get(key as usize).is_some_and(Option::is_some) {
             self.with(key, |machine| machine.clear());
             self.keys[key as usize] = None;
         }
-        for operator in self.timers.iter().flatten() {
-            alarms.forget(*operator, key);
+        for operator in self.absent_timers.iter().flatten() {
+            timers.forget(*operator, key);
         }
     }
 
@@ -204,7 +205,7 @@ impl Pattern {
 
     /// Can no event of the declared types make it fail?
     pub fn is_sure(&self) -> bool {
-        !self.is_fallible && self.gates.iter().all(Gate::is_sure)
+        !self.is_fallible && self.filters.iter().all(StateFilter::is_sure)
     }
 
     fn take_all(
@@ -214,7 +215,7 @@ impl Pattern {
         lists: &mut Lists,
         step: &mut Step<'_>,
     ) -> Result<(), Broken> {
-        let reader = &self.chart.readers[input];
+        let reader = &self.graph.readers[input];
         let is_one = reader.states.len() == 1;
         let columns = batch.columns.iter();
         let is_typed = reader.states.first().is_none_or(|&state| {
@@ -231,7 +232,7 @@ impl Pattern {
             if part == Part::Whole {
                 break;
             }
-            match self.gates[state].own_mask(batch, step, &mut mask.rows) {
+            match self.filters[state].own_mask(batch, step, &mut mask.rows) {
                 Ok(is_set) => mask.is_set = is_set,
                 // Nothing has moved yet: the chunks come again one by one.
                 Err(failure) if batch.chunk_count() > 1 => {
@@ -249,7 +250,7 @@ impl Pattern {
             self.store.equations.fill(None);
         }
         let mut machine = Machine {
-            chart: &self.chart,
+            graph: &self.graph,
             store: &mut self.store,
             lists,
             matches: &mut self.matches,
@@ -257,9 +258,9 @@ impl Pattern {
             is_compat: self.is_compat,
         };
         if let ([state], [mask], Part::Rest) = (&*reader.states, &**masks, part) {
-            let gate = &self.gates[*state];
+            let filter = &self.filters[*state];
             let place = (*state, input);
-            if machine.take_plain(place, batch, mask, gate, &mut self.plain_room) {
+            if machine.take_plain(place, batch, mask, filter, &mut self.plain_room) {
                 return Ok(());
             }
         }
@@ -280,8 +281,8 @@ impl Pattern {
                         is_fit: mask.lets_pass(row),
                     };
                     let before = machine.matches.len();
-                    let gate = &mut self.gates[state];
-                    let done = machine.offer(state, &offer, gate, &mut self.scratch, step);
+                    let filter = &mut self.filters[state];
+                    let done = machine.offer(state, &offer, filter, &mut self.scratch, step);
                     if let Err(failure) = done {
                         machine.forget_matches(0);
                         return Err(broken(&self.names[state], failure));
@@ -302,7 +303,7 @@ impl Pattern {
     }
 
     /// A deadline of an absent state is due.
-    pub fn alarm(
+    pub fn on_timer(
         &mut self,
         state: usize,
         key: Key,
@@ -320,7 +321,7 @@ impl Pattern {
         if self.keys.len() <= at {
             self.keys.resize_with(at + 1, || None);
         }
-        let width = self.chart.states.len();
+        let width = self.graph.states.len();
         self.keys[at]
             .take()
             .unwrap_or_else(|| Box::new(Lists::new(width)))
@@ -329,7 +330,7 @@ impl Pattern {
     fn with<T>(&mut self, key: Key, work: impl FnOnce(&mut Machine<'_>) -> T) -> T {
         let mut lists = self.take_lists(key);
         let mut machine = Machine {
-            chart: &self.chart,
+            graph: &self.graph,
             store: &mut self.store,
             lists: &mut lists,
             matches: &mut self.matches,
@@ -343,8 +344,8 @@ impl Pattern {
 
     fn set_deadlines(&mut self, key: Key, step: &mut Step<'_>) {
         for (state, time) in self.deadlines.drain(..) {
-            if let Some(operator) = self.timers[state] {
-                step.alarms.notify(operator, key, time, step.now);
+            if let Some(operator) = self.absent_timers[state] {
+                step.timers.notify(operator, key, time, step.now);
             }
         }
     }
@@ -357,8 +358,8 @@ impl Pattern {
         if len == 0 {
             return None;
         }
-        debug_assert!(from.is_none() || input < self.chart.readers.len());
-        let width = self.chart.states.len();
+        debug_assert!(from.is_none() || input < self.graph.readers.len());
+        let width = self.graph.states.len();
         let Room {
             columns,
             seen,
@@ -413,7 +414,7 @@ impl Pattern {
         match lists {
             Some(lists) => {
                 writer.bool(true);
-                saved::save(&self.chart, &self.store, lists, writer);
+                saved::save(&self.graph, &self.store, lists, writer);
             }
             None => writer.bool(false),
         }
@@ -424,9 +425,9 @@ impl Pattern {
             return Ok(());
         }
         let mut lists = self.take_lists(key);
-        let result = saved::restore(&self.chart, &mut self.store, &mut lists, reader);
+        let result = saved::restore(&self.graph, &mut self.store, &mut lists, reader);
         self.keys[key as usize] = Some(lists);
-        for state in 0..self.chart.states.len() {
+        for state in 0..self.graph.states.len() {
             let equation = self.store.equations[state];
             if equation.is_some_and(|e| !self.store.captures[e.state].is_typed()) {
                 self.store.equations[state] = None;
@@ -468,10 +469,10 @@ impl Pattern {
         let Some(lists) = self.keys.get(key as usize).and_then(Option::as_ref) else {
             return 0;
         };
-        let width = self.chart.states.len();
+        let width = self.graph.states.len();
         let partials = &self.store.partials;
         let has_event = |&p: &partials::PartialId| (0..width).any(|s| partials.slot(p, s) != NONE);
-        let waiting = self.chart.states.iter().zip(&lists.states);
+        let waiting = self.graph.states.iter().zip(&lists.states);
         waiting
             .filter(|(state, _)| state.emits && state.kind.wait().is_some())
             .map(|(_, lists)| {
@@ -496,11 +497,13 @@ impl Pattern {
     }
 
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        self.gates.iter().flat_map(Gate::expressions)
+        self.filters.iter().flat_map(StateFilter::expressions)
     }
 
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expression> {
-        self.gates.iter_mut().flat_map(Gate::expressions_mut)
+        self.filters
+            .iter_mut()
+            .flat_map(StateFilter::expressions_mut)
     }
 }
 
@@ -538,7 +541,7 @@ fn forget(matches: &mut Matches, from: usize, captures: &mut [Captures], width: 
 
 impl Machine<'_> {
     fn forget_matches(&mut self, from: usize) {
-        let width = self.chart.states.len();
+        let width = self.graph.states.len();
         forget(self.matches, from, &mut self.store.captures, width);
     }
 }
@@ -546,19 +549,19 @@ impl Machine<'_> {
 /// The attributes that something reads of the kept events of each state.
 fn captures(
     pattern: &plan::Pattern,
-    chart: &Chart,
+    graph: &StateGraph,
     views: &Views,
-    gates: &[Gate],
+    filters: &[StateFilter],
 ) -> Vec<Captures> {
-    let mut kept: Vec<Vec<usize>> = vec![Vec::new(); chart.states.len()];
-    for views in gates.iter().flat_map(Gate::views).chain([views]) {
+    let mut kept: Vec<Vec<usize>> = vec![Vec::new(); graph.states.len()];
+    for views in filters.iter().flat_map(StateFilter::views).chain([views]) {
         views.kept(|state, attribute, _| {
             if !kept[state].contains(&attribute) {
                 kept[state].push(attribute);
             }
         });
     }
-    let states = chart.states.iter().zip(kept);
+    let states = graph.states.iter().zip(kept);
     states
         .map(|(state, attributes)| {
             let schema = &pattern.references[state.reference].schema;
@@ -577,16 +580,16 @@ fn is_select_sure(selector: &plan::Selector) -> bool {
     let order = selector.order_by.iter().map(|(expr, _)| expr);
     let rest = selector.group_by.iter().chain(&selector.having);
     let mut all = items.chain(order).chain(rest);
-    all.all(|expr| is_plain(expr) || gate::is_sure(expr))
+    all.all(|expr| is_plain(expr) || filter::is_sure(expr))
 }
 
 fn rewritten(
     selector: &plan::Selector,
     pattern: &plan::Pattern,
-    chart: &Chart,
+    graph: &StateGraph,
     views: &mut Views,
 ) -> plan::Selector {
-    let mut rewrite = |expr: &plan::Expr| views.rewrite(expr, Place::Select, pattern, chart);
+    let mut rewrite = |expr: &plan::Expr| views.rewrite(expr, Place::Select, pattern, graph);
     plan::Selector {
         items: selector
             .items

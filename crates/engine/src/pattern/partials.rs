@@ -9,7 +9,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::column::View;
 use event::{Batch, Column, ColumnBuilder, Type, Value};
 
-use super::chart::StateId;
+use super::states::StateId;
 
 pub(super) type PartialId = u32;
 

@@ -9,11 +9,11 @@
 use event::{Batch, Times};
 
 use super::Mask;
-use super::chart::{Kind, StateId};
-use super::gate::{Gate, Part};
+use super::filter::{Part, StateFilter};
 use super::index::{Equation, Sought, Values};
 use super::machine::Machine;
 use super::partials::{Arrival, CURRENT, EventId, PartialId};
+use super::states::{Kind, StateId};
 
 impl Machine<'_> {
     /// Takes a batch at the only state that reads it; false, and nothing has happened, where it must
@@ -23,21 +23,21 @@ impl Machine<'_> {
         (id, input): (StateId, usize),
         batch: &Batch,
         mask: &Mask,
-        gate: &Gate,
+        filter: &StateFilter,
         room: &mut PlainRoom,
     ) -> bool {
-        if self.chart.is_sequence || self.store.returned[self.state(id).last] {
+        if self.graph.is_sequence || self.store.returned[self.state(id).last] {
             return false;
         }
         if let Some(next) = self.begins_plainly(id)
-            && !gate.asks(Part::Rest)
+            && !filter.asks(Part::Rest)
         {
             return self.begin_all((id, next), batch, mask, room);
         }
         if self.ends_plainly(id)
-            && self.chart.readers[input].delivers
-            && gate.equation().is_some()
-            && !gate.asks(Part::Residual)
+            && self.graph.readers[input].delivers
+            && filter.equation().is_some()
+            && !filter.asks(Part::Residual)
         {
             return self.complete_all((id, input), batch, mask);
         }
@@ -79,7 +79,7 @@ impl Machine<'_> {
         mask: &Mask,
         room: &mut PlainRoom,
     ) -> bool {
-        if self.chart.within.is_some() && !self.is_nothing_to_expire(batch) {
+        if self.graph.within.is_some() && !self.is_nothing_to_expire(batch) {
             return false;
         }
         self.update(id);
@@ -123,8 +123,8 @@ impl Machine<'_> {
             }),
         }
         let ends = [earliest, latest];
-        let within = self.chart.within.unwrap_or(i64::MAX).unsigned_abs();
-        if self.chart.only_start.is_none() || latest.abs_diff(earliest) > within {
+        let within = self.graph.within.unwrap_or(i64::MAX).unsigned_abs();
+        if self.graph.only_start.is_none() || latest.abs_diff(earliest) > within {
             return false;
         }
         self.lists.states.iter().all(|lists| {
@@ -138,7 +138,7 @@ impl Machine<'_> {
         let Some(equation) = self.store.equations[id] else {
             return false;
         };
-        let expires = self.chart.within.is_some();
+        let expires = self.graph.within.is_some();
         if !expires {
             self.update(id);
         }

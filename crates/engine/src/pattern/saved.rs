@@ -5,9 +5,9 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::chart::Chart;
 use super::machine::{Lists, Store};
 use super::partials::{CURRENT, EventId, NONE, PartialId};
+use super::states::StateGraph;
 
 const VERSION: u8 = 1;
 
@@ -35,8 +35,8 @@ impl Numbers {
     }
 }
 
-pub(super) fn save(chart: &Chart, store: &Store, lists: &Lists, writer: &mut Writer) {
-    let width = chart.states.len();
+pub(super) fn save(graph: &StateGraph, store: &Store, lists: &Lists, writer: &mut Writer) {
+    let width = graph.states.len();
     let mut partials = Numbers::default();
     for state in &lists.states {
         for partial in state.pending.iter().chain(state.new.iter()) {
@@ -96,7 +96,7 @@ fn number_of(events: &Numbers, event: EventId) -> u32 {
 }
 
 pub(super) fn restore(
-    chart: &Chart,
+    graph: &StateGraph,
     store: &mut Store,
     lists: &mut Lists,
     reader: &mut Reader<'_>,
@@ -107,7 +107,7 @@ pub(super) fn restore(
             "partial matches of format {version}, expected {VERSION}"
         )));
     }
-    let width = chart.states.len();
+    let width = graph.states.len();
     let states = reader.count()?;
     if states != width {
         return Err(StateError::Mismatch(format!(

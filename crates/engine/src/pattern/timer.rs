@@ -1,8 +1,8 @@
 //! A time of quiet has passed at an absent state.
 
-use super::chart::{Kind, StateId};
 use super::machine::Machine;
 use super::partials::{NONE, PartialId, UNTIMED};
+use super::states::{Kind, StateId};
 
 /// No event completes what a timer completes.
 const NO_ROW: u32 = u32::MAX;
@@ -32,7 +32,7 @@ impl Machine<'_> {
         }
         let state = self.state(id);
         let (every, within_every) = (state.every, state.within_every);
-        let is_sequence = self.chart.is_sequence;
+        let is_sequence = self.graph.is_sequence;
         let was_broken = is_sequence && every.is_none() && lists.last > 0;
         if state.is_start && lists.new.is_empty() && lists.pending.is_empty() {
             if !was_broken {
@@ -157,7 +157,7 @@ impl Machine<'_> {
         };
         let is_or = state.kind.is_or();
         let lists = &self.lists.states[id];
-        if self.chart.is_sequence {
+        if self.graph.is_sequence {
             if state.is_start && lists.new.is_empty() && lists.pending.is_empty() {
                 let partial = self.fresh();
                 self.add(id, partial);

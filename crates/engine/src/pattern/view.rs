@@ -8,8 +8,8 @@ use event::{Column, ColumnBuilder, Object, Type, Value, Values, value::Shared};
 use lang::ast::Index;
 use plan::{Expr, ExprKind, InputId};
 
-use super::chart::{Chart, StateId};
 use super::partials::{CURRENT, Captures, EventId, NONE};
+use super::states::{StateGraph, StateId};
 use crate::expr::{Layout, ROW};
 
 /// Views are numbered from here on, far above the streams of a pattern.
@@ -78,10 +78,10 @@ impl Views {
         expr: &Expr,
         place: Place,
         pattern: &plan::Pattern,
-        chart: &Chart,
+        graph: &StateGraph,
     ) -> Expr {
         let mut copy = expr.clone();
-        self.rewrite_in(&mut copy, place, pattern, chart);
+        self.rewrite_in(&mut copy, place, pattern, graph);
         copy
     }
 
@@ -90,7 +90,7 @@ impl Views {
         expr: &mut Expr,
         place: Place,
         pattern: &plan::Pattern,
-        chart: &Chart,
+        graph: &StateGraph,
     ) {
         let known = |input: InputId| usize::from(input) < pattern.references.len();
         match &mut expr.kind {
@@ -101,7 +101,7 @@ impl Views {
             } if known(*input) => {
                 let reference = usize::from(*input);
                 if let Some(pick) = pick(pattern, reference, *index, place) {
-                    let state = chart.of_reference[reference];
+                    let state = graph.of_reference[reference];
                     let view = self.view(pattern, state, reference, pick);
                     self.all[view].add(*attribute, expr.ty);
                     *input = FIRST_VIEW + view as InputId;
@@ -116,7 +116,7 @@ impl Views {
                     other => other,
                 };
                 if let Some(pick) = pick {
-                    let state = chart.of_reference[reference];
+                    let state = graph.of_reference[reference];
                     let view = self.view(pattern, state, reference, pick);
                     self.all[view].has_presence = true;
                     *input = FIRST_VIEW + view as InputId;
@@ -133,7 +133,7 @@ impl Views {
                     other => other,
                 };
                 if let Some(pick) = pick {
-                    let state = chart.of_reference[reference];
+                    let state = graph.of_reference[reference];
                     let view = self.view(pattern, state, reference, pick);
                     let time = self.all[view].width;
                     self.all[view].add(time, Type::Long);
@@ -148,21 +148,21 @@ impl Views {
             | ExprKind::Script { args, .. }
             | ExprKind::Aggregate { args, .. } => {
                 for arg in args {
-                    self.rewrite_in(arg, place, pattern, chart);
+                    self.rewrite_in(arg, place, pattern, graph);
                 }
             }
             ExprKind::Arithmetic(_, a, b)
             | ExprKind::Compare(_, a, b)
             | ExprKind::And(a, b)
             | ExprKind::Or(a, b) => {
-                self.rewrite_in(a, place, pattern, chart);
-                self.rewrite_in(b, place, pattern, chart);
+                self.rewrite_in(a, place, pattern, graph);
+                self.rewrite_in(b, place, pattern, graph);
             }
             ExprKind::Not(inner)
             | ExprKind::IsNull(inner)
             | ExprKind::In {
                 condition: inner, ..
-            } => self.rewrite_in(inner, place, pattern, chart),
+            } => self.rewrite_in(inner, place, pattern, graph),
             ExprKind::Constant(_) | ExprKind::Attribute { .. } | ExprKind::IsNoEvent { .. } => {}
         }
     }

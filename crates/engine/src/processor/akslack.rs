@@ -420,7 +420,7 @@ impl Rule for Adjusted {
         })
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         due: i64,

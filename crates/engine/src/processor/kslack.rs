@@ -137,7 +137,7 @@ impl Rule for Slack {
         })
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         buffer: &mut Buffer,
         due: i64,

@@ -19,8 +19,8 @@ pub trait Rule: Send {
         context: &mut WindowContext<'_>,
     ) -> Option<Batch>;
 
-    /// As [`ProcessorOperator::alarm`].
-    fn alarm(
+    /// As [`ProcessorOperator::on_timer`].
+    fn on_timer(
         &mut self,
         _state: &mut Self::State,
         _due: i64,
@@ -65,9 +65,9 @@ impl<R: Rule> ProcessorOperator for PerKey<R> {
         self.rule.process(state, batch, args, context)
     }
 
-    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>) -> Option<Batch> {
+    fn on_timer(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>) -> Option<Batch> {
         let state = self.keys.get_mut(key)?;
-        self.rule.alarm(state, due, context)
+        self.rule.on_timer(state, due, context)
     }
 
     fn start(&mut self, key: Key, context: &mut WindowContext<'_>) {

@@ -1,7 +1,7 @@
 //! `#str:tokenize(s, regex, distinct)`: a row for each part of a text.
 
-use dialect::regex::Regex;
 use event::Value;
+use javatext::regex::Regex;
 
 use super::each::{EachRow, Rows};
 use crate::spec::*;

@@ -7,15 +7,15 @@ use plan::{From, Handler};
 
 use super::stage::{Stage, StagePlace};
 use super::{Broken, Step};
-use crate::alarm::{Alarms, OperatorId, Owner};
 use crate::component::{
-    Argument, Environment, Failure, Key, OneArrived, WindowContext, WindowOperator, WindowSetup,
+    AppEnvironment, Argument, Failure, Key, OneArrived, WindowContext, WindowOperator, WindowSetup,
 };
 use crate::emission::Emission;
 use crate::error::Error;
 use crate::expr::{Compiler, EVENT_TIME, Expression, Inputs, Layout, ROW, argument, attributes_of};
 use crate::kept::{Held, Queue};
 use crate::table::ConditionContext;
+use crate::timers::{OperatorId, Owner, Timers};
 
 /// How rows leave a chain, which decides what aggregators keep (Siddhi's `ProcessingMode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +135,7 @@ pub(crate) struct Place<'a> {
     pub is_joined: bool,
     /// In a partition.
     pub is_partitioned: bool,
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
 }
 
 /// Attributes of one input that are used.
@@ -206,10 +206,10 @@ impl Chain {
         input: plan::InputId,
         used: &Used,
         place: Place<'_>,
-        alarms: &mut Alarms,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Chain, Layout), Error> {
-        let (mut chain, kept) = Self::parts(single, used, place, alarms, context)?;
+        let (mut chain, kept) = Self::parts(single, used, place, timers, context)?;
         let layout =
             Layout::default().and_picked(input, ROW, 0, single.schema.attributes.len(), &kept);
         chain.types = kept
@@ -236,7 +236,7 @@ impl Chain {
         single: &plan::Single,
         used: &Used,
         place: Place<'_>,
-        alarms: &mut Alarms,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<(Chain, Vec<usize>), Error> {
         let adds: usize = single
@@ -286,7 +286,7 @@ impl Chain {
                     }
                 }
                 let (stage, columns) =
-                    WindowStage::new(call, single, &used, width, &place, alarms, context)?;
+                    WindowStage::new(call, single, &used, width, &place, timers, context)?;
                 kept = columns;
                 types.clone_from(&stage.types);
                 chain.window = Some(stage);
@@ -303,7 +303,7 @@ impl Chain {
             if let Some(processor) = stage.processor_mut().filter(|p| p.operator.has_state())
                 && let Owner::Window { query, side } = place.owner
             {
-                processor.id = Some(alarms.add_operator(Owner::Stage {
+                processor.id = Some(timers.add_operator(Owner::Stage {
                     query,
                     side,
                     stage: (chain.before.len() + chain.after.len()) as u16,
@@ -415,15 +415,15 @@ impl Chain {
         window.notify(key, &deadlines, step);
     }
 
-    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+    pub fn remove(&mut self, key: Key, timers: &mut Timers) {
         for stage in self.stages_mut() {
-            stage.remove(key, alarms);
+            stage.remove(key, timers);
         }
         if let Some(window) = &mut self.window {
             window.operator.remove(key);
             // The job of all keys, which stands under one of them, goes on without it.
             if window.operator.job_after(0).is_none() {
-                alarms.forget(window.id, key);
+                timers.forget(window.id, key);
             }
         }
     }
@@ -564,7 +564,7 @@ impl Chain {
     }
 
     /// A deadline of a stage is due; `at` counts the stages in front of the window and behind it.
-    pub fn stage_alarm(
+    pub fn stage_timer(
         &mut self,
         at: usize,
         key: Key,
@@ -573,18 +573,18 @@ impl Chain {
     ) -> Result<Option<Batch>, Broken> {
         match at.checked_sub(self.before.len()) {
             None => {
-                let rows = self.before[at].alarm(key, deadline, step)?;
+                let rows = self.before[at].on_timer(key, deadline, step)?;
                 let rows = self.through(rows, at + 1, key, step)?;
                 self.enter(rows, key, step)
             }
             Some(at) => {
-                let rows = self.after[at].alarm(key, deadline, step)?;
+                let rows = self.after[at].on_timer(key, deadline, step)?;
                 self.behind(rows, at + 1, key, step)
             }
         }
     }
 
-    pub fn alarm(
+    pub fn on_timer(
         &mut self,
         key: Key,
         deadline: i64,
@@ -593,7 +593,7 @@ impl Chain {
         let Some(window) = &mut self.window else {
             return Ok(None);
         };
-        let rows = window.alarm(key, deadline, step)?;
+        let rows = window.on_timer(key, deadline, step)?;
         self.behind(rows, 0, key, step)
     }
 
@@ -648,8 +648,8 @@ impl Chain {
         Ok(Some(window.slid(held, spare)))
     }
 
-    /// As [`Chain::alarm`], of such a chain.
-    pub fn slide_alarm(
+    /// As [`Chain::on_timer`], of such a chain.
+    pub fn slide_timer(
         &mut self,
         key: Key,
         deadline: i64,
@@ -696,7 +696,7 @@ impl WindowStage {
         used: &Used,
         width: usize,
         place: &Place<'_>,
-        alarms: &mut Alarms,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<(WindowStage, Vec<usize>), Error> {
         let found = crate::window::WINDOWS
@@ -786,9 +786,9 @@ impl WindowStage {
             (Owner::Window { query, side }, Some(_)) => Owner::Job { query, side },
             (owner, _) => owner,
         };
-        let id = alarms.add_operator(owner);
+        let id = timers.add_operator(owner);
         if operator.follows_wall() {
-            alarms.follow_wall(id);
+            timers.follow_wall(id);
         }
         let stage = WindowStage {
             name: call.name.clone(),
@@ -813,7 +813,7 @@ impl WindowStage {
             step.now
         };
         for &deadline in deadlines {
-            step.alarms.notify(self.id, key, deadline, now);
+            step.timers.notify(self.id, key, deadline, now);
         }
     }
 
@@ -828,7 +828,7 @@ impl WindowStage {
         Ok(self.emission.finish_into(&self.types, spare))
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         key: Key,
         deadline: i64,
@@ -903,7 +903,7 @@ impl WindowStage {
 
     fn serve(&mut self, key: Key, deadline: i64, step: &mut Step<'_>) -> Result<(), Broken> {
         self.run(key, step, |operator, context, out| {
-            operator.alarm(key, deadline, context, out);
+            operator.on_timer(key, deadline, context, out);
         })
     }
 

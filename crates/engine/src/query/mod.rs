@@ -30,8 +30,8 @@ use lang::ast::EventType;
 use plan::{Plan, QueryId};
 
 use crate::aggregation::Aggregation;
-use crate::alarm::{Alarms, OperatorId, Owner};
-use crate::component::{Environment, EvalContext, Evaluate, Failure, Groups, Key};
+use crate::component::{AppEnvironment, EvalContext, Evaluate, Failure, Groups, Key};
+use crate::dirty::DirtyBits;
 use crate::error::Error;
 use crate::expr::{Expression, Layout, ROW, Site};
 use crate::host::Host;
@@ -41,7 +41,7 @@ use crate::output::{Output, Outputs};
 use crate::pattern::Pattern;
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
-use crate::touched::Touched;
+use crate::timers::{OperatorId, Owner, Timers};
 use chain::Slid;
 use select::Selected;
 
@@ -50,13 +50,13 @@ pub(crate) struct Step<'a> {
     /// Application clock.
     pub now: i64,
     pub wall: i64,
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
     pub seed: &'a mut u64,
     pub tables: &'a mut Tables,
     /// What joins look into; none while a named window itself takes rows.
     pub windows: Option<&'a NamedWindows>,
     pub aggregations: &'a mut Vec<Aggregation>,
-    pub alarms: &'a mut Alarms,
+    pub timers: &'a mut Timers,
     pub host: &'a mut dyn Host,
     pub out: &'a mut Outputs,
 }
@@ -132,7 +132,7 @@ pub(crate) struct Query {
     input: Input,
     pub selector: Selector,
     /// Partition keys whose state has changed since it was saved.
-    pub touched: Touched,
+    pub dirty: DirtyBits,
     pub limiter: Option<Limiter>,
     limiter_operator: Option<OperatorId>,
     pub output: plan::Output,
@@ -177,8 +177,8 @@ impl Query {
         plan: &Plan,
         is_observed: bool,
         windows: &NamedWindows,
-        environment: &Environment,
-        alarms: &mut Alarms,
+        environment: &AppEnvironment,
+        timers: &mut Timers,
         context: &mut ConditionContext<'_>,
     ) -> Result<Query, Error> {
         let query = &plan.queries[id];
@@ -201,21 +201,21 @@ impl Query {
                         is_partitioned: query.partition.is_some(),
                         environment,
                     },
-                    alarms,
+                    timers,
                     context,
                 )?;
                 let mode = chain.mode();
                 (Input::Single(Box::new(chain)), layout, mode)
             }
             plan::Input::Join(join) => {
-                let (join, layout) = Join::new(join, (plan, id), environment, alarms, context)?;
+                let (join, layout) = Join::new(join, (plan, id), environment, timers, context)?;
                 let mode = join.mode();
                 (Input::Join(Box::new(join)), layout, mode)
             }
             plan::Input::Pattern(pattern) => {
                 let select = &query.selector;
                 let (pattern, select, layout) =
-                    Pattern::new(pattern, select, id, environment, alarms, context)?;
+                    Pattern::new(pattern, select, id, environment, timers, context)?;
                 rewritten = Some(select);
                 (
                     Input::Pattern(Box::new(pattern)),
@@ -249,14 +249,14 @@ impl Query {
         let limiter_operator = limiter
             .as_ref()
             .filter(|l| l.is_timed())
-            .map(|_| alarms.add_operator(Owner::Limiter { query: id }));
+            .map(|_| timers.add_operator(Owner::Limiter { query: id }));
         let mut query = Query {
             id,
             name: query.name.clone(),
             partition: query.partition,
             input,
             selector,
-            touched: Touched::default(),
+            dirty: DirtyBits::default(),
             limiter,
             limiter_operator,
             output: query.output.clone(),
@@ -417,7 +417,7 @@ impl Query {
 
     /// The state of a partition key begins; key 0 when the app starts.
     pub fn start(&mut self, key: Key, step: &mut Step<'_>) {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         for chain in self.chains_mut() {
             chain.start(key, step);
         }
@@ -427,18 +427,18 @@ impl Query {
         if let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator)
             && let Some(deadline) = limiter.start(key, step.wall)
         {
-            step.alarms.notify(operator, key, deadline, step.wall);
+            step.timers.notify(operator, key, deadline, step.wall);
         }
     }
 
     /// The jobs that its windows have for all keys of a partition, as far as they are not armed.
-    pub fn start_jobs(&self, alarms: &mut Alarms, wall: i64) {
+    pub fn start_jobs(&self, timers: &mut Timers, wall: i64) {
         for (_, window, id) in self.chains().filter_map(Chain::operator) {
             if let Some(next) = window
                 .job_after(wall)
-                .filter(|_| !alarms.has_deadline(id, 0))
+                .filter(|_| !timers.has_deadline(id, 0))
             {
-                alarms.notify(id, 0, next, wall);
+                timers.notify(id, 0, next, wall);
             }
         }
     }
@@ -449,20 +449,20 @@ impl Query {
         window.and_then(Chain::operator)?.1.job_after(after)
     }
 
-    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
-        self.touched.mark(key);
+    pub fn remove(&mut self, key: Key, timers: &mut Timers) {
+        self.dirty.mark(key);
         for chain in self.chains_mut() {
-            chain.remove(key, alarms);
+            chain.remove(key, timers);
         }
         if let Some(pattern) = self.pattern_mut() {
-            pattern.remove(key, alarms);
+            pattern.remove(key, timers);
         }
         self.selector.remove(key);
         if let Some(limiter) = &mut self.limiter {
             limiter.remove(key);
         }
         if let Some(operator) = self.limiter_operator {
-            alarms.forget(operator, key);
+            timers.forget(operator, key);
         }
     }
 
@@ -490,7 +490,7 @@ impl Query {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         if self.slides {
             return self.slide(key, step, |chain, by_one, step| {
                 chain.slide(batch, by_one, key, step)
@@ -588,22 +588,22 @@ impl Query {
     }
 
     /// A deadline of a window is due.
-    pub fn alarm(
+    pub fn on_timer(
         &mut self,
         side: u16,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         if self.slides {
             return self.slide(key, step, |chain, _, step| {
-                chain.slide_alarm(key, deadline, step)
+                chain.slide_timer(key, deadline, step)
             });
         }
         let rows = match &mut self.input {
-            Input::Single(chain) => chain.alarm(key, deadline, step)?,
-            Input::Join(join) => join.alarm(side, key, deadline, step)?,
+            Input::Single(chain) => chain.on_timer(key, deadline, step)?,
+            Input::Join(join) => join.on_timer(side, key, deadline, step)?,
             Input::Pattern(_) => None,
         };
         self.select(rows, key, step)
@@ -618,11 +618,11 @@ impl Query {
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Vec<Batch> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         let Some(pattern) = self.pattern_mut() else {
             return Vec::new();
         };
-        let rows = pattern.alarm(usize::from(state), key, deadline, step);
+        let rows = pattern.on_timer(usize::from(state), key, deadline, step);
         match rows {
             Some(rows) if pattern.is_fallible() => {
                 let chunks = 0..rows.chunk_count();
@@ -639,42 +639,42 @@ impl Query {
         key: Key,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         self.select(Some(rows), key, step)
     }
 
     /// A deadline of a stream processor is due: the side and the place of its stage.
-    pub fn stage_alarm(
+    pub fn stage_timer(
         &mut self,
         (side, stage): (u16, u16),
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         let at = usize::from(stage);
         let rows = match &mut self.input {
-            Input::Single(chain) => chain.stage_alarm(at, key, deadline, step)?,
+            Input::Single(chain) => chain.stage_timer(at, key, deadline, step)?,
             Input::Pattern(_) => None,
-            Input::Join(join) => join.stage_alarm((side, at), key, deadline, step)?,
+            Input::Join(join) => join.stage_timer((side, at), key, deadline, step)?,
         };
         self.select(rows, key, step)
     }
 
     /// A deadline of the rate limiter is due.
-    pub fn limit_alarm(
+    pub fn limit_timer(
         &mut self,
         key: Key,
         deadline: i64,
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
-        self.touched.mark(key);
+        self.dirty.mark(key);
         let (Some(limiter), Some(operator)) = (&mut self.limiter, self.limiter_operator) else {
             return Ok(None);
         };
-        let (rows, next) = limiter.alarm(key, deadline, step.now);
+        let (rows, next) = limiter.on_timer(key, deadline, step.now);
         if let Some(next) = next {
-            step.alarms.notify(operator, key, next, step.now);
+            step.timers.notify(operator, key, next, step.now);
         }
         match rows {
             Some(batch) => self.emit(batch, step),
@@ -702,7 +702,7 @@ impl Query {
         let rows = limiter.process(batch, names, key, step.now, &mut deadlines);
         if let Some(operator) = self.limiter_operator {
             for deadline in deadlines {
-                step.alarms.notify(operator, key, deadline, step.now);
+                step.timers.notify(operator, key, deadline, step.now);
             }
         }
         match rows {

@@ -6,7 +6,7 @@ use plan::{QueryId, TableId};
 
 use super::{Broken, Step};
 use crate::component::EvalContext;
-use crate::output::{Output, Rejected};
+use crate::output::{Output, RejectedRows};
 use crate::table::{Duplicate, ExternalWrite, Table, TableWrite};
 
 /// The tables of an app.
@@ -17,7 +17,7 @@ pub(crate) struct Tables {
     /// A query reads the table, so that writes are done before the step goes on.
     is_read: Vec<bool>,
     /// Rows inserted, updated and deleted since the app was made.
-    pub written: Vec<crate::host::Written>,
+    pub written: Vec<crate::host::WriteCounts>,
 }
 
 impl Tables {
@@ -31,7 +31,7 @@ impl Tables {
                 .iter()
                 .map(|t| t.store.is_none().then(|| Table::new(t)))
                 .collect(),
-            written: vec![crate::host::Written::default(); definitions.len()],
+            written: vec![crate::host::WriteCounts::default(); definitions.len()],
             operations,
             is_read,
         }
@@ -77,7 +77,7 @@ impl Tables {
     }
 
     /// Counts what the host did to a table.
-    pub fn count(&mut self, table: TableId, written: crate::host::Written) {
+    pub fn count(&mut self, table: TableId, written: crate::host::WriteCounts) {
         let total = &mut self.written[table];
         total.inserted += written.inserted;
         total.updated += written.updated;
@@ -154,7 +154,7 @@ pub(super) fn write(
             .map(|c| c.slice(duplicate.row, 1))
             .collect();
         let time = event::Times::Same(batch.times.at(duplicate.row));
-        step.out.items.push(Output::Rejected(Box::new(Rejected {
+        step.out.items.push(Output::Rejected(Box::new(RejectedRows {
             stream: None,
             query: Some(query),
             place: PLACE.to_owned(),
@@ -176,7 +176,7 @@ const PLACE: &str = "output to a table";
 
 /// What a write has done before it returned.
 pub(crate) struct Done {
-    pub written: crate::host::Written,
+    pub written: crate::host::WriteCounts,
     /// Rows that were left out.
     pub duplicates: Vec<Duplicate>,
     /// Why a row failed; those before it are written.
@@ -249,7 +249,7 @@ pub(crate) fn write_now(
         }
     }
     let (rows, assigned) = (table.len(), table.assigned - assigned_before);
-    let written = crate::host::Written {
+    let written = crate::host::WriteCounts {
         inserted: rows.saturating_sub(rows_before) as u64,
         deleted: rows_before.saturating_sub(rows) as u64,
         updated: assigned,

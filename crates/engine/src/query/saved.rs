@@ -30,7 +30,7 @@ impl Selector {
                 }
             }
             Extent::Changes => {
-                for group in self.touched.iter() {
+                for group in self.dirty.iter() {
                     match self.groups.name(group) {
                         Some((key, text)) => self.save_group(list, group, key, &text),
                         None => list.gone(Id::from(group)..Id::from(group) + 1),

@@ -20,11 +20,11 @@ use super::site::{self, SiteRows};
 use super::sliding::Sliding;
 use super::{Broken, Step};
 use crate::component::{Group, Groups, Key};
+use crate::dirty::DirtyBits;
 use crate::error::Error;
 use crate::expr::{Compiler, Expression, Inputs, Layout, OTHER, ROW, Site, Slot};
 use crate::table::ConditionContext;
-use crate::touched::Touched;
-pub(super) use clauses::Way;
+pub(super) use clauses::FastPath;
 
 pub(crate) struct Selector {
     pub sites: Vec<Site>,
@@ -36,7 +36,7 @@ pub(crate) struct Selector {
     pub groups: Interner,
     /// Groups whose state or text has changed since it was saved; without `group by` the keys of the
     /// query say so.
-    pub touched: Touched,
+    pub dirty: DirtyBits,
     pub(super) having: Option<Having>,
     order_by: Vec<(Expression, bool)>,
     limit: Option<u64>,
@@ -190,7 +190,7 @@ impl Selector {
                 .collect(),
             group_by,
             groups: Interner::default(),
-            touched: Touched::default(),
+            dirty: DirtyBits::default(),
             having: having.map(|condition| Having {
                 inputs,
                 sites: having_sites,
@@ -347,7 +347,7 @@ impl Selector {
             _ => Vec::new(),
         };
         if groups.is_some() {
-            self.touched.mark_each(&reset_groups);
+            self.dirty.mark_each(&reset_groups);
         }
         let rows = SiteRows {
             batch: &batch,
@@ -357,7 +357,7 @@ impl Selector {
         self.attributes(&rows, step, columns)?;
         // Names are looked up before the numbers of empty groups are given back.
         let mut result = match self.way(&batch) {
-            Way::Whole => {
+            FastPath::Whole => {
                 let names = groups
                     .filter(|_| self.wants_names)
                     .map(|g| self.names_of(g));
@@ -370,7 +370,7 @@ impl Selector {
                     names,
                 }));
             }
-            Way::Fewer(fewer) => self.leaving(fewer, columns, groups, &rows, step),
+            FastPath::Fewer(fewer) => self.leaving(fewer, columns, groups, &rows, step),
         };
         if let Ok(Some(selected)) = &mut result {
             selected.names = selected.groups.as_deref().map(|g| self.names_of(g));
@@ -409,7 +409,7 @@ impl Selector {
         {
             let column = std::slice::from_ref(&batch.columns[column]);
             group::intern_all(&mut self.groups, key, column, batch.len, numbers);
-            self.touched.mark_each(numbers);
+            self.dirty.mark_each(numbers);
             return true;
         }
         let mut ignored = Vec::new();
@@ -419,7 +419,7 @@ impl Selector {
         let group_by = self.group_by.iter_mut();
         columns.extend(group_by.map(|e| e.column(&inputs, &mut context)));
         group::intern_all(&mut self.groups, key, &columns, batch.len, numbers);
-        self.touched.mark_each(numbers);
+        self.dirty.mark_each(numbers);
         columns.clear();
         self.room.computed = columns;
         true
@@ -427,7 +427,7 @@ impl Selector {
 
     fn clear(&mut self, groups: &[Group]) {
         if !self.group_by.is_empty() {
-            self.touched.mark_each(groups);
+            self.dirty.mark_each(groups);
         }
         for site in &mut self.sites {
             if let Site::Aggregate(site) = site {

@@ -16,7 +16,7 @@ use event::{Batch, BatchParts, Column, ColumnBuilder};
 use lang::ast::EventType;
 
 use super::chain::{SlidMany, SlidOne};
-use super::select::{Selector, Way};
+use super::select::{FastPath, Selector};
 use super::site::SiteRows;
 use super::{Broken, Step};
 use crate::component::{Group, Groups, Key, SlideRow, SlideRows, SlideScan};
@@ -151,7 +151,7 @@ impl Selector {
             None => group,
             Some(_) if is_known => {
                 let group = known.pop_front().unwrap_or(group);
-                self.touched.mark(group);
+                self.dirty.mark(group);
                 group
             }
             Some((rows, row)) => {
@@ -302,7 +302,7 @@ impl Selector {
         let through = (leaves - numbers.len()).min(arriving.len());
         numbers.extend_from_slice(&arriving[..through]);
         known.extend(&arriving[through..]);
-        self.touched.mark_each(&numbers);
+        self.dirty.mark_each(&numbers);
         self.sliding.leaving_groups = numbers;
     }
 
@@ -367,7 +367,7 @@ impl Selector {
         step: &mut Step<'_>,
     ) -> Result<Option<Batch>, Broken> {
         let mut computed = std::mem::take(&mut self.room.computed);
-        let Way::Fewer(fewer) = self.way(&batch) else {
+        let FastPath::Fewer(fewer) = self.way(&batch) else {
             let put = self.put_items(&mut batch, &mut computed, columns, step);
             self.room.computed = computed;
             batch.inner = None;

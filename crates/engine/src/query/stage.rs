@@ -5,15 +5,15 @@ use plan::{Handler, StreamFunctionCall};
 
 use super::site::{self, SiteRows};
 use super::{Broken, Step};
-use crate::alarm::{Alarms, OperatorId};
 use crate::component::{
-    Argument, Environment, Failure, Groups, Key, Processor, ProcessorOperator, ProcessorSetup,
+    AppEnvironment, Argument, Failure, Groups, Key, Processor, ProcessorOperator, ProcessorSetup,
     WindowContext,
 };
 use crate::error::Error;
 use crate::expr::{COMPUTED, Compiler, Expression, Inputs, Layout, ROW, RowRoom, Site, argument};
 use crate::output::{LogLevel, Output};
 use crate::table::ConditionContext;
+use crate::timers::{OperatorId, Timers};
 
 /// Group number of running aggregators in a filter: one state per partition key.
 const ALL_ROWS: fn(Key) -> u32 = |key| key;
@@ -63,7 +63,7 @@ pub(crate) struct StagePlace<'a> {
     /// Has it a state per key, and deadlines?
     pub keeps_state: bool,
     pub is_partitioned: bool,
-    pub environment: &'a Environment,
+    pub environment: &'a AppEnvironment,
 }
 
 /// The stream processor of a name.
@@ -150,7 +150,7 @@ impl ProcessorStage {
         let result = call(self.operator.as_mut(), &mut context);
         if let Some(id) = self.id {
             for deadline in deadlines {
-                step.alarms.notify(id, key, deadline, step.now);
+                step.timers.notify(id, key, deadline, step.now);
             }
         }
         result
@@ -215,15 +215,15 @@ impl Stage {
         }
     }
 
-    pub fn remove(&mut self, key: Key, alarms: &mut Alarms) {
+    pub fn remove(&mut self, key: Key, timers: &mut Timers) {
         if let Some(stage) = self.processor_mut() {
             stage.operator.remove(key);
-            stage.id.iter().for_each(|&id| alarms.forget(id, key));
+            stage.id.iter().for_each(|&id| timers.forget(id, key));
         }
     }
 
     /// A deadline of the stage is due.
-    pub fn alarm(
+    pub fn on_timer(
         &mut self,
         key: Key,
         deadline: i64,
@@ -232,7 +232,7 @@ impl Stage {
         let mut failures = Vec::new();
         let rows = match self.processor_mut() {
             Some(stage) => stage.call(key, step, &mut failures, |operator, context| {
-                operator.alarm(key, deadline, context)
+                operator.on_timer(key, deadline, context)
             }),
             None => None,
         };
@@ -314,7 +314,7 @@ impl Stage {
                         types: &[],
                         keeps_state: false,
                         is_partitioned: false,
-                        environment: &Environment::default(),
+                        environment: &AppEnvironment::default(),
                     };
                     let stage = ProcessorStage::new(processor, call, args, &place)?;
                     return Ok(Stage::Processor(stage));

@@ -85,13 +85,13 @@ impl Limiter {
     }
 
     /// A deadline is due: what leaves, and the next deadline.
-    pub fn alarm(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, Option<i64>) {
+    pub fn on_timer(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, Option<i64>) {
         match self {
             Limiter::Rows(limiter) => {
-                let (rows, next) = limiter.alarm(key, deadline, now);
+                let (rows, next) = limiter.on_timer(key, deadline, now);
                 (rows, Some(next))
             }
-            Limiter::Snapshot(limiter) => limiter.alarm(key, deadline, now),
+            Limiter::Snapshot(limiter) => limiter.on_timer(key, deadline, now),
         }
     }
 

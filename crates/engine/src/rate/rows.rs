@@ -150,7 +150,7 @@ impl RowLimiter {
     }
 
     /// A deadline is due: what was collected, and the next deadline.
-    pub fn alarm(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, i64) {
+    pub fn on_timer(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, i64) {
         let RateEvery::Millis(t) = self.rate.every else {
             return (None, deadline);
         };

@@ -257,7 +257,7 @@ impl SnapshotLimiter {
     }
 
     /// A deadline is due. A picture that rows have let out before it has moved the deadline on.
-    pub fn alarm(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, Option<i64>) {
+    pub fn on_timer(&mut self, key: Key, deadline: i64, now: i64) -> (Option<Batch>, Option<i64>) {
         let mut state = self.keys.remove(&key).unwrap_or_default();
         let (mut picture, mut deadlines) = (Picture::default(), Vec::new());
         self.draw_if_due(&mut state, deadline, &mut picture, &mut deadlines);

@@ -3,7 +3,7 @@
 
 use event::codec::{Error as StateError, Reader, Writer};
 
-use super::{Extent, Fields, Id, List, tape};
+use super::{Extent, Fields, Id, List, format};
 use crate::app::App;
 use crate::component::Key;
 use crate::expr::Site;
@@ -23,7 +23,7 @@ impl App {
     /// Keys to be saved, in the order of their numbers.
     fn keys_to_save(&self, query: &Query, extent: Extent) -> Vec<Key> {
         match (extent, query.partition) {
-            (Extent::Changes, _) => query.touched.iter().collect(),
+            (Extent::Changes, _) => query.dirty.iter().collect(),
             (Extent::All, Some(partition)) => self.partitions[partition].live_by_number(),
             (Extent::All, None) => vec![0],
         }
@@ -65,7 +65,7 @@ impl App {
             }
         }
         list.end();
-        tape::blob(writer, |w| {
+        format::blob(writer, |w| {
             query.save_calls(w);
             if let Some(pattern) = query.pattern() {
                 pattern.save_marks(w);
@@ -91,8 +91,8 @@ impl App {
                 }
             }
         }
-        query.touched.begin();
-        query.selector.touched.begin();
+        query.dirty.begin();
+        query.selector.dirty.begin();
     }
 
     pub(super) fn restore_query(

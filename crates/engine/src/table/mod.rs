@@ -440,13 +440,13 @@ impl Table {
 
     /// Assigns values to a row.
     fn assign(&mut self, row: u32, values: &[(usize, Value)]) {
-        let is_touched = |index: &Index| {
+        let is_dirty = |index: &Index| {
             let mut columns = values.iter().map(|(c, _)| c);
             columns.any(|c| index.columns.contains(c))
         };
-        let touched: Vec<bool> = self.indexes.iter().map(is_touched).collect();
-        for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
-            if is_touched {
+        let dirty: Vec<bool> = self.indexes.iter().map(is_dirty).collect();
+        for (index, &is_dirty) in self.indexes.iter_mut().zip(&dirty) {
+            if is_dirty {
                 index.remove(row, &self.rows);
             }
         }
@@ -456,8 +456,8 @@ impl Table {
             page.columns[*column].set(row as usize % PAGE_ROWS, value);
             page.overwrote(&self.types);
         }
-        for (index, &is_touched) in self.indexes.iter_mut().zip(&touched) {
-            if is_touched {
+        for (index, &is_dirty) in self.indexes.iter_mut().zip(&dirty) {
+            if is_dirty {
                 index.insert(row, &self.rows);
             }
         }

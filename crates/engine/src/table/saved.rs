@@ -10,8 +10,8 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Times};
 
 use super::{PAGE_ROWS, Page, Table};
+use crate::dirty::DirtyBits;
 use crate::snapshot::{Entries, Extent, Fields, Id, List};
-use crate::touched::Touched;
 
 /// Changed rows beyond which a page is written anew.
 const CHANGED_MAX: u32 = PAGE_ROWS as u32 / 4;
@@ -19,9 +19,9 @@ const CHANGED_MAX: u32 = PAGE_ROWS as u32 / 4;
 /// What has changed since the table was saved.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub rows: Touched,
+    pub rows: DirtyBits,
     /// Rows that are saved over their page.
-    over: Touched,
+    over: DirtyBits,
     /// Rows have got new numbers: what was saved says nothing any more.
     pub are_numbers_new: bool,
 }
@@ -39,7 +39,7 @@ fn rows_of(page: usize) -> Range<u32> {
 }
 
 impl Table {
-    pub fn is_touched(&self) -> bool {
+    pub fn is_dirty(&self) -> bool {
         self.changes.are_numbers_new || self.changes.rows.is_any()
     }
 
@@ -217,7 +217,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{compose, tape};
+    use crate::snapshot::{compose, format};
     use event::{Attribute, Schema, Type, Value};
 
     fn table() -> Table {
@@ -259,13 +259,13 @@ mod tests {
     impl Run {
         fn tape(&self, extent: Extent) -> Vec<u8> {
             let mut writer = Writer::default();
-            tape::begin(&mut writer);
+            format::begin(&mut writer);
             match extent {
-                Extent::All => tape::whole_piece(&mut writer, "T", &Default::default()),
-                Extent::Changes => tape::changed_piece(&mut writer, "T"),
+                Extent::All => format::whole_piece(&mut writer, "T", &Default::default()),
+                Extent::Changes => format::changed_piece(&mut writer, "T"),
             }
             self.table.save(&mut writer, extent);
-            tape::end(&mut writer);
+            format::end(&mut writer);
             writer.bytes
         }
 
@@ -293,7 +293,7 @@ mod tests {
         reader.str().expect("a name");
         reader.str().expect("a shape");
         reader.u64().expect("no parts");
-        let fields = tape::read_fields(&mut reader, bytes).expect("fields").0;
+        let fields = format::read_fields(&mut reader, bytes).expect("fields").0;
         let table = table().restored(&mut Fields::new(fields));
         table.expect("what was saved is restored")
     }

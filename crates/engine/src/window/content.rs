@@ -8,7 +8,7 @@ use event::codec::{Error as StateError, Reader, Writer};
 use event::{Batch, Column, ColumnBuilder, Schema, Times, Type, Value};
 use plan::{Expr, ExprKind};
 
-use crate::component::{Environment, EvalContext, Failure, Group, Groups, Refused, Scan};
+use crate::component::{AppEnvironment, EvalContext, Failure, Group, Groups, Refused, Scan};
 use crate::expr::{
     AggregateSite, COMPUTED, Compiler, Expression, Inputs, Layout, OTHER, ROW, Site,
 };
@@ -58,7 +58,7 @@ pub struct View<'a> {
 
 pub struct Condition {
     root: Node,
-    environment: Environment,
+    environment: AppEnvironment,
     seed: u64,
 }
 
@@ -78,7 +78,11 @@ enum Node {
 }
 
 impl Condition {
-    pub fn new(text: &str, row: &Schema, environment: &Environment) -> Result<Condition, Refused> {
+    pub fn new(
+        text: &str,
+        row: &Schema,
+        environment: &AppEnvironment,
+    ) -> Result<Condition, Refused> {
         let wrong = |why: String| Refused(format!("its expression '{text}' cannot be used: {why}"));
         let expr = environment.conditions.read(row, text).map_err(wrong)?;
         let root = Node::new(expr, row.attributes.len());
@@ -312,7 +316,7 @@ pub struct Text {
     /// Column of the attribute.
     pub attribute: Option<usize>,
     row: Schema,
-    environment: Environment,
+    environment: AppEnvironment,
 }
 
 impl Text {

@@ -63,7 +63,7 @@ impl Window for CronWindow {
 
 struct Scheduled {
     cron: Option<Cron>,
-    environment: Environment,
+    environment: AppEnvironment,
     expired_wanted: bool,
     /// One job serves all keys (`CronWindowProcessor` asks Quartz once).
     is_partitioned: bool,
@@ -131,7 +131,7 @@ impl Rule for Scheduled {
     }
 
     /// `[E…, C…]` where anything was collected, without a RESET (`CronWindowProcessor`).
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         due: i64,

@@ -75,7 +75,7 @@ impl Rule for Waiting {
         state.notify_later(batch, self.millis, context);
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut TimedQueue,
         _due: i64,

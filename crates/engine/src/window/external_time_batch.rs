@@ -366,7 +366,7 @@ impl Rule for Periodic {
 
     /// The timeout: what has been collected is emitted early, and kept, in case more of the same
     /// batch comes.
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         due: i64,

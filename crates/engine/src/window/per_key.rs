@@ -24,8 +24,8 @@ pub trait Rule: Send {
         out: &mut Emission,
     );
 
-    /// As [`WindowOperator::alarm`]. Windows without deadlines have none.
-    fn alarm(
+    /// As [`WindowOperator::on_timer`]. Windows without deadlines have none.
+    fn on_timer(
         &mut self,
         _state: &mut Self::State,
         _due: i64,
@@ -150,9 +150,15 @@ impl<R: Rule> WindowOperator for PerKey<R> {
         self.rule.process(state, batch, context, out);
     }
 
-    fn alarm(&mut self, key: Key, due: i64, context: &mut WindowContext<'_>, out: &mut Emission) {
+    fn on_timer(
+        &mut self,
+        key: Key,
+        due: i64,
+        context: &mut WindowContext<'_>,
+        out: &mut Emission,
+    ) {
         if let Some(state) = self.keys.get_mut(key) {
-            self.rule.alarm(state, due, context, out);
+            self.rule.on_timer(state, due, context, out);
         }
     }
 

@@ -293,7 +293,7 @@ type Expired = Vec<Slot>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It is in a session.
-    Kept,
+    ValueStore,
     /// It passes, but its session is over and its timer has yet to say so: it is in none.
     Passed,
     /// It is too late for all.
@@ -334,7 +334,7 @@ impl Sessions {
         } else {
             return Fate::Passed;
         }
-        Fate::Kept
+        Fate::ValueStore
     }
 
     /// An event from before the session that goes on.
@@ -349,7 +349,7 @@ impl Sessions {
             if self.latency > 0 {
                 self.merge(previous, current);
             }
-            return Fate::Kept;
+            return Fate::ValueStore;
         }
         if self.latency == 0
             || previous.rows.is_empty()
@@ -365,7 +365,7 @@ impl Sessions {
             previous.set(previous.start, end, self.latency);
             self.merge(previous, current);
         }
-        Fate::Kept
+        Fate::ValueStore
     }
 
     /// Sessions between which there is no quiet time any more become one.
@@ -414,7 +414,7 @@ impl Rule for Sessions {
                 let event = (slot, batch.times.at(row));
                 let fate = self.take(sequel, event, &mut expired, context);
                 state.due.watch(&key, sequel);
-                if fate != Fate::Kept {
+                if fate != Fate::ValueStore {
                     visit.remove(slot);
                 }
                 if fate != Fate::Dropped {
@@ -430,7 +430,7 @@ impl Rule for Sessions {
         visit.finish();
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         due: i64,

@@ -127,10 +127,10 @@ impl Case {
             .iter()
             .find(|w| w.spec().full_name() == self.window)
             .expect("the window is in the slice");
-        let environment = Environment {
+        let environment = AppEnvironment {
             compat: self.compat,
             conditions: conditions(),
-            ..Environment::default()
+            ..AppEnvironment::default()
         };
         let bound = window.bind(&WindowSetup {
             args: &self.args,
@@ -145,9 +145,9 @@ impl Case {
     }
 
     pub fn is_refused(&self) -> bool {
-        let environment = Environment {
+        let environment = AppEnvironment {
             conditions: conditions(),
-            ..Environment::default()
+            ..AppEnvironment::default()
         };
         let window = WINDOWS.iter().find(|w| w.spec().full_name() == self.window);
         let window = window.expect("the window is in the slice");
@@ -243,7 +243,7 @@ impl Run<'_> {
         };
         match input {
             Ok(batch) => self.operator.process(key, batch, &mut context, &mut out),
-            Err(due) => self.operator.alarm(key, due, &mut context, &mut out),
+            Err(due) => self.operator.on_timer(key, due, &mut context, &mut out),
         }
         if let Some(batch) = out.finish(&[Type::Long, Type::Long]) {
             self.output[index].push(shown(&batch, self.case.shows_time_attribute));

@@ -86,7 +86,7 @@ impl Rule for Live {
         state.notify_later(batch, self.millis, context);
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut TimedQueue,
         _due: i64,

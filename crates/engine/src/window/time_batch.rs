@@ -258,7 +258,7 @@ impl Rule for Periodic {
         }
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         _due: i64,

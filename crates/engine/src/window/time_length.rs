@@ -94,7 +94,7 @@ impl Rule for Newest {
         }
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         queue: &mut Queue,
         _due: i64,

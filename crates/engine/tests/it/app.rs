@@ -5,7 +5,7 @@ use check::{CheckConfig, check};
 use event::{Batch, Chunks, Column, ColumnBuilder, Type, Value};
 use headwater_engine::{
     App, Called, Found, Host, HostError, Input, NoHost, Output, Outputs, RestoreError, Setup,
-    Written, specs,
+    WriteCounts, specs,
 };
 use plan::Plan;
 use plan::store::{OperationId, OperationKind};
@@ -118,7 +118,7 @@ impl Host for Shelf {
         operation: OperationId,
         parameters: &[Column],
         rows: usize,
-    ) -> Result<Written, HostError> {
+    ) -> Result<WriteCounts, HostError> {
         self.asked.push((operation, rows));
         for row in 0..rows {
             let text = event::text::to_text(&parameters[0].value(row));
@@ -130,9 +130,9 @@ impl Host for Shelf {
             }
             self.rows.push(text);
         }
-        Ok(Written {
+        Ok(WriteCounts {
             inserted: rows as u64,
-            ..Written::default()
+            ..WriteCounts::default()
         })
     }
 

@@ -3,7 +3,7 @@
 use check::Catalog;
 use check::{CheckConfig, check as check_app};
 use event::{Batch, Chunks, Value};
-use headwater_engine::{App, Fit, Input, NoHost, Output, Outputs, Setup, specs};
+use headwater_engine::{App, Input, NoHost, Output, Outputs, Setup, StateMatching, specs};
 use plan::Plan;
 
 const STREAMS: &str = "define stream S (k string, v long);
@@ -55,7 +55,7 @@ fn rows_of(outputs: &[Output], plan: &Plan, into: &str) -> Vec<String> {
 }
 
 /// Runs the first app on a row, then takes its state into the edited one.
-fn edited(before: &str, after: &str) -> (App, Plan, Fit) {
+fn edited(before: &str, after: &str) -> (App, Plan, StateMatching) {
     let first = plan(before);
     let mut app = made(&first);
     step(&mut app, 0, Input::Start);
@@ -63,20 +63,20 @@ fn edited(before: &str, after: &str) -> (App, Plan, Fit) {
     let saved = app.snapshot();
     let second = plan(after);
     let mut app = made(&second);
-    let promised = app.fit(&saved).expect("the state can be read");
-    let fit = app.restore_what_fits(&saved).expect("what fits is taken");
-    assert_eq!(promised, fit);
+    let promised = app.match_state(&saved).expect("the state can be read");
+    let matching = app.restore_what_fits(&saved).expect("what fits is taken");
+    assert_eq!(promised, matching);
     step(&mut app, 20, Input::Start);
-    (app, second, fit)
+    (app, second, matching)
 }
 
 /// Each line of `expect` begins with `+` (kept), `-` (dropped) or `*` (begun).
 #[track_caller]
 fn check(before: &str, after: &str, expect: &[&str]) {
-    let (_, _, fit) = edited(before, after);
-    let kept = fit.kept.iter().map(|k| format!("+ {k}"));
-    let dropped = fit.dropped.iter().map(|d| format!("- {d}"));
-    let begun = fit.begun.iter().map(|b| format!("* {b}"));
+    let (_, _, matching) = edited(before, after);
+    let kept = matching.kept.iter().map(|k| format!("+ {k}"));
+    let dropped = matching.dropped.iter().map(|d| format!("- {d}"));
+    let begun = matching.begun.iter().map(|b| format!("* {b}"));
     let found: Vec<String> = kept.chain(dropped).chain(begun).collect();
     assert_eq!(found, expect);
 }
@@ -136,9 +136,9 @@ fn another_group_or_column_drops_the_query() {
         SUM.replace("group by k", ""),
         SUM.replace("select k,", "select k, v,"),
     ] {
-        let (_, _, fit) = edited(SUM, &after);
+        let (_, _, matching) = edited(SUM, &after);
         assert_eq!(
-            fit.dropped.len(),
+            matching.dropped.len(),
             usize::from(!after.contains("k, v")),
             "{after}"
         );
@@ -220,12 +220,14 @@ fn a_table_of_another_form_is_dropped_alone() {
         &CheckConfig::default(),
     );
     let second = checked.plan.expect("the edited app is right");
-    let fit = made(&second).fit(&saved).expect("the state can be read");
+    let matching = made(&second)
+        .match_state(&saved)
+        .expect("the state can be read");
     assert_eq!(
-        fit.kept,
+        matching.kept,
         ["query 'sums' (window length(3), aggregate sum(v))"]
     );
-    let dropped: Vec<String> = fit.dropped.iter().map(ToString::to_string).collect();
+    let dropped: Vec<String> = matching.dropped.iter().map(ToString::to_string).collect();
     assert_eq!(
         dropped,
         ["table 'T' (rows): what it reads, groups by or keeps of each row has changed"]
@@ -253,9 +255,9 @@ fn a_query_that_comes_into_a_partition_leaves_the_others_their_keys() {
         "begin",
         "begin @info(name='b') from S select k, count() as n insert into Out2;",
     );
-    let (mut app, plan, fit) = edited(one, &two);
+    let (mut app, plan, matching) = edited(one, &two);
     assert_eq!(
-        fit.kept,
+        matching.kept,
         [
             "partition 'partition_1' (keys k of S)",
             "table 'T' (rows)",
@@ -265,6 +267,6 @@ fn a_query_that_comes_into_a_partition_leaves_the_others_their_keys() {
     assert_eq!(send(&mut app, &plan, 30, "a", 1, "Out"), ["6"]);
     assert_eq!(send(&mut app, &plan, 30, "a", 1, "Out2"), ["2"]);
     // Another key: nothing inside can go on.
-    let (_, _, fit) = edited(one, &one.replace("(k of S)", "(str:upper(k) of S)"));
-    assert_eq!((fit.kept.len(), fit.dropped.len()), (1, 2));
+    let (_, _, matching) = edited(one, &one.replace("(k of S)", "(str:upper(k) of S)"));
+    assert_eq!((matching.kept.len(), matching.dropped.len()), (1, 2));
 }

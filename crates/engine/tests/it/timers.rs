@@ -79,7 +79,7 @@ fn a_named_window_is_held_measured_saved_and_found() {
     step(&mut app, 0, Input::Start);
     send(&mut app, &plan, 100, &[1]);
     send(&mut app, &plan, 200, &[2]);
-    assert_eq!((app.held_in_windows(), app.next_alarm()), (2, Some(1100)));
+    assert_eq!((app.held_in_windows(), app.next_timer()), (2, Some(1100)));
     assert!(app.bytes() > 0);
     let mut restored = check_saved(&app, &plan);
     let content = restored.content(0).expect("the window can be searched");
@@ -156,12 +156,12 @@ fn a_clock_that_jumps_over_years_passes_empty_periods_at_once() {
 }
 
 #[test]
-fn a_state_with_alarms_or_clocks_that_cannot_be_is_refused() {
+fn a_state_with_timers_or_clocks_that_cannot_be_is_refused() {
     let plan = plan("define trigger T at every 1 sec; from T select triggered_time insert into O;");
     let mut app = made(&plan);
     step(&mut app, 5000, Input::Start);
     let saved = app.snapshot();
-    // The alarm at 6000 is written as a deadline and as the time it is armed for.
+    // The timer at 6000 is written as a deadline and as the time it is armed for.
     let forge = |value: i64, by: i64| {
         let mut forged = saved.clone();
         let (from, to) = (value.to_le_bytes(), by.to_le_bytes());

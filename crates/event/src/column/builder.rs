@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Data, Rep, Single, Values, View};
+use super::{Column, Data, Rep, ScalarRef, Values, View};
 use crate::strings::StrBuilder;
 use crate::types::Type;
 use crate::value::Value;
@@ -164,15 +164,15 @@ impl ColumnBuilder {
 
     /// As [`ColumnBuilder::push`].
     #[inline(always)]
-    pub fn push_single(&mut self, value: Single<'_>) {
+    pub fn push_single(&mut self, value: ScalarRef<'_>) {
         match value {
-            Single::Null => self.push_null(),
-            Single::Bool(v) => self.push_bool(v),
-            Single::Int(v) => self.push_int(v),
-            Single::Long(v) => self.push_long(v),
-            Single::Float(v) => self.push_float(v),
-            Single::Double(v) => self.push_double(v),
-            Single::Text(v) => self.push_str(v),
+            ScalarRef::Null => self.push_null(),
+            ScalarRef::Bool(v) => self.push_bool(v),
+            ScalarRef::Int(v) => self.push_int(v),
+            ScalarRef::Long(v) => self.push_long(v),
+            ScalarRef::Float(v) => self.push_float(v),
+            ScalarRef::Double(v) => self.push_double(v),
+            ScalarRef::Text(v) => self.push_str(v),
         }
     }
 

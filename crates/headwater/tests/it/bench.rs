@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 fn bench(name: &str, events: u64) -> Option<Json> {
     let scenario = bench::scenario::find(name).expect("a scenario");
     for server in scenario.servers() {
-        if !servers::is_there_or_skip(server) {
+        if !testservers::is_there_or_skip(server) {
             return None;
         }
     }

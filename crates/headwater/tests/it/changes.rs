@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::broker::Apps;
 use crate::network::{NOTICED, Running, Switch, eventually, free_port, number};
-use servers::{Order, Running as Server, sql as sql_of};
+use testservers::{Order, Running as Server, sql as sql_of};
 
 // row: source cdc@mariadb | mariadb
 // n/a error: `on.error` belongs to sinks
@@ -143,7 +143,7 @@ fn without_slot(app: &str) -> String {
 /// A server that goes away while it is read is named and read again.
 // shows: source cdc@* lost
 fn away(database: &Database) {
-    let Some(mut server) = servers::lent(database.name) else {
+    let Some(mut server) = testservers::lent(database.name) else {
         return;
     };
     let case = Case::new(database, &server, "away_table");
@@ -183,7 +183,7 @@ fn away(database: &Database) {
 /// Only who has the password reads changes.
 // shows: source cdc@* login
 fn login(database: &Database) {
-    let Some(server) = servers::shared(database.name) else {
+    let Some(server) = testservers::shared(database.name) else {
         return;
     };
     let case = Case::new(database, server, "login_table");
@@ -212,7 +212,7 @@ const MEMORY_MAX: u64 = 200_000_000;
 /// An app that takes nothing leaves the changes where they are.
 // shows: source cdc@* slow
 fn full(database: &Database) {
-    let Some(server) = servers::shared(database.name) else {
+    let Some(server) = testservers::shared(database.name) else {
         return;
     };
     let case = Case::new(database, server, "full_table");
@@ -254,7 +254,7 @@ from In select * insert into Out;
 /// Reloads while changes come lose nothing and keep the order.
 // shows: source cdc@* reload
 fn reload(database: &Database) {
-    let Some(server) = servers::shared(database.name) else {
+    let Some(server) = testservers::shared(database.name) else {
         return;
     };
     let case = Case::new(database, server, "reload_table");

@@ -52,13 +52,13 @@ databases! {
 /// Lines that the database's own client gives.
 #[track_caller]
 fn ask(name: &str, port: u16, sql: &str) -> String {
-    servers::sql(name, port, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    testservers::sql(name, port, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 /// A server that stands still is noticed and waited for.
 // shows: store rdbms@* lost
 fn silent(name: &str) {
-    let Some(server) = servers::lent(name) else {
+    let Some(server) = testservers::lent(name) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -99,7 +99,7 @@ from In select n insert into Stopped;
 /// Reloads while rows are written write each once.
 // shows: store rdbms@* reload
 fn reload(name: &str) {
-    let Some(server) = servers::shared(name) else {
+    let Some(server) = testservers::shared(name) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -144,7 +144,7 @@ const LINES: u32 = 300_000;
 
 /// Every row is there once, whenever the run is killed.
 fn killed(name: &str) {
-    let Some(server) = servers::shared(name) else {
+    let Some(server) = testservers::shared(name) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -172,7 +172,7 @@ from In select n, count() as c insert into KilledRows;
         "50ms",
     ];
     let written = || {
-        let rows = servers::sql(name, server.port(), "SELECT count(*) FROM KilledRows");
+        let rows = testservers::sql(name, server.port(), "SELECT count(*) FROM KilledRows");
         let count = rows.ok().and_then(|rows| rows.trim().parse().ok());
         count.unwrap_or(0_u64)
     };
@@ -220,7 +220,7 @@ fn check(app: &std::path::Path) -> (Option<i32>, Vec<serde_json::Value>) {
 
 /// `check --connect` compares tables with their definitions and dials what is named.
 fn checked(name: &str) {
-    let Some(server) = servers::shared(name) else {
+    let Some(server) = testservers::shared(name) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::broker::Apps;
 use crate::network::{NOTICED, Running, Throttle, eventually, number};
-use servers::Order;
+use testservers::Order;
 
 // row: sink email | smtp
 // n/a bad: a sink reads no payload
@@ -32,7 +32,7 @@ fn write(apps: &Apps, policy: &str, to: &str, options: &str) -> String {
 }
 
 /// The mails that a server has, in order.
-fn mails(server: &servers::Running) -> Vec<String> {
+fn mails(server: &testservers::Running) -> Vec<String> {
     let of = |number: usize| server.place().data().join(format!("{number}.eml"));
     let there = (1..).map(of).take_while(|path: &PathBuf| path.is_file());
     let read = |path: PathBuf| fs::read(path).expect("it can be read");

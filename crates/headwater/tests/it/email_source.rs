@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::broker::Apps;
 use crate::network::{NOTICED, Running, eventually, number};
-use servers::{Order, Running as Server};
+use testservers::{Order, Running as Server};
 
 // row: source email | dovecot
 // n/a slow: it asks for one mail after the other

@@ -3,13 +3,13 @@
 use crate::broker::{Apps, errors, key_file};
 use crate::network::{Running, eventually};
 use crate::table::Every;
-use servers::{Lent, Order};
+use testservers::{Lent, Order};
 
 // row: store mongodb | mongodb
 
 /// What a script of Python prints in which `d` is the database, its lines in order.
 fn python(port: u16, options: &str, script: &str) -> Vec<String> {
-    let mut client = servers::pymongo().expect("the server is installed");
+    let mut client = testservers::pymongo().expect("the server is installed");
     let script = format!(
         "import sys, pymongo
 d = pymongo.MongoClient('mongodb://localhost:{port}/?{options}', serverSelectionTimeoutMS=5000).headwater
@@ -29,7 +29,7 @@ fn mongo(port: u16, script: &str) -> Vec<String> {
 
 /// The server that one test at a time has, without what the one before has left.
 fn lent() -> Option<Lent> {
-    let server = servers::lent("mongodb")?;
+    let server = testservers::lent("mongodb")?;
     mongo(server.port(), "d.client.drop_database('headwater')");
     Some(server)
 }

@@ -113,7 +113,7 @@ from In select n, ifThenElse(n == 1L, 'true', 'false') as keep, convert(n % 3L, 
 // shows: sink mqtt open
 #[test]
 fn topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to() {
-    let Some(broker) = servers::shared("mosquitto") else {
+    let Some(broker) = testservers::shared("mosquitto") else {
         return;
     };
     let apps = Apps::new(broker.port(), 3);

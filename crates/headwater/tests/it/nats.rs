@@ -106,7 +106,7 @@ fn publish(port: u16, messages: &[(&str, &str)]) {
 // shows: source nats open
 #[test]
 fn a_group_shares_the_messages() {
-    let Some(server) = servers::shared("nats") else {
+    let Some(server) = testservers::shared("nats") else {
         return;
     };
     for (streaming, rows) in [("", 2_000), (STREAMING, 5_000)] {
@@ -152,7 +152,7 @@ from In select n, at insert into Seen;
 // shows: source nats resume
 #[test]
 fn a_source_begins_where_it_is_told_and_counts_as_the_stream_does() {
-    let Some(server) = servers::shared("nats") else {
+    let Some(server) = testservers::shared("nats") else {
         return;
     };
     let apps = Apps::new(server.port(), 1);
@@ -206,7 +206,7 @@ from In select n, ifThenElse(n == 1L, 'no subject', ifThenElse(n == 2L, 'counted
 // shows: sink nats open
 #[test]
 fn subjects_follow_from_the_event_and_each_gets_its_stream() {
-    let Some(server) = servers::shared("nats") else {
+    let Some(server) = testservers::shared("nats") else {
         return;
     };
     let apps = Apps::new(server.port(), 4);

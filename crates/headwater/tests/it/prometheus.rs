@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use crate::broker::Apps;
 use crate::network::{Gate, Running, Stub, curl, eventually, free_port, number, ok};
-use servers::Order;
+use testservers::Order;
 
 // row: sink prometheus, source prometheus | pushgateway
 // n/a order: a metric has no order

@@ -69,7 +69,7 @@ pub const KIT: Technology = Technology {
 
 /// The port of the broker that tests share.
 fn shared() -> Option<u16> {
-    servers::shared("rabbitmq").map(servers::Running::port)
+    testservers::shared("rabbitmq").map(testservers::Running::port)
 }
 
 fn amqp(program: &str, port: u16, args: &[&str]) -> Output {

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::broker::Apps;
 use crate::network::{Running, eventually, number};
 use crate::table::Every;
-use servers::{Lent, Order};
+use testservers::{Lent, Order};
 
 // row: store redis | redis
 // n/a tls: no option of the store names TLS
@@ -25,7 +25,7 @@ fn redis(port: u16, args: &[&str]) -> Vec<String> {
 
 /// The server that one test at a time has, without what the one before has left.
 fn lent() -> Option<Lent> {
-    let server = servers::lent("redis")?;
+    let server = testservers::lent("redis")?;
     redis(server.port(), &["FLUSHALL"]);
     Some(server)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::broker::Apps;
 use crate::network::{NOTICED, Running, Throttle, eventually, free_port, number};
-use servers::Order;
+use testservers::Order;
 
 // row: sink s3 | s3
 // n/a bad: a sink reads no payload
@@ -22,7 +22,7 @@ from In select n, ifThenElse(n % 2L == 0L, 'even', 'odd') as kind insert into Ou
 const KEYS: &str = "aws.access.key='us', aws.secret.key='geheim-17'";
 
 /// What Amazon's client says.
-fn asked(server: &servers::Running, script: &str) -> String {
+fn asked(server: &testservers::Running, script: &str) -> String {
     crate::amazon::asked(server, "s3", script)
 }
 

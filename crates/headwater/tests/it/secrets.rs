@@ -290,7 +290,7 @@ define stream In (n long);
             ])
             .args(["-out", &self.path("own.p12"), "-passout", "env:PLANTED"])
             .env("PLANTED", SECRET);
-        servers::run(&mut openssl).expect("openssl is there");
+        testservers::run(&mut openssl).expect("openssl is there");
     }
 
     /// The deployment file, with secrets of its own.

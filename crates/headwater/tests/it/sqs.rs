@@ -75,14 +75,14 @@ from In[str:length(id) > 10] select n, text insert into Out;
 const KEYS: &str = "access.key='us', secret.key='geheim-17'";
 
 /// What Amazon's client says; `sqs` is the client, `url` the queue.
-fn asked(server: &servers::Running, script: &str) -> String {
+fn asked(server: &testservers::Running, script: &str) -> String {
     let url =
         "def url(name='rows.fifo'):\n    return sqs.get_queue_url(QueueName=name)['QueueUrl']\n";
     crate::amazon::asked(server, "sqs", &format!("{url}{script}"))
 }
 
 /// A queue that keeps the order, and one that does not.
-fn make(server: &servers::Running) {
+fn make(server: &testservers::Running) {
     asked(
         server,
         "sqs.create_queue(QueueName='rows.fifo', Attributes={'FifoQueue': 'true'})\n\
@@ -91,7 +91,7 @@ fn make(server: &servers::Running) {
 }
 
 /// Messages of a queue: those that can be seen, and those that somebody has.
-fn left(server: &servers::Running, queue: &str) -> String {
+fn left(server: &testservers::Running, queue: &str) -> String {
     let script = format!(
         "a = sqs.get_queue_attributes(QueueUrl=url('{queue}'), AttributeNames=['All'])['Attributes']\n\
          print(a['ApproximateNumberOfMessages'], a['ApproximateNumberOfMessagesNotVisible'])"
@@ -130,7 +130,7 @@ fn receiver(apps: &Apps, fill: &[(&str, &str)], options: &str) -> String {
     apps.write("receiver", &filled(RECEIVER, fill), options)
 }
 
-fn start() -> Option<servers::Lent> {
+fn start() -> Option<testservers::Lent> {
     let server = crate::amazon::lent()?;
     make(&server);
     Some(server)

@@ -10,15 +10,15 @@ use connect::message::Messages;
 use engine::{App, Outputs};
 use plan::TableId;
 
-use super::sinks::shown_tables;
+use super::sinks::table_feeds;
 use super::{Builder, Group, effect_calls, engine_of};
-use crate::backoff::Sparse;
+use crate::backoff::LogThrottle;
+use crate::checkpoint::coordinator::{CheckpointCoordinator, PendingCheckpoint};
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::keeper::{Job, Keeper};
-use crate::lane::{
-    AskedOperations, Chain, Cutter, Lane, LaneApp, LaneSource, OperationSeat, Saved, SinkSeat,
-    Subscriber,
+use crate::executor::{
+    AskedOperations, Checkpointer, Executor, OperationTarget, RunningApp, Saved, SinkBinding,
+    SnapshotLog, SourceBinding, Subscriber,
 };
 use crate::metrics::TableMetrics;
 use crate::preview::has_source;
@@ -26,9 +26,9 @@ use crate::recovery::{self, Recovered};
 use crate::rejected::{FILES, RejectedLog};
 use crate::report::chain;
 use crate::sink::SinkThread;
-use crate::state::Composer;
+use crate::state::Compactor;
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
-use crate::store::{StoreContext, StoreSeat, StoreThread};
+use crate::store::{StoreBinding, StoreContext, StoreThread};
 
 impl Builder<'_> {
     pub(super) fn build(self, handed: Option<Saved>) -> Result<Group, Error> {
@@ -45,8 +45,8 @@ impl Builder<'_> {
             gives_up: !self.common.waits_for_stores,
             ..store_context.clone()
         };
-        let (seats, mut sinks) = self.sinks()?;
-        let mut parts: Vec<&mut StoreSeat> = stores.seats().collect();
+        let (bindings, mut sinks) = self.sinks()?;
+        let mut parts: Vec<&mut StoreBinding> = stores.bindings().collect();
         let may_drop = self.common.drop_state;
         let found = self.state.as_ref();
         let found = found
@@ -72,55 +72,55 @@ impl Builder<'_> {
             self.restore(&mut engines, saved)?;
         }
         let saved = saved.unwrap_or_default();
-        let (sources, lane_sources, subscribers) = self.sources(&saved)?;
+        let (sources, source_bindings, subscribers) = self.sources(&saved)?;
         let place_of_tables = stores.inline_places(&self.plans);
         let first_asked = engines.iter().map(|e| e.operations().len()).max();
-        let (operations, store_threads, databases) = stores.seated(&engines, &store_context);
+        let (operations, store_threads, databases) = stores.bound(&engines, &store_context);
         let in_memory = stores.in_memory;
-        let (jobs, job_queue) = sync_channel(1);
-        let apps = self.apps(engines, seats, operations, &place_of_tables, &in_memory);
-        let mut keeper = self.keeper(job_queue);
-        keeper.unfinished = saved.effects;
-        let cutter = self.cutter(jobs, recovered.highest);
+        let (pending, job_queue) = sync_channel(1);
+        let apps = self.apps(engines, bindings, operations, &place_of_tables, &in_memory);
+        let mut coordinator = self.coordinator(job_queue);
+        coordinator.unfinished = saved.effects;
+        let checkpointer = self.checkpointer(pending, recovered.highest);
         let health = Arc::clone(&self.health);
         let asked = AskedOperations::new(first_asked.unwrap_or(0));
-        let lane = self.lane(
+        let executor = self.executor(
             apps,
-            (lane_sources, subscribers),
+            (source_bindings, subscribers),
             &sinks,
             (databases, &store_threads),
             asked,
-            cutter,
+            checkpointer,
         );
         Ok(Group {
             health,
-            lane,
-            keeper,
+            executor,
+            coordinator,
             sources,
             sinks,
             stores: store_threads,
         })
     }
 
-    /// The apps with all that their lane keeps of each.
+    /// The apps with all that their executor keeps of each.
     fn apps(
         &self,
         engines: Vec<App>,
-        seats: Vec<Vec<Vec<SinkSeat>>>,
-        operations: Vec<Vec<OperationSeat>>,
+        bindings: Vec<Vec<Vec<SinkBinding>>>,
+        operations: Vec<Vec<OperationTarget>>,
         place_of_tables: &[Vec<Option<(usize, usize)>>],
         in_memory: &[(usize, TableId, Arc<TableMetrics>)],
-    ) -> Vec<LaneApp> {
+    ) -> Vec<RunningApp> {
         engines
             .into_iter()
-            .zip(seats)
+            .zip(bindings)
             .zip(operations)
             .enumerate()
-            .map(|(i, ((engine, sinks), operations))| LaneApp {
+            .map(|(i, ((engine, sinks), operations))| RunningApp {
                 name: self.plans[i].name.clone(),
                 plan: Arc::clone(&self.plans[i]),
                 engine,
-                shown: shown_tables(&self.plans[i], &sinks),
+                table_feeds: table_feeds(&self.plans[i], &sinks),
                 sinks,
                 shares: self.plans[i]
                     .streams
@@ -135,7 +135,7 @@ impl Builder<'_> {
                     .collect(),
                 streams: self.metrics[i].streams.all(),
                 operations,
-                table_seats: place_of_tables[i].clone(),
+                table_bindings: place_of_tables[i].clone(),
                 environment: self.environments[i].clone(),
                 calls: effect_calls(&self.common.registry),
                 metrics: Arc::clone(&self.metrics[i]),
@@ -143,17 +143,17 @@ impl Builder<'_> {
                 parts: self.metrics[i].parts.all(),
                 reporter: Reporter::of(&self.plans[i], Instant::now()),
                 is_high: false,
-                said_of_budget: Sparse::default(),
-                said: Sparse::default(),
+                budget_throttle: LogThrottle::default(),
+                warn_throttle: LogThrottle::default(),
             })
             .collect()
     }
 
     /// What writes the state of the group, without effects that an earlier run has left unfinished.
-    fn keeper(&self, jobs: Receiver<Job>) -> Keeper {
-        Keeper {
-            jobs,
-            inbox: Arc::clone(&self.inbox),
+    fn coordinator(&self, pending: Receiver<PendingCheckpoint>) -> CheckpointCoordinator {
+        CheckpointCoordinator {
+            pending,
+            input_queue: Arc::clone(&self.input_queue),
             state: self.state.clone(),
             rejected: self.rejected.clone(),
             undelivered: self.undelivered.clone(),
@@ -161,18 +161,18 @@ impl Builder<'_> {
             registry: self.common.registry,
             journals: Arc::clone(&self.journals),
             apps: self.metrics.clone(),
-            pulse: Arc::clone(&self.common.pulse),
+            activity: Arc::clone(&self.common.activity),
             health: Arc::clone(&self.health),
             current: None,
             unfinished: Vec::new(),
-            composer: Composer::default(),
+            compactor: Compactor::default(),
         }
     }
 
     /// Cuts nothing yet; the epochs go on behind `highest`.
-    fn cutter(&self, jobs: SyncSender<Job>, highest: u64) -> Cutter {
-        Cutter {
-            jobs,
+    fn checkpointer(&self, pending: SyncSender<PendingCheckpoint>, highest: u64) -> Checkpointer {
+        Checkpointer {
+            pending,
             state: self.state.clone(),
             interval: self.common.state_interval,
             epoch: highest,
@@ -182,44 +182,44 @@ impl Builder<'_> {
             count_took: Duration::ZERO,
             is_counted: true,
             in_flight: false,
-            is_wanted: false,
+            is_requested: false,
             is_dirty: false,
             written: 0,
             effects: Vec::new(),
-            chain: Chain::default(),
+            snapshot_log: SnapshotLog::default(),
         }
     }
 
-    /// The lane itself, which takes over what the builder has made.
-    fn lane(
+    /// The executor itself, which takes over what the builder has made.
+    fn executor(
         self,
-        apps: Vec<LaneApp>,
-        (sources, subscribers): (Vec<LaneSource>, Vec<Subscriber>),
+        apps: Vec<RunningApp>,
+        (sources, subscribers): (Vec<SourceBinding>, Vec<Subscriber>),
         sinks: &[SinkThread],
         (databases, stores): (Vec<crate::store::Database>, &[StoreThread]),
         asked: AskedOperations,
-        cutter: Cutter,
-    ) -> Lane {
+        checkpointer: Checkpointer,
+    ) -> Executor {
         let names: Vec<&str> = self.plans.iter().map(|p| p.name.as_str()).collect();
-        Lane {
+        Executor {
             name: names.join("+"),
             apps,
             sources,
             subscribers,
-            inbox: self.inbox,
-            sink_boxes: sinks.iter().map(|s| Arc::clone(&s.outbox)).collect(),
+            input_queue: self.input_queue,
+            sink_queues: sinks.iter().map(|s| Arc::clone(&s.output_queue)).collect(),
             sinks_that_commit: sinks.iter().filter(|s| s.takes_part()).count(),
-            store_boxes: stores.iter().map(|s| Arc::clone(&s.outbox)).collect(),
+            store_queues: stores.iter().map(|s| Arc::clone(&s.output_queue)).collect(),
             databases,
             asked,
-            pulse: Arc::clone(&self.common.pulse),
+            activity: Arc::clone(&self.common.activity),
             health: Arc::clone(&self.health),
             lines: Arc::clone(&self.common.lines),
             rejected: self.rejected,
             registry: self.common.registry,
             journals: self.journals,
             clock: self.common.clock,
-            cutter,
+            checkpointer,
             carried: VecDeque::new(),
             outputs: Outputs::default(),
             messages: Messages::default(),
@@ -264,10 +264,10 @@ impl Builder<'_> {
         for (name, bytes) in saved.apps() {
             let app = self.plans.iter().position(|p| p.name == name);
             let app = app.ok_or_else(|| self.state_error(format!("there is no app '{name}'")))?;
-            let fit = engines[app]
-                .fit(bytes)
+            let matching = engines[app]
+                .match_state(bytes)
                 .map_err(|e| self.unreadable(name, &e))?;
-            edit.add(name, fit);
+            edit.add(name, matching);
             places.push((app, name, bytes));
         }
         for (app, key, _) in saved.positions.iter().filter(|(.., p)| p.is_some()) {

@@ -1,4 +1,4 @@
-//! Makes the lane of one group: apps, components, queues, and what a saved state says about them.
+//! Makes the executor of one group: apps, components, queues, and what a saved state says about them.
 
 mod assemble;
 mod sinks;
@@ -16,15 +16,15 @@ use connect::shared::Shared;
 use engine::{App, Setup};
 use plan::{Plan, Transport};
 
+use crate::activity::ActivityTracker;
+use crate::checkpoint::coordinator::CheckpointCoordinator;
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::executor::{Executor, INPUT_MAX, Saved};
 use crate::health::Health;
-use crate::keeper::Keeper;
-use crate::lane::{INBOX, Lane, Saved};
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, Label, Metrics, StreamMetrics};
 use crate::process::Process;
-use crate::pulse::Pulse;
 use crate::queue::Queue;
 use crate::rejected::SharedLog;
 use crate::report::chain;
@@ -37,7 +37,7 @@ use crate::store::StoreThread;
 /// What is the same for all groups of a server.
 pub(crate) struct Common {
     pub metrics: Arc<Metrics>,
-    pub pulse: Arc<Pulse>,
+    pub activity: Arc<ActivityTracker>,
     pub lines: Arc<Lines>,
     /// The technologies of the binary.
     pub registry: Registry,
@@ -62,8 +62,8 @@ pub(crate) struct Common {
 /// A group ready to run: its threads, not started yet.
 pub(crate) struct Group {
     pub health: Arc<Health>,
-    pub lane: Lane,
-    pub keeper: Keeper,
+    pub executor: Executor,
+    pub coordinator: CheckpointCoordinator,
     pub sources: Vec<SourceThread>,
     pub sinks: Vec<SinkThread>,
     pub stores: Vec<StoreThread>,
@@ -83,12 +83,12 @@ pub(crate) fn build(
 /// The engine of one app; an error says why it cannot run.
 pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
     let setup = Setup {
-        environment: engine::Environment {
+        environment: engine::AppEnvironment {
             app: plan.name.clone(),
             zone: common.zone.clone(),
             compat: plan.options.compat,
             scripts: Some(&script::JavaScript),
-            ..engine::Environment::default()
+            ..engine::AppEnvironment::default()
         },
         seed: crate::clock::wall_millis() as u64,
         links: engine::topic_links(plan),
@@ -131,7 +131,7 @@ struct Builder<'a> {
     rejected: SharedLog,
     undelivered: SharedLog,
     health: Arc<Health>,
-    inbox: Arc<Queue<crate::lane::Letter>>,
+    input_queue: Arc<Queue<crate::executor::ExecutorInput>>,
     journals: Journals,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|plan| app_metrics(plan, &common.metrics))
             .collect();
-        let health = Arc::new(Health::new(names.join("+"), &common.pulse));
+        let health = Arc::new(Health::new(names.join("+"), &common.activity));
         Ok(Builder {
             common,
             plans,
@@ -173,7 +173,7 @@ impl<'a> Builder<'a> {
             rejected: SharedLog::default(),
             undelivered: SharedLog::default(),
             health,
-            inbox: Arc::new(Queue::new(INBOX)),
+            input_queue: Arc::new(Queue::new(INPUT_MAX)),
             journals,
         })
     }

@@ -5,38 +5,38 @@ use std::sync::Arc;
 
 use connect::component::{PayloadKind, SinkSetup};
 use connect::message::Messages;
-use connect::outlet::Outlet;
+use connect::row_encoder::RowEncoder;
 use plan::spec::{ConnectorKind, ConnectorSpec};
 use plan::{Plan, StreamId, TableId, Transport};
 
 use super::Builder;
-use crate::backoff::Sparse;
+use crate::backoff::LogThrottle;
 use crate::error::Error;
+use crate::executor::{SinkBinding, TableFeed, Topic, fault_stream};
 use crate::group::is_topic;
-use crate::lane::{ShownTable, SinkSeat, Topic, fault_stream};
 use crate::metrics::SinkMetrics;
 use crate::queue::Weight;
-use crate::sink::{self, Outbox, SinkSlot, SinkThread};
+use crate::sink::{self, OutputQueue, SinkSlot, SinkThread};
 use crate::statistics::MapperMetrics;
 
 impl Builder<'_> {
     #[allow(clippy::type_complexity)]
-    pub(super) fn sinks(&self) -> Result<(Vec<Vec<Vec<SinkSeat>>>, Vec<SinkThread>), Error> {
+    pub(super) fn sinks(&self) -> Result<(Vec<Vec<Vec<SinkBinding>>>, Vec<SinkThread>), Error> {
         let mut threads: Vec<SinkThread> = Vec::new();
         let mut by_destination: HashMap<String, usize> = HashMap::new();
         let mut apps = Vec::new();
         for (app, plan) in self.plans.iter().enumerate() {
             let mut streams = Vec::new();
             for stream in 0..plan.streams.len() {
-                let mut seats = Vec::new();
+                let mut bindings = Vec::new();
                 for transport in &plan.streams[stream].sinks {
                     let key = self.common.registry.destination(transport);
                     let next = threads.len();
                     let thread = *by_destination.entry(key).or_insert(next);
                     let seat = self.sink(app, stream, transport, &mut threads, thread)?;
-                    seats.push(seat);
+                    bindings.push(seat);
                 }
-                streams.push(seats);
+                streams.push(bindings);
             }
             apps.push(streams);
         }
@@ -51,7 +51,7 @@ impl Builder<'_> {
         transport: &Transport,
         threads: &mut Vec<SinkThread>,
         thread: usize,
-    ) -> Result<SinkSeat, Error> {
+    ) -> Result<SinkBinding, Error> {
         let plan = &self.plans[app];
         let definition = &plan.streams[stream];
         let name = definition.display_name();
@@ -76,7 +76,7 @@ impl Builder<'_> {
             .registry
             .find(ConnectorKind::Sink, &transport.ty)
             .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
-        let outlet = Outlet::new(
+        let encoder = RowEncoder::new(
             transport,
             &definition.schema,
             catalog_spec,
@@ -87,15 +87,15 @@ impl Builder<'_> {
         let setup = SinkSetup {
             transport,
             schema: &definition.schema,
-            dynamic: outlet.dynamic(),
+            dynamic: encoder.dynamic(),
             table: table.map(|table| &plan.tables[table]),
             environment: &self.environments[app],
         };
         let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
         if transport.ty == "log" {
             made.connect().map_err(|e| self.refused(app, &e))?;
-            return Ok(SinkSeat::Inline {
-                outlet,
+            return Ok(SinkBinding::Inline {
+                encoder,
                 sink: made,
                 metrics,
                 mapper,
@@ -110,15 +110,15 @@ impl Builder<'_> {
         let uncommitted = Arc::clone(&threads[thread].uncommitted);
         let slots = &mut threads[thread].slots;
         slots.push(SinkSlot::new(
-            outlet,
+            encoder,
             made,
             on_unreachable,
             Arc::clone(&metrics),
             mapper,
         ));
-        Ok(SinkSeat::Thread {
+        Ok(SinkBinding::Thread {
             slot: slots.len() - 1,
-            outbox: Arc::clone(&threads[thread].outbox),
+            output_queue: Arc::clone(&threads[thread].output_queue),
             uncommitted,
             metrics,
         })
@@ -129,11 +129,11 @@ impl Builder<'_> {
         SinkThread {
             name: format!("{ty} of stream '{stream}'"),
             slots: Vec::new(),
-            outbox: Arc::new(Outbox::new(Weight {
+            output_queue: Arc::new(OutputQueue::new(Weight {
                 rows: sink::ROWS_MAX,
                 bytes: sink::BYTES_MAX,
             })),
-            inbox: Arc::clone(&self.inbox),
+            input_queue: Arc::clone(&self.input_queue),
             rejected: self.undelivered.clone(),
             health: Arc::clone(&self.health),
             has_state: self.state.is_some(),
@@ -153,23 +153,23 @@ impl Builder<'_> {
         spec: &'static ConnectorSpec,
         metrics: Arc<SinkMetrics>,
         mapper: Arc<MapperMetrics>,
-    ) -> Result<SinkSeat, Error> {
+    ) -> Result<SinkBinding, Error> {
         let plan = &self.plans[app];
         let definition = &plan.streams[stream];
         let takes = [PayloadKind::Any];
-        let outlet = Outlet::new(transport, &definition.schema, spec, &takes)
+        let encoder = RowEncoder::new(transport, &definition.schema, spec, &takes)
             .map_err(|e| self.refused(app, &e))?;
-        let topic = match outlet.dynamic().iter().position(|n| n == "topic") {
+        let topic = match encoder.dynamic().iter().position(|n| n == "topic") {
             Some(index) => Topic::Dynamic(index),
             None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
         };
-        Ok(SinkSeat::Topic {
-            outlet,
+        Ok(SinkBinding::Topic {
+            encoder,
             topic,
             on_unheard: on_unreachable(plan, app, stream, transport),
             metrics,
             mapper,
-            said: Sparse::default(),
+            warn_throttle: LogThrottle::default(),
         })
     }
 }
@@ -184,17 +184,23 @@ pub(super) fn table_read(plan: &Plan, transport: &Transport) -> Option<TableId> 
 }
 
 /// The tables that sinks of an app work from.
-pub(super) fn shown_tables(plan: &Plan, sinks: &[Vec<SinkSeat>]) -> Vec<ShownTable> {
+pub(super) fn table_feeds(plan: &Plan, sinks: &[Vec<SinkBinding>]) -> Vec<TableFeed> {
     let mut shown = Vec::new();
-    for (stream, seats) in sinks.iter().enumerate() {
-        for (sink, seat) in seats.iter().enumerate() {
+    for (stream, bindings) in sinks.iter().enumerate() {
+        for (sink, seat) in bindings.iter().enumerate() {
             let table = table_read(plan, &plan.streams[stream].sinks[sink]);
-            if let (Some(table), SinkSeat::Thread { outbox, slot, .. }) = (table, seat) {
-                shown.push(ShownTable {
+            if let (
+                Some(table),
+                SinkBinding::Thread {
+                    output_queue, slot, ..
+                },
+            ) = (table, seat)
+            {
+                shown.push(TableFeed {
                     table,
                     stream,
                     sink,
-                    outbox: Arc::clone(outbox),
+                    output_queue: Arc::clone(output_queue),
                     slot: *slot,
                     written: None,
                     read: None,

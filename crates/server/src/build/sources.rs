@@ -1,29 +1,29 @@
-//! Sources of a group, with their threads and their places on the lane.
+//! Sources of a group, with their threads and their places on the executor.
 
 use std::sync::Arc;
 
 use connect::component::{PayloadKind, Source, SourceSetup};
-use connect::inlet::Inlet;
+use connect::row_decoder::RowDecoder;
 use plan::spec::ConnectorKind;
 use plan::{StreamId, Transport};
 
 use super::Builder;
-use crate::backoff::Sparse;
+use crate::backoff::LogThrottle;
 use crate::error::Error;
+use crate::executor::{Saved, SourceBinding, Subscriber};
 use crate::group::is_topic;
-use crate::lane::{LaneSource, Saved, Subscriber};
 use crate::metrics::SourceMetrics;
 use crate::probe::bytes_waiting;
 use crate::report::chain;
-use crate::source::{Mailbox, SourceThread};
+use crate::source::{SourceHandle, SourceThread};
 use crate::statistics::SourceMapping;
 
 impl Builder<'_> {
     pub(super) fn sources(
         &self,
         saved: &Saved,
-    ) -> Result<(Vec<SourceThread>, Vec<LaneSource>, Vec<Subscriber>), Error> {
-        let (mut threads, mut seats, mut subscribers) = (Vec::new(), Vec::new(), Vec::new());
+    ) -> Result<(Vec<SourceThread>, Vec<SourceBinding>, Vec<Subscriber>), Error> {
+        let (mut threads, mut bindings, mut subscribers) = (Vec::new(), Vec::new(), Vec::new());
         for (app, plan) in self.plans.iter().enumerate() {
             for (stream, definition) in plan.streams.iter().enumerate() {
                 for (i, transport) in definition.sources.iter().enumerate() {
@@ -43,15 +43,15 @@ impl Builder<'_> {
                         continue;
                     }
                     let key = format!("{name}[{}]", i + 1);
-                    let number = seats.len();
+                    let number = bindings.len();
                     let (thread, seat) =
                         self.source(app, stream, transport, key, number, metrics, mapping, saved)?;
                     threads.push(thread);
-                    seats.push(seat);
+                    bindings.push(seat);
                 }
             }
         }
-        Ok((threads, seats, subscribers))
+        Ok((threads, bindings, subscribers))
     }
 
     fn subscriber(
@@ -63,13 +63,13 @@ impl Builder<'_> {
         mapping: SourceMapping,
     ) -> Result<Subscriber, Error> {
         let schema = &self.plans[app].streams[stream].schema;
-        let inlet = Inlet::new(transport, schema, &[PayloadKind::Any])
+        let decoder = RowDecoder::new(transport, schema, &[PayloadKind::Any])
             .map_err(|e| self.refused(app, &e))?;
         Ok(Subscriber {
             topic: transport.option("topic").unwrap_or_default().to_owned(),
             app,
             stream,
-            inlet,
+            decoder,
             metrics,
             mapping,
         })
@@ -85,7 +85,7 @@ impl Builder<'_> {
         metrics: Arc<SourceMetrics>,
         mapping: SourceMapping,
         saved: &Saved,
-    ) -> Result<(SourceThread, LaneSource), Error> {
+    ) -> Result<(SourceThread, SourceBinding), Error> {
         let plan = &self.plans[app];
         let schema = &plan.streams[stream].schema;
         let setup = SourceSetup {
@@ -102,8 +102,8 @@ impl Builder<'_> {
             .source(&setup)
             .map_err(|e| self.refused(app, &e))?;
         self.must_end(source.as_ref(), app, &key, transport)?;
-        let mut inlet =
-            Inlet::new(transport, schema, connector.gives()).map_err(|e| self.refused(app, &e))?;
+        let mut decoder = RowDecoder::new(transport, schema, connector.gives())
+            .map_err(|e| self.refused(app, &e))?;
         let position = saved
             .positions
             .iter()
@@ -113,19 +113,19 @@ impl Builder<'_> {
             source
                 .restore(&position.source)
                 .map_err(|e| self.state_error(format!("source '{key}': {}", chain(&e))))?;
-            inlet.restore(&position.mapper);
+            decoder.restore(&position.mapper);
         }
-        let mailbox = Arc::new(Mailbox::default());
+        let source_handle = Arc::new(SourceHandle::default());
         let name = format!("{}/{key}", plan.name);
         let thread = SourceThread {
-            seat: self.health.member().enlist(&name),
+            activity_id: self.health.member().enlist(&name),
             name,
             number,
             source,
-            inlet,
-            inbox: Arc::clone(&self.inbox),
-            mailbox: Arc::clone(&mailbox),
-            pulse: Arc::clone(&self.common.pulse),
+            decoder,
+            input_queue: Arc::clone(&self.input_queue),
+            source_handle: Arc::clone(&source_handle),
+            activity: Arc::clone(&self.common.activity),
             metrics,
             mapping,
             server_metrics: Arc::clone(&self.common.metrics),
@@ -134,15 +134,15 @@ impl Builder<'_> {
             until_done: self.common.until_done,
             message_key: self.common.registry.message_key(&transport.ty),
         };
-        let seat = LaneSource {
+        let seat = SourceBinding {
             app,
             stream,
             key,
-            mailbox,
+            source_handle,
             position,
             sequence: 0,
             covered: 0,
-            said: Sparse::default(),
+            warn_throttle: LogThrottle::default(),
         };
         Ok((thread, seat))
     }

@@ -1,4 +1,4 @@
-//! Tables of a group that are kept outside: one thread or one place on the lane for each database.
+//! Tables of a group that are kept outside: one thread or one place on the executor for each database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use plan::{Plan, TableId};
 
 use super::Builder;
 use super::sinks::table_read;
-use crate::backoff::Sparse;
+use crate::backoff::LogThrottle;
 use crate::error::Error;
-use crate::lane::OperationSeat;
+use crate::executor::OperationTarget;
 use crate::metrics::{MEMORY, TableMetrics};
 use crate::queue::Weight;
-use crate::sink::{self, Outbox};
-use crate::store::{self, StoreContext, StoreSeat, StoreThread, Uncommitted};
+use crate::sink::{self, OutputQueue};
+use crate::store::{self, StoreBinding, StoreContext, StoreThread, Uncommitted};
 
 impl Builder<'_> {
     pub(super) fn stores(&self, engines: &[App]) -> Result<Stores, Error> {
@@ -65,7 +65,7 @@ impl Builder<'_> {
                     || is_shown
                     || operations.iter().any(|(_, o)| !o.kind.is_write());
                 let policy = store.option("on.error").unwrap_or_default();
-                let seat = StoreSeat {
+                let seat = StoreBinding {
                     app: plan.name.clone(),
                     table: definition.schema.name.clone(),
                     store: made,
@@ -75,7 +75,7 @@ impl Builder<'_> {
                     has_epochs: self.state.is_some(),
                     in_transaction: false,
                     counts_at_begin: [0; 4],
-                    said: Sparse::default(),
+                    warn_throttle: LogThrottle::default(),
                 };
                 stores.add(
                     self.common.registry.database(store),
@@ -118,35 +118,35 @@ pub(super) struct Stores {
 struct Database {
     name: String,
     is_read: bool,
-    seats: Vec<StoreSeat>,
-    /// App and table of each seat.
+    bindings: Vec<StoreBinding>,
+    /// App and table of each binding.
     places: Vec<(usize, usize)>,
 }
 
 impl Stores {
-    pub(super) fn seats(&mut self) -> impl Iterator<Item = &mut StoreSeat> {
-        self.databases.iter_mut().flat_map(|d| &mut d.seats)
+    pub(super) fn bindings(&mut self) -> impl Iterator<Item = &mut StoreBinding> {
+        self.databases.iter_mut().flat_map(|d| &mut d.bindings)
     }
 
-    fn add(&mut self, name: String, app: usize, table: usize, is_read: bool, seat: StoreSeat) {
+    fn add(&mut self, name: String, app: usize, table: usize, is_read: bool, seat: StoreBinding) {
         let found = self.databases.iter().position(|d| d.name == name);
         let database = found.unwrap_or_else(|| {
             self.databases.push(Database {
                 name,
                 is_read: false,
-                seats: Vec::new(),
+                bindings: Vec::new(),
                 places: Vec::new(),
             });
             self.databases.len() - 1
         });
         let database = &mut self.databases[database];
         database.is_read |= is_read;
-        database.seats.push(seat);
+        database.bindings.push(seat);
         database.places.push((app, table));
     }
 
-    /// For each app and table the database of the lane that holds it, and its slot there, in the
-    /// order in which [`Stores::seated`] places them.
+    /// For each app and table the database of the executor that holds it, and its slot there, in the
+    /// order in which [`Stores::bound`] places them.
     pub(super) fn inline_places(&self, plans: &[Arc<Plan>]) -> Vec<Vec<Option<(usize, usize)>>> {
         let mut places: Vec<Vec<_>> = plans.iter().map(|p| vec![None; p.tables.len()]).collect();
         let inline = self.databases.iter().filter(|d| d.is_read);
@@ -158,47 +158,47 @@ impl Stores {
         places
     }
 
-    /// Tables of a database that some query reads work on the lane, all others behind it.
+    /// Tables of a database that some query reads work on the executor, all others behind it.
     #[allow(clippy::type_complexity)]
-    pub(super) fn seated(
+    pub(super) fn bound(
         &mut self,
         engines: &[App],
         context: &StoreContext,
     ) -> (
-        Vec<Vec<OperationSeat>>,
+        Vec<Vec<OperationTarget>>,
         Vec<StoreThread>,
         Vec<store::Database>,
     ) {
-        let mut by_table: HashMap<(usize, usize), OperationSeat> = HashMap::new();
+        let mut by_table: HashMap<(usize, usize), OperationTarget> = HashMap::new();
         let (mut threads, mut inline) = (Vec::new(), Vec::new());
         for database in self.databases.drain(..) {
             if database.is_read {
                 for (slot, place) in database.places.into_iter().enumerate() {
-                    let seat = OperationSeat::Inline {
+                    let seat = OperationTarget::Inline {
                         database: inline.len(),
                         slot,
                     };
                     by_table.insert(place, seat);
                 }
-                inline.push(store::Database::new(database.seats, context.clone()));
+                inline.push(store::Database::new(database.bindings, context.clone()));
                 continue;
             }
-            let outbox = Arc::new(Outbox::new(Weight {
+            let output_queue = Arc::new(OutputQueue::new(Weight {
                 rows: sink::ROWS_MAX,
                 bytes: sink::BYTES_MAX,
             }));
             let uncommitted = Arc::new(Uncommitted::default());
             for (slot, place) in database.places.into_iter().enumerate() {
-                let seat = OperationSeat::Thread {
-                    outbox: Arc::clone(&outbox),
+                let seat = OperationTarget::Thread {
+                    output_queue: Arc::clone(&output_queue),
                     slot,
                     uncommitted: Arc::clone(&uncommitted),
                 };
                 by_table.insert(place, seat);
             }
             threads.push(StoreThread {
-                database: store::Database::new(database.seats, context.clone()),
-                outbox,
+                database: store::Database::new(database.bindings, context.clone()),
+                output_queue,
                 uncommitted,
             });
         }

@@ -1,13 +1,13 @@
-//! Sinks that take part in epochs: what they publish between two cuts is one transaction, which is
-//! committed with the cut as that of a store is.
+//! Sinks that take part in epochs: what they publish between two checkpoints is one transaction, which is
+//! committed with the checkpoint as that of a store is.
 //!
 //! Such a sink waits for its destination, whatever `on.error` says of one that is away, and keeps what
-//! it has published until the commit. What no cut covers is never committed: a restart reads it again.
+//! it has published until the commit. What no checkpoint covers is never committed: a restart reads it again.
 
 use connect::component::Epochs;
 
 use super::{SinkSlot, SinkThread};
-use crate::cut::{Cut, Phase};
+use crate::checkpoint::{Checkpoint, Phase};
 use crate::report::chain;
 
 impl SinkSlot {
@@ -22,33 +22,33 @@ impl SinkThread {
         self.slots.iter().any(|slot| slot.takes_part)
     }
 
-    /// Everything before the mark has been taken. Where a sink takes part, all that follows waits for
+    /// Everything before the barrier has been taken. Where a sink takes part, all that follows waits for
     /// the commit.
-    pub(super) fn reach(&mut self, cut: &Cut) {
-        let _held = cut.held();
+    pub(super) fn reach(&mut self, checkpoint: &Checkpoint) {
+        let _held = checkpoint.abort_on_panic();
         self.flush();
-        let epoch = cut.epoch;
+        let epoch = checkpoint.epoch;
         let key = self.store_key.clone();
         self.each_part(|epochs| epochs.precommit(epoch, key.as_bytes()));
         if self.is_cut_off {
-            return self.abort(cut);
+            return self.abort(checkpoint);
         }
-        cut.flushed();
+        checkpoint.flushed();
         if !self.takes_part() {
             return;
         }
-        if cut.wait_durable() == Phase::Durable {
+        if checkpoint.wait_durable() == Phase::Durable {
             self.each_part(|epochs| epochs.commit(epoch, key.as_bytes()));
         } else {
             self.is_cut_off = true;
         }
         match self.is_cut_off {
-            true => self.abort(cut),
-            false => cut.committed(),
+            true => self.abort(checkpoint),
+            false => checkpoint.committed(),
         }
     }
 
-    fn abort(&mut self, cut: &Cut) {
+    fn abort(&mut self, checkpoint: &Checkpoint) {
         for slot in &mut self.slots {
             let aborted = slot.sink.epochs().map(|epochs| epochs.abort());
             if let Some(Err(error)) = aborted {
@@ -56,7 +56,7 @@ impl SinkThread {
                 tracing::warn!(sink, cause = chain(&error), "abort failed");
             }
         }
-        cut.set_phase(Phase::GivenUp);
+        checkpoint.set_phase(Phase::Aborted);
     }
 
     fn each_part(&mut self, mut work: impl FnMut(&mut dyn Epochs) -> Result<(), connect::Error>) {

@@ -26,7 +26,7 @@ pub(super) struct Head {
     pub undelivered: u64,
     /// The epoch whose state the payload says the changes from; 0 where it is whole.
     pub before: u64,
-    /// The run of a lane that wrote it: changes only fit a state of the same run.
+    /// The run of an executor that wrote it: changes only fit a state of the same run.
     pub run: u64,
 }
 

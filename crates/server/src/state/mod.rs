@@ -14,7 +14,7 @@
 //!
 //! All of it is for its owner alone: directories have mode 0700, files 0600 (`mode`).
 //!
-//! A group is the apps that share one cut: those linked by in-memory topics or by a database.
+//! A group is the apps that share one checkpoint: those linked by in-memory topics or by a database.
 //! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
 //! directory, CRC); the one before it is kept until the next is current. Never: a guess. A damaged
 //! file is passed over for the snapshot before it, which is said; where there is none, where a store
@@ -23,12 +23,12 @@
 //! A snapshot is whole, or it has what has changed since the one before it; then it is good for
 //! nothing without that one (`chain`).
 
-mod chain;
 mod damage;
 mod epoch;
 mod file;
 mod mode;
 mod proof;
+mod snapshot_log;
 mod spool;
 
 use std::collections::BTreeMap;
@@ -38,14 +38,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-pub(crate) use chain::Composer;
-use chain::Length;
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
 pub(crate) use file::{Fsync, sync_parent_of, write_again};
 use file::{Head, Layer, Unusable, sync_dir};
 pub(crate) use mode::private;
 use proof::Text;
+pub(crate) use snapshot_log::Compactor;
+use snapshot_log::Length;
 pub(crate) use spool::Spool;
 
 use crate::error::Error;
@@ -127,7 +127,7 @@ impl StateDir {
     }
 
     /// May these apps be saved together? An app saved with others may not come back without them:
-    /// its part of their cut would not fit.
+    /// its part of their checkpoint would not fit.
     pub fn fits(&self, apps: &[String]) -> Result<(), Error> {
         let mut names = apps.to_vec();
         names.sort();
@@ -240,9 +240,9 @@ pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
     let lengths = || {
         use io::Read;
         let mut layer = Layer::open(&group.snapshot_path(epoch), epoch).ok()?;
-        let mut head = [0; crate::lane::Saved::HEAD_LEN];
+        let mut head = [0; crate::executor::Saved::HEAD_LEN];
         layer.read_exact(&mut head).ok()?;
-        let rejected = crate::lane::Saved::rejected_in(&head)?;
+        let rejected = crate::executor::Saved::rejected_in(&head)?;
         let head = layer.finish().ok()?;
         Some([rejected, head.undelivered])
     };
@@ -328,7 +328,7 @@ impl GroupState {
             }
         }
         for &epoch in heads.keys().rev() {
-            match chain::of(epoch, |epoch| heads.get(&epoch).copied()) {
+            match snapshot_log::of(epoch, |epoch| heads.get(&epoch).copied()) {
                 Ok(_) => found.epochs.push(epoch),
                 Err(cause) => found.add_damage(&self.snapshot_path(epoch), epoch, cause, false),
             }
@@ -435,7 +435,7 @@ impl GroupState {
     }
 
     /// Every store has committed the epoch: it is what a restart goes on from. Snapshots that
-    /// neither it nor the one before it needs are removed, and so are newer ones that were given up.
+    /// neither it nor the one before it needs are removed, and so are newer ones that were aborted.
     /// Epoch 0 is the empty beginning: nothing that was saved before is gone on from.
     ///
     /// Says how long what a restart would read is. After a failure it can be done again.
@@ -649,7 +649,7 @@ mod tests {
         assert!(unknown.to_string().contains("put back a copy"), "{unknown}");
     }
 
-    /// Each flip of a bit and each cut of a file.
+    /// Each flip of a bit and each checkpoint of a file.
     fn changes(bytes: &[u8]) -> impl Iterator<Item = (String, Vec<u8>)> {
         let flips = (0..bytes.len()).map(|at| {
             let mut flipped = bytes.to_vec();

@@ -5,7 +5,7 @@ use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
 use plan::store::{OperationId, OperationKind};
 
-use super::{OnUnreachable, StoreContext, StoreRows, StoreSeat, Trouble, retry};
+use super::{OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry};
 use crate::backoff::Backoff;
 use crate::rejected::SharedLog;
 use crate::report::chain;
@@ -13,7 +13,7 @@ use crate::sink::weight_of;
 
 /// Where tables of one database are written to and asked.
 pub(crate) struct Database {
-    pub seats: Vec<StoreSeat>,
+    pub bindings: Vec<StoreBinding>,
     pub context: StoreContext,
     redo: Redo,
 }
@@ -51,9 +51,9 @@ pub(crate) enum Failure {
 }
 
 impl Database {
-    pub fn new(seats: Vec<StoreSeat>, context: StoreContext) -> Database {
+    pub fn new(bindings: Vec<StoreBinding>, context: StoreContext) -> Database {
         Database {
-            seats,
+            bindings,
             context,
             redo: Redo::default(),
         }
@@ -61,18 +61,18 @@ impl Database {
 
     /// Bytes of writes that wait for a commit, here or in a store.
     pub fn uncommitted(&self) -> usize {
-        let held = self.seats.iter().map(|seat| seat.store.held());
+        let held = self.bindings.iter().map(|binding| binding.store.held());
         self.redo.bytes.max(held.max().unwrap_or(0))
     }
 
     pub fn is_in_transaction(&self) -> bool {
-        self.seats.iter().any(|seat| seat.in_transaction)
+        self.bindings.iter().any(|binding| binding.in_transaction)
     }
 
     /// Does a write whose outcome no query asks for; what the store refuses is rejected.
     pub fn write(&mut self, rows: StoreRows) -> Result<(), String> {
-        let seat = &mut self.seats[rows.slot];
-        let written = seat.write(rows.operation, &rows.batch, &self.context);
+        let binding = &mut self.bindings[rows.slot];
+        let written = binding.write(rows.operation, &rows.batch, &self.context);
         self.redo.keep(rows);
         match written {
             Ok(()) => Ok(()),
@@ -81,7 +81,7 @@ impl Database {
         }
     }
 
-    /// Asks or writes for a query that waits for the answer, inside the transaction of the cut to
+    /// Asks or writes for a query that waits for the answer, inside the transaction of the checkpoint to
     /// come. A refused write has not been done.
     pub fn execute(
         &mut self,
@@ -91,12 +91,13 @@ impl Database {
     ) -> Result<Answer, Failure> {
         let mut backoff = Backoff::with_second(self.context.second);
         loop {
-            let seat = &mut self.seats[slot];
-            seat.begin(&self.context)
+            let binding = &mut self.bindings[slot];
+            binding
+                .begin(&self.context)
                 .map_err(|trouble| Failure::Fatal(trouble.into()))?;
-            let kind = seat.operation(operation).map(|o| &o.kind);
+            let kind = binding.operation(operation).map(|o| &o.kind);
             let is_write = kind.is_some_and(OperationKind::is_write);
-            let error = match seat.answer(operation, &batch, &self.context) {
+            let error = match binding.answer(operation, &batch, &self.context) {
                 Ok(answer) => {
                     if is_write {
                         self.redo.keep(StoreRows {
@@ -110,14 +111,14 @@ impl Database {
                 Err(error) => error,
             };
             let cause = chain(&error);
-            if seat.store.has_lost() {
+            if binding.store.has_lost() {
                 self.do_again(cause).map_err(Failure::Fatal)?;
                 continue;
             }
-            if !error.is_unavailable() || seat.on_unreachable != OnUnreachable::Retry {
+            if !error.is_unavailable() || binding.on_unreachable != OnUnreachable::Retry {
                 return Err(Failure::Refused(cause));
             }
-            let (name, pause) = (seat.name(), backoff.next_pause());
+            let (name, pause) = (binding.name(), backoff.next_pause());
             tracing::error!(
                 store = name,
                 cause,
@@ -127,7 +128,7 @@ impl Database {
             if self.context.health.pause(pause) {
                 return Err(Failure::Fatal(cause));
             }
-            retry(&name, &self.context, || seat.store.connect()).map_err(Failure::Fatal)?;
+            retry(&name, &self.context, || binding.store.connect()).map_err(Failure::Fatal)?;
         }
     }
 
@@ -141,7 +142,7 @@ impl Database {
                      be done again here: mend the database, then start again with the same --state"
                 ));
             }
-            self.seats.iter_mut().for_each(StoreSeat::forget);
+            self.bindings.iter_mut().for_each(StoreBinding::forget);
             let pause = backoff.next_pause();
             tracing::error!(
                 cause,
@@ -166,7 +167,7 @@ impl Database {
                 rejected: SharedLog::default(),
                 ..self.context.clone()
             };
-            self.seats[rows.slot].write(rows.operation, &rows.batch, &context)?;
+            self.bindings[rows.slot].write(rows.operation, &rows.batch, &context)?;
         }
         Ok(())
     }
@@ -174,9 +175,9 @@ impl Database {
     pub fn commit(&mut self, epoch: u64) -> Result<(), String> {
         loop {
             let committed = self
-                .seats
+                .bindings
                 .iter_mut()
-                .try_for_each(|seat| seat.commit(epoch, &self.context));
+                .try_for_each(|binding| binding.commit(epoch, &self.context));
             match committed {
                 Ok(()) => {
                     self.redo = Redo::default();
@@ -189,16 +190,16 @@ impl Database {
     }
 
     pub fn abort(&mut self) {
-        self.seats.iter_mut().for_each(StoreSeat::abort);
+        self.bindings.iter_mut().for_each(StoreBinding::abort);
     }
 
     /// Gives up what has not been committed and closes the stores.
     pub fn close(&mut self) {
         self.abort();
-        for seat in &mut self.seats {
-            if let Err(error) = seat.store.close() {
+        for binding in &mut self.bindings {
+            if let Err(error) = binding.store.close() {
                 tracing::warn!(
-                    table = seat.table,
+                    table = binding.table,
                     cause = chain(&error),
                     "store did not close"
                 );

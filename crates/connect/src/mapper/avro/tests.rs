@@ -3,7 +3,7 @@ use plan::Mapping;
 use proptest::prelude::*;
 
 use super::super::testing::{
-    batch, inlet, mapping, refusal, schema, show, with_attributes, with_payload,
+    batch, decoder, mapping, refusal, schema, show, with_attributes, with_payload,
 };
 use super::encode::write_long;
 use super::plan::Plan;
@@ -24,12 +24,16 @@ fn avro(schema: &str) -> Mapping {
 
 /// Rows as text, and the causes of what was rejected.
 fn read(map: Mapping, attributes: &str, messages: &[&[u8]]) -> (String, Vec<String>) {
-    let mut inlet = inlet(map, &schema(attributes)).expect("the mapper can be made");
+    let mut decoder = decoder(map, &schema(attributes)).expect("the mapper can be made");
     for message in messages {
-        inlet.map(Payload::Bytes(message), &Properties::none());
+        decoder.map(Payload::Bytes(message), &Properties::none());
     }
-    let rows = show(inlet.take());
-    let causes = inlet.take_rejected().into_iter().map(|r| r.cause).collect();
+    let rows = show(decoder.take());
+    let causes = decoder
+        .take_rejected()
+        .into_iter()
+        .map(|r| r.cause)
+        .collect();
     (rows, causes)
 }
 
@@ -497,7 +501,7 @@ fn what_cannot_be_is_refused_when_the_app_is_made() {
         ],
         "give it by 'schema.id'",
     );
-    let made = inlet(
+    let made = decoder(
         mapping("avro", &[("use.avro.deserializer", "true")]),
         &schema("a int"),
     );
@@ -506,7 +510,7 @@ fn what_cannot_be_is_refused_when_the_app_is_made() {
         .map(|error| error.to_string())
         .unwrap_or_default();
     assert!(said.contains("needs a registry"), "{said}");
-    let made = inlet(mapping("avro", &[]), &schema("o object"));
+    let made = decoder(mapping("avro", &[]), &schema("o object"));
     let said = made
         .err()
         .map(|error| error.to_string())

@@ -162,7 +162,7 @@ mod tests {
         let text = "a|1.5|7\n\n  b|x|2 \n\"c|d\"|2|3\ne|4\n \nf|1|9";
         let map = csv(&[("delimiter", "|")]);
         let schema = schema(STOCK);
-        let mut by_lines = inlet(map.clone(), &schema).expect("it can be made");
+        let mut by_lines = decoder(map.clone(), &schema).expect("it can be made");
         by_lines.map_lines(&mut Lines::new(text, 0, 0), &Properties::none());
         let rejected = by_lines.take_rejected();
         let places: Vec<_> = rejected
@@ -180,22 +180,22 @@ mod tests {
         use crate::rows::Properties;
         let schema = schema("code string, file string, eof bool");
         let map = with_attributes(csv(&[]), &["1", "trp:file.path", "trp:eof"]);
-        let mut inlet = inlet(map, &schema).expect("it can be made");
+        let mut decoder = decoder(map, &schema).expect("it can be made");
         let mut properties = Properties::new(&["file.path", "eof"]);
         properties.set(0, Value::str("/a/path/that/is/rather/long.csv"));
-        inlet.map(Payload::Text("x,lost"), &properties);
+        decoder.map(Payload::Text("x,lost"), &properties);
         properties.set(1, Value::str("false"));
-        inlet.map(Payload::Text("x,a"), &properties);
-        inlet.map(Payload::Text("x"), &properties);
-        inlet.map(Payload::Text("x,b"), &properties);
+        decoder.map(Payload::Text("x,a"), &properties);
+        decoder.map(Payload::Text("x"), &properties);
+        decoder.map(Payload::Text("x,b"), &properties);
         properties.set(1, Value::str("true"));
-        inlet.map(Payload::Text("x,c"), &properties);
+        decoder.map(Payload::Text("x,c"), &properties);
         assert_eq!(
-            show(inlet.take()),
+            show(decoder.take()),
             "a /a/path/that/is/rather/long.csv false\nb /a/path/that/is/rather/long.csv false\n\
              c /a/path/that/is/rather/long.csv true"
         );
-        assert_eq!(inlet.take_rejected().len(), 2);
+        assert_eq!(decoder.take_rejected().len(), 2);
     }
 
     #[test]

@@ -263,14 +263,14 @@ mod tests {
     fn bytes_are_text_in_utf_8() {
         use crate::component::Payload;
         use crate::rows::Properties;
-        let mut inlet = inlet(json(&[]), &schema("a string")).expect("it can be made");
-        inlet.map(
+        let mut decoder = decoder(json(&[]), &schema("a string")).expect("it can be made");
+        decoder.map(
             Payload::Bytes("{\"a\":\"é\"}".as_bytes()),
             &Properties::none(),
         );
-        inlet.map(Payload::Bytes(b"{\"a\":\"\xff\"}"), &Properties::none());
+        decoder.map(Payload::Bytes(b"{\"a\":\"\xff\"}"), &Properties::none());
         assert_eq!(
-            (show(inlet.take()), inlet.take_rejected().len()),
+            (show(decoder.take()), decoder.take_rejected().len()),
             ("é".to_owned(), 1)
         );
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use dialect::json_path::{Found, Item, Path};
 use event::{ColumnBuilder, Type, Value};
+use javatext::json_path::{Found, Item, Path};
 
 use super::flat::Flat;
 use super::tree::{self, Elements, Node, Style, number_text};

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use dialect::json_path::{self, Scalar};
 use event::value::Shared;
 use event::{Object, Value};
+use javatext::json_path::{self, Scalar};
 
 use super::write_string;
 

@@ -307,7 +307,7 @@ fn row_text(batch: &Batch, row: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{batch, inlet, mapping, refusal, schema, show};
+    use super::super::testing::{batch, decoder, mapping, refusal, schema, show};
     use super::super::{find as mapper, testing};
     use super::*;
     use event::{Object, Value};
@@ -355,11 +355,11 @@ mod tests {
     }
 
     fn decode(map: Mapping, attributes: &str, bytes: &[u8]) -> Result<String, String> {
-        let mut inlet = inlet(map, &schema(attributes)).expect("it fits");
-        inlet.map(Payload::Bytes(bytes), &Properties::none());
-        match inlet.take_rejected().into_iter().next() {
+        let mut decoder = decoder(map, &schema(attributes)).expect("it fits");
+        decoder.map(Payload::Bytes(bytes), &Properties::none());
+        match decoder.take_rejected().into_iter().next() {
             Some(rejected) => Err(rejected.cause),
-            None => Ok(show(inlet.take())),
+            None => Ok(show(decoder.take())),
         }
     }
 
@@ -456,9 +456,9 @@ mod tests {
             Value::str("GREEN"),
         ];
         let bytes = encode(&map("sample.Nested"), attributes, &row).expect("it can be sent");
-        let mut inlet = inlet(map("sample.Nested"), &schema(attributes)).expect("it fits");
-        inlet.map(Payload::Bytes(&bytes), &Properties::none());
-        let found = inlet.take().expect("a row");
+        let mut decoder = decoder(map("sample.Nested"), &schema(attributes)).expect("it fits");
+        decoder.map(Payload::Bytes(&bytes), &Properties::none());
+        let found = decoder.take().expect("a row");
         assert_eq!(found.columns[4].value(0), row[4]);
         for (column, value) in row.iter().enumerate().take(3) {
             assert_eq!(found.columns[column].value(0), *value, "{column}");

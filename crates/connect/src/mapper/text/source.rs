@@ -1,7 +1,7 @@
 //! Text to rows: patterns, or lines `name:value`.
 
-use dialect::regex::{Groups, Regex};
 use event::Type;
+use javatext::regex::{Groups, Regex};
 
 use super::Layout;
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};

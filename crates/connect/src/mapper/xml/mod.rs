@@ -168,34 +168,35 @@ mod tests {
             1,
         );
         let refused = with_attributes(xml(&NODE[1..]), &["/node/@id"]);
-        assert!(inlet(refused, &schema("id long")).is_err());
+        assert!(decoder(refused, &schema("id long")).is_err());
         let deep = with_attributes(xml(&[("enclosing.element", "//node"), NODE[1]]), &["@id"]);
-        assert!(inlet(deep, &schema("id long")).is_err());
+        assert!(decoder(deep, &schema("id long")).is_err());
     }
 
     #[test]
     fn a_stream_begins_anew_behind_the_end_of_a_file() {
         let schema = schema("id long");
-        let mut inlet =
-            inlet(with_attributes(xml(NODE), &["@id"]), &schema).expect("it can be made");
+        let mut decoder =
+            decoder(with_attributes(xml(NODE), &["@id"]), &schema).expect("it can be made");
         let mut properties = Properties::new(&["eof"]);
         properties.set(0, Value::str("false"));
-        inlet.map_lines(
+        decoder.map_lines(
             &mut Lines::new("<osm>\n<node id='1'/>\n", 0, 0),
             &properties,
         );
         properties.set(0, Value::str("true"));
-        inlet.map(Payload::Text("<node id='2'>"), &properties);
-        assert_eq!(inlet.take_rejected().len(), 1);
-        inlet.map(Payload::Text("<osm><node id='3'/></osm>"), &properties);
-        assert_eq!(show(inlet.take()), "1\n3");
-        assert_eq!(inlet.take_rejected().len(), 0);
+        decoder.map(Payload::Text("<node id='2'>"), &properties);
+        assert_eq!(decoder.take_rejected().len(), 1);
+        decoder.map(Payload::Text("<osm><node id='3'/></osm>"), &properties);
+        assert_eq!(show(decoder.take()), "1\n3");
+        assert_eq!(decoder.take_rejected().len(), 0);
     }
 
     #[test]
     fn a_stream_goes_on_from_what_was_saved() {
         let schema = schema("id long");
-        let make = || inlet(with_attributes(xml(NODE), &["@id"]), &schema).expect("it can be made");
+        let make =
+            || decoder(with_attributes(xml(NODE), &["@id"]), &schema).expect("it can be made");
         let mut first = make();
         for line in ["<osm><node id='1'/>", "<node"] {
             first.map(Payload::Text(line), &Properties::none());

@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::reach::{OutOfReach, Reach};
+use super::egress_policy::{EgressDenied, EgressPolicy};
 use crate::net::{ClientTls, signs_of_life};
 use crate::url::Url;
 
@@ -82,7 +82,7 @@ pub struct ClientOptions {
     pub proxy: Option<Proxy>,
     pub tls: Option<ClientTls>,
     /// Where it may connect to; `None`: everywhere.
-    pub reach: Option<Reach>,
+    pub egress_policy: Option<EgressPolicy>,
 }
 
 impl Default for ClientOptions {
@@ -98,7 +98,7 @@ impl Default for ClientOptions {
             evict_after: Some(Duration::from_secs(300)),
             proxy: None,
             tls: None,
-            reach: None,
+            egress_policy: None,
         }
     }
 }
@@ -266,28 +266,28 @@ impl Client {
     }
 
     async fn dial(&self, url: &Url) -> io::Result<TcpStream> {
-        let Some(reach) = &self.options.reach else {
+        let Some(egress_policy) = &self.options.egress_policy else {
             return TcpStream::connect(self.first_hop(url)).await;
         };
-        let found = reach.addresses(&url.host, url.port).await;
+        let found = egress_policy.addresses(&url.host, url.port).await;
         match &self.options.proxy {
             None => TcpStream::connect(found?.as_slice()).await,
             // It may know names that are unknown here; where those lead is for it to judge.
             Some(proxy) => match found {
-                Err(error) if OutOfReach::is_cause(&error) => Err(error),
+                Err(error) if EgressDenied::is_cause(&error) => Err(error),
                 _ => TcpStream::connect((proxy.host.as_str(), proxy.port)).await,
             },
         }
     }
 
     /// Is this URL one that no connection may be made to, as far as that is known now?
-    pub async fn is_out_of_reach(&self, url: &Url) -> bool {
-        let Some(reach) = &self.options.reach else {
+    pub async fn is_egress_denied(&self, url: &Url) -> bool {
+        let Some(egress_policy) = &self.options.egress_policy else {
             return false;
         };
-        let asked = reach.addresses(&url.host, url.port);
+        let asked = egress_policy.addresses(&url.host, url.port);
         let found = within(self.options.connect_timeout, asked).await;
-        matches!(found, Ok(Err(error)) if OutOfReach::is_cause(&error))
+        matches!(found, Ok(Err(error)) if EgressDenied::is_cause(&error))
     }
 
     /// What stands in the request line: the whole URL where a proxy is asked.

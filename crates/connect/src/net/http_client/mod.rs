@@ -5,13 +5,13 @@
 //! first byte of an answer. Never: a redirect followed.
 
 mod client;
+pub mod egress_policy;
 mod fetch;
 pub mod headers;
-pub mod reach;
 
 pub use client::{
     Client, ClientOptions, Proxy, RequestBody, Used, broken, has_body, read_body, within,
 };
+pub use egress_policy::{EgressDenied, EgressPolicy};
 pub use fetch::Fetch;
 pub use headers::{add as add_headers, basic, body, content_type, form, hex, secret};
-pub use reach::{OutOfReach, Reach};

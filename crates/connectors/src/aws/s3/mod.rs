@@ -12,13 +12,13 @@ mod sink;
 
 use catalog::connectors::s3::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `#s3:uploadFile` and its like.
 pub const FUNCTIONS: functions::S3Functions = functions::S3Functions;
 
 /// `@sink(type='s3')`.
-pub const S3: Technology = Technology {
+pub const S3: ConnectorDef = ConnectorDef {
     sink: Some(|setup| Ok(Box::new(sink::S3Sink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };

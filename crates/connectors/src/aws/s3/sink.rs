@@ -15,7 +15,7 @@ use super::bucket::{Access, Bucket, REGION, storage_class};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::{ClientTls, ClientTrust, Network, Outflow};
+use connect::net::{ClientTls, ClientTrust, InFlight, Network};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -47,7 +47,7 @@ struct Shared {
     /// What stands in a name before its number, and behind it.
     stem: String,
     extension: &'static str,
-    outflow: Outflow,
+    in_flight: InFlight,
     names: Mutex<Names>,
 }
 
@@ -98,7 +98,7 @@ impl S3Sink {
         let node = settings.text("node.id").unwrap_or_default().trim();
         let name = format!("{app}/{stream}");
         let shared = Shared {
-            outflow: Outflow::new(name.clone(), format!("'s3://{bucket}'")),
+            in_flight: InFlight::new(name.clone(), format!("'s3://{bucket}'")),
             name,
             bucket: Bucket::new(bucket, &access, tls).map_err(|cause| settings.refused(cause))?,
             path,
@@ -151,11 +151,11 @@ impl Sink for S3Sink {
         let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let open = async move { opening.bucket.find().await };
         let serve = |()| {
-            serving.outflow.open();
+            serving.in_flight.open();
             async move { serving.serve().await }
         };
-        let outflow = &self.shared.outflow;
-        outflow.connect(&self.network, &mut self.connected, open, serve)
+        let in_flight = &self.shared.in_flight;
+        in_flight.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -164,19 +164,19 @@ impl Sink for S3Sink {
         };
         let path = folder(self.shared.path.of(message));
         path.map_err(|cause| self.failed(cause))?;
-        self.shared.outflow.push(Sent::new(message))
+        self.shared.in_flight.push(Sent::new(message))
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.shared.outflow.flush()
+        self.shared.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.shared.outflow.close()
+        self.shared.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_undelivered()
+        self.shared.in_flight.take_undelivered()
     }
 }
 
@@ -190,7 +190,7 @@ impl Shared {
             result = self.store() => result,
             never = self.watch() => match never {},
         };
-        self.outflow.ended(result);
+        self.in_flight.ended(result);
     }
 
     /// Says so when the server is to store something and answers nobody. A large object takes its time,
@@ -198,9 +198,9 @@ impl Shared {
     async fn watch(&self) -> Infallible {
         let mut silent: Option<Instant> = None;
         loop {
-            let oldest = self.outflow.oldest();
+            let oldest = self.in_flight.oldest();
             tokio::time::sleep(LOOK).await;
-            let is_waited_for = oldest.is_some() && oldest == self.outflow.oldest();
+            let is_waited_for = oldest.is_some() && oldest == self.in_flight.oldest();
             let is_there = !is_waited_for
                 || matches!(
                     tokio::time::timeout(ANSWER, self.bucket.head()).await,
@@ -229,13 +229,13 @@ impl Shared {
         let mut flying = FuturesUnordered::new();
         loop {
             if flying.len() < FLYING_MAX
-                && let Some((number, sent)) = self.outflow.try_next()
+                && let Some((number, sent)) = self.in_flight.try_next()
             {
                 let name = self.name(number, &sent).await?;
                 flying.push(self.put(number, name, sent));
                 continue;
             }
-            if flying.is_empty() && self.outflow.is_done() {
+            if flying.is_empty() && self.in_flight.is_done() {
                 return Ok(());
             }
             let has_room = flying.len() < FLYING_MAX;
@@ -243,9 +243,9 @@ impl Shared {
                 Some(stored) = flying.next() => {
                     let number = stored?;
                     self.names().given.remove(&number);
-                    self.outflow.confirm(number);
+                    self.in_flight.confirm(number);
                 }
-                () = self.outflow.changed(), if has_room => {}
+                () = self.in_flight.changed(), if has_room => {}
             }
         }
     }

@@ -12,13 +12,13 @@ mod source;
 
 use catalog::connectors::sqs::CONNECTORS;
 
-use connect::technology::Technology;
+use connect::connector_def::ConnectorDef;
 
 /// `@source(type='sqs')` and `@sink(type='sqs')`.
-pub const SQS: Technology = Technology {
+pub const SQS: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::SqsSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::SqsSink::new(setup)?))),
-    ..Technology::of_payloads(CONNECTORS)
+    ..ConnectorDef::of_payloads(CONNECTORS)
 };
 
 /// Messages of one request (a limit of the protocol).

@@ -12,7 +12,7 @@ use super::queue::{Fault, Queue, outcome};
 use connect::component::{Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::{Network, Number, Outflow};
+use connect::net::{InFlight, Network, Number};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -37,7 +37,7 @@ struct Shared {
     deduplication: Dynamic,
     /// Seconds; `None`: as the queue says.
     delay: Option<u64>,
-    outflow: Outflow,
+    in_flight: InFlight,
 }
 
 type Batch = Vec<(Number, Arc<Sent>)>;
@@ -51,7 +51,7 @@ impl SqsSink {
         Ok(SqsSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                outflow: Outflow::new(format!("{app}/{stream}"), queue.label()),
+                in_flight: InFlight::new(format!("{app}/{stream}"), queue.label()),
                 queue,
                 group: Dynamic::new(setup, "message.group.id", ""),
                 deduplication: Dynamic::new(setup, "deduplication.id", ""),
@@ -70,11 +70,11 @@ impl Sink for SqsSink {
             opened.map(drop).map_err(|fault| fault.cause)
         };
         let serve = |()| {
-            serving.outflow.open();
+            serving.in_flight.open();
             async move { serving.serve().await }
         };
-        let outflow = &self.shared.outflow;
-        outflow.connect(&self.network, &mut self.connected, open, serve)
+        let in_flight = &self.shared.in_flight;
+        in_flight.connect(&self.network, &mut self.connected, open, serve)
     }
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
@@ -83,23 +83,23 @@ impl Sink for SqsSink {
             let action = format!("sending to {}", self.shared.queue.label());
             return Err(Error::failed(action, cause));
         }
-        self.shared.outflow.push(Sent::new(message))
+        self.shared.in_flight.push(Sent::new(message))
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.shared.outflow.flush()
+        self.shared.in_flight.flush()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.shared.outflow.close()
+        self.shared.in_flight.close()
     }
 
     fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_undelivered()
+        self.shared.in_flight.take_undelivered()
     }
 
     fn take_refused(&mut self) -> Vec<Undelivered> {
-        self.shared.outflow.take_refused()
+        self.shared.in_flight.take_refused()
     }
 }
 
@@ -119,17 +119,17 @@ impl Shared {
                 flying.push(self.send(batch));
                 continue;
             }
-            if flying.is_empty() && self.outflow.is_done() {
+            if flying.is_empty() && self.in_flight.is_done() {
                 break Ok(());
             }
             tokio::select! {
                 Some(sent) = flying.next() => if let Err(cause) = sent {
                     break Err(cause);
                 },
-                () = self.outflow.changed(), if has_room => {}
+                () = self.in_flight.changed(), if has_room => {}
             }
         };
-        self.outflow.ended(result);
+        self.in_flight.ended(result);
     }
 
     /// What fits into one request; `held` is what did not fit into the last one.
@@ -137,7 +137,7 @@ impl Shared {
         let mut batch = Batch::new();
         let mut bytes = 0;
         while batch.len() < BATCH_MAX {
-            let Some((number, sent)) = held.take().or_else(|| self.outflow.try_next()) else {
+            let Some((number, sent)) = held.take().or_else(|| self.in_flight.try_next()) else {
                 break;
             };
             bytes += sent.payload.len() + ENTRY_BYTES;
@@ -159,7 +159,7 @@ impl Shared {
         for one in batch {
             let (number, batch) = (one.0, [one]);
             match self.send_at_once(&batch).await {
-                Err(fault) if fault.is_of_message() => self.outflow.refuse(number, fault.cause),
+                Err(fault) if fault.is_of_message() => self.in_flight.refuse(number, fault.cause),
                 sent => sent.map_err(|fault| fault.cause)?,
             }
         }
@@ -177,12 +177,12 @@ impl Shared {
         let (taken, failed) = outcome(&answer);
         let number = |index: usize| batch.get(index).map(|(number, _)| *number);
         for number in taken.into_iter().filter_map(number) {
-            self.outflow.confirm(number);
+            self.in_flight.confirm(number);
         }
         let mut later = None;
         for (index, is_of_message, cause) in failed {
             match number(index) {
-                Some(number) if is_of_message => self.outflow.refuse(number, cause),
+                Some(number) if is_of_message => self.in_flight.refuse(number, cause),
                 _ => later = Some(cause),
             }
         }

@@ -15,7 +15,7 @@ use super::BATCH_MAX;
 use super::queue::{Fault, Queue, WAIT_SECONDS_MAX, outcome};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
-use connect::net::{Delivery, Intake, Network, Receiver, reads_text};
+use connect::net::{Delivery, Ingress, Network, Receiver, reads_text};
 use connect::option::Settings;
 
 /// How long the last deletions may take when the source stops.
@@ -38,7 +38,7 @@ struct Shared {
     name: String,
     queue: Queue,
     options: Options,
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     is_text: bool,
     /// By which handle each message that was taken and not deleted yet is deleted: that of the last
     /// time that it was received.
@@ -98,7 +98,7 @@ impl SqsSource {
             name: format!("{}/{}", setup.environment.app, setup.schema.name),
             options: Options::new(settings)?,
             queue,
-            intake: Arc::clone(&receiver.intake),
+            ingress: Arc::clone(&receiver.ingress),
             is_text: reads_text(setup.transport),
             taken: Mutex::default(),
         };
@@ -118,7 +118,7 @@ impl Source for SqsSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let shared = Arc::clone(&self.shared);
         let (leave, leaving) = watch::channel(false);
         let leave = Arc::new(leave);
@@ -176,7 +176,7 @@ impl Shared {
             tasks.spawn(async move {
                 if let Err(fault) = shared.receive(wait, leaving, note).await {
                     // The others need not find out for themselves.
-                    shared.intake.lose(fault.cause);
+                    shared.ingress.lose(fault.cause);
                     leave.send_replace(true);
                 }
             });
@@ -251,7 +251,7 @@ impl Shared {
             let properties = vec![Value::str(&id)];
             let delivery = Delivery::payload(Bytes::from(body), self.is_text, properties);
             let (delivery, safe) = delivery.with_receipt();
-            if self.intake.push(delivery).await.is_err() {
+            if self.ingress.push(delivery).await.is_err() {
                 left.push(id);
                 continue;
             }

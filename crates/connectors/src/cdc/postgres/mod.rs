@@ -36,7 +36,7 @@ use connect::error::{Cause, Error};
 /// Longest wait for a message; what was read is handed on then.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Time between two signs of life to the server, which it answers.
+/// Time between two keep-alives to the server, which it answers.
 const ALIVE: Duration = Duration::from_secs(1);
 
 /// Time between two positions that only say how far the log of other tables was passed.

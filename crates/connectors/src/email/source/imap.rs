@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::email::patience;
+use crate::email::slow_server;
 use connect::error::Error;
 use connect::net::{ClientTls, Line, dial};
 
@@ -239,6 +239,6 @@ async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
-    let answered = patience::wait(peer, limit, work).await;
+    let answered = slow_server::wait(peer, limit, work).await;
     answered.unwrap_or_else(|| Err(format!("no answer within {} s", limit.as_secs())))
 }

@@ -21,7 +21,7 @@ use crate::http::request;
 use crate::http::request::{Answer, Peer, Route};
 use connect::component::Environment;
 use connect::error::Error;
-use connect::net::http_client::OutOfReach;
+use connect::net::http_client::EgressDenied;
 use connect::net::http_client::headers;
 use connect::net::http_client::{Client, ClientOptions, RequestBody, read_body};
 use connect::net::{Body, ClientTls, Delivery};
@@ -102,7 +102,7 @@ impl Desk {
             topics,
             client: Client::new(ClientOptions {
                 tls: Some(ClientTls::new(settings, environment)?),
-                reach: Some(super::reach(settings)?),
+                egress_policy: Some(super::egress_policy(settings)?),
                 ..ClientOptions::default()
             }),
             asked: Arc::new(Semaphore::new(ASKED_MAX)),
@@ -149,7 +149,7 @@ impl Desk {
                     return Err("it does not repeat the challenge".to_owned());
                 }
                 Ok((status, _)) => return Err(format!("it answers {status}")),
-                Err(error) if OutOfReach::is_cause(&error) => return Err(error.to_string()),
+                Err(error) if EgressDenied::is_cause(&error) => return Err(error.to_string()),
                 Err(error) => error.to_string(),
             };
             let Some(pause) = pauses.next() else {
@@ -166,9 +166,9 @@ impl Desk {
     }
 
     /// Is its callback where nobody is called? What is not known now is judged when it is asked.
-    async fn is_out_of_reach(&self, wish: &Wish) -> bool {
+    async fn is_egress_denied(&self, wish: &Wish) -> bool {
         match Url::parse(&wish.callback) {
-            Some(url) => self.client.is_out_of_reach(&url).await,
+            Some(url) => self.client.is_egress_denied(&url).await,
             None => false,
         }
     }
@@ -330,7 +330,7 @@ pub(in crate::http) async fn answer(
     let Ok(permit) = Arc::clone(&desk.asked).try_acquire_owned() else {
         return request::unavailable("too many callbacks are being asked\n");
     };
-    if desk.is_out_of_reach(&wish).await {
+    if desk.is_egress_denied(&wish).await {
         let why = "'hub.callback' is at an address that this hub does not call";
         return refuse(StatusCode::FORBIDDEN, why);
     }
@@ -353,7 +353,7 @@ async fn verify(route: &Route, desk: &Desk, wish: Wish, properties: Vec<Value>) 
     }
     let mode = wish.mode.name();
     let (delivery, saved) = Delivery::of(Body::Map(wish.into_map()), properties).with_receipt();
-    let is_taken = route.intake.push(delivery).await.is_ok();
+    let is_taken = route.ingress.push(delivery).await.is_ok();
     if is_taken && saved.await.is_ok() {
         tracing::info!(source, callback, topic, mode, "a subscription has changed");
     } else {

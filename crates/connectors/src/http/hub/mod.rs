@@ -19,7 +19,7 @@ use plan::spec::ConnectorSpec;
 use super::source::HttpSource;
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
-use connect::net::http_client::Reach;
+use connect::net::http_client::EgressPolicy;
 use connect::option::Settings;
 
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
@@ -31,9 +31,9 @@ pub(super) use sink::Subscriber;
 pub(super) const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Where callbacks may be.
-fn reach(settings: Settings<'_>) -> Result<Reach, Error> {
+fn egress_policy(settings: Settings<'_>) -> Result<EgressPolicy, Error> {
     const OPTION: &str = "callback.networks";
-    Reach::parse(settings.text(OPTION).unwrap_or_default()).map_err(|bad| {
+    EgressPolicy::parse(settings.text(OPTION).unwrap_or_default()).map_err(|bad| {
         settings.refused(format!(
             "option '{OPTION}' has '{bad}', which is no network: write 10.0.0.0/8 or 127.0.0.1"
         ))

@@ -149,7 +149,7 @@ impl HubSink {
             }
         };
         Ok(HubSink {
-            http: HttpSink::of_hub(setup, super::reach(settings)?)?,
+            http: HttpSink::of_hub(setup, super::egress_policy(settings)?)?,
             hub_id: settings.text("hub.id").unwrap_or_default().to_owned(),
             topic: Dynamic::new(setup, TOPIC, ""),
             hub_link,
@@ -227,7 +227,7 @@ impl Sink for HubSink {
     }
 
     /// Who is known already keeps how its callback has behaved.
-    fn see_table(&mut self, rows: &Batch) {
+    fn update_table(&mut self, rows: &Batch) {
         let mut before = std::mem::take(&mut self.by_topic);
         for row in 0..rows.len {
             let Some((topic, subscriber)) = self.subscriber(&rows.row(row)) else {

@@ -20,7 +20,7 @@ use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
 use connect::net::http_client::add_headers;
 use connect::net::http_client::{Client, RequestBody, broken, within};
-use connect::net::{ClientTls, Delivery, Intake, Network, Receiver};
+use connect::net::{ClientTls, Delivery, Ingress, Network, Receiver};
 use connect::option::Settings;
 use connect::option::property_names;
 use connect::url::Url;
@@ -109,15 +109,15 @@ impl Source for SseSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         let network = Arc::clone(&self.network);
         let workers = network.workers().map_err(|e| self.unavailable(e))?;
-        self.receiver.intake.open();
+        self.receiver.ingress.open();
         let (leave, leaving) = oneshot::channel::<()>();
         let (remote, last) = (Arc::clone(&self.remote), Arc::clone(&self.last));
-        let intake = Arc::clone(&self.receiver.intake);
+        let ingress = Arc::clone(&self.receiver.ingress);
         let names = self.receiver.names.clone();
         let started = workers.wait_for(async move {
             let response = remote.ask(last.get()).await?;
             let reading = Reading {
-                intake,
+                ingress,
                 names,
                 headers: response.headers().clone(),
                 last,
@@ -181,7 +181,7 @@ impl Remote {
 
 /// What the stream of a running source works with.
 struct Reading {
-    intake: Arc<Intake>,
+    ingress: Arc<Ingress>,
     names: Vec<String>,
     headers: HeaderMap,
     last: Arc<Last>,
@@ -194,7 +194,7 @@ impl Reading {
             // The other end is dropped only with its message sent.
             _ = leaving => return,
         };
-        self.intake.lose(lost);
+        self.ingress.lose(lost);
     }
 
     /// Takes what comes until the stream ends; why it does.
@@ -231,7 +231,7 @@ impl Reading {
         let properties = properties.collect();
         let id = event.id.clone();
         let delivery = Delivery::text(event.data, properties).behind(id.clone());
-        if self.intake.push(delivery).await.is_err() {
+        if self.ingress.push(delivery).await.is_err() {
             // The source stops, and ends this stream.
             std::future::pending::<()>().await;
         }

@@ -59,8 +59,8 @@ impl Member {
             rebalances: Mutex::default(),
             is_leaving: AtomicBool::new(false),
         })?;
-        let bell = link.bell();
-        consumer.set_nonempty_callback(move || bell.ring());
+        let waker = link.waker();
+        consumer.set_nonempty_callback(move || waker.wake());
         Ok(Member {
             consumer,
             ended: Vec::new(),

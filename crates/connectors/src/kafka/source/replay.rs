@@ -17,8 +17,8 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::member::Member;
 use super::{KafkaSource, said};
 use connect::component::{
-    Bell, Connection, Finished, Payload, Room, Signal, Sink, SinkSetup, Source, SourceLink,
-    SourceSetup,
+    Connection, Finished, Payload, Room, Signal, Sink, SinkSetup, Source, SourceLink, SourceSetup,
+    Waker,
 };
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
@@ -65,7 +65,7 @@ struct Requests {
 #[derive(Default)]
 struct Waiting {
     list: VecDeque<Request>,
-    bell: Option<Arc<dyn Bell>>,
+    waker: Option<Arc<dyn Waker>>,
 }
 
 impl Replays {
@@ -175,8 +175,8 @@ impl Sink for ReplayRequest {
             return Err(Error::unavailable(peer(), cause));
         }
         waiting.list.extend(wanted);
-        if let Some(bell) = &waiting.bell {
-            bell.ring();
+        if let Some(waker) = &waiting.waker {
+            waker.wake();
         }
         drop(waiting);
         self.wrong.append(&mut wrong);
@@ -354,7 +354,7 @@ impl Drop for ReplayResponse {
 
 impl Source for ReplayResponse {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
-        self.requests.lock().bell = Some(link.bell());
+        self.requests.lock().waker = Some(link.waker());
         let member = self.reader.member(link)?;
         let reached = member.consumer.fetch_metadata(None, ANSWER);
         reached.map_err(|error| self.reader.unavailable(said(&error)))?;

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
 use crate::rdbms::dialect::arithmetic_name;
-use connect::terms::{double, float, int, long};
+use connect::condition::{double, float, int, long};
 
 const OPS: [ArithmeticOp; 5] = [
     ArithmeticOp::Add,

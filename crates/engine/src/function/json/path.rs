@@ -1,8 +1,8 @@
 //! JSON paths over values: what they find, and writing there.
 
-use dialect::json_path::{Found, Item, Node, Path, Scalar, Slot, Targets};
 use event::value::Shared;
 use event::{Object, Value};
+use javatext::json_path::{Found, Item, Node, Path, Scalar, Slot, Targets};
 
 /// What a path gives: a value, or for an indefinite path a list. `None`: it leads nowhere.
 pub fn read(path: &Path, root: &Value) -> Result<Option<Value>, String> {

@@ -3,8 +3,8 @@
 
 mod params;
 
-use dialect::regex::Groups;
 use event::Value;
+use javatext::regex::Groups;
 
 use super::row::{Row, RowFunction, int, row, text};
 use super::utf16;

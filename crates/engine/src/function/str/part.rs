@@ -1,7 +1,7 @@
 //! Parts, places and comparisons.
 
-use dialect::regex::Groups;
 use event::{Type, Value};
+use javatext::regex::Groups;
 
 use crate::function::row::{Row, int, text};
 use crate::function::utf16;

@@ -20,7 +20,7 @@ use crate::query::{Broken, Step};
 
 /// How the rows of a batch leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::query) enum Way {
+pub(in crate::query) enum FastPath {
     /// All of them, as they are but for their columns.
     Whole,
     /// Fewer of them, or in other chunks.
@@ -43,24 +43,24 @@ pub(in crate::query) enum Fewer {
 impl Selector {
     /// The shortest way that gives what all clauses would.
     #[inline]
-    pub(in crate::query) fn way(&self, batch: &Batch) -> Way {
+    pub(in crate::query) fn way(&self, batch: &Batch) -> FastPath {
         let takes_all = self.takes_all(batch);
         if self.is_plain && takes_all {
-            return Way::Whole;
+            return FastPath::Whole;
         }
         if self.is_unreduced || batch.inner.is_some() {
-            return Way::Fewer(Fewer::Reduced);
+            return FastPath::Fewer(Fewer::Reduced);
         }
         let has_resets = batch.resets.is_some();
         let is_grouped = !self.group_by.is_empty();
         match batch.chunks {
-            Chunks::EachRow if has_resets => Way::Fewer(Fewer::Reduced),
-            Chunks::EachRow if self.passes_all && takes_all => Way::Whole,
-            Chunks::EachRow => Way::Fewer(Fewer::EachRow),
-            Chunks::One if !self.passes_all => Way::Fewer(Fewer::Reduced),
-            Chunks::One if batch.len == 1 && takes_all && !has_resets => Way::Whole,
+            Chunks::EachRow if has_resets => FastPath::Fewer(Fewer::Reduced),
+            Chunks::EachRow if self.passes_all && takes_all => FastPath::Whole,
+            Chunks::EachRow => FastPath::Fewer(Fewer::EachRow),
+            Chunks::One if !self.passes_all => FastPath::Fewer(Fewer::Reduced),
+            Chunks::One if batch.len == 1 && takes_all && !has_resets => FastPath::Whole,
             // RESETs do not leave with an aggregate.
-            Chunks::One if self.has_aggregator && !is_grouped => Way::Fewer(Fewer::Last),
+            Chunks::One if self.has_aggregator && !is_grouped => FastPath::Fewer(Fewer::Last),
             Chunks::One
                 if is_grouped
                     && takes_all
@@ -68,9 +68,9 @@ impl Selector {
                     && !has_resets
                     && self.order_by.is_empty() =>
             {
-                Way::Fewer(Fewer::LastOfGroups)
+                FastPath::Fewer(Fewer::LastOfGroups)
             }
-            Chunks::One | Chunks::Ends(_) => Way::Fewer(Fewer::Reduced),
+            Chunks::One | Chunks::Ends(_) => FastPath::Fewer(Fewer::Reduced),
         }
     }
 

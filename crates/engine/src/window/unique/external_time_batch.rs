@@ -370,7 +370,7 @@ impl Rule for Rounds {
 
     /// The timeout: what has been collected leaves early, and is kept in case more of the same batch
     /// comes.
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         due: i64,

@@ -158,7 +158,7 @@ impl Rule for LiveKeys {
         visit.finish();
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         _due: i64,

@@ -210,7 +210,7 @@ impl Rule for Periodic {
         }
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut Timed,
         _due: i64,

@@ -128,7 +128,7 @@ impl Rule for Bounded {
         }
     }
 
-    fn alarm(
+    fn on_timer(
         &mut self,
         state: &mut State,
         _due: i64,

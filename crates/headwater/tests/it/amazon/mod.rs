@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use servers::{Lent, Running};
+use testservers::{Lent, Running};
 
 /// Moto as it is reached by the port itself.
 fn endpoint(server: &Running) -> String {
@@ -58,7 +58,7 @@ pub fn user(server: &Running, actions: &str) -> (String, String) {
 
 /// The server that one test at a time has: without users, queues and buckets, and open to everybody.
 pub fn lent() -> Option<Lent> {
-    let server = servers::lent("s3")?;
+    let server = testservers::lent("s3")?;
     let reset = "
 at = iam.meta.endpoint_url + '/moto-api/reset'
 urllib.request.urlopen(urllib.request.Request(at, b'')).read()

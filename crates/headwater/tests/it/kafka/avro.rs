@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use servers::{Order, Running as Server, avro_tools};
+use testservers::{Order, Running as Server, avro_tools};
 
 use super::{Case, SINGLE, broker, kcat};
 

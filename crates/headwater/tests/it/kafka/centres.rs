@@ -1,6 +1,6 @@
 //! `kafkaMultiDC`: two clusters, one of which may be away.
 
-use servers::Running as Server;
+use testservers::Running as Server;
 
 use super::{Case, broker, consume, kcat, lent, produce, received};
 use crate::network::{Running, eventually, free_port, number};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use servers::{Order, Running as Server};
+use testservers::{Order, Running as Server};
 
 use super::{Case, broker, end_of, events, has_open_transaction, lent, produce, tool};
 use crate::network::{Running, durable_and_not_current, eventually, number};

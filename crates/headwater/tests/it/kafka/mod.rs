@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 use crate::kit::{Silent, Technology};
 use crate::network::Running;
-use servers::{Lent, Order, Running as Server};
+use testservers::{Lent, Order, Running as Server};
 
 // row: sink kafka | kafka
 // n/a bad: a sink reads no payload
@@ -44,12 +44,12 @@ pub const KIT: Technology = Technology {
 
 /// The broker that tests share. Their topics are their own, and have three partitions.
 fn broker() -> Option<&'static Server> {
-    is_kcat_there().then(|| servers::shared("kafka"))?
+    is_kcat_there().then(|| testservers::shared("kafka"))?
 }
 
 /// The broker that one test at a time has, which may kill it. Its topics are its own too.
 fn lent() -> Option<Lent> {
-    is_kcat_there().then(|| servers::lent("kafka"))?
+    is_kcat_there().then(|| testservers::lent("kafka"))?
 }
 
 /// A broker that has just started.
@@ -58,7 +58,7 @@ fn start() -> Option<Server> {
 }
 
 fn is_kcat_there() -> bool {
-    let is_there = servers::answers("kcat", &["-V"]);
+    let is_there = testservers::answers("kcat", &["-V"]);
     if !is_there {
         eprintln!("skipped: there is no 'kcat'; apt-get install kcat brings it");
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use servers::Running as Server;
+use testservers::Running as Server;
 
 use super::{Case, broker, kcat, tool};
 use crate::network::{Running, number};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use servers::{Order, Running as Server};
+use testservers::{Order, Running as Server};
 
 use super::{Case, events, produce, received, tool};
 use crate::network::{Running, free_port};
@@ -75,7 +75,7 @@ fn make_stores(folder: &Path) {
 impl Guarded {
     fn start() -> Option<Guarded> {
         let folder = tempfile::tempdir().expect("a folder");
-        if !servers::answers("keytool", &["-help"]) {
+        if !testservers::answers("keytool", &["-help"]) {
             eprintln!("skipped: there is no 'keytool'");
             return None;
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use servers::Order as ServerOrder;
+use testservers::Order as ServerOrder;
 
 use super::technology::{Between, Technology, replaced};
 use crate::broker::{Apps, errors, key_file};
@@ -262,7 +262,7 @@ pub fn silent(technology: &Technology) {
     let (Some(name), Some(silent)) = (technology.server, &technology.silent) else {
         return;
     };
-    let Some(server) = servers::lent(name) else {
+    let Some(server) = testservers::lent(name) else {
         return;
     };
     let between = Between::on(technology, "silent", &server);
@@ -299,7 +299,7 @@ pub fn restart(technology: &Technology) {
     let (Some(name), Some(restart)) = (technology.server, &technology.restart) else {
         return;
     };
-    let Some(mut server) = servers::lent(name) else {
+    let Some(mut server) = testservers::lent(name) else {
         return;
     };
     let port = server.port();

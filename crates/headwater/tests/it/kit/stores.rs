@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::broker::{Apps, errors};
 use crate::network::{NOTICED, Running, Throttle, eventually};
-use servers::Order;
+use testservers::Order;
 
 /// A store as it describes itself: its table is each case's own.
 pub struct Kept {
@@ -29,21 +29,21 @@ const MEMORY_MAX: u64 = 150_000_000;
 const MARIADB: Kept = Kept {
     server: "mariadb",
     store: "type='rdbms', jdbc.url='jdbc:mariadb://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
-    rows: |port, table| numbers(servers::sql("mariadb", port, &rows_of(table))),
+    rows: |port, table| numbers(testservers::sql("mariadb", port, &rows_of(table))),
     tls: Some(["&sslMode=VERIFY_IDENTITY", "&serverSslCert="]),
 };
 
 const MYSQL: Kept = Kept {
     server: "mysql",
     store: "type='rdbms', jdbc.url='jdbc:mysql://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
-    rows: |port, table| numbers(servers::sql("mysql", port, &rows_of(table))),
+    rows: |port, table| numbers(testservers::sql("mysql", port, &rows_of(table))),
     tls: Some(["&sslMode=VERIFY_IDENTITY", "&serverSslCert="]),
 };
 
 const POSTGRES: Kept = Kept {
     server: "postgres",
     store: "type='rdbms', jdbc.url='jdbc:postgresql://127.0.0.1:{port}/headwater?user=headwater&password=headwater', field.length='text:5000'",
-    rows: |port, table| numbers(servers::sql("postgres", port, &rows_of(table))),
+    rows: |port, table| numbers(testservers::sql("postgres", port, &rows_of(table))),
     tls: Some(["&sslmode=verify-full", "&sslrootcert="]),
 };
 
@@ -52,7 +52,7 @@ const MONGODB: Kept = Kept {
     store: "type='mongodb', mongodb.uri='mongodb://127.0.0.1:{port}/headwater'",
     rows: |port, table| {
         let script = format!("for r in d.{table}.find({{}}, {{'n': 1}}): print(r['n'])");
-        numbers(servers::run(&mut pymongo(port, &script)))
+        numbers(testservers::run(&mut pymongo(port, &script)))
     },
     tls: None,
 };
@@ -103,7 +103,7 @@ fn each_store_is_asked_for_every_case_that_it_has_a_hook_for() {
 
 /// A script of Python in which `d` is the database.
 fn pymongo(port: u16, script: &str) -> Command {
-    let mut client = servers::pymongo().expect("the server is installed");
+    let mut client = testservers::pymongo().expect("the server is installed");
     client.arg("-c").arg(format!(
         "import pymongo
 d = pymongo.MongoClient('127.0.0.1', {port}, serverSelectionTimeoutMS=5000).headwater
@@ -117,7 +117,7 @@ fn rows_of(table: &str) -> String {
 }
 
 /// What a client prints; none while there is no table.
-fn numbers(said: Result<String, servers::Error>) -> Vec<u64> {
+fn numbers(said: Result<String, testservers::Error>) -> Vec<u64> {
     let text = said.unwrap_or_default();
     sorted(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
@@ -171,7 +171,7 @@ const BYTES_PER_SECOND: u64 = 40 << 20;
 /// A server that takes rows slowly holds the app, and gets all.
 // shows: store * slow
 fn slow(kept: &Kept) {
-    let Some(server) = servers::shared(kept.server) else {
+    let Some(server) = testservers::shared(kept.server) else {
         return;
     };
     let text = "x".repeat(ROW_BYTES);
@@ -199,7 +199,7 @@ fn slow(kept: &Kept) {
 /// A silent server is lost within five seconds, and used again when it answers.
 // shows: store * lost
 fn silent(kept: &Kept) {
-    let Some(server) = servers::lent(kept.server) else {
+    let Some(server) = testservers::lent(kept.server) else {
         return;
     };
     const TABLE: &str = "KeptSilent";
@@ -223,7 +223,7 @@ fn silent(kept: &Kept) {
 /// Reloads while rows are kept keep each once.
 // shows: store * reload
 fn reload(kept: &Kept) {
-    let Some(server) = servers::shared(kept.server) else {
+    let Some(server) = testservers::shared(kept.server) else {
         return;
     };
     const TABLE: &str = "KeptReload";
@@ -249,7 +249,7 @@ fn reload(kept: &Kept) {
 /// What becomes of rows while a store is away follows `on.error`.
 // shows: store * error
 fn away(kept: &Kept) {
-    let Some(mut server) = servers::lent(kept.server) else {
+    let Some(mut server) = testservers::lent(kept.server) else {
         return;
     };
     let port = server.port();

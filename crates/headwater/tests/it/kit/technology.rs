@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use servers::Running as Server;
+use testservers::Running as Server;
 
 use crate::broker::{Apps, key_file};
 use crate::network::free_port;
@@ -203,7 +203,7 @@ impl<'a> Between<'a> {
                 server: None,
             });
         };
-        Some(Between::on(technology, topic, servers::shared(name)?))
+        Some(Between::on(technology, topic, testservers::shared(name)?))
     }
 
     /// On this server.

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A port on which nobody listens, and which no other test is given.
 pub fn free_port() -> u16 {
-    servers::free_port().expect("a free port")
+    testservers::free_port().expect("a free port")
 }
 
 /// The published app of that name, where the reference material is there, else `own`.

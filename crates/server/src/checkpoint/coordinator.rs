@@ -1,0 +1,203 @@
+//! The thread that makes the checkpoints of a group durable, one after the other, off the executor.
+//!
+//! The order is what makes a restart exact: (1) every sink and store has taken what stands before
+//! the barrier; (2) the snapshot is written and synced; (3) the stores commit, with the epoch's number
+//! in the same transaction; (4) the epoch is marked current; (5) files are moved by the app's own
+//! calls and (6) the sources are told, who now move and delete theirs. A crash anywhere leaves
+//! either epoch whole.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use connect::component::{Environment, Sequence};
+use connect::effect::PendingEffect;
+use connect::registry::Registry;
+
+use crate::activity::ActivityTracker;
+use crate::ask::HeldAnswer;
+use crate::backoff::Backoff;
+use crate::build::Journals;
+use crate::checkpoint::{Checkpoint, Phase};
+use crate::error::Error;
+use crate::executor::{ExecutorInput, InputQueue};
+use crate::health::Health;
+use crate::metrics::AppMetrics;
+use crate::rejected::{Rejection, SharedLog};
+use crate::report::{chain, panic_text};
+use crate::source::SourceHandle;
+use crate::state::{Compactor, GroupState, Spool};
+
+/// What the executor hands over.
+pub(crate) struct PendingCheckpoint {
+    pub checkpoint: Arc<Checkpoint>,
+    /// `None` without state.
+    pub snapshot: Option<Spool>,
+    /// Batches that the checkpoint covers.
+    pub acknowledged: Vec<(Arc<SourceHandle>, Sequence)>,
+    pub effects: Vec<PendingEffect>,
+    /// To writes that the checkpoint covers.
+    pub answers: Vec<HeldAnswer>,
+}
+
+pub(crate) struct CheckpointCoordinator {
+    pub pending: Receiver<PendingCheckpoint>,
+    pub input_queue: Arc<InputQueue>,
+    pub state: Option<GroupState>,
+    /// Written to by the executor.
+    pub rejected: SharedLog,
+    /// Written to by sinks and stores.
+    pub undelivered: SharedLog,
+    pub environment: Environment,
+    pub registry: Registry,
+    pub journals: Journals,
+    pub apps: Vec<Arc<AppMetrics>>,
+    pub activity: Arc<ActivityTracker>,
+    pub health: Arc<Health>,
+    /// The checkpoint that is being made durable.
+    pub current: Option<Arc<Checkpoint>>,
+    /// Effects of the snapshot that was restored: perhaps done, perhaps not.
+    pub unfinished: Vec<PendingEffect>,
+    pub compactor: Compactor,
+}
+
+impl CheckpointCoordinator {
+    pub fn run(mut self) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
+        if let Err(panic) = outcome {
+            self.health.fail(format!(
+                "the keeper of state stopped by a fault of Headwater: {}",
+                panic_text(panic.as_ref())
+            ));
+            // Whoever waits for a checkpoint is let go.
+            let waiting = self.pending.try_iter().map(|pending| pending.checkpoint);
+            for checkpoint in self.current.take().into_iter().chain(waiting) {
+                checkpoint.set_phase(Phase::Aborted);
+            }
+        }
+    }
+
+    fn run_inner(&mut self) {
+        let unfinished = std::mem::take(&mut self.unfinished);
+        self.act(unfinished);
+        while let Ok(pending) = self.pending.recv() {
+            let checkpoint = Arc::clone(&pending.checkpoint);
+            self.current = Some(Arc::clone(&checkpoint));
+            if let Err(message) = self.keep(pending) {
+                checkpoint.set_phase(Phase::Aborted);
+                self.health.fail(message);
+            }
+            // An executor that has gone waits for nothing.
+            self.input_queue
+                .push_always(ExecutorInput::CheckpointDone)
+                .ok();
+        }
+    }
+
+    fn keep(&mut self, mut pending: PendingCheckpoint) -> Result<(), String> {
+        let checkpoint = Arc::clone(&pending.checkpoint);
+        if checkpoint.wait_flushed() == Phase::Aborted {
+            return Err(self.aborted());
+        }
+        if let Some(snapshot) = pending.snapshot.take() {
+            until_done(&self.health, || self.try_write(&snapshot))?;
+            let bytes = snapshot.len();
+            self.apps.iter().for_each(|app| app.saved_bytes.add(bytes));
+        }
+        checkpoint.set_phase(Phase::Durable);
+        if checkpoint.wait_committed() == Phase::Aborted {
+            return Err(self.aborted());
+        }
+        if let Some(state) = &self.state {
+            let length = until_done(&self.health, || state.mark_current(checkpoint.epoch))?;
+            self.compactor.look(state, checkpoint.epoch, length);
+            for journal in self.journals.iter() {
+                until_done(&self.health, || journal.checkpoint(checkpoint.epoch))?;
+            }
+            for app in &self.apps {
+                app.snapshots.add(1);
+                app.state_bytes.set(length.whole + length.changes);
+            }
+        }
+        self.act(pending.effects);
+        for (source_handle, sequence) in &pending.acknowledged {
+            source_handle.ack(*sequence);
+        }
+        pending.answers.into_iter().for_each(HeldAnswer::send);
+        let dropped = self.rejected.take_dropped() + self.undelivered.take_dropped();
+        if let Some(app) = self.apps.first().filter(|_| dropped > 0) {
+            app.errors_dropped.add(dropped);
+        }
+        Ok(())
+    }
+
+    fn aborted(&self) -> String {
+        let failure = self.health.failure();
+        failure.unwrap_or_else(|| "a sink or store has stopped".to_owned())
+    }
+
+    fn try_write(&self, snapshot: &Spool) -> Result<(), Error> {
+        self.rejected.sync()?;
+        snapshot.seal(self.undelivered.sync()?)
+    }
+
+    /// Does what apps have asked to be done to files. An effect that was done before a crash finds
+    /// nothing left to do.
+    fn act(&mut self, effects: Vec<PendingEffect>) {
+        for effect in effects {
+            let Some((_, functions)) = self.registry.effect(&effect.function) else {
+                continue;
+            };
+            let result = functions.act(&effect, &self.environment.shared);
+            if let Err(cause) = result {
+                tracing::error!(function = effect.function, cause, "a file function failed");
+                if let Some(app) = self.apps.first() {
+                    app.rejected.add(1);
+                }
+                let arguments: Vec<String> =
+                    effect.arguments.iter().map(event::text::to_text).collect();
+                self.undelivered.keep(Rejection {
+                    time: crate::clock::wall_millis(),
+                    app: effect.app.clone(),
+                    place: format!("function '{}'", effect.function),
+                    cause,
+                    ..Rejection::of_payload(arguments.join(", ").as_bytes())
+                });
+            }
+            self.activity.record();
+        }
+    }
+}
+
+/// Tries until it is done: until then the stores wait, and with them everything. An error once the
+/// group is to stop.
+fn until_done<T, E: std::error::Error + 'static>(
+    health: &Health,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, String> {
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(error) => wait_for_room(&chain(&error), &mut backoff, health)?,
+        }
+    }
+}
+
+/// Says that the state cannot be saved, and waits before it is tried again; an error once the group
+/// is to stop.
+pub(crate) fn wait_for_room(
+    cause: &str,
+    backoff: &mut Backoff,
+    health: &Health,
+) -> Result<(), String> {
+    let pause = backoff.next_pause();
+    tracing::error!(
+        cause,
+        again_in_seconds = pause.as_secs(),
+        "state cannot be saved: make room or mend the directory; everything waits"
+    );
+    if health.pause(pause) {
+        return Err(cause.to_owned());
+    }
+    Ok(())
+}

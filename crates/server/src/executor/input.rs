@@ -1,0 +1,67 @@
+//! What arrives at an executor: rows of sources, questions, and the word that it is to end.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use event::Batch;
+use plan::StreamId;
+
+use crate::ask::Question;
+use crate::queue::{Queue, Weight};
+use crate::source::SourceBatch;
+
+pub(crate) type InputQueue = Queue<ExecutorInput>;
+
+/// Rows and bytes of input that may wait for an executor.
+pub(crate) const INPUT_MAX: Weight = Weight {
+    rows: 16 * 1024,
+    bytes: 16 << 20,
+};
+
+/// What arrives at an executor.
+pub(crate) enum ExecutorInput {
+    SourceBatch(Box<SourceBatch>),
+    /// A source waits for its last batch to be acknowledged.
+    Acknowledge,
+    /// Rows that a sink could not deliver, for a fault stream.
+    Fault {
+        app: usize,
+        stream: StreamId,
+        rows: Option<Batch>,
+        cause: String,
+    },
+    /// The checkpoint on its way is finished.
+    CheckpointDone,
+    Probe(Arc<Probe>),
+    /// An on-demand query.
+    Ask(Box<Question>),
+    /// The sources have gone: finish what is here, make a last checkpoint, end.
+    Finish {
+        /// The apps go on in another executor, which is given what is here.
+        hands_over: bool,
+    },
+}
+
+/// A question to an executor, answered when everything before it in the input queue is done.
+#[derive(Default)]
+pub(crate) struct Probe {
+    answer: Mutex<Option<bool>>,
+    changed: Condvar,
+}
+
+impl Probe {
+    pub fn answer(&self, is_quiet: bool) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_quiet);
+        self.changed.notify_all();
+    }
+
+    /// Nothing is on its way and no timer holds an event; `None` when the executor took too long.
+    pub fn wait(&self, at_most: Duration) -> Option<bool> {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answer, _) = self
+            .changed
+            .wait_timeout_while(answer, at_most, |a| a.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        *answer
+    }
+}

@@ -1,0 +1,235 @@
+//! Hands on what a step gave: to sinks, topics, stores and lines.
+
+use connect::component::Payload;
+use connect::rows::Properties;
+use engine::{LogLevel, Output, Outputs};
+use event::Batch;
+use plan::StreamId;
+
+use super::checkpointer::WRITTEN_MAX;
+use super::{Executor, OperationTarget, SinkBinding, Topic, with_cause};
+use crate::rejected::Rejection;
+use crate::report::chain;
+use crate::sink::{OnUnreachable, OutputItem, SinkRows, payload_text, rows_picked, weight_of};
+use crate::store::StoreRows;
+
+impl Executor {
+    pub(super) fn post_outputs(&mut self, app: usize, outputs: &mut Outputs) -> Result<(), String> {
+        for output in outputs.items.drain(..) {
+            match output {
+                Output::Sink { stream, batch } => self.hand_to_sinks(app, stream, &batch)?,
+                Output::Write {
+                    operation, batch, ..
+                } => self.hand_to_store(app, operation, batch)?,
+                Output::Log { level, text } => {
+                    if level != LogLevel::Off {
+                        self.lines.put(&text);
+                    }
+                }
+                Output::Rejected(rejected) => self.reject_in_query(app, &rejected),
+                // Asked for by tests only.
+                Output::Tap { .. } | Output::Callback { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
+        match self.apps[app].operations[operation].clone() {
+            OperationTarget::Inline { database, slot } => {
+                self.databases[database].write(StoreRows {
+                    slot,
+                    operation,
+                    batch,
+                })
+            }
+            OperationTarget::Thread {
+                output_queue,
+                slot,
+                uncommitted,
+            } => {
+                let weight = weight_of(&batch);
+                self.checkpointer.wrote(weight.bytes);
+                self.checkpointer.is_requested |= uncommitted.get() >= WRITTEN_MAX;
+                let rows = StoreRows {
+                    slot,
+                    operation,
+                    batch,
+                };
+                output_queue
+                    .push(OutputItem::Rows(rows), weight)
+                    .map_err(|_| "a store has stopped".to_owned())
+            }
+        }
+    }
+
+    fn hand_to_sinks(&mut self, app: usize, stream: StreamId, batch: &Batch) -> Result<(), String> {
+        for sink in 0..self.apps[app].sinks[stream].len() {
+            let picked = match &mut self.apps[app].shares[stream][sink] {
+                None => None,
+                Some(share) => match share.pick(batch) {
+                    Some(picked) => Some(picked),
+                    None => continue,
+                },
+            };
+            let batch = picked.as_ref().unwrap_or(batch);
+            self.update_sink_table(app, stream, sink)?;
+            match &mut self.apps[app].sinks[stream][sink] {
+                SinkBinding::Inline {
+                    encoder,
+                    sink,
+                    metrics,
+                    mapper,
+                } => {
+                    mapper.time(|| encoder.encode(batch, &mut self.messages));
+                    let rejected = self.messages.take_rejected();
+                    metrics.failed.add(rejected.len() as u64);
+                    for message in self.messages.iter() {
+                        match sink.publish(&message) {
+                            Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
+                            Err(error) => {
+                                metrics.failed.add(message.rows.len().max(1) as u64);
+                                tracing::error!(cause = chain(&error), "a line is lost");
+                            }
+                        }
+                    }
+                    for one in rejected {
+                        self.reject_message(app, stream, "sink 'log'", one);
+                    }
+                }
+                SinkBinding::Thread {
+                    output_queue,
+                    slot,
+                    uncommitted,
+                    metrics,
+                } => {
+                    self.checkpointer.is_requested |= uncommitted.get() >= WRITTEN_MAX;
+                    let rows = SinkRows {
+                        slot: *slot,
+                        batch: batch.clone(),
+                        is_table: false,
+                    };
+                    output_queue
+                        .push(OutputItem::Rows(rows), weight_of(batch))
+                        .map_err(|_| "a sink has stopped".to_owned())?;
+                    metrics.queued.set(output_queue.held().rows as u64);
+                }
+                SinkBinding::Topic { .. } => self.publish(app, stream, sink, batch),
+            }
+        }
+        Ok(())
+    }
+
+    /// Siddhi's `InMemoryBroker`: every subscriber in the order of subscription. Streams of the app
+    /// itself that the engine links have their rows already.
+    fn publish(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch) {
+        let running = &mut self.apps[app];
+        let SinkBinding::Topic {
+            encoder,
+            topic,
+            metrics,
+            mapper,
+            ..
+        } = &mut running.sinks[stream][sink]
+        else {
+            return;
+        };
+        let mut messages = std::mem::take(&mut self.messages);
+        mapper.time(|| encoder.encode(batch, &mut messages));
+        let unwritten = messages.take_rejected();
+        metrics.failed.add(unwritten.len() as u64);
+        let properties = Properties::none();
+        let mut unheard = Vec::new();
+        for message in messages.iter() {
+            let name = match topic {
+                Topic::Named(name) => name.as_str(),
+                Topic::Dynamic(index) => message.option(*index),
+            };
+            let rows = message.rows.len().max(1) as u64;
+            let mut is_heard = false;
+            for subscriber in self.subscribers.iter_mut().filter(|s| s.topic == name) {
+                is_heard = true;
+                if subscriber.app == app && running.links.contains(&(stream, subscriber.stream)) {
+                    subscriber.metrics.events.add(rows);
+                    continue;
+                }
+                let map = || subscriber.decoder.map(message.payload, &properties);
+                subscriber.mapping.time(map);
+                if let Payload::Text(text) = message.payload {
+                    subscriber.metrics.bytes.add(text.len() as u64);
+                }
+            }
+            if is_heard {
+                metrics.events.add(rows);
+            } else {
+                unheard.extend_from_slice(message.rows);
+            }
+        }
+        self.messages = messages;
+        for one in unwritten {
+            self.reject_message(app, stream, "sink 'inMemory'", one);
+        }
+        if !unheard.is_empty() {
+            self.unheard(app, stream, sink, batch, &unheard);
+        }
+        self.carry();
+    }
+
+    /// Nobody reads the topic, and nobody can come to read it while the server runs: to wait for one
+    /// would stop everything for good, so with `on.error='WAIT'` the events are kept like with
+    /// `STORE`.
+    fn unheard(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch, rows: &[u32]) {
+        const CAUSE: &str = "nobody reads the in-memory topic";
+        let running = &mut self.apps[app];
+        let SinkBinding::Topic {
+            on_unheard,
+            metrics,
+            warn_throttle,
+            ..
+        } = &mut running.sinks[stream][sink]
+        else {
+            return;
+        };
+        if let OnUnreachable::Stream { fault, .. } = *on_unheard {
+            if let Some(rows) = rows_picked(batch, rows) {
+                self.carried
+                    .push_back((app, fault, with_cause(rows, CAUSE)));
+            }
+            return;
+        }
+        metrics.failed.add(rows.len() as u64);
+        if let Some(count) = warn_throttle.admit() {
+            let stream = running.plan.streams[stream].display_name();
+            tracing::error!(app = running.name, stream, count, "{CAUSE}");
+        }
+        if *on_unheard == OnUnreachable::Log {
+            return;
+        }
+        self.rejected.keep(Rejection {
+            time: self.clock.now(),
+            app: running.name.clone(),
+            stream: running.plan.streams[stream].display_name(),
+            place: "sink 'inMemory'".to_owned(),
+            cause: CAUSE.to_owned(),
+            ..Rejection::of_payload(payload_text(batch, rows).as_bytes())
+        });
+    }
+
+    /// What the readers of topics made of the messages waits for their steps.
+    fn carry(&mut self) {
+        for reader in 0..self.subscribers.len() {
+            let subscriber = &mut self.subscribers[reader];
+            let (app, stream) = (subscriber.app, subscriber.stream);
+            subscriber.mapping.next_batch();
+            if let Some(batch) = subscriber.decoder.take() {
+                subscriber.metrics.events.add(batch.len as u64);
+                self.carried.push_back((app, stream, batch));
+            }
+            let rejected = subscriber.decoder.take_rejected();
+            subscriber.metrics.rejected.add(rejected.len() as u64);
+            for one in rejected {
+                self.reject_message(app, stream, "source 'inMemory'", one);
+            }
+        }
+    }
+}
