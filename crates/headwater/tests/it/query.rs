@@ -187,7 +187,7 @@ fn the_rest_path_of_streaming_integrator_is_served() {
     let long = format!(r#"{{"query":"{}"}}"#, "x".repeat(2 << 20));
     let file = shop._dir.path().join("long");
     fs::write(&file, long).expect("the folder can be written");
-    let (status, _) = curl(&["--data-binary", &format!("@{}", file.display()), &url]);
+    let (status, _) = curl(&["--json", &format!("@{}", file.display()), &url]);
     assert_eq!(status, "413");
     shop.run.stop();
 }

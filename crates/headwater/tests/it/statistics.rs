@@ -203,7 +203,7 @@ fn what_is_no_level_or_no_app_is_refused_and_changes_nothing() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let url = format!("{}/siddhi-apps/Shop/statistics", place.url);
-    assert_eq!(curl(&["-d", r#"{"level":"OFF"}"#, &url]).0, "405");
+    assert_eq!(curl(&["--json", r#"{"level":"OFF"}"#, &url]).0, "405");
     let (code, out, err) = place.statistics(&["Nope", "--level", "off"]);
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     assert!(err.contains("there is no app 'Nope'"), "{err}");
