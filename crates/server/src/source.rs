@@ -275,6 +275,7 @@ impl SourceThread {
             rejected: Vec::new(),
             was_busy: false,
             was_connected: false,
+            has_begun: false,
             is_given_up: false,
         };
         let mut backoff = Backoff::default();
@@ -389,6 +390,8 @@ struct Link<'a> {
     /// Rows were posted, or something was acknowledged, in this run.
     was_busy: bool,
     was_connected: bool,
+    /// The pulse knows that it reads.
+    has_begun: bool,
     /// A message could not be mapped before the stop: nothing more is posted.
     is_given_up: bool,
 }
@@ -431,6 +434,13 @@ impl Link<'_> {
         if !self.was_busy {
             self.was_busy = true;
             self.activity.set(self.activity_id, SourceState::Running);
+        }
+    }
+
+    /// It reads, connected or not: a file that has nothing new has nobody to connect to.
+    fn begun(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.pulse.begun(self.seat);
         }
     }
 
@@ -510,6 +520,7 @@ impl SourceLink for Link<'_> {
             return Err(connect::Error::Stopped);
         }
         let batch = self.decoder.take();
+        self.begun();
         self.mapping.next_batch();
         let bytes_total = self.decoder.bytes_total();
         let between = std::mem::take(&mut self.bytes_between);
@@ -552,6 +563,8 @@ impl SourceLink for Link<'_> {
 
     fn wait(&mut self, timeout: Duration) -> Signal {
         if !timeout.is_zero() {
+            // It waits for acknowledgements, so it has read.
+            self.begun();
             self.is_busy();
             self.ask_for_acknowledgement();
         }

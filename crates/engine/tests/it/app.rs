@@ -8,15 +8,24 @@ use headwater_engine::{
     WriteCounts, specs,
 };
 use plan::Plan;
+use plan::spec::{ConnectorKind, ConnectorSpec, Status};
 use plan::store::{OperationId, OperationKind};
+
+/// A store by the name of one: the engine asks its host for what is in it.
+static STORE: ConnectorSpec = ConnectorSpec {
+    status: Status::Runs,
+    ..ConnectorSpec::new(
+        ConnectorKind::Store,
+        "rdbms",
+        "store-rdbms",
+        "A table kept outside.",
+    )
+};
 
 fn plan(text: &str) -> Plan {
     let parsed = lang::parse(text);
-    let checked = check(
-        &parsed.app,
-        &Catalog::new(specs(), []),
-        &CheckConfig::default(),
-    );
+    let catalog = Catalog::new(specs(), [&STORE]);
+    let checked = check(&parsed.app, &catalog, &CheckConfig::default());
     let faults: Vec<String> = checked
         .diagnostics
         .iter()
