@@ -12,7 +12,7 @@ use plan::spec::{ConnectorKind, ConnectorSpec, Status};
 use plan::store::{OperationId, OperationKind};
 
 /// A store by the name of one: the engine asks its host for what is in it.
-static STORE: ConnectorSpec = ConnectorSpec {
+static RDBMS: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     ..ConnectorSpec::new(
         ConnectorKind::Store,
@@ -24,7 +24,7 @@ static STORE: ConnectorSpec = ConnectorSpec {
 
 fn plan(text: &str) -> Plan {
     let parsed = lang::parse(text);
-    let catalog = Catalog::new(specs(), [&STORE]);
+    let catalog = Catalog::new(specs(), [&RDBMS]);
     let checked = check(&parsed.app, &catalog, &CheckConfig::default());
     let faults: Vec<String> = checked
         .diagnostics
