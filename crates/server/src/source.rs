@@ -440,7 +440,7 @@ impl Link<'_> {
     /// It reads, connected or not: a file that has nothing new has nobody to connect to.
     fn begun(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.pulse.begun(self.seat);
+            self.activity.begun(self.activity_id);
         }
     }
 

@@ -311,6 +311,12 @@ impl Judge {
         let Some(left) = left else {
             let mut numbers = ours.rulings.clone();
             numbers.retain(|number| !without_old_form.contains(number));
+            if made.case["app"]
+                .as_str()
+                .is_some_and(|app| app.contains("#str:tokenize("))
+            {
+                numbers.push("84".to_owned());
+            }
             if ours.has_failures || numbers.is_empty() {
                 numbers.push("17".to_owned());
             }

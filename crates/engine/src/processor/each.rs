@@ -3,7 +3,7 @@
 use event::{Batch, Column, ColumnBuilder, Type, Value};
 use plan::spec::FunctionSpec;
 
-use super::spread;
+use super::{SpreadChunks, spread};
 use crate::component::{
     Argument, Failure, Key, Processor, ProcessorOperator, ProcessorSetup, Refused, WindowContext,
 };
@@ -18,8 +18,8 @@ pub struct EachRow {
     pub call: Call,
     /// Looks at the arguments when the plan is made.
     pub check: Option<fn(&[Argument]) -> Result<(), Refused>>,
-    /// Every row is a chunk of its own.
-    pub chunk_each: bool,
+    /// The rows of one event are a chunk of their own; with compat each row is.
+    pub is_chunk_per_event: bool,
 }
 
 /// Where the rows go that a row becomes.
@@ -51,7 +51,11 @@ impl Processor for EachRow {
         }
         Ok(Box::new(CallSite {
             call: self.call,
-            chunk_each: self.chunk_each,
+            chunks: match (self.is_chunk_per_event, setup.environment.compat) {
+                (true, true) => SpreadChunks::PerRow,
+                (true, false) => SpreadChunks::PerEvent,
+                (false, _) => SpreadChunks::Kept,
+            },
             adds: setup.adds.to_vec(),
             memo: Memo::default(),
             values: Vec::new(),
@@ -61,7 +65,7 @@ impl Processor for EachRow {
 
 struct CallSite {
     call: Call,
-    chunk_each: bool,
+    chunks: SpreadChunks,
     adds: Vec<Type>,
     memo: Memo,
     values: Vec<Value>,
@@ -97,8 +101,8 @@ impl ProcessorOperator for CallSite {
         }
         let is_one_to_one =
             origins.len() == batch.len && origins.iter().zip(0..).all(|(&o, row)| o == row);
-        if self.chunk_each || !is_one_to_one {
-            batch = spread(&batch, &origins, self.chunk_each)?;
+        if self.chunks != SpreadChunks::Kept || !is_one_to_one {
+            batch = spread(&batch, &origins, self.chunks)?;
         }
         batch
             .columns

@@ -65,14 +65,14 @@ pub const TEXTS: EachRow = EachRow {
     spec: &TEXTS_SPEC,
     call: |args, rows| tokenize(args, rows, true),
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };
 
 pub const OBJECTS: EachRow = EachRow {
     spec: &OBJECTS_SPEC,
     call: |args, rows| tokenize(args, rows, false),
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };
 
 /// A list gives a row per element, an object or a text one row, a number or a bool none; what is

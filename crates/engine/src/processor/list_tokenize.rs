@@ -34,7 +34,7 @@ pub const TOKENIZE: EachRow = EachRow {
     spec: &SPEC,
     call: tokenize,
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };
 
 /// Several lists give the list of their values at each place, null where one is shorter.

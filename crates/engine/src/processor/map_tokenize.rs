@@ -35,7 +35,7 @@ pub const TOKENIZE: EachRow = EachRow {
     spec: &SPEC,
     call: tokenize,
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };
 
 /// Several maps give the list of their values for each key, null where one has no such key; keys in

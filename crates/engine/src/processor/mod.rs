@@ -38,9 +38,20 @@ pub const PROCESSORS: &[&dyn Processor] = &[
     &deduplicate::Deduplicate,
 ];
 
+/// How the rows that [`spread`] makes are divided into chunks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SpreadChunks {
+    /// Those of one chunk stay one chunk.
+    Kept,
+    /// Those of one event are a chunk.
+    PerEvent,
+    /// Each is a chunk.
+    PerRow,
+}
+
 /// The rows of a batch again, each as often as `origins` names it, in the order of the batch. They
-/// keep kinds, times and chunks; `each_row` makes every row a chunk of its own.
-pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<Batch> {
+/// keep kinds and times.
+pub(crate) fn spread(batch: &Batch, origins: &[u32], chunks: SpreadChunks) -> Option<Batch> {
     let mut counts = vec![0u32; batch.len];
     origins.iter().for_each(|&o| counts[o as usize] += 1);
     let mut ends: Vec<u32> = Vec::with_capacity(batch.chunk_count());
@@ -62,12 +73,17 @@ pub(crate) fn spread(batch: &Batch, origins: &[u32], each_row: bool) -> Option<B
                 });
             }
             let times = counts.get(row).filter(|_| row < rows.end);
-            for _ in 0..times.copied().unwrap_or(0) {
+            let times = times.copied().unwrap_or(0);
+            for _ in 0..times {
                 end += 1;
-                if each_row {
+                if chunks == SpreadChunks::PerRow {
                     ends.push(end);
                     clocks.push(clock);
                 }
+            }
+            if chunks == SpreadChunks::PerEvent && times > 0 {
+                ends.push(end);
+                clocks.push(clock);
             }
         }
         let has_reset = resets

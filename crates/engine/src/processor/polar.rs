@@ -41,7 +41,7 @@ pub const POLAR_TO_CARTESIAN: EachRow = EachRow {
     spec: &SPEC,
     call,
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };
 
 /// Theta is in degrees (`Pol2CartStreamFunctionProcessor`).

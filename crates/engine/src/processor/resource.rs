@@ -38,5 +38,5 @@ pub const IDENTIFIER: EachRow = EachRow {
         Ok(())
     },
     check: None,
-    chunk_each: false,
+    is_chunk_per_event: false,
 };

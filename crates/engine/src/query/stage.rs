@@ -611,7 +611,7 @@ fn effect(
         Err(error) => return fail(error.row, error.message),
     };
     if let Some(origins) = &called.origins {
-        batch = crate::processor::spread(&batch, origins, false)?;
+        batch = crate::processor::spread(&batch, origins, crate::processor::SpreadChunks::Kept)?;
     }
     if called.columns.len() != adds || called.columns.iter().any(|c| c.len() != batch.len) {
         return fail(0, format!("stream function '#{name}' gave other columns"));
