@@ -2,14 +2,15 @@
 
 use event::Type;
 
+use crate::Checker;
 use crate::aggregation_columns::{self, Parts};
 use crate::annotations::{find, value};
+use crate::codes::check as code;
 use crate::names::{Entry, Named, Shape};
 use crate::query::{Reads, nothing};
 use crate::report::{error, list, warning};
 use crate::rulings::RETENTION_KEPT;
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, Annotation, Duration, Durations};
 use lang::diagnostic::Kind;
 use lang::quantity::first_time_text;

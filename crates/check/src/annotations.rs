@@ -1,8 +1,9 @@
 //! Annotations of apps, streams, tables and queries; sources, sinks and stores are in `transports`.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::report::{error, warning};
-use crate::{Checker, code};
 use lang::ast::{self, Annotation, Text};
 use lang::diagnostic::Kind;
 use lang::quantity::{first_time_text, time_text};

@@ -2,12 +2,13 @@
 
 use event::{Attribute, Type};
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::expr::{a, event_reference};
 use crate::overload::resolve_overload;
 use crate::report::{error, list};
 use crate::rulings::UNTIMED_LOOKUP;
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, Args, Literal};
 use lang::diagnostic::Kind;
 use lang::span::Span;

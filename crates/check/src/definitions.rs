@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use event::Type;
 
+use crate::Checker;
 use crate::ScriptFault;
 use crate::annotations::find;
+use crate::codes::check as code;
 use crate::names::{Entry, Named, Names, Shape};
 use crate::report::{error, warning};
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, Element, EventType, StreamKind};
 use lang::cron::Cron;
 use lang::diagnostic::Kind;

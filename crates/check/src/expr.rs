@@ -5,9 +5,10 @@
 
 use event::Type;
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::report::{error, warning};
 use crate::scope::Scope;
-use crate::{Checker, code};
 use lang::ast::{self, BinaryOp, Literal, NullTarget};
 use lang::diagnostic::{Diagnostic, Kind};
 use lang::span::Span;

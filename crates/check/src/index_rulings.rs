@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 
 use plan::{CompareOp, Constant, Expr, ExprKind, InputId, Table};
 
+/// The table's row in the scope of a write.
+pub(crate) const TABLE_ROW: InputId = 1;
+
 /// What a part of a condition needs (`CollectionScope`).
 enum IndexUse {
     /// The event alone.

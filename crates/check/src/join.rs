@@ -2,10 +2,11 @@
 
 use event::Type;
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::query::{CheckedInput, Reads};
 use crate::report::{error, warning};
 use crate::scope::Scope;
-use crate::{Checker, code};
 use lang::ast::{self, JoinTrigger};
 use lang::diagnostic::Kind;
 use lang::span::Span;

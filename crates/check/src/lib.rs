@@ -13,7 +13,9 @@ mod aggregation_columns;
 mod annotations;
 mod call;
 mod catalog;
+mod checker;
 pub mod codes;
+mod config;
 mod connector;
 mod definitions;
 pub mod explain;
@@ -44,47 +46,19 @@ mod transports;
 pub mod validate;
 mod window;
 
-use std::collections::{BTreeMap, HashMap};
-
-use crate::validate::Deployed;
 use lang::ast;
-use lang::diagnostic::{Diagnostic, Severity};
+use lang::diagnostic::Diagnostic;
 use lang::span::Span;
-use plan::{ContentConditions, PartitionId, Plan, StreamId};
+use plan::{ContentConditions, Plan};
 
-pub(crate) use crate::codes::check as code;
+use crate::codes::check as code;
 pub use catalog::Catalog;
+pub(crate) use checker::Checker;
+pub use config::{CheckConfig, ScriptFault};
 pub use connector::Producer;
 pub use on_demand::{CheckedOnDemand, check_on_demand};
 pub use overload::{Mismatch, Resolved, resolve_overload, type_names};
 use window::content_condition;
-
-/// What the checker must know beside the app.
-#[derive(Clone, Default, Debug)]
-pub struct CheckConfig {
-    /// What the deployment file gives: blocks for `ref='name'`, settings of extensions.
-    pub deployed: Deployed,
-    /// Properties of the configuration, such as `shardId`; `None` where the configuration that the
-    /// app will run with is not known, so that what it lacks is a warning only.
-    pub properties: Option<BTreeMap<String, String>>,
-    /// What is known but does not run yet is an error instead of a warning.
-    pub must_run: bool,
-    /// What is wrong with the body of a script function; without it bodies are not looked at.
-    pub script_fault: Option<fn(&str) -> Option<ScriptFault>>,
-    /// Where the parser found faults: names that may have been lost there are not reported again.
-    pub syntax_faults: Vec<Span>,
-}
-
-/// A fault in the body of a script function.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ScriptFault {
-    /// Line of the body, from 0.
-    pub line: u32,
-    pub message: String,
-}
-
-/// As many errors, and as many warnings, are told; more would help nobody.
-const FINDINGS_MAX: usize = 200;
 
 /// The outcome of a check.
 #[derive(Clone, Debug)]
@@ -99,89 +73,16 @@ pub struct Checked {
 pub fn check(app: &ast::App, catalog: &Catalog, config: &CheckConfig) -> Checked {
     let mut checker = Checker::new(catalog, config);
     checker.app(app);
-    checker.finish()
+    let (mut plan, diagnostics) = checker.finish();
+    if let Some(plan) = &mut plan {
+        let catalog = catalog.clone();
+        plan.conditions =
+            ContentConditions::new(move |row, text| content_condition(&catalog, row, text));
+    }
+    Checked { plan, diagnostics }
 }
 
-/// The state of one check.
-pub(crate) struct Checker<'a> {
-    catalog: &'a Catalog,
-    config: &'a CheckConfig,
-    diagnostics: Vec<Diagnostic>,
-    plan: Plan,
-    names: names::Names,
-    /// By id, like their counterparts in the plan.
-    stream_shapes: Vec<names::Shape>,
-    table_shapes: Vec<names::Shape>,
-    window_shapes: Vec<names::Shape>,
-    aggregation_shapes: Vec<names::Shape>,
-    /// Script functions by name, with the place of their name.
-    scripts: HashMap<String, (usize, Span)>,
-    fault_streams: HashMap<String, StreamId>,
-    /// The partition whose queries are being checked, and its inner streams.
-    partition: Option<PartitionId>,
-    inner_streams: names::Names,
-    /// Streams that a query further down makes, with the place where it does.
-    made_later: HashMap<String, Span>,
-    query_names: HashMap<String, Span>,
-    /// The parser passed over text in which something may have been defined.
-    lost_text: bool,
-    /// A query could not be put into the plan whole; its fault was reported.
-    has_holes: bool,
-    /// How many findings were reported.
-    errors: usize,
-    warnings: usize,
-    /// Nesting of the expression being checked.
-    depth: u32,
-    /// A query is being checked whose aggregators are looked for.
-    saw_aggregator: bool,
-    /// One on-demand query is being checked, not an app.
-    is_on_demand: bool,
-}
-
-impl<'a> Checker<'a> {
-    fn new(catalog: &'a Catalog, config: &'a CheckConfig) -> Checker<'a> {
-        Checker {
-            catalog,
-            config,
-            diagnostics: Vec::new(),
-            plan: Plan::default(),
-            names: names::Names::default(),
-            stream_shapes: Vec::new(),
-            table_shapes: Vec::new(),
-            window_shapes: Vec::new(),
-            aggregation_shapes: Vec::new(),
-            scripts: HashMap::new(),
-            fault_streams: HashMap::new(),
-            partition: None,
-            inner_streams: names::Names::default(),
-            made_later: HashMap::new(),
-            query_names: HashMap::new(),
-            lost_text: false,
-            has_holes: false,
-            errors: 0,
-            warnings: 0,
-            depth: 0,
-            saw_aggregator: false,
-            is_on_demand: false,
-        }
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) {
-        let count = match diagnostic.severity {
-            Severity::Error => &mut self.errors,
-            Severity::Warning => &mut self.warnings,
-        };
-        if *count < FINDINGS_MAX {
-            *count += 1;
-            self.diagnostics.push(diagnostic);
-        }
-    }
-
-    /// No more errors are kept, so looking for what was meant is work in vain.
-    fn is_full(&self) -> bool {
-        self.errors >= FINDINGS_MAX
-    }
-
+impl Checker<'_> {
     /// Definitions first, whatever the order of the text: queries may read what stands after them.
     fn app(&mut self, written: &ast::App) {
         self.lost_text = self.has_lost_text(written);
@@ -232,34 +133,6 @@ impl<'a> Checker<'a> {
         // An app without any definition has been reported as such.
         let faults = &self.config.syntax_faults;
         !faults.is_empty() && (!has_definition || !faults.iter().all(is_inside))
-    }
-
-    fn finish(mut self) -> Checked {
-        let is_faulty = self
-            .diagnostics
-            .iter()
-            .any(|d| d.severity == Severity::Error);
-        debug_assert!(
-            is_faulty || !self.has_holes || !self.config.syntax_faults.is_empty(),
-            "a query is left out of the plan without a word"
-        );
-        // Where the parser found something, it has said what; the rest would be noise.
-        let faults = &self.config.syntax_faults;
-        self.diagnostics.retain(|d| {
-            !faults
-                .iter()
-                .any(|f| f.start >= d.span.start && f.end <= d.span.end && f.start < d.span.end)
-        });
-        self.diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
-        self.diagnostics.dedup();
-        let is_whole = !is_faulty && self.config.syntax_faults.is_empty();
-        let catalog = self.catalog.clone();
-        self.plan.conditions =
-            ContentConditions::new(move |row, text| content_condition(&catalog, row, text));
-        Checked {
-            plan: is_whole.then_some(self.plan),
-            diagnostics: self.diagnostics,
-        }
     }
 }
 

@@ -3,10 +3,11 @@
 use event::Schema;
 
 use crate::Catalog;
+use crate::codes::check as code;
 use crate::names::{Entry, Named, Shape};
 use crate::report::error;
 use crate::scope::{Input, Scope};
-use crate::{CheckConfig, Checker, code};
+use crate::{CheckConfig, Checker};
 use lang::ast::{self, Output, StreamKind};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::span::Span;

@@ -1,8 +1,9 @@
 //! Annotations about how an app is run: `@app:memory` and `@app:statistics`.
 
+use crate::Checker;
 use crate::annotations::value;
+use crate::codes::check as code;
 use crate::report::{error, warning};
-use crate::{Checker, code};
 use lang::ast::Annotation;
 use lang::diagnostic::Kind;
 use lang::quantity::size_text;

@@ -1,9 +1,10 @@
 //! Partitions: keys, inner streams, and the queries inside.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::{Named, Names, Shape};
 use crate::report::error;
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, PartitionBy, StreamKind};
 use lang::diagnostic::Kind;
 use plan::{From, PartitionId};

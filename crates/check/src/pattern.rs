@@ -3,11 +3,12 @@
 //! Streams are numbered in the order of the text. A filter sees its own event by bare names and the
 //! events of earlier elements, and of the other side of its `and` or `or`, by their references.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::query::{CheckedInput, Reads};
 use crate::report::{error, warning};
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, PatternElement, PatternKind, StreamKind};
 use lang::diagnostic::Kind;
 use lang::span::Span;

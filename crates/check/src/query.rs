@@ -1,9 +1,10 @@
 //! One query: what it reads, its handlers, its rate, and where its rows go.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::{Entry, Named, Shape};
 use crate::report::error;
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, EventType, Output, StreamKind};
 use lang::diagnostic::Kind;
 use lang::span::Span;

@@ -5,10 +5,10 @@
 //! `@app:compat('siddhi-5.1')` brings back when the app has it. Never: a warning for what only
 //! failed in Siddhi, since nobody can lean on that.
 
-use crate::index_rulings::RowConditions;
+use crate::Checker;
+use crate::codes::check as code;
+use crate::index_rulings::{RowConditions, TABLE_ROW};
 use crate::report::warning;
-use crate::table::TABLE_ROW;
-use crate::{Checker, code};
 use lang::ast::{
     Annotation, App, BinaryOp, Call, Element, EventType, Expr, ExprKind, Handler, Input, JoinInput,
     JoinTrigger, LogicalOp, Output, PatternElement, PatternInput, PatternKind, Query, RateKind,

@@ -1,7 +1,8 @@
 //! What is known but does not run yet: components, which say so in their spec.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::report::error;
-use crate::{Checker, code};
 use lang::diagnostic::{Kind, Severity};
 use lang::span::Span;
 use plan::spec::{FunctionSpec, Status};

@@ -2,10 +2,11 @@
 
 use event::Type;
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::report::error;
 use crate::report::list;
-use crate::{Checker, code};
 use lang::ast::{self, Index, StreamKind};
 use lang::diagnostic::Kind;
 use lang::span::Span;

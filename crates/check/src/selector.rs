@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::report::error;
 use crate::scope::Scope;
-use crate::{Checker, code};
 use lang::ast;
 use lang::diagnostic::Kind;
 use lang::span::Span;

@@ -2,13 +2,14 @@
 
 use event::Type;
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::expr::bool_expr;
-use crate::index_rulings::RowConditions;
+use crate::index_rulings::{RowConditions, TABLE_ROW};
 use crate::names::{Entry, Named, Shape};
 use crate::report::{error, warning};
 use crate::rulings::{FOUND_AND_KEPT, PROBED_BACKWARDS};
 use crate::scope::{Input, Scope};
-use crate::{Checker, code};
 use lang::ast::{self, StreamKind};
 use lang::diagnostic::Kind;
 use lang::span::Span;
@@ -17,9 +18,6 @@ use plan::{Expr, ExprKind, InputId, TableId};
 
 /// The place of a condition on the rows that 'in' looks at.
 const PROBED: &str = "the condition of another 'in'";
-
-/// The table's row in the scope of a write.
-pub(super) const TABLE_ROW: InputId = 1;
 
 impl Checker<'_> {
     /// The table behind a name.

@@ -1,8 +1,9 @@
 //! Where the rows of queries go: what is defined, and streams that an insert makes.
 
+use crate::Checker;
+use crate::codes::check as code;
 use crate::names::{Entry, Named, Shape};
 use crate::report::{error, warning};
-use crate::{Checker, code};
 use lang::ast::{self, StreamKind};
 use lang::diagnostic::Kind;
 use lang::span::Span;

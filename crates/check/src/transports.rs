@@ -1,10 +1,11 @@
 //! Sources, sinks and stores: what the catalog's judgement of an annotation means for the app.
 
+use crate::Checker;
 use crate::annotations::find;
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::report::warning;
 use crate::validate::{self, Validated, View};
-use crate::{Checker, code};
 use lang::ast::Annotation;
 use lang::diagnostic::Kind;
 

@@ -2,11 +2,12 @@
 
 use crate::Catalog;
 use crate::call::{Arg, Fit};
+use crate::codes::check as code;
 use crate::names::Shape;
 use crate::report::error;
 use crate::scope::{Input, Scope};
 use crate::secret;
-use crate::{CheckConfig, Checker, code};
+use crate::{CheckConfig, Checker};
 use lang::ast::{self, StreamKind};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::parser::parse_expression;

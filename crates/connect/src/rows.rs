@@ -583,7 +583,7 @@ impl<'a> Lines<'a> {
             }
             self.line += 1;
             if len > 0 {
-                return Some(trim(&self.block[self.start..self.start + len]));
+                return Some(scalar::trim(&self.block[self.start..self.start + len]));
             }
         }
         None
@@ -607,18 +607,6 @@ impl<'a> Lines<'a> {
     /// What is left of the block.
     pub fn rest(&self) -> &'a str {
         &self.block[self.at.min(self.block.len())..]
-    }
-}
-
-/// Java's `String.trim()`.
-#[inline]
-pub fn trim(text: &str) -> &str {
-    let bytes = text.as_bytes();
-    match (bytes.first(), bytes.last()) {
-        (Some(&first), Some(&last)) if first <= b' ' || last <= b' ' => {
-            text.trim_matches(|c| c <= ' ')
-        }
-        _ => text,
     }
 }
 

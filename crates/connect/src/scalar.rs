@@ -2,6 +2,18 @@
 
 use event::{ColumnBuilder, Type, Value};
 
+/// Java's `String.trim()`.
+#[inline]
+pub fn trim(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    match (bytes.first(), bytes.last()) {
+        (Some(&first), Some(&last)) if first <= b' ' || last <= b' ' => {
+            text.trim_matches(|c| c <= ' ')
+        }
+        _ => text,
+    }
+}
+
 /// `Boolean.parseBoolean`: never an error.
 #[inline]
 pub fn parse_bool(text: &str) -> bool {
@@ -148,7 +160,7 @@ fn java_real<T: std::ops::Neg<Output = T> + From<f32>>(
     decimal: impl Fn(&str) -> Option<T>,
     hex: impl Fn(&str) -> Option<T>,
 ) -> Option<T> {
-    let text = crate::rows::trim(text);
+    let text = trim(text);
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

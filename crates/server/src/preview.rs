@@ -11,8 +11,8 @@ use plan::Plan;
 
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::executor::Saved;
 use crate::report::chain;
+use crate::state::Saved;
 use crate::state::saved_group;
 
 /// What becomes of the saved state of an app.

@@ -4,9 +4,9 @@
 use connect::component::Epochs;
 
 use crate::error::Error;
-use crate::executor::Saved;
 use crate::report::chain;
 use crate::sink::{SinkSlot, SinkThread};
+use crate::state::Saved;
 use crate::state::{Found, GroupState, choose};
 use crate::store::{StoreBinding, StoreContext, retry};
 

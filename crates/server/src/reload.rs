@@ -15,11 +15,11 @@ use crate::build::engine_of;
 use crate::config::Config;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
-use crate::executor::Saved;
 use crate::group::groups;
 use crate::report::chain;
 use crate::running::Running;
 use crate::server::{Server, settings};
+use crate::state::Saved;
 
 /// How long a reload waits for sources that neither connect nor say why. They go on trying.
 const BEGUN_MAX: Duration = Duration::from_secs(5);

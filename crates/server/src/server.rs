@@ -16,12 +16,13 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
-use crate::executor::{ExecutorEnd, ExecutorInput, Probe, Saved};
+use crate::executor::{ExecutorEnd, ExecutorInput, Probe};
 use crate::group::groups;
 use crate::lines::Lines;
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::running::Running;
+use crate::state::Saved;
 use crate::state::StateDir;
 use crate::summary::Summary;
 

@@ -386,7 +386,7 @@ mod tests {
             ),
             source(
                 "crates/headwater/tests/it/web.rs",
-                "pub const KIT: Technology = Technology {\n    source: \"type='web-server', a='b'\",\n",
+                "pub const KIT: Subject = Subject {\n    source: \"type='web-server', a='b'\",\n",
             ),
         ];
         let (mut rows, mut shown) = (Vec::new(), Vec::new());

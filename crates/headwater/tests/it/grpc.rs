@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::broker::{Apps, errors, key_file};
-use crate::kit::Technology;
+use crate::kit::Subject;
 use crate::network::script::Script;
 use crate::network::{NOTICED, Running, eventually, free_port, number};
 
@@ -30,11 +30,11 @@ use crate::network::{NOTICED, Running, eventually, free_port, number};
 // n/a login: its options know no login
 // n/a error: a response has nobody else to go to
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "grpc",
     source: "type='grpc', receiver.url='grpc://127.0.0.1:{port}/org.wso2.grpc.EventService/consume'",
     sink: "type='grpc', publisher.url='grpc://127.0.0.1:{port}/org.wso2.grpc.EventService/consume', headers=\"'stream.id:In'\"",
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 /// What both programs have in common: the messages, made of their descriptions.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::kit::Technology;
+use crate::kit::Subject;
 use crate::network::{
     NOTICED, Running, Stub, curl, eventually, free_port, number, ok, post_all, published,
 };
@@ -16,12 +16,12 @@ use crate::network::{
 // n/a lost: a client that goes away is no loss to a listener
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "http",
     source: "type='http', receiver.url='http://127.0.0.1:{port}/in'",
     sink: "type='http', publisher.url='http://127.0.0.1:{port}/in'",
     ordered: ", max.pool.active.connections='1'",
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 const HTTP_SOURCE: &str = "@App:name('HttpSource')

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use crate::broker::Apps;
-use crate::kit::{Login, Order, Restart, Silent, Technology, Tls};
+use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
 use crate::network::{Running, number};
 
 // row: sink mqtt | mosquitto
@@ -13,7 +13,7 @@ use crate::network::{Running, number};
 // row: source mqtt | mosquitto
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "mqtt",
     server: Some("mosquitto"),
     source: "type='mqtt', url='tcp://127.0.0.1:{port}', topic='{topic}', client.id='in{topic}', clean.session='false', keep.alive='30'{login}",
@@ -62,7 +62,7 @@ pub const KIT: Technology = Technology {
         source: "",
         is_asked: false,
     }),
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 const fn quality(more: &'static str) -> Order {

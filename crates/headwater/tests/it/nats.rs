@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use crate::broker::Apps;
-use crate::kit::{Login, Order, Restart, Silent, Technology, Tls};
+use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
 use crate::network::{Running, eventually, number};
 
 // row: sink nats | nats
@@ -14,7 +14,7 @@ use crate::network::{Running, eventually, number};
 // row: source nats | nats
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "nats",
     server: Some("nats"),
     source: "type='nats', bootstrap.servers='nats://127.0.0.1:{port}', destination='{topic}', streaming.cluster.id='c', durable.name='{topic}'{login}{tls}",
@@ -68,7 +68,7 @@ pub const KIT: Technology = Technology {
         source: "",
         is_asked: false,
     }),
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 const SENDER: &str = "@app:name('Sender')

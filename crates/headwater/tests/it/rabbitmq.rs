@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use crate::broker::Apps;
-use crate::kit::{Login, Order, Restart, Silent, Technology, Tls};
+use crate::kit::{Login, Order, Restart, Silent, Subject, Tls};
 use crate::network::{Running, eventually, number};
 
 // row: sink rabbitmq | rabbitmq
@@ -13,7 +13,7 @@ use crate::network::{Running, eventually, number};
 // row: source rabbitmq | rabbitmq
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "rabbitmq",
     server: Some("rabbitmq"),
     source: "type='rabbitmq', uri='amqp://{login}@127.0.0.1:{port}', exchange.name='{topic}', exchange.type='direct', routing.key='{topic}', exchange.durable.enabled='true', heartbeat='30'{tls}, queue.name='{topic}', queue.durable.enabled='true', auto.ack='false'",
@@ -64,7 +64,7 @@ pub const KIT: Technology = Technology {
         source: "",
         is_asked: false,
     }),
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 /// The port of the broker that tests share.

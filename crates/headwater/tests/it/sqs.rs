@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::broker::{Apps, errors};
-use crate::kit::{Silent, Slow, Technology, Tls};
+use crate::kit::{Silent, Slow, Subject, Tls};
 use crate::network::{Running, eventually, free_port, number};
 
 // row: sink sqs | s3
@@ -22,7 +22,7 @@ const TRUST: &[(&str, &str)] = &[
     ("trustStorePassword", "wso2carbon"),
 ];
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "sqs",
     server: Some("s3"),
     source: "type='sqs', queue='{topic}.fifo', region='eu-west-1', access.key='us', secret.key='geheim-17', polling.interval='5', max.number.of.messages='10'",
@@ -53,7 +53,7 @@ pub const KIT: Technology = Technology {
         deployment: &[("source", "sqs", TRUST), ("sink", "sqs", TRUST)],
         clear: None,
     }),
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 const SENDER: &str = "@app:name('Sender') -- {note}

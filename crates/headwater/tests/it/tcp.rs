@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-use crate::kit::Technology;
+use crate::kit::Subject;
 use crate::network::{Running, curl, eventually, free_port, number};
 
 // row: sink tcp | our tcp source, and a server of the test
@@ -21,7 +21,7 @@ use crate::network::{Running, curl, eventually, free_port, number};
 // n/a login: Siddhi's frames have no login
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "tcp",
     source: "type='tcp', context='{topic}'",
     sink: "type='tcp', url='tcp://127.0.0.1:{port}/{topic}'",
@@ -31,7 +31,7 @@ pub const KIT: Technology = Technology {
         "tcp",
         &[("host", "127.0.0.1"), ("port", "{port}")],
     )],
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 fn write(dir: &Path, name: &str, text: &str) -> String {

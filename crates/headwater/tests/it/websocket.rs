@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use crate::broker::{Apps, errors, key_file};
-use crate::kit::Technology;
+use crate::kit::Subject;
 use crate::network::script::Script;
 use crate::network::{NOTICED, Running, eventually, free_port, number};
 
@@ -26,12 +26,12 @@ use crate::network::{NOTICED, Running, eventually, free_port, number};
 // n/a login: its options know no login
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "websocket",
     source: "type='websocket-server', host='127.0.0.1', port='{port}'",
     sink: "type='websocket', url='ws://127.0.0.1:{port}/{topic}'",
     asks_for_life: true,
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 /// Says what it gets, and sends to all clients what it is told; what it is told to greet with, to each

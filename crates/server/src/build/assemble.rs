@@ -17,8 +17,8 @@ use crate::checkpoint::coordinator::{CheckpointCoordinator, PendingCheckpoint};
 use crate::edit::Edit;
 use crate::error::Error;
 use crate::executor::{
-    AskedOperations, Checkpointer, Executor, OperationTarget, RunningApp, Saved, SinkBinding,
-    SnapshotLog, SourceBinding, Subscriber,
+    AskedOperations, Checkpointer, Executor, OperationTarget, RunningApp, SinkBinding, SnapshotLog,
+    SourceBinding, Subscriber,
 };
 use crate::metrics::TableMetrics;
 use crate::preview::has_source;
@@ -27,6 +27,7 @@ use crate::rejected::{FILES, RejectedLog};
 use crate::report::chain;
 use crate::sink::SinkThread;
 use crate::state::Compactor;
+use crate::state::Saved;
 use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{StoreBinding, StoreContext, StoreThread};
 

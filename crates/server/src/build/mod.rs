@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connect::component::{Environment, Setting};
-use connect::effect::{EffectCalls, EffectJournal};
+use connect::effect::EffectCalls;
 use connect::registry::Registry;
 use connect::shared::Shared;
 use engine::{App, Setup};
@@ -20,7 +20,7 @@ use crate::activity::ActivityTracker;
 use crate::checkpoint::coordinator::CheckpointCoordinator;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::executor::{Executor, INPUT_MAX, Saved};
+use crate::executor::{Executor, INPUT_MAX};
 use crate::health::Health;
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, Label, Metrics, StreamMetrics};
@@ -30,7 +30,7 @@ use crate::rejected::SharedLog;
 use crate::report::chain;
 use crate::sink::SinkThread;
 use crate::source::SourceThread;
-use crate::state::{GroupState, StateDir};
+use crate::state::{GroupState, Journals, Saved, StateDir};
 use crate::statistics::MapperMetrics;
 use crate::store::StoreThread;
 
@@ -99,9 +99,6 @@ pub(crate) fn engine_of(plan: &Plan, common: &Common) -> Result<App, Error> {
     App::new(plan, setup)
         .map_err(|e| Error::Refused(format!("app '{}' cannot run: {}", plan.name, chain(&e))))
 }
-
-/// What technologies note durably about the effects of a group.
-pub(crate) type Journals = Arc<[Arc<dyn EffectJournal>]>;
 
 /// Opens the journals of a group, next to its state.
 fn journals(common: &Common, directory: Option<&Path>, shared: &Shared) -> Result<Journals, Error> {

@@ -10,12 +10,13 @@ use plan::{StreamId, Transport};
 use super::Builder;
 use crate::backoff::LogThrottle;
 use crate::error::Error;
-use crate::executor::{Saved, SourceBinding, Subscriber};
+use crate::executor::{SourceBinding, Subscriber};
 use crate::group::is_topic;
 use crate::metrics::SourceMetrics;
 use crate::probe::bytes_waiting;
 use crate::report::chain;
 use crate::source::{SourceHandle, SourceThread};
+use crate::state::Saved;
 use crate::statistics::SourceMapping;
 
 impl Builder<'_> {

@@ -16,7 +16,6 @@ use connect::registry::Registry;
 use crate::activity::ActivityTracker;
 use crate::ask::HeldAnswer;
 use crate::backoff::Backoff;
-use crate::build::Journals;
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::error::Error;
 use crate::executor::{ExecutorInput, InputQueue};
@@ -25,7 +24,7 @@ use crate::metrics::AppMetrics;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
 use crate::source::SourceHandle;
-use crate::state::{Compactor, GroupState, Spool};
+use crate::state::{Compactor, GroupState, Journals, Spool};
 
 /// What the executor hands over.
 pub(crate) struct PendingCheckpoint {

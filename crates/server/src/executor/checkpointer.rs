@@ -7,14 +7,14 @@ use event::Batch;
 use event::codec::Writer;
 use plan::StreamId;
 
-use super::{Checkpointer, Executor, ExecutorInput, Saved};
+use super::{Checkpointer, Executor, ExecutorInput};
 use crate::backoff::Backoff;
 use crate::checkpoint::coordinator::{PendingCheckpoint, wait_for_room};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::queue::Taken;
 use crate::report::chain;
 use crate::sink::OutputItem;
-use crate::state::Spool;
+use crate::state::{Saved, Spool};
 use crate::store::Database;
 
 /// Without state: how long writes are gathered into one transaction while nobody waits.

@@ -35,7 +35,6 @@ use plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::activity::ActivityTracker;
 use crate::backoff::LogThrottle;
-use crate::build::Journals;
 use crate::checkpoint::coordinator::PendingCheckpoint;
 use crate::clock::Clock;
 use crate::health::Health;
@@ -46,7 +45,7 @@ use crate::rejected::{Rejection, SharedLog};
 use crate::report::panic_text;
 use crate::sink::{OnUnreachable, OutputQueue, SinkRows, payload_text};
 use crate::source::{PlacedRejected, Position, SourceBatch, SourceHandle};
-use crate::state::GroupState;
+use crate::state::{GroupState, Journals, Saved};
 use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, SourceMapping};
 use crate::store::{Database, StoreRows, Uncommitted};
 
@@ -54,7 +53,6 @@ pub(crate) use ask::AskedOperations;
 pub(crate) use checkpointer::SnapshotLog;
 use checkpointer::WRITTEN_MAX;
 pub(crate) use input::{ExecutorInput, INPUT_MAX, InputQueue, Probe};
-pub(crate) use saved::{Saved, compose};
 pub(crate) use table_feed::TableFeed;
 
 /// One app of an executor.

@@ -28,6 +28,7 @@ mod epoch;
 mod file;
 mod mode;
 mod proof;
+pub(crate) mod saved;
 mod snapshot_log;
 mod spool;
 
@@ -37,6 +38,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+
+use connect::effect::EffectJournal;
 
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
@@ -48,7 +51,12 @@ pub(crate) use snapshot_log::Compactor;
 use snapshot_log::Length;
 pub(crate) use spool::Spool;
 
+pub(crate) use saved::Saved;
+
 use crate::error::Error;
+
+/// What technologies note durably about the effects of a group.
+pub(crate) type Journals = Arc<[Arc<dyn EffectJournal>]>;
 
 /// An open state directory; no other server can open it meanwhile.
 #[derive(Debug)]
@@ -240,9 +248,9 @@ pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
     let lengths = || {
         use io::Read;
         let mut layer = Layer::open(&group.snapshot_path(epoch), epoch).ok()?;
-        let mut head = [0; crate::executor::Saved::HEAD_LEN];
+        let mut head = [0; Saved::HEAD_LEN];
         layer.read_exact(&mut head).ok()?;
-        let rejected = crate::executor::Saved::rejected_in(&head)?;
+        let rejected = Saved::rejected_in(&head)?;
         let head = layer.finish().ok()?;
         Some([rejected, head.undelivered])
     };

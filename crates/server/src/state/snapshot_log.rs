@@ -131,7 +131,7 @@ impl GroupState {
             }
             layers => {
                 let mut writer = Writer::default();
-                let composed = crate::executor::compose(layers, &mut writer);
+                let composed = super::saved::compose(layers, &mut writer);
                 composed.map(|()| writer.bytes)
             }
         };
@@ -153,7 +153,7 @@ impl GroupState {
         };
         let spool = Spool::new(self.snapshot_path(epoch), head);
         let mut writer = Writer::streaming(Box::new(spool.clone()));
-        let composed = crate::executor::compose(&mut layers, &mut writer);
+        let composed = super::saved::compose(&mut layers, &mut writer);
         let written = composed.and_then(|()| writer.finish().map(|_| ()));
         // Nothing is put in place of what is good before all that was read is known to be.
         let sealed = written

@@ -12,8 +12,9 @@ use super::xpath::{Item, Path, Prefixes, VISITS_MAX};
 use crate::component::{Payload, SourceMapper, SourceMapperSetup};
 use crate::error::Error;
 use crate::mapper::{Field, Fields, Options};
-use crate::rows::{Properties, Rows, trim};
+use crate::rows::{Properties, Rows};
 use crate::scalar;
+use crate::scalar::trim;
 
 /// Local names of the default envelope.
 const EVENTS: &str = "events";

@@ -19,7 +19,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::kit::{Silent, Technology};
+use crate::kit::{Silent, Subject};
 use crate::network::Running;
 use testservers::{Lent, Order, Running as Server};
 
@@ -29,7 +29,7 @@ use testservers::{Lent, Order, Running as Server};
 // row: source kafka | kafka
 // n/a error: `on.error` belongs to sinks
 
-pub const KIT: Technology = Technology {
+pub const KIT: Subject = Subject {
     name: "kafka",
     server: Some("kafka"),
     source: "type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='{topic}', partition.no.list='0', group.id='{topic}', threading.option='single.thread'",
@@ -39,7 +39,7 @@ pub const KIT: Technology = Technology {
         source: "",
         is_asked: false,
     }),
-    ..Technology::PLAIN
+    ..Subject::PLAIN
 };
 
 /// The broker that tests share. Their topics are their own, and have three partitions.

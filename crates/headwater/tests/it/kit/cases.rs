@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use testservers::Order as ServerOrder;
 
-use super::technology::{Between, Technology, replaced};
+use super::subject::{Between, Subject, replaced};
 use crate::broker::{Apps, errors, key_file};
 use crate::network::{NOTICED, Running, Throttle, curl, eventually, free_port, number};
 
@@ -32,7 +32,7 @@ fn at_port(text: &str, port: u16) -> String {
 
 // shows: sink * open, order
 // shows: source * open, order
-pub fn order(technology: &Technology) {
+pub fn order(technology: &Subject) {
     for (i, order) in technology.order.iter().enumerate() {
         let topic = format!("order{i}");
         let Some(between) = Between::shared(technology, &topic) else {
@@ -70,7 +70,7 @@ pub fn order(technology: &Technology) {
 // shows: source * order, reload
 // shows: sink file reload
 // shows: source file reload
-pub fn reload(technology: &Technology) {
+pub fn reload(technology: &Subject) {
     let Some(between) = Between::shared(technology, "reload") else {
         return;
     };
@@ -130,7 +130,7 @@ const FULL_ROW_BYTES: usize = 64 << 10;
 
 /// An app that takes nothing is felt by the other side, and nothing is lost.
 // shows: source * slow
-pub fn full(technology: &Technology) {
+pub fn full(technology: &Subject) {
     let Some(between) = Between::shared(technology, "full") else {
         return;
     };
@@ -189,7 +189,7 @@ fn events_taken(metrics: &str) -> u64 {
 
 /// Events for a destination that is away go where `on.error` says.
 // shows: sink * error
-pub fn away(technology: &Technology) {
+pub fn away(technology: &Subject) {
     let between = Between {
         technology,
         topic: "away",
@@ -217,7 +217,7 @@ pub fn away(technology: &Technology) {
 
 /// A payload that cannot be read is kept, and its neighbours are taken.
 // shows: source * bad
-pub fn bad(technology: &Technology) {
+pub fn bad(technology: &Subject) {
     let Some(between) = Between::shared(technology, "bad") else {
         return;
     };
@@ -258,7 +258,7 @@ pub fn bad(technology: &Technology) {
 /// A server that answers nothing is lost within five seconds.
 // shows: sink * lost
 // shows: source * lost
-pub fn silent(technology: &Technology) {
+pub fn silent(technology: &Subject) {
     let (Some(name), Some(silent)) = (technology.server, &technology.silent) else {
         return;
     };
@@ -295,7 +295,7 @@ pub fn silent(technology: &Technology) {
 /// A server that goes away and comes back gets and gives everything.
 // shows: sink * resume, error
 // shows: source * resume
-pub fn restart(technology: &Technology) {
+pub fn restart(technology: &Subject) {
     let (Some(name), Some(restart)) = (technology.server, &technology.restart) else {
         return;
     };
@@ -355,7 +355,7 @@ pub fn restart(technology: &Technology) {
 
 /// A source that was killed goes on with what its state has not.
 // shows: source * resume
-pub fn killed(technology: &Technology) {
+pub fn killed(technology: &Subject) {
     let Some((changes, rows)) = technology.killed else {
         return;
     };
@@ -391,7 +391,7 @@ pub fn killed(technology: &Technology) {
 /// Only who proves who he is is let in, and no secret is shown.
 // shows: sink * login
 // shows: source * login
-pub fn login(technology: &Technology) {
+pub fn login(technology: &Subject) {
     for login in technology.login {
         let Some(name) = technology.server else {
             return;
@@ -424,7 +424,7 @@ pub fn login(technology: &Technology) {
 /// TLS to whom is trusted, and to nobody else.
 // shows: sink * tls
 // shows: source * tls
-pub fn tls(technology: &Technology) {
+pub fn tls(technology: &Subject) {
     let (Some(name), Some(tls)) = (technology.server, &technology.tls) else {
         return;
     };
@@ -482,7 +482,7 @@ const MEMORY_MAX: u64 = 150_000_000;
 
 /// A peer that takes rows slowly holds the sender, and gets all.
 // shows: sink * slow
-pub fn slow(technology: &Technology) {
+pub fn slow(technology: &Subject) {
     let slow = &technology.slow;
     // Brokers of Kafka say themselves where they are, so that this one says it is the throttle.
     let own;
@@ -553,7 +553,7 @@ const LONG_BYTES_PER_SECOND: u64 = 128 << 10;
 /// Bytes of a long message are signs of life.
 // shows: sink * lost
 // shows: source * lost
-pub fn long(technology: &Technology) {
+pub fn long(technology: &Subject) {
     let Some(between) = Between::shared(technology, "long") else {
         return;
     };

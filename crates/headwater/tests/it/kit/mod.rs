@@ -1,22 +1,22 @@
 //! The conformance kit: what every connector between two processes must do, whatever its technology.
 //!
-//! A technology describes itself once, beside its own tests ([`Technology`]); here it is a line that
+//! A technology describes itself once, beside its own tests ([`Subject`]); here it is a line that
 //! names its cases, each of which is a test: `kit::mqtt::restart`. Stores have cases of their own, in
 //! [`stores`]. A hook that a technology has makes its case due, and one that it lacks is no case: the
 //! reason is beside the description, where `cargo xtask connectors` reads it.
 
 mod cases;
 pub mod stores;
-mod technology;
+mod subject;
 
-pub use technology::{Login, Order, Restart, Silent, Slow, Technology, Tls};
+pub use subject::{Login, Order, Restart, Silent, Slow, Subject, Tls};
 
 macro_rules! conformance {
     ($($name:ident at $description:path: $($case:ident)*;)*) => {
         $(mod $name {
             $(#[test] fn $case() { super::cases::$case(&$description); })*
         })*
-        const LISTED: &[(&Technology, &[&str])] =
+        const LISTED: &[(&Subject, &[&str])] =
             &[$((&$description, &[$(stringify!($case)),*])),*];
     };
 }

@@ -9,7 +9,7 @@ use crate::network::free_port;
 
 /// In all texts `{port}` is the port of the server or of the source that listens, `{topic}` each
 /// case's own, `{login}` and `{tls}` what those hooks say, and `{keys}` the folder of key stores.
-pub struct Technology {
+pub struct Subject {
     pub name: &'static str,
     /// A server between the two; without one the source listens.
     pub server: Option<&'static str>,
@@ -116,9 +116,9 @@ pub struct Slow {
     pub bytes_per_second: u64,
 }
 
-impl Technology {
+impl Subject {
     /// What a description says that says nothing.
-    pub const PLAIN: Technology = Technology {
+    pub const PLAIN: Subject = Subject {
         name: "",
         server: None,
         source: "",
@@ -186,7 +186,7 @@ from In select * insert into Out;
 
 /// A technology within one test.
 pub struct Between<'a> {
-    pub technology: &'a Technology,
+    pub technology: &'a Subject,
     pub topic: &'a str,
     pub port: u16,
     pub server: Option<&'a Server>,
@@ -194,7 +194,7 @@ pub struct Between<'a> {
 
 impl<'a> Between<'a> {
     /// On the server that tests share. `None` where it cannot be had.
-    pub fn shared(technology: &'a Technology, topic: &'a str) -> Option<Between<'a>> {
+    pub fn shared(technology: &'a Subject, topic: &'a str) -> Option<Between<'a>> {
         let Some(name) = technology.server else {
             return Some(Between {
                 technology,
@@ -207,7 +207,7 @@ impl<'a> Between<'a> {
     }
 
     /// On this server.
-    pub fn on(technology: &'a Technology, topic: &'a str, server: &'a Server) -> Between<'a> {
+    pub fn on(technology: &'a Subject, topic: &'a str, server: &'a Server) -> Between<'a> {
         (technology.prepare)(server, topic);
         Between {
             technology,
