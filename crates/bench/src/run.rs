@@ -86,7 +86,7 @@ fn serve(
         child.kill()?;
     }
     let mut done = collect(site, child)?;
-    // What windows held when it was stopped is no part of the time.
+    // What windows held when it was stopped is not part of the time.
     done.summary["waited_seconds"] = 0.0.into();
     Ok((done, sent?))
 }

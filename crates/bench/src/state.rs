@@ -321,7 +321,7 @@ impl Fed {
 
 fn measure(case: &Case, keys: u64) -> anyhow::Result<Held> {
     let mut fed = Fed::new(case)?;
-    // What a first batch makes once (buffers, the tasks of the stack) is no part of a key.
+    // What a first batch makes once (buffers, the tasks of the stack) is not part of a key.
     let before = resident()?;
     let mut first = 0;
     while first < keys {

@@ -275,9 +275,9 @@ pub fn reference(catalog: &Catalog) -> Vec<(&'static str, String)> {
             function_chapter(
                 catalog,
                 "Functions",
-                "Functions stand in expressions, aggregators in `select` and `having`, stream \
-                 functions behind a stream (`from S#name(…)`). A status of *known* means that an \
-                 app may use it and `check` judges it, but `run` refuses it.",
+                "Functions are used in expressions, aggregators in `select` and `having`, stream \
+                 functions after a stream (`from S#name(…)`). A status of *known* means that \
+                 `check` validates it, but `run` refuses it.",
                 &[
                     (FunctionKind::Scalar, "Functions in expressions"),
                     (FunctionKind::Aggregator, "Aggregators"),
@@ -290,8 +290,8 @@ pub fn reference(catalog: &Catalog) -> Vec<(&'static str, String)> {
             function_chapter(
                 catalog,
                 "Windows",
-                "A window stands behind a stream (`from S#window.length(5)`). Times are \
-                 milliseconds or time constants such as `5 sec`.",
+                "A window follows a stream (`from S#window.length(5)`). Times are milliseconds or \
+                 time constants such as `5 sec`.",
                 &[(FunctionKind::Window, "Windows")],
             ),
         ),
@@ -304,9 +304,9 @@ fn connector_chapter(catalog: &Catalog) -> String {
         &mut out,
         format_args!(
             "Names of components and options are matched as written. An option that a component \
-             does not have is passed over with a warning. *Dynamic* options may hold \
-             `{{{{attribute}}}}`. A component that is *known* is judged by `check` and refused by \
-             `run`.\n"
+             does not have is ignored with a warning. *Dynamic* options may hold \
+             `{{{{attribute}}}}`. A component that is *known* is validated by `check` and refused \
+             by `run`.\n"
         ),
     );
     for (kind, title) in KINDS {
@@ -564,9 +564,9 @@ mod tests {
               priority  INFO|DEBUG|WARN|FATAL|ERROR|OFF|TRACE, default INFO
                   Level of the line; OFF writes nothing.
               prefix  text, dynamic
-                  Text before each payload; '<app> : <stream>' where it is not given.
+                  Text before each payload; by default '<app> : <stream>'.
               on.error  LOG|WAIT|STREAM|STORE, default LOG
-                  What happens to an event while the other side is not reachable: log and drop it, wait for the connection, send it to the fault stream, or keep it in the error store.
+                  What happens to an event while the destination is unreachable: log and drop it, wait for the connection, send it to the fault stream, or keep it in the error store.
 
             example
               @sink(type='log', prefix='trade')

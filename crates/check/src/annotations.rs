@@ -76,7 +76,7 @@ impl Checker<'_> {
                         Kind::Option,
                         annotation.span,
                         format!("annotation '@app:{}' is given twice", annotation.name.text),
-                        "a second time: the first one counts",
+                        "given again: the first one applies",
                     )
                     .related(first, "first given here")
                     .help("keep one of them"),

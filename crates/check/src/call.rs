@@ -127,7 +127,7 @@ impl Checker<'_> {
                     Kind::Type,
                     call.span,
                     format!(
-                        "aggregator '{}' cannot stand in {}",
+                        "aggregator '{}' is not allowed in {}",
                         spec.full_name(),
                         scope.place
                     ),
@@ -359,7 +359,7 @@ impl Checker<'_> {
                 _ => ("a stream function", "#name(…)"),
             };
             last.help = Some(format!(
-                "'{name}' is {what}: it stands behind the stream, as {form}"
+                "'{name}' is {what}: write it after the stream, as {form}"
             ));
             last.fix = None;
         }
@@ -467,7 +467,7 @@ impl Checker<'_> {
                             full.unwrap_or_default()
                         ))
                     }
-                    None => d.help("`headwater connectors` lists what there is"),
+                    None => d.help("`headwater connectors` lists all components"),
                 },
             }
         };

@@ -132,7 +132,7 @@ impl Checker<'_> {
             Kind::Name,
             name.span,
             format!("{kind} '{text}' cannot be defined with a mark before its name"),
-            "made by itself, never defined",
+            "created automatically, never defined",
         )
         .help(
             "'#' streams come into being by an insert inside a partition, '!' streams \
@@ -354,7 +354,7 @@ impl Checker<'_> {
         });
     }
 
-    /// A body that is no JavaScript, shown at its line.
+    /// A body that is not JavaScript, shown at its line.
     fn script_fault(&mut self, def: &ast::FunctionDef, fault: &ScriptFault) {
         // The body stands behind its opening brace.
         let start = def.body.span.start as usize + 1;
@@ -376,7 +376,7 @@ impl Checker<'_> {
                 Kind::Syntax,
                 Span::new(place as u32, (place + length) as u32),
                 format!(
-                    "the body of function '{}' is no JavaScript: {}",
+                    "the body of function '{}' is not JavaScript: {}",
                     def.name.text, fault.message
                 ),
                 "found here",

@@ -124,7 +124,7 @@ impl Checker<'_> {
                         ),
                         "marked 'unidirectional'",
                     )
-                    .help("put 'unidirectional' behind the other side, or leave it out"),
+                    .help("put 'unidirectional' after the other side, or leave it out"),
                 );
             }
             for handler in &written.handlers {
@@ -158,7 +158,7 @@ impl Checker<'_> {
                 Kind::Type,
                 span,
                 format!("'{table}' takes no function in a join"),
-                "cannot stand here",
+                "is not allowed here",
             )
             .help("the rows of a table are looked up, they do not pass by"),
         });

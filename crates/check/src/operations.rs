@@ -107,7 +107,7 @@ impl Checker<'_> {
                     Kind::Option,
                     key.span,
                     format!("'@app:{name}' has no option '{}'", key.text),
-                    "it is passed over",
+                    "it is ignored",
                 )
                 .did_you_mean(key.span, nearest(&key.text, known.iter().copied())),
             );

@@ -202,7 +202,7 @@ fn mismatch(spec: &FunctionSpec, arguments: &[Argument]) -> Mismatch {
         .map(|o| param_at(o, bad).types)
         .fold(Types(0), |all, t| Types(all.0 | t.0));
     let mut message = format!(
-        "argument {} of {} is {}, but {} is wanted",
+        "argument {} of {} is {}, but {} is required",
         bad + 1,
         describe(spec),
         arguments[bad].ty,

@@ -105,7 +105,7 @@ impl Checker<'_> {
                     code::BAD_VALUE,
                     Kind::Option,
                     span,
-                    "'for' needs a time above zero where 'every' begins anew at once",
+                    "'for' needs a time above zero if 'every' begins again at once",
                     "no time",
                 )
                 .help("give a time, or put an event into what 'every' repeats"),
@@ -162,7 +162,7 @@ impl Checker<'_> {
                 code::FUNCTION_IN_PATTERN,
                 Kind::Unsupported,
                 call.span,
-                format!("'#{}' cannot stand in a pattern", call.name.text),
+                format!("'#{}' is not allowed in a pattern", call.name.text),
                 "an element takes filters only",
             )
             .help("put it into a query in front, and its output into the pattern"),
@@ -222,7 +222,7 @@ impl Checker<'_> {
                             Kind::Type,
                             call.span,
                             "a stream of a pattern takes no window",
-                            "no window can stand here",
+                            "a window is not allowed here",
                         )
                         .help(
                             "say how long a match may take with 'within', at the end of the \

@@ -180,7 +180,7 @@ impl Checker<'_> {
                 Kind::Type,
                 call.span,
                 what,
-                "no window can stand here",
+                "a window is not allowed here",
             )
             .help("remove the window, or put it on a stream of another query"),
         );

@@ -40,7 +40,7 @@ const SEQUENCE_COUNT: Ruling = Ruling {
     number: "30",
     label: "counts here",
     siddhi: "this count never matches in a sequence",
-    headwater: "gathers the events and goes on once there are enough",
+    headwater: "gathers the events and continues once there are enough",
     has_old_form: true,
 };
 const EMPTY_COUNT: Ruling = Ruling {
@@ -48,7 +48,7 @@ const EMPTY_COUNT: Ruling = Ruling {
     number: "32",
     label: "may take nothing",
     siddhi: "after a match without this event there is no other match",
-    headwater: "begins anew behind every match",
+    headwater: "begins again after every match",
     has_old_form: true,
 };
 const LONE_AND: Ruling = Ruling {
@@ -63,7 +63,7 @@ const WITHIN_AT_START: Ruling = Ruling {
     code: code::RULING_WITHIN_AT_START,
     number: "34",
     label: "the first element",
-    siddhi: "'within' lets nothing expire behind this element, or gives matches twice after it did",
+    siddhi: "after this element 'within' expires nothing, or gives matches twice after an expiry",
     headwater: "counts the age from the first event and gives each match once",
     has_old_form: true,
 };
@@ -79,7 +79,7 @@ const SET_BY_KEY: Ruling = Ruling {
     code: code::RULING_SET_BY_KEY,
     number: "38",
     label: "the condition is the primary key",
-    siddhi: "'set' is passed over here and the whole row is replaced by the selected one",
+    siddhi: "'set' is ignored here and the whole row is replaced by the selected one",
     headwater: "changes what 'set' names",
     has_old_form: true,
 };
@@ -119,7 +119,7 @@ const SHARED_ABSENCE: Ruling = Ruling {
     code: code::RULING_SHARED_ABSENCE,
     number: "72",
     label: "reads the stream of the last element",
-    siddhi: "an event that ends several matches gives the first of them alone",
+    siddhi: "an event that ends several matches gives only the first of them",
     headwater: "gives them all",
     has_old_form: false,
 };
@@ -177,7 +177,7 @@ pub(super) const PROBED_BACKWARDS: Ruling = Ruling {
     number: "81",
     label: "compares a key or an index",
     siddhi: "'<=' is looked for as '>=' here, and the other way round",
-    headwater: "looks for what is written",
+    headwater: "evaluates the condition as written",
     has_old_form: true,
 };
 pub(super) const UNTIMED_LOOKUP: Ruling = Ruling {
@@ -284,7 +284,7 @@ impl Checker<'_> {
         );
         let help = match ruling.has_old_form {
             true => "@app:compat('siddhi-5.1') brings the old output back, for the whole app",
-            false => "there is no way back to the old output",
+            false => "the old output is not available",
         };
         self.report(
             warning(

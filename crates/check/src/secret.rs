@@ -120,7 +120,7 @@ fn arguments_behind(line: &str, from: usize, wanted: &[usize]) -> (Vec<Range<usi
     (found, line.len())
 }
 
-/// Where credentials come from is no secret, but a class.
+/// Where credentials come from is not a secret, but a class.
 fn is_secret_argument(name: &str) -> bool {
     is_secret(name) && !name.contains("provider")
 }

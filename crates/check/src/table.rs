@@ -317,7 +317,7 @@ impl Checker<'_> {
                 code::NOTHING_FROM_OUTSIDE,
                 Kind::Unsupported,
                 span,
-                format!("{what} cannot stand in {place}"),
+                format!("{what} is not allowed in {place}"),
                 "reaches outside of the events",
             )
             .help(

@@ -191,7 +191,7 @@ impl Checker<'_> {
                         code::UNREAD_STREAM,
                         Kind::Name,
                         place,
-                        format!("stream '{}' is made here and read by nobody", shape.name),
+                        format!("stream '{}' is created here and never read", shape.name),
                         format!("'{near}' is defined, and nothing is inserted into it"),
                     )
                     .related(span, "defined here")

@@ -52,7 +52,7 @@ impl Checker<'_> {
                     Kind::Option,
                     span,
                     format!("stream '{}' has no fault stream", shape.name),
-                    "nowhere to go: the event is dropped, with a log line",
+                    "no target: the event is dropped and logged",
                 )
                 .help("put @OnError(action='STREAM') before the definition of the stream"),
             );

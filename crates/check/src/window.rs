@@ -55,7 +55,7 @@ impl Checker<'_> {
         })
     }
 
-    /// `sort(n, attribute, 'asc', attribute, …)`: what is no attribute must be an order
+    /// `sort(n, attribute, 'asc', attribute, …)`: what is not an attribute must be an order
     /// (`SortWindowProcessor`).
     fn sort_orders(&mut self, args: &[Arg]) -> bool {
         for arg in args.iter().skip(1) {
@@ -70,7 +70,7 @@ impl Checker<'_> {
                         message,
                         "a constant",
                     );
-                    self.report(d.help("name an attribute, with 'asc' or 'desc' behind it"));
+                    self.report(d.help("name an attribute, with 'asc' or 'desc' after it"));
                     return false;
                 }
                 None => continue,
@@ -86,7 +86,7 @@ impl Checker<'_> {
                     format!("'{text}' is not an order that window 'sort' knows"),
                     "neither 'asc' nor 'desc'",
                 )
-                .help("write 'asc' or 'desc' behind an attribute"),
+                .help("write 'asc' or 'desc' after an attribute"),
             );
             return false;
         }
@@ -346,7 +346,7 @@ pub fn content_condition(
         .content_condition(text, &row, "the window")
         .map_err(|faults| match faults.first() {
             Some(fault) => fault.message.clone(),
-            None => "it is no condition".to_owned(),
+            None => "it is not a condition".to_owned(),
         })
 }
 

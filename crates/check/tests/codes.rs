@@ -12,7 +12,7 @@ const APP: &str = "define stream S (a int); define table T (a int); \
 fn config(diagnostics: &[Diagnostic]) -> CheckConfig {
     CheckConfig {
         properties: Some(std::collections::BTreeMap::new()),
-        // Stands for the script language, which is no part of this crate.
+        // Stands for the script language, which is not part of this crate.
         script_fault: Some(|body| {
             body.contains("= ;").then(|| ScriptFault {
                 line: 0,

@@ -369,7 +369,7 @@ pub trait SourceLink {
 
     fn report(&mut self, state: Connection);
 
-    /// Something that was no message: a file that cannot be read, a record that is too long.
+    /// Something that was not a message: a file that cannot be read, a record that is too long.
     fn reject(&mut self, rejected: Rejected);
 
     /// Wall clock, milliseconds.
@@ -602,7 +602,7 @@ impl Answer {
     pub fn into_contains(self) -> Result<Vec<bool>, &'static str> {
         match self {
             Answer::Contains(found) => Ok(found),
-            _ => Err("the store did not say what it contains"),
+            _ => Err("the store did not report what it contains"),
         }
     }
 

@@ -34,7 +34,8 @@ impl Template {
                 Error::refused(
                     component,
                     format!(
-                        "stream '{}' has no attribute '{name}', which a template names; use one of {}",
+                        "stream '{}' has no attribute '{name}', which a template uses; use one of \
+                         {}",
                         schema.name,
                         names(schema)
                     ),

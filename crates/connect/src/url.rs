@@ -75,7 +75,7 @@ fn bracketed(host: &str) -> String {
     }
 }
 
-/// `host`, `host:port`, `[::1]` or `[::1]:port`; `None` where the port is no number.
+/// `host`, `host:port`, `[::1]` or `[::1]:port`; `None` where the port is not a number.
 pub fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;

@@ -8,7 +8,7 @@ pub enum Error {
     #[error("{feature} does not run yet")]
     Unsupported { feature: String, span: Span },
     /// A component refuses its arguments: a fault in the app.
-    #[error("{kind} '{name}' refuses its arguments: {reason}")]
+    #[error("{kind} '{name}' rejects its arguments: {reason}")]
     Refused {
         kind: &'static str,
         name: String,
@@ -52,7 +52,10 @@ pub enum RestoreError {
         #[source]
         cause: event::codec::Error,
     },
-    #[error("saved state has {part}, the app has not; save names stay with the app's query names")]
+    #[error(
+        "saved state has {part}, which the app does not have; saved state is matched by query \
+             names"
+    )]
     Extra { part: String },
     #[error("saved state cannot be read")]
     Torn(#[from] event::codec::Error),

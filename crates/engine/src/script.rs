@@ -1,7 +1,7 @@
 //! Script functions, as the engine sees them: something that is compiled once for each place that
 //! calls it and then gives one value per row.
 //!
-//! A script language is no part of the engine: whoever makes an app hands one in
+//! A script language is not part of the engine: whoever makes an app hands one in
 //! ([`crate::AppEnvironment::scripts`]). What a script computes may depend on its arguments, the clock and the
 //! seed it is given, and on nothing else.
 

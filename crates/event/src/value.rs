@@ -133,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Java's `Number.longValue()`; `None` for what is no number.
+    /// Java's `Number.longValue()`; `None` for what is not a number.
     pub fn to_long(&self) -> Option<i64> {
         Some(match self {
             Value::Int(v) => i64::from(*v),
@@ -144,7 +144,7 @@ impl Value {
         })
     }
 
-    /// Java's `Number.doubleValue()`; `None` for what is no number.
+    /// Java's `Number.doubleValue()`; `None` for what is not a number.
     pub fn to_double(&self) -> Option<f64> {
         Some(match self {
             Value::Int(v) => f64::from(*v),

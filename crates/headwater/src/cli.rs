@@ -1,4 +1,4 @@
-//! The command line: what may be written, and the help for it.
+//! The command line: commands, options and their help.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use plan::StatisticsLevel;
 #[command(
     name = "headwater",
     version,
-    about = "Runs the streaming applications that you have for Siddhi and WSO2 Streaming Integrator.",
-    after_help = "Begin here:\n  \
-                  headwater check app.siddhi            find every fault of an app\n  \
+    about = "Runs streaming applications written for Siddhi and WSO2 Streaming Integrator.",
+    after_help = "Getting started:\n  \
+                  headwater check app.siddhi            list every error in an app\n  \
                   headwater run app.siddhi              run it until Ctrl-C\n  \
-                  headwater run app.siddhi --until-done run it until its files are read\n\n\
-                  Exit codes: 0 done; 1 refused, or a check or test failed; 2 usage; 3 could not \
-                  connect; 4 done, but some events were rejected.",
+                  headwater run app.siddhi --until-done run it until all input is read\n\n\
+                  Exit codes: 0 success; 1 app refused, or a check or test failed; 2 usage; \
+                  3 could not connect; 4 finished, but some events were rejected.",
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -28,13 +28,13 @@ pub struct Cli {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub struct OutputArgs {
-    /// Colours in messages
+    /// When to colour messages
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub color: Color,
-    /// Say more; twice: say everything
+    /// Verbose output (-vv: debug)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Say only what needs someone to act
+    /// Log errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 }
@@ -64,83 +64,83 @@ pub enum Command {
     Version(VersionArgs),
 }
 
-/// How apps are changed before they are judged.
+/// Changes to apps before they are checked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChangeArgs {
-    /// Set or add an option of an annotation: [App/]Element.annotation[N].option=value
+    /// Set an option of an annotation, or add it: [App/]Element.annotation[N].option=value
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     pub sets: Vec<String>,
-    /// Replace a text in every string literal of the apps
+    /// Replace text in every string literal of the apps
     #[arg(long = "replace", value_name = "OLD=NEW")]
     pub replaces: Vec<String>,
-    /// A deployment.yaml of Streaming Integrator: refs, extensions, data sources, persistence
+    /// Deployment file of Streaming Integrator (deployment.yaml): refs, extensions, data sources, persistence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
 /// Run apps in the foreground
 ///
-/// Reads the apps (a folder stands for every .siddhi file in it), connects their sources, sinks and
+/// Loads the apps (for a folder, every .siddhi file in it), connects their sources, sinks and
 /// stores, and runs them until Ctrl-C or, with --until-done, until all input has been read and
-/// nothing is held back by a timer. Standard output carries the lines of log sinks and a summary at
-/// the end; diagnostics and progress go to standard error.
+/// no timer is pending. Lines of log sinks and a final summary are written to standard output,
+/// diagnostics and progress to standard error.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --until-done\n  \
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
     headwater run etl.siddhi --set 'Lines.source.dir.uri=file:/data/in' \\\n    \
       --replace 'jdbc:mysql://db/shop=jdbc:sqlite:shop.db' --until-done\n  \
-    IN=/data headwater run app.siddhi          values for ${IN} come from the environment")]
+    IN=/data headwater run app.siddhi          ${IN} is read from the environment")]
 pub struct RunArgs {
-    /// Apps, or folders of apps
+    /// App files, or folders of them
     #[arg(required = true, value_name = "APP|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Keep positions, windows, tables and rejected events here, and go on from them
+    /// Save positions, windows, tables and rejected events here, and resume from them
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Time between two saves of the state (500ms, 5s, 1min)
+    /// Time between checkpoints (500ms, 5s, 1min)
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub state_interval: Option<std::time::Duration>,
-    /// Drop saved state that an edited app cannot take back, or that is damaged, instead of refusing to
-    /// start; what is kept and what is dropped is said first either way
+    /// Drop saved state that does not fit an edited app, or that is damaged, instead of refusing to
+    /// start; what is kept and what is dropped is reported first in both cases
     #[arg(long)]
     pub drop_state: bool,
-    /// Refuse events that would let an app hold more than this in memory, such as 512MB; an app with
-    /// @app:memory(limit='…') may hold what is less of both
+    /// Refuse events that would make an app hold more than this in memory, such as 512MB; with
+    /// @app:memory(limit='…') the lower of the two limits applies
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory_limit: Option<u64>,
-    /// End when all input has been read and no timer holds an event
+    /// Exit when all input has been read and no timer is pending
     #[arg(long)]
     pub until_done: bool,
-    /// Read the apps again when one of their files changes, as SIGHUP asks for at any time: apps that
-    /// changed go on from their state and positions, the others do not notice
+    /// Reload the apps when one of their files changes, as SIGHUP does at any time: changed apps
+    /// resume from their state and positions, the others keep running
     #[arg(long, conflicts_with = "until_done")]
     pub watch: bool,
-    /// Zone of dates and times in the time:* functions, such as Europe/Berlin
+    /// Time zone of the time:* functions, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
-    /// Serve /metrics and /ready here, answer on-demand queries and let the level of statistics be set,
-    /// such as 127.0.0.1:9090
+    /// Listen for HTTP here, such as 127.0.0.1:9090: /metrics, /ready, on-demand queries and the
+    /// statistics level
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<std::net::SocketAddr>,
-    /// Another name by which --http is asked; requests that name any other host are refused, lest web pages
-    /// send them
+    /// Additional host name accepted by --http; requests for any other host are refused, to protect
+    /// against requests sent by web pages
     #[arg(long, value_name = "NAME", requires = "http")]
     pub http_host: Vec<String>,
-    /// Let --http listen beyond loopback, where everyone who reaches it may read and change tables
+    /// Allow --http to listen beyond loopback, where anyone who can reach it may read and change tables
     #[arg(long, requires = "http")]
     pub insecure: bool,
-    /// Standard output is JSON, one object a line; the last is the summary
+    /// Write JSON to standard output, one object per line; the last is the summary
     #[arg(long)]
     pub json: bool,
 }
 
-/// Ask a running server for the rows of a table, a named window or an aggregation
+/// Query the tables, named windows and aggregations of a running server
 ///
-/// Runs one on-demand query: a find, or an insert, delete or update of rows of a table. The server is
-/// one that runs with --http.
+/// Runs one on-demand query: a find, or an insert, delete or update of rows of a table. The server
+/// must run with --http.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --http 127.0.0.1:9090\n  \
@@ -150,10 +150,10 @@ pub struct QueryArgs {
     /// The on-demand query
     #[arg(value_name = "QUERY")]
     pub query: String,
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
     pub url: String,
-    /// The app to ask, where the server runs several
+    /// The app to query, if the server runs several
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// Print one JSON document
@@ -161,26 +161,26 @@ pub struct QueryArgs {
     pub json: bool,
 }
 
-/// Show what a running server measures of its apps, or change how much
+/// Show the statistics of a running server, or set their level
 ///
-/// OFF: nothing beside what the server itself needs to count. BASIC: also throughput of queries and how
-/// long they take. DETAIL: also memory, what waits, and how long mappers take. An app begins at BASIC if
-/// it says @app:statistics, else at OFF. A level given here holds from now on, also when the apps are
-/// read again, until another is given or the server ends. The server is one that runs with --http.
+/// OFF: only the counters that the server needs itself. BASIC: also throughput and latency of queries.
+/// DETAIL: also memory, queue lengths and latency of mappers. An app starts at BASIC if it has
+/// @app:statistics, otherwise at OFF. A level set here applies until it is changed or the server
+/// stops, also across reloads. The server must run with --http.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater run app.siddhi --http 127.0.0.1:9090\n  \
     headwater statistics                       level and readings of each app\n  \
-    headwater statistics Orders --level detail measure more of this one\n  \
+    headwater statistics Orders --level detail measure more of one app\n  \
     headwater statistics --level off --url http://127.0.0.1:9090")]
 pub struct StatisticsArgs {
-    /// The app; without a name all of them
+    /// The app; by default all of them
     #[arg(value_name = "APP")]
     pub app: Option<String>,
-    /// Measure so much from now on
+    /// Set the level
     #[arg(long, value_name = "off|basic|detail", value_parser = parse_level)]
     pub level: Option<StatisticsLevel>,
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
     pub url: String,
     /// Print one JSON document
@@ -188,25 +188,25 @@ pub struct StatisticsArgs {
     pub json: bool,
 }
 
-/// Find every fault of apps without running them
+/// Check apps without running them
 ///
-/// Parses and checks names, types and the options of every component. What is known but does not
-/// run yet is a warning, or an error with --runnable.
+/// Reports all errors in syntax, names, types and options at once. Features that are recognised but
+/// not supported are warnings, or errors with --runnable.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater check app.siddhi\n  \
     headwater check apps/ --runnable --json\n  \
     headwater explain E0312                    what a code means, with examples")]
 pub struct CheckArgs {
-    /// Apps, or folders of apps
+    /// App files, or folders of them
     #[arg(required = true, value_name = "APP|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// What does not run yet is an error
+    /// Treat unsupported features as errors
     #[arg(long)]
     pub runnable: bool,
-    /// Look whether files, servers and databases of the apps can be reached, and whether tables have
+    /// Also check that files, servers and databases of the apps can be reached, and that tables have
     /// the columns of their definitions
     #[arg(long)]
     pub connect: bool,
@@ -215,17 +215,17 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Format apps; comments stay where they are
+/// Format apps; comments keep their places
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater fmt app.siddhi                   rewrites the file\n  \
     headwater fmt apps/ --check                exit 1 if a file would change\n  \
     headwater fmt - < app.siddhi               from standard input to standard output")]
 pub struct FmtArgs {
-    /// Apps, folders of apps, or - for standard input
+    /// App files, folders of them, or - for standard input
     #[arg(required = true, value_name = "APP|DIR|-")]
     pub apps: Vec<PathBuf>,
-    /// Change nothing; exit 1 if something would change
+    /// Do not write; exit 1 if a file would change
     #[arg(long)]
     pub check: bool,
 }
@@ -239,12 +239,12 @@ pub struct TestArgs {
     /// Test files, or folders of them
     #[arg(required = true, value_name = "FILE|DIR")]
     pub paths: Vec<PathBuf>,
-    /// Run in this mode only (one, seven, whole, lockstep, snapshot)
+    /// Run only this mode (one, seven, whole, lockstep, snapshot)
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
 }
 
-/// Explain the plan of an app, or a code of a diagnostic
+/// Explain the plan of an app, or a diagnostic code
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater explain E0312\n  \
@@ -255,8 +255,8 @@ pub struct ExplainArgs {
     pub what: String,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Say what of the state saved in this directory the app would take back; it may have been edited
-    /// since
+    /// Show which state saved in this directory the app would resume from, for example after it was
+    /// edited
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Print one JSON document
@@ -268,17 +268,17 @@ pub struct ExplainArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater connectors                       all of them\n  \
-    headwater connectors file                  every option of what is called file\n  \
+    headwater connectors file                  every option of the components named file\n  \
     headwater connectors --json")]
 pub struct ConnectorsArgs {
-    /// Only components of this name
+    /// Only components with this name
     pub name: Option<String>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }
 
-/// Look at events that were rejected
+/// Inspect rejected events
 #[derive(Args, Debug)]
 pub struct ErrorsArgs {
     #[command(subcommand)]
@@ -287,18 +287,18 @@ pub struct ErrorsArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum ErrorsAction {
-    /// One line for each rejected event
+    /// List rejected events, one per line
     List(ErrorsListArgs),
-    /// Everything about one rejected event, its payload included
+    /// Show one rejected event with its payload
     Show(ErrorsShowArgs),
 }
 
 #[derive(Args, Debug)]
 pub struct ErrorsListArgs {
-    /// The directory given to run by --state
+    /// The --state directory of the run
     #[arg(value_name = "STATE")]
     pub state: PathBuf,
-    /// Only those of this app
+    /// Only events of this app
     #[arg(long, value_name = "APP")]
     pub app: Option<String>,
     /// Print one JSON document
@@ -308,7 +308,7 @@ pub struct ErrorsListArgs {
 
 #[derive(Args, Debug)]
 pub struct ErrorsShowArgs {
-    /// The directory given to run by --state
+    /// The --state directory of the run
     #[arg(value_name = "STATE")]
     pub state: PathBuf,
     /// Number in the list
@@ -316,30 +316,30 @@ pub struct ErrorsShowArgs {
     pub number: usize,
 }
 
-/// Measure, verify, and compare with the published figure
+/// Run benchmarks, verify their results and compare them with the published figures
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    headwater bench                            the scenarios\n  \
+    headwater bench                            list the scenarios\n  \
     headwater bench lines --runs 5\n  \
-    headwater bench engine --only join         beside siddhi-core, where Java and Maven are\n  \
+    headwater bench engine --only join         next to siddhi-core; needs Java and Maven\n  \
     headwater bench engine --alone             without it\n  \
-    headwater bench state --events 1000000     memory of so many keys")]
+    headwater bench state --events 1000000     memory for this many keys")]
 pub struct BenchArgs {
     /// The scenario
     pub name: Option<String>,
-    /// How often
+    /// Number of runs
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// How many events, instead of what the scenario says
+    /// Number of events, instead of the default of the scenario
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
-    /// Of 'engine' and 'state', only what has this in its name
+    /// With 'engine' and 'state': only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Of 'engine', measure this engine alone: no Java, no comparison
+    /// With 'engine': measure only this engine, without Java and comparison
     #[arg(long)]
     pub alone: bool,
-    /// Put input and results here and leave them
+    /// Write input and results here and keep them
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Print one JSON document
@@ -392,7 +392,7 @@ fn parse_interval(text: &str) -> Result<std::time::Duration, String> {
         .map_err(|_| "write a time such as 500ms, 5s or 1min".to_owned())?;
     let seconds = seconds * scale;
     if !(0.01..=86_400.0).contains(&seconds) {
-        return Err("it must lie between 10ms and 24h".to_owned());
+        return Err("must be between 10ms and 24h".to_owned());
     }
     Ok(std::time::Duration::from_secs_f64(seconds))
 }

@@ -85,7 +85,7 @@ fn quiet_panics() {
 
 fn fault(panic: &(dyn Any + Send)) -> String {
     format!(
-        "a fault of Headwater itself: {}; please report it, with RUST_BACKTRACE=1",
+        "internal error: {}; please report it, with RUST_BACKTRACE=1",
         server::report::panic_text(panic)
     )
 }

@@ -184,7 +184,7 @@ pub fn summary_text(summary: &Summary) -> String {
             put(
                 &mut text,
                 format_args!(
-                    "  {} rows are still held by windows\n",
+                    "  {} rows remain in windows\n",
                     thousands(app.held_in_windows)
                 ),
             );
@@ -193,7 +193,7 @@ pub fn summary_text(summary: &Summary) -> String {
     put(
         &mut text,
         format_args!(
-            "{:.2} s in all, {:.2} s of processor time, {} MB of memory at most\n",
+            "{:.2} s elapsed, {:.2} s CPU time, {} MB peak memory\n",
             summary.seconds,
             summary.cpu_seconds,
             thousands(summary.peak_rss_bytes / 1_000_000)

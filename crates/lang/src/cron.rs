@@ -57,12 +57,12 @@ impl Cron {
         if !(6..=7).contains(&fields.len()) {
             return Err(format!(
                 "cron expression '{text}' has {} fields: write seconds, minutes, hours, day of \
-                 month, month, day of week, and a year if wanted",
+                 month, month, day of week, and optionally a year",
                 fields.len()
             ));
         }
         let bad = |name: &str, field: &str| {
-            format!("cron expression '{text}': '{field}' cannot stand as {name}")
+            format!("cron expression '{text}': '{field}' is not a valid {name}")
         };
         let set = |index: usize, name: &str, low, high, names: &[&str]| {
             set(fields[index], low, high, names).ok_or_else(|| bad(name, fields[index]))

@@ -48,8 +48,8 @@ pub(crate) fn stray_character(span: Span, found: char) -> Diagnostic {
         '\u{201c}' | '\u{201d}' => report.help("write a straight quote: \"").fix(span, "\""),
         '\u{a0}' => report.help("write an ordinary space").fix(span, " "),
         '$' => report.help("a variable is written ${NAME}"),
-        '{' | '}' => report.help("braces stand only around the body of a script function"),
-        '\\' => report.help("there are no escapes; a long text stands between \"\"\" and \"\"\""),
+        '{' | '}' => report.help("braces are only allowed around the body of a script function"),
+        '\\' => report.help("there are no escapes; put a long text between \"\"\" and \"\"\""),
         _ => report,
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn string_not_closed(span: Span, quote: char) -> Diagnostic {
         format!("a string is not closed on its line, a {quote} is missing"),
         "this quote has no partner on the line",
     )
-    .help("close it on the same line; a text of several lines stands between \"\"\" and \"\"\"")
+    .help("close it on the same line; put a text of several lines between \"\"\" and \"\"\"")
 }
 
 pub(crate) fn long_string_not_closed(span: Span) -> Diagnostic {

@@ -1,6 +1,6 @@
 //! Text to tokens.
 //!
-//! Promises: takes any text, in time linear in its length; what is no token is reported and left
+//! Promises: takes any text, in time linear in its length; what is not a token is reported and left
 //! out, or kept as [`TokenKind::Stray`] where leaving it out would join its neighbours. Comments
 //! are kept beside the tokens, for the formatter.
 

@@ -16,7 +16,7 @@ use crate::suggest::nearest;
 /// Why a change cannot be made.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    #[error("'{setting}' does not say what to set; write [App/]Element.annotation[N].option=value")]
+    #[error("'{setting}' has no option and value; write [App/]Element.annotation[N].option=value")]
     Form { setting: String },
     #[error(
         "there is no app '{name}' to set an option of; there is {}",
@@ -52,7 +52,7 @@ pub enum Error {
         name: String,
         candidates: Vec<String>,
     },
-    #[error("'{old}' stands in no text of the app{}", meant(&None, candidates))]
+    #[error("'{old}' does not occur in any string of the app{}", meant(&None, candidates))]
     NoText {
         old: String,
         candidates: Vec<String>,

@@ -1,6 +1,6 @@
 //! Times and sizes as annotations write them: `1 hour 30 min`, `512 MB`.
 
-/// Milliseconds of `1 hour 30 min`; `None` if the text is no time.
+/// Milliseconds of `1 hour 30 min`; `None` if the text is not a time.
 pub fn time_text(text: &str) -> Option<i64> {
     let parts = time_parts(text)?;
     parts
@@ -48,7 +48,7 @@ fn unit_millis(unit: &str) -> Option<i64> {
     })
 }
 
-/// Bytes of `512 MB`, in units of 1024; a bare number is bytes. `None` if the text is no size.
+/// Bytes of `512 MB`, in units of 1024; a bare number is bytes. `None` if the text is not a size.
 pub fn size_text(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');

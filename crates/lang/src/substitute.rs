@@ -133,7 +133,7 @@ fn no_value(span: Span, name: &str) -> Diagnostic {
             message,
             "no such file, or no right to read it",
         )
-        .help("name a file that holds the value; a line end behind it is left out");
+        .help("name a file that contains the value; a trailing line break is ignored");
     }
     let name = name.strip_prefix(ENV).unwrap_or(name);
     let message = format!("the variable '{name}' has no value");

@@ -10,7 +10,7 @@ pub struct Token {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TokenKind {
-    /// A name that is no keyword.
+    /// A name that is not a keyword.
     Name,
     /// A name between back-quotes.
     QuotedName,

@@ -456,7 +456,7 @@ pub enum Rule {
 /// What a mapper reads in `@attributes`, or accepts in `@payload`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mapping {
-    /// Takes no such annotation, or the component is no mapper.
+    /// Takes no such annotation, or the component is not a mapper.
     Nothing,
     /// `@attributes`: names, paths or keys in the words of the format.
     Paths,
@@ -614,7 +614,7 @@ impl ConnectorSpec {
 pub const SINK_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
     "on.error",
     OptionType::OneOf(&["LOG", "WAIT", "STREAM", "STORE"]),
-    "What happens to an event while the other side is not reachable: log and drop it, wait for the \
+    "What happens to an event while the destination is unreachable: log and drop it, wait for the \
      connection, send it to the fault stream, or keep it in the error store.",
 )
 .default("LOG")
@@ -624,8 +624,8 @@ pub const SINK_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
 pub const STORE_OPTIONS: &[OptionSpec] = &[OptionSpec::new(
     "on.error",
     OptionType::OneOf(&["RETRY", "LOG", "STORE"]),
-    "What happens to a write while the store is not reachable: try again until it is, log and drop \
-     it, or keep it in the error store.",
+    "What happens to a write while the store is unreachable: retry until it is reachable, log and \
+     drop it, or keep it in the error store.",
 )
 .default("RETRY")
 .test("xtask::faults::locked_database")];

@@ -160,7 +160,7 @@ fn caught(error: CaughtError<'_>) -> Fault {
             message: value
                 .as_string()
                 .and_then(|text| text.to_string().ok())
-                .unwrap_or_else(|| "the script threw a value that is no error".to_owned()),
+                .unwrap_or_else(|| "the script threw a value that is not an error".to_owned()),
             line: None,
         },
         CaughtError::Error(error) => plain(&error),

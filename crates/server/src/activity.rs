@@ -145,7 +145,7 @@ impl ActivityTracker {
         self.changed.notify_all();
     }
 
-    /// A source is connected (one that listens: its port is bound), or has said why it is not.
+    /// A source is ready (one that listens: its port is bound), or has said why it is not.
     pub fn begun(&self, source: usize) {
         if let Some(entry) = self.lock().sources.get_mut(&source) {
             entry.has_begun = true;

@@ -84,7 +84,7 @@ fn ask(base: &str, method: Method, path: &str, body: &str) -> Result<Reply, Erro
 fn address(base: &str, path: &str) -> Result<(String, Uri), Error> {
     let wrong = || {
         Error::Usage(format!(
-            "'{base}' is no URL of a server: write http://host:port"
+            "'{base}' is not a URL of a server: write http://host:port"
         ))
     };
     let uri: Uri = base.trim_end_matches('/').parse().map_err(|_| wrong())?;

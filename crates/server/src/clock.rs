@@ -14,7 +14,7 @@ pub fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok()
 }
 
-/// `2026-01-31T12:00:00.5Z`; the number itself where it is no time.
+/// `2026-01-31T12:00:00.5Z`; the number itself where it is not a time.
 pub fn utc_text(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| millis.to_string(), |t| t.to_string())
 }

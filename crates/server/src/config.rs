@@ -307,7 +307,7 @@ impl ConfigReader<'_> {
                 let texts: Result<Vec<_>, _> = items.iter().map(|i| self.scalar(i)).collect();
                 Ok(texts?.join(","))
             }
-            Value::Mapping(_) => Err("a mapping stands where a value is expected".to_owned()),
+            Value::Mapping(_) => Err("found a mapping instead of a value".to_owned()),
             Value::Tagged(tagged) => self.scalar(&tagged.value),
         }
     }

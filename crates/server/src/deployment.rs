@@ -198,7 +198,7 @@ fn same_producers(apps: &mut [LoadedApp], texts: &[Substituted<'_>]) {
             let at = texts[other].to_original(first.span).start;
             let at = LineIndex::new(text).position(text, at);
             let help = format!(
-                "the other is that of stream '{}' at {file}:{}:{}: give each an id of its own in its \
+                "the other is that of stream '{}' at {file}:{}:{}: give each its own id in its \
                  'optional.configuration'",
                 first.stream, at.line, at.column
             );
@@ -226,11 +226,9 @@ fn apply_overrides(
         .map(|(_, _, p)| std::mem::take(&mut p.app))
         .collect();
     for replace in &options.replaces {
-        let (old, new) = replace.split_once('=').ok_or_else(|| {
-            Error::Usage(format!(
-                "'{replace}' does not say what to replace; write OLD=NEW"
-            ))
-        })?;
+        let (old, new) = replace
+            .split_once('=')
+            .ok_or_else(|| Error::Usage(format!("'{replace}' has no '='; write OLD=NEW")))?;
         overrides::apply_replace(&mut apps, old, new).map_err(usage)?;
     }
     for setting in &options.sets {

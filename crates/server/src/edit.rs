@@ -23,7 +23,7 @@ impl Edit {
     /// A source that the app has not any more had read up to somewhere.
     pub fn lost_position(&mut self, app: &str, key: &str) {
         self.dropped.push(format!(
-            "app '{app}': source '{key}' (where it had read to): the app has no such source any more"
+            "app '{app}': source '{key}' (its read position): the app no longer has this source"
         ));
     }
 
@@ -45,7 +45,7 @@ impl Edit {
             survives = listed(&self.kept),
             begins_empty = listed(&self.begun),
             dropped = listed(&self.dropped),
-            "the app was edited since its state was saved"
+            "app was edited since its state was saved"
         );
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong while apps are deployed and run.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A fault that keeps a server from starting, or stops it.
@@ -15,6 +16,18 @@ pub enum Error {
     /// Something outside could not be reached: exit code 3.
     #[error("cannot connect {what}: {message}")]
     Connect { what: String, message: String },
+    /// The address of `--http` is taken or not of this machine: exit code 3.
+    #[error("cannot listen on {address}: {message}")]
+    Listen {
+        address: SocketAddr,
+        message: String,
+    },
+    /// The address of `--http` is taken or not of this machine: exit code 3.
+    #[error("cannot listen on {address}: {message}")]
+    Listen {
+        address: SocketAddr,
+        message: String,
+    },
     #[error("configuration file '{path}': {message}")]
     Config { path: String, message: String },
     #[error("cannot {action} '{}'", path.display())]
@@ -27,7 +40,7 @@ pub enum Error {
     #[error("state directory '{}': {message}", path.display())]
     State { path: PathBuf, message: String },
     /// The run cannot go on.
-    #[error("the run has stopped: {message}")]
+    #[error("stopped: {message}")]
     Stopped { message: String },
 }
 
@@ -49,7 +62,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
-            Error::Connect { .. } => 3,
+            Error::Connect { .. } | Error::Listen { .. } => 3,
             _ => 1,
         }
     }

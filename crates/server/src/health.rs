@@ -49,7 +49,7 @@ impl Health {
         }
         *failure = Some(why.clone());
         drop(failure);
-        tracing::error!(apps = self.name, cause = why, "apps have stopped");
+        tracing::error!(apps = self.name, cause = why, "apps stopped");
         self.member
             .failed(format!("'{}' has stopped: {why}", self.name));
     }

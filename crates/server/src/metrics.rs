@@ -386,7 +386,7 @@ const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
     ),
     (
         "headwater_source_connected",
-        "1 while the source is connected.",
+        "1 while the source is ready.",
         |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
     ),
 ];

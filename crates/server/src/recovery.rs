@@ -32,7 +32,7 @@ pub(crate) fn look(state: &GroupState, may_drop: bool) -> Result<Found, Error> {
     }
     for damage in &found.damage {
         let file = damage.path.display().to_string();
-        tracing::warn!(file, cause = damage.cause, "saved state cannot be used");
+        tracing::warn!(file, cause = damage.cause, "cannot use saved state");
     }
     Ok(found)
 }
@@ -109,14 +109,13 @@ pub(crate) fn recover(
         state.mark_current(chosen)?;
     }
     if is_dropped && chosen == 0 {
-        tracing::warn!("what was saved cannot be used and is dropped: the run begins empty");
+        tracing::warn!("cannot use saved state; dropping it and starting empty");
     } else if let Some(current) = found.passed_over(chosen) {
         tracing::error!(
             epoch = chosen,
             damaged = current,
-            "the state that was saved last cannot be used: going on from an older one; what has come \
-             since is read again where its source still has it, and what was written meanwhile may be \
-             written twice"
+            "cannot use the newest saved state; continuing from an older one: later input is read \
+             again if its source still has it, and later output may be written twice"
         );
     }
     let Some(epoch) = choice.epoch else {
@@ -148,7 +147,7 @@ pub(crate) fn recover(
         message: chain(&error),
     })?;
     let newest = found.epochs.first().copied().unwrap_or(0);
-    tracing::info!(epoch, newest, "going on from the saved state");
+    tracing::info!(epoch, newest, "continuing from saved state");
     Ok(Recovered {
         epoch,
         highest,
@@ -177,11 +176,10 @@ fn note<E: Epochs + ?Sized>(
 fn strange(found: &Found, strangers: &[String]) -> String {
     let current = found.current.unwrap_or(found.highest);
     format!(
-        "{} has rows of this app that were written under another state directory, and knows of no \
-         epoch of this one, of which {current} is current: a run would write rows twice\
-         \n    = help: use the state directory that the rows were written with, or put back a copy of \
-         the file 'id' beside this one, which names it; to go on all the same, start once with \
-         --drop-state",
+        "{} has rows of this app that were written under another state directory, and no epoch of \
+         this one, of which {current} is current: a run would write rows twice\n    = help: use \
+         the state directory that the rows were written with, or restore a copy of the file 'id' \
+         beside this one, which names it; to continue anyway, start once with --drop-state",
         strangers.join(", ")
     )
 }

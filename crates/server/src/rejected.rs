@@ -115,7 +115,7 @@ impl SharedLog {
         if let Err(error) = log.append(&rejection) {
             tracing::error!(
                 cause = crate::report::chain(&error),
-                "a rejected event cannot be kept"
+                "cannot store rejected event"
             );
         }
     }

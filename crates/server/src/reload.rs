@@ -131,7 +131,10 @@ impl Server {
         let begun = self.begin(reload.coming, Some(&handed));
         self.common.waits_for_stores = true;
         if let Err(error) = begun {
-            tracing::error!(cause = chain(&error), "the apps are put back as they were");
+            tracing::error!(
+                cause = chain(&error),
+                "reload failed; restoring the previous apps"
+            );
             self.config = old_config;
             self.common.settings = settings(&self.config);
             self.begin(old, Some(&handed))
@@ -154,7 +157,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until each source is connected or has said why it is not: whoever reads that the apps were
+    /// Waits until each source is ready or has said why it is not: whoever reads that the apps were
     /// reloaded finds their ports open.
     fn wait_for_sources(&self) {
         let activity = &self.common.activity;

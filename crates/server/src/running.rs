@@ -146,13 +146,14 @@ impl Running {
             if until.is_some_and(|until| until <= Instant::now()) {
                 tracing::warn!(
                     apps = self.health.name(),
-                    "a sink or store does not take what is in flight; it is read again"
+                    "shutdown grace period is over: a sink or store has not accepted in-flight \
+                     data; it will be read again at the next start"
                 );
                 return self.health.cut_short();
             }
             tracing::warn!(
                 apps = self.health.name(),
-                "waiting until sinks and stores have taken what is in flight"
+                "waiting for sinks and stores to accept in-flight data"
             );
         }
     }

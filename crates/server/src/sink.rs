@@ -164,7 +164,7 @@ impl SinkThread {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             self.health.fail(format!(
-                "sink '{}' stopped by a fault of Headwater: {}",
+                "sink '{}' stopped by an internal error: {}",
                 self.name,
                 panic_text(panic.as_ref())
             ));
@@ -204,7 +204,7 @@ impl SinkThread {
                 tracing::warn!(
                     sink = self.slots[slot].name(),
                     cause = chain(&error),
-                    "sink did not close"
+                    "cannot close sink"
                 );
             }
             self.give_back(slot);
@@ -263,7 +263,7 @@ impl SinkThread {
             sink = slot.name(),
             cause = chain(&error),
             again_in_seconds = pause.as_secs_f32(),
-            "sink cannot be reached"
+            "cannot connect sink"
         );
         false
     }
@@ -406,7 +406,7 @@ impl SinkThread {
             // The executor has gone only when the server ends without waiting.
             if self.input_queue.push_always(input).is_err() {
                 let sink = self.slots[slot].name();
-                tracing::error!(sink, "rows for the fault stream are lost");
+                tracing::error!(sink, "lost rows for the fault stream");
             }
             return;
         }
@@ -479,7 +479,7 @@ impl SinkThread {
             let mut is_lost = false;
             while let Err(error) = self.flush_one(slot) {
                 let sink = self.slots[slot].name();
-                tracing::error!(sink, cause = chain(&error), "sink cannot flush");
+                tracing::error!(sink, cause = chain(&error), "write to sink failed");
                 self.slots[slot].is_connected = false;
                 let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
                 match (waits, self.health.is_stopping()) {

@@ -222,11 +222,7 @@ impl SourceThread {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             let cause = panic_text(panic.as_ref());
-            tracing::error!(
-                source = name,
-                cause,
-                "source stopped by a fault of Headwater"
-            );
+            tracing::error!(source = name, cause, "source stopped by an internal error");
             activity.set(activity_id, SourceState::Failed { cause });
         }
     }
@@ -309,7 +305,7 @@ impl SourceThread {
                         source = name,
                         cause,
                         again_in_seconds = pause.as_secs(),
-                        "source cannot be reached"
+                        "cannot connect source"
                     );
                     metrics.is_lost.store(true, Ordering::Relaxed);
                     activity.set(activity_id, SourceState::Retrying { cause, since });
@@ -319,7 +315,7 @@ impl SourceThread {
                 }
                 Err(error) => {
                     let cause = chain(&error);
-                    tracing::error!(source = name, cause, "source has failed");
+                    tracing::error!(source = name, cause, "source failed");
                     metrics.is_lost.store(true, Ordering::Relaxed);
                     activity.set(activity_id, SourceState::Failed { cause });
                     return;
@@ -411,7 +407,7 @@ impl Link<'_> {
                 source = self.name,
                 cause = chain(&error),
                 again_in_seconds = pause.as_secs(),
-                "source waits for what its mapper needs"
+                "source is waiting for its mapper"
             );
             if self.source_handle.stops_within(pause) {
                 self.is_given_up = true;
@@ -640,17 +636,17 @@ impl SourceLink for Link<'_> {
                 self.was_connected = true;
                 self.metrics.is_connected.store(true, Ordering::Relaxed);
                 self.metrics.is_lost.store(false, Ordering::Relaxed);
-                tracing::info!(source = self.name, "source is connected");
+                tracing::info!(source = self.name, "source is ready");
             }
             Connection::Retrying { cause } => {
                 self.metrics.is_connected.store(false, Ordering::Relaxed);
                 self.metrics.retries.add(1);
-                tracing::warn!(source = self.name, cause, "source tries again");
+                tracing::warn!(source = self.name, cause, "source is reconnecting");
             }
             Connection::Lost { cause } => {
                 self.metrics.is_connected.store(false, Ordering::Relaxed);
                 self.metrics.is_lost.store(true, Ordering::Relaxed);
-                tracing::error!(source = self.name, cause, "source has lost its connection");
+                tracing::error!(source = self.name, cause, "source lost its connection");
             }
         }
         self.activity.begun(self.activity_id);

@@ -195,11 +195,7 @@ impl StoreBinding {
             return Ok(());
         }
         let name = self.name();
-        tracing::error!(
-            store = name,
-            cause = chain(error),
-            "store cannot be reached"
-        );
+        tracing::error!(store = name, cause = chain(error), "cannot connect store");
         retry(&name, context, || {
             self.store.connect()?;
             self.apply(id, batch, context)
@@ -328,7 +324,7 @@ impl StoreBinding {
         if std::mem::take(&mut self.in_transaction)
             && let Err(error) = self.store.abort()
         {
-            tracing::warn!(table = self.table, cause = chain(&error), "abort failed");
+            tracing::warn!(table = self.table, cause = chain(&error), "rollback failed");
         }
     }
 }
@@ -350,7 +346,7 @@ pub(crate) fn retry<T>(
                     store = name,
                     cause,
                     again_in_seconds = pause.as_secs(),
-                    "store cannot be reached"
+                    "cannot connect store"
                 );
                 if context.health.pause(pause) {
                     return Err(format!("{name}: {cause}"));
@@ -389,7 +385,7 @@ impl StoreThread {
             Ok(Ok(())) => return,
             Ok(Err(message)) => message,
             Err(panic) => format!(
-                "a store stopped by a fault of Headwater: {}",
+                "a store stopped by an internal error: {}",
                 panic_text(panic.as_ref())
             ),
         };

@@ -39,7 +39,7 @@ pub fn difference(
     let (a, b) = (status(want), status(got));
     if !KNOWN.contains(&b.as_str()) {
         return Some(format!(
-            "status: {b} is no status of a result: {}",
+            "status: {b} is not a status of a result: {}",
             got["error"]["message"]
         ));
     }

@@ -225,7 +225,7 @@ impl About {
         if let Some(numbers) = line.strip_prefix("covers:") {
             for number in numbers.split(',').map(str::trim) {
                 let number = number.parse().map_err(|_| {
-                    format!("'{number}' is no number of a feature: write 'covers: 341, 342'")
+                    format!("'{number}' is not a number of a feature: write 'covers: 341, 342'")
                 })?;
                 self.covers.push(number);
             }
@@ -379,7 +379,7 @@ fn millis(text: &str) -> Result<i64, String> {
     text.trim()
         .replace('_', "")
         .parse()
-        .map_err(|_| format!("'{text}' is no whole number"))
+        .map_err(|_| format!("'{text}' is not a whole number"))
 }
 
 fn rows(text: &str) -> Result<(Vec<RowText>, bool), String> {
@@ -687,9 +687,9 @@ mod tests {
         };
         refused(
             "covers: 341, length\n",
-            "'length' is no number of a feature",
+            "'length' is not a number of a feature",
         );
-        refused("covers:\n", "'' is no number");
+        refused("covers:\n", "'' is not a number");
         refused("differs:\n", "needs a reason");
     }
 }

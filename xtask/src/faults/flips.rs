@@ -138,7 +138,7 @@ fn judge(bench: &Bench, app: &Path, outcome: &mut Outcome) -> anyhow::Result<()>
     if ran.code == 1 {
         let said = ran.stderr.to_lowercase();
         ensure!(
-            said.contains("put back a copy"),
+            said.contains("restore a copy"),
             "refused without a remedy:\n{said}"
         );
         outcome.refused += 1;
@@ -161,7 +161,7 @@ fn judge(bench: &Bench, app: &Path, outcome: &mut Outcome) -> anyhow::Result<()>
     );
     let rows = rows(bench)?;
     ensure!(rows == ["a", "b"], "rows {rows:?}:\n{}", ran.stderr);
-    if missing > 0 || ran.stderr.contains("cannot be used") {
+    if missing > 0 || ran.stderr.contains("cannot use saved state") {
         outcome.said += 1;
     } else {
         outcome.harmless += 1;

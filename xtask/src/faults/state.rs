@@ -60,7 +60,7 @@ fn refused(bench: &Bench, words: &[&str]) -> anyhow::Result<Vec<String>> {
     let ran = bench.run(&app)?;
     ran.ended(1)?;
     ran.said(words)?;
-    ran.said(&["lost would be", "put back a copy", "--drop-state"])?;
+    ran.said(&["lost would be", "restore a copy", "--drop-state"])?;
     ensure!(counts(bench)? == ["a 1", "b 1"], "something was written");
     let allowed = finish(bench.start(&app, &["--drop-state"])?)?;
     allowed.ended(0)?;

@@ -41,8 +41,8 @@ define stream Trades (symbol string, price double);",
         bool(
             "use.avro.deserializer",
             "false",
-            "Messages are those of Kafka's Avro serializer; the registry may then also stand in the \
-             source's `optional.configuration` as `schema.registry.url`.",
+            "Messages are those of Kafka's Avro serializer; the registry may then also be given in \
+             the source's `optional.configuration` as `schema.registry.url`.",
         )
         .test("headwater::kafka::avro::the_options_of_java_clients_name_the_registry"),
         text("basic.auth.username", "User at the registry.").test(LOGIN),

@@ -14,9 +14,9 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
     options: &[
         text(
             "url",
-            "JDBC URL of the database: MySQL, MariaDB and PostgreSQL in listening mode. Where MySQL \
-             (`gtid_mode=ON`) or MariaDB names its transactions by GTIDs, reading goes on by them, also \
-             when the URL leads to a replica that has taken over; else by file and offset of the log.",
+            "JDBC URL of the database: MySQL, MariaDB and PostgreSQL in listening mode. If MySQL \
+             (`gtid_mode=ON`) or MariaDB uses GTIDs, reading resumes by GTID, also after a \
+             failover to a replica; otherwise by file and offset of the log.",
         )
             .test("connectors::cdc::changes_of_mariadb_arrive_in_order_and_once"),
         choice(
@@ -82,12 +82,12 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "connector.properties",
             "Properties of Debezium, `key=value` with commas between. For PostgreSQL `slot.name` \
              (`debezium`), `slot.drop.on.stop`, `publication.name` (`dbz_publication`) and \
-             `publication.autocreate.mode` count; the others are passed over.",
+             `publication.autocreate.mode` are used; the others are ignored.",
         )
         .test("connectors::cdc::publications_of_postgres_are_made_as_debezium_makes_them"),
         text(
             "database.server.id",
-            "Replica id for MySQL; from 5400 to 6400 where none is given.",
+            "Replica id for MySQL; by default one from 5400 to 6400.",
         )
         .test("connectors::cdc::a_log_that_is_gone_is_said_with_its_remedy"),
         text("topic.prefix", "Logical name.")

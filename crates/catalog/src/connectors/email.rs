@@ -89,7 +89,7 @@ define stream Orders (symbol string, sender string);",
             "What happens to a mail that has been read; one that has the mark already is not read.",
         )
         .test(AFTER),
-        text("folder.to.move", "Where it goes, with MOVE.").test(AFTER),
+        text("folder.to.move", "Target folder of MOVE.").test(AFTER),
         text("content.type", "Part of the mail that is the payload.")
             .test(FETCHED)
             .default("text/plain"),
@@ -99,7 +99,7 @@ define stream Orders (symbol string, sender string);",
         when: Fact::Is("store", &["pop3"]),
         at: &["store"],
         message: "mails are fetched by IMAP alone",
-        help: "servers have it beside POP3: write store='imap', and its port",
+        help: "servers offer it alongside POP3: write store='imap', and its port",
     }, Rule::Never {
         when: Fact::All(&[
             Fact::Is("action.after.processed", &["MOVE"]),

@@ -49,8 +49,8 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         OptionSpec::new(
             "mode",
             OptionType::OneOf(MODES),
-            "What is one message: a line, a whole file as text or bytes, a piece of a file, or \
-             what stands between two patterns.",
+            "What is one message: a line, a whole file as text or bytes, a piece of a file, or the \
+             text between two patterns.",
         )
         .test("connectors::file::tests::names_that_match_and_the_other_modes")
         .default("line"),
@@ -69,7 +69,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         .default("keep"),
         text(
             "move.after.process",
-            "Where it goes: a directory for dir.uri, a path for file.uri.",
+            "Target of the move: a directory for dir.uri, a path for file.uri.",
         )
         .test("connectors::file::tests::a_file_is_moved_when_what_it_gave_is_taken"),
         OptionSpec::new(
@@ -118,7 +118,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         millis(
             "timeout",
             "5000",
-            "Not needed: reading goes on when a file has been taken.",
+            "Not needed: reading continues when a file has been accepted.",
         )
         .test("check::validate::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
@@ -193,7 +193,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             when: Fact::All(&[TAILING, Fact::Given("move.after.process")]),
             at: &["tailing", "move.after.process"],
             message: "option 'move.after.process' cannot be used while the file is followed",
-            help: "set tailing='false': it is 'true' where it is not written",
+            help: "set tailing='false': it is 'true' by default",
         },
         Rule::Never {
             when: Fact::All(&[
@@ -211,7 +211,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
                 "skip.trailer",
             ],
             message: "header and trailer options cannot be used while the file is followed",
-            help: "set tailing='false': it is 'true' where it is not written",
+            help: "set tailing='false': it is 'true' by default",
         },
         Rule::Never {
             when: Fact::All(&[
@@ -338,7 +338,7 @@ define stream Happenings (path string, name string, status string);",
             .test("headwater::file_events::what_becomes_of_files_is_told"),
         list(
             "file.name.list",
-            "Names in the directory that are reported; all where it is not given.",
+            "Names in the directory that are reported; by default all.",
         )
         .test("headwater::file_events::what_happened_while_the_app_was_down_is_told_as_well"),
         SYSTEM_OPTIONS,

@@ -45,8 +45,8 @@ const TLS: &[OptionSpec] = &[
 
 const DESCRIPTOR: OptionSpec = text(
     "descriptor.file",
-    "Description of a service of your own, for the mapper 'protobuf': a `.proto` file as it is, or a \
-     descriptor set, as `protoc --include_imports --descriptor_set_out` makes it (an extension of ours).",
+    "Description of a service of your own, for the mapper 'protobuf': a `.proto` file as it is, or \
+     a descriptor set, as `protoc --include_imports --descriptor_set_out` makes it (an extension).",
 )
 .test(OWN);
 
@@ -66,7 +66,7 @@ const CLIENT: &[OptionSpec] = &[
     long(
         "idle.timeout",
         "1800",
-        "Seconds after which a connection without calls is opened anew.",
+        "Seconds after which an idle connection is reopened.",
     )
     .test(SENT),
     long(

@@ -23,9 +23,10 @@ const HUB_TABLE: OptionSpec = text(
 .required();
 const CALLBACK_NETWORKS: OptionSpec = list(
     "callback.networks",
-    "Networks, as `10.0.0.0/8` or `127.0.0.1`, in which callbacks may lie besides the public ones (an \
-     extension of ours): others are named by whoever asks, and loopback, private, link-local and \
-     multicast addresses are not called without it. A sink has those of its hub's source in the app.",
+    "Networks, as `10.0.0.0/8` or `127.0.0.1`, to which callbacks may point besides public \
+     addresses (an extension). Subscribers choose the callback, so loopback, private, link-local \
+     and multicast addresses are not called without this option. A sink has those of its hub's \
+     source in the app.",
 )
 .test("headwater::websub::callbacks_in_networks_of_our_own_are_not_called_unless_they_may_be");
 
@@ -101,7 +102,7 @@ define stream Answers (id string, price double);",
         HEADERS,
         text(
             "status.code",
-            "Status of the answer (an extension of ours).",
+            "Status of the answer (an extension).",
         ).test("headwater::http::a_service_answers_each_request_with_its_own_response")
         .default("200")
         .dynamic(),
@@ -166,14 +167,16 @@ define stream Requests (callback string, topic string, mode string, lease_second
             HUB_TABLE,
             text(
                 "topic",
-                "Topic of the payload (an extension of ours; Siddhi takes the key `topic` of the `keyvalue` mapper).",
+                "Topic of the payload (an extension; Siddhi uses the key `topic` of the `keyvalue` \
+                 mapper).",
             )
             .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else")
             .default("{{topic}}")
             .dynamic(),
             text(
                 "hub.url",
-                "Address of the hub, for the header `Link` (an extension of ours); by default that of its source in the app.",
+                "Address of the hub, for the header `Link` (an extension); by default that of its \
+                 source in the app.",
             )
             .test("headwater::websub::what_is_published_reaches_who_has_subscribed_and_nobody_else"),
             CALLBACK_NETWORKS,

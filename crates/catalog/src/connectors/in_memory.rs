@@ -33,9 +33,9 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
             "on.error",
             &["LOG", "WAIT", "STREAM", "STORE"],
             "LOG",
-            "What happens to an event that nobody reads: LOG counts, says and drops it, STREAM gives \
-             it to the fault stream, STORE keeps it with the rejected events under --state; so does \
-             WAIT, because no reader can come while the server runs.",
+            "What happens to an event without a subscriber: LOG counts, logs and drops it, STREAM \
+             sends it to the fault stream, STORE keeps it with the rejected events under --state; \
+             so does WAIT, because no subscriber can be added while the server runs.",
         )
         .test("headwater::run::events_that_nobody_reads_are_counted"),
     ],

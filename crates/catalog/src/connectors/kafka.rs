@@ -22,7 +22,7 @@ const BINARY: OptionSpec = bool(
 .test("headwater::kafka::bytes_and_sequence_numbers_pass");
 const OFFSETS: OptionSpec = text(
     "topic.offsets.map",
-    "Offsets to start from where no state is kept, `topic=offset,topic=offset`.",
+    "Offsets to start from if there is no saved state, `topic=offset,topic=offset`.",
 )
 .test("headwater::kafka::a_source_starts_where_it_is_told");
 const PROPERTIES: OptionSpec = pairs(

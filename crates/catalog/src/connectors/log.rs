@@ -19,7 +19,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
         .test("connectors::log::tests::prefixes_and_priorities"),
         text(
             "prefix",
-            "Text before each payload; '<app> : <stream>' where it is not given.",
+            "Text before each payload; by default '<app> : <stream>'.",
         )
         .test("connectors::log::tests::prefixes_and_priorities")
         .dynamic(),

@@ -46,8 +46,8 @@ define table Stocks (symbol string, price int);",
         ConnectorKind::Store,
         "mongodb",
         "store-mongodb",
-        "Keeps a table in a MongoDB collection: one document for each row. Writes are done as they \
-         come: what was written behind the last checkpoint is written again after a crash.",
+        "Keeps a table in a MongoDB collection: one document for each row. Writes are done \
+         immediately: those after the last checkpoint are repeated after a crash.",
     )
 };
 

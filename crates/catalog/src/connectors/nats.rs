@@ -21,8 +21,8 @@ const COMMON: &[OptionSpec] = &[
         .alias(&["bootstrap.servers"]),
     text(
         "streaming.cluster.id",
-        "Cluster of NATS Streaming, which is no more: JetStream keeps the messages, in a stream that \
-         is made where none keeps the subject.",
+        "Cluster of NATS Streaming, which is discontinued: JetStream keeps the messages, in a \
+         stream that is created if none covers the subject.",
     )
     .test(STREAM)
     .alias(&["cluster.id"]),

@@ -38,11 +38,11 @@ define stream Sweets (name string, amount double);",
         .test(PUSHED),
         text(
             "server.url",
-            "Where it is scraped, at every path; sinks that name the same share it.",
+            "Address to scrape, at every path; sinks with the same address share it.",
         )
         .test(SCRAPED)
         .default("http://localhost:9080"),
-        text("push.url", "Where it pushes to.")
+        text("push.url", "Address of the push gateway.")
             .test(PUSHED)
             .default("http://localhost:9091"),
         choice(

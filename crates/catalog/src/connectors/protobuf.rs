@@ -5,8 +5,8 @@ use plan::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, Payload, Sta
 /// Shared with gRPC, whose sources and sinks may describe their service.
 pub(super) const DESCRIPTOR_IMPORTS: OptionSpec = text(
     "descriptor.imports",
-    "Folders in which the imports of a `.proto` file are looked for, separated by commas, before the folder \
-     of the file itself (an extension of ours).",
+    "Folders to search for imports of a `.proto` file, separated by commas, before the folder of \
+     the file itself (an extension).",
 )
 .test("connect::mapper::protobuf::tests::a_proto_file_does_as_well_as_it_is");
 
@@ -21,7 +21,7 @@ const OPTIONS: &[OptionSpec] = &[
         "descriptor.file",
         "Description of the message: a `.proto` file as it is, or a descriptor set, as `protoc \
          --include_imports --descriptor_set_out` makes it; with gRPC that of the source or sink by \
-         default (an extension of ours: Siddhi has a Java class on its class path).",
+         default (an extension: Siddhi has a Java class on its class path).",
     )
     .test("connect::mapper::protobuf::tests::a_proto_file_does_as_well_as_it_is"),
     DESCRIPTOR_IMPORTS,

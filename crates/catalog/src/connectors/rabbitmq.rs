@@ -25,7 +25,7 @@ const HEARTBEAT: OptionSpec = int(
 .test("headwater::kit::rabbitmq::silent");
 const EXCHANGE: OptionSpec = text(
     "exchange.name",
-    "The exchange; made where it is not there. Empty for the default exchange.",
+    "The exchange; created if it does not exist. Empty for the default exchange.",
 )
 .test(ORDER)
 .required();
@@ -45,7 +45,7 @@ const EXCHANGE_DURABLE: OptionSpec = bool(
 const EXCHANGE_AUTODELETE: OptionSpec = bool(
     "exchange.autodelete.enabled",
     "false",
-    "The exchange goes when nobody uses it.",
+    "Delete the exchange when it is no longer used.",
 )
 .test(QUEUES);
 const ROUTING_KEY: OptionSpec = text("routing.key", "Routing key.").test(MADE);
@@ -92,8 +92,8 @@ define stream Orders (id long, total double);",
             .test(PROPERTIES),
             text(
                 "queue.name",
-                "The queue; made where it is not there. Without a name the broker makes one for this \
-                 connection.",
+                "The queue; created if it does not exist. Without a name the broker creates one \
+                 for this connection.",
             )
             .test(QUEUES),
             bool(
@@ -111,7 +111,7 @@ define stream Orders (id long, total double);",
             bool(
                 "queue.autodelete.enabled",
                 "false",
-                "The queue goes when nobody uses it."
+                "Delete the queue when it is no longer used."
             )
             .test(QUEUES),
             bool(

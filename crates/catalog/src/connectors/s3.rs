@@ -20,8 +20,8 @@ define stream Orders (day string, amount double);",
             .required(),
         text(
             "object.path",
-            "Path of the objects; their names are the stream's, with numbers that go on behind the highest \
-             of the path.",
+            "Path of the objects; their names are the stream's, with numbers that continue after \
+             the highest in the path.",
         )
         .test(OBJECTS)
         .required()
@@ -29,7 +29,7 @@ define stream Orders (day string, amount double);",
         text(
             "credential.provider.class",
             "Where credentials come from: a class of the Java client for the default chain, the \
-             environment, containers, instance profiles, or nobody.",
+             environment, containers, instance profiles, or anonymous access.",
         )
         .test(PROVIDER),
         text("aws.access.key", "Access key.").test(KEYS),

@@ -39,7 +39,7 @@ define stream Orders (id long, amount double);",
         int(
             "wait.time",
             "-1",
-            "Seconds to wait for messages, 20 at most; -1: as the queue says.",
+            "Seconds to wait for messages, 20 at most; -1: the setting of the queue.",
         )
         .test(LIMITS),
         int(
@@ -51,7 +51,7 @@ define stream Orders (id long, amount double);",
         int(
             "visibility.timeout",
             "-1",
-            "Seconds a message is hidden; -1: as the queue says.",
+            "Seconds a message is hidden; -1: the setting of the queue.",
         )
         .test(LIMITS),
         bool(
@@ -105,7 +105,7 @@ define stream Orders (id long, customer string);",
         long(
             "delay.interval",
             "-1",
-            "Seconds before a message can be seen; -1: as the queue says.",
+            "Seconds before a message becomes visible; -1: the setting of the queue.",
         )
         .test(LIMITS),
     ],

@@ -32,7 +32,7 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
         bool(
             "enable.streaming.xml.content",
             "false",
-            "A message is a piece of a document; reading goes on with the next one.",
+            "A message is a piece of a document; reading continues with the next one.",
         )
         .test("connect::mapper::xml::tests::a_stream_of_lines_gives_an_event_for_each_element"),
         bool(

@@ -7,7 +7,7 @@ const KEY: Param = param("key", Types::STRING, "Name of the setting.");
 const DEFAULT: Param = param(
     "default.value",
     Types::STRING,
-    "The value where it is missing.",
+    "The value if it is missing.",
 );
 const TYPE: Param = param("data.type", Types::STRING, "Type of the setting.").constant();
 const GROUP: Param = param(

@@ -45,8 +45,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         NO_TYPE,
         "source, sink, mapper or store without type",
-        "`type` says which component is meant. Only a `ref` to a block of the deployment file \
-         that has a `type` can stand instead.",
+        "`type` selects the component. The only alternative is a `ref` to a block of the \
+         deployment file that has a `type`.",
         "Add `type='…'`.",
         "@sink(topic='out')\n\
          define stream S (a int);",
@@ -68,10 +68,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         MISSING,
-        "a needed option is missing",
+        "a required option is missing",
         "The component cannot work without this option. Names of options are matched as \
          written, so a misspelt one counts as missing.",
-        "Add the option; `headwater connectors NAME` says what it means.",
+        "Add the option; `headwater connectors NAME` describes it.",
         "@sink(type='inMemory', topc='out')\n\
          define stream S (a int);",
         "@sink(type='inMemory', topic='out')\n\
@@ -79,10 +79,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         BAD_VALUE,
-        "an option has a value it cannot have",
-        "The text of the option cannot be read as its type, or is none of the values that it \
-         may have.",
-        "Write a value that the help names.",
+        "invalid value of an option",
+        "The text of the option cannot be read as its type, or is not one of the allowed values.",
+        "Use one of the values listed in the help.",
         "@source(type='file', file.uri='in.csv', mode='lines', tailing='false', @map(type='csv'))\n\
          define stream S (a int);\n\
          from S select a insert into Out;",
@@ -92,9 +91,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         RULE,
-        "options that do not go together",
-        "Each option is right by itself, but not in this combination. Mind the defaults: a \
-         file source follows its file (`tailing`) where it is not told otherwise.",
+        "options that cannot be combined",
+        "Each option is valid alone, but not in this combination. Remember the defaults: a file \
+         source follows its file (`tailing`) unless told otherwise.",
         "Change one of the options as the help says.",
         "@source(type='file', dir.uri='in', action.after.process='move', move.after.process='done', @map(type='csv'))\n\
          define stream S (a int);\n\
@@ -105,10 +104,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         NOT_DYNAMIC,
-        "an option that must be fixed holds an attribute",
-        "`{{attribute}}` is replaced by a value of each event. Only some options of sinks may \
-         change from event to event; sources, mappers and stores have none.",
-        "Write a fixed value.",
+        "an attribute in an option that must be constant",
+        "`{{attribute}}` is replaced by a value of each event. Only some options of sinks may vary \
+         by event; sources, mappers and stores have none of these.",
+        "Write a constant value.",
         "@sink(type='log', priority='{{level}}')\n\
          define stream S (level string);",
         "@sink(type='log', prefix='{{level}}')\n\
@@ -117,8 +116,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         REFUSED,
         "an option that Headwater does not support",
-        "The option exists in Siddhi, but has no meaning here, and passing over it would \
-         change what the app does.",
+        "The option exists in Siddhi but is not supported here, and ignoring it would change what \
+         the app does.",
         "Leave it out.",
         "@sink(type='file', file.uri='out.json', file.system.options='PASSIVE_MODE:true', @map(type='json'))\n\
          define stream S (a int);",
@@ -127,9 +126,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         DEPLOYMENT_PROPERTY,
-        "a deployment property where no service is exposed",
-        "Options that begin with `dep:` tell a deployment how a service is reached. Only \
-         components that listen for others have them.",
+        "a deployment property on a component that exposes no service",
+        "Options that begin with `dep:` describe how a service is reached. Only components that \
+         listen have them.",
         "Leave it out.",
         "@sink(type='log', dep:port='80')\n\
          define stream S (a int);",
@@ -139,9 +138,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         UNKNOWN_ATTRIBUTE,
         "no such attribute of the stream",
-        "`{{name}}` in an option or payload, and the names in `@attributes` and `@payload`, \
-         are attributes of the stream that the annotation stands on. White space inside the \
-         braces is part of the name.",
+        "`{{name}}` in an option or payload, and the names in `@attributes` and `@payload`, are \
+         attributes of the annotated stream. White space inside the braces is part of the name.",
         "Write the name of an attribute of the stream.",
         "@sink(type='log', prefix='{{symbl}}')\n\
          define stream S (symbol string);",
@@ -151,7 +149,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         UNMAPPED,
         "'@attributes' does not map every attribute",
-        "`@attributes` must say for each attribute of the stream where it is read from.",
+        "`@attributes` must map every attribute of the stream.",
         "Add the missing entries.",
         "@source(type='inMemory', topic='in', @map(type='csv', @attributes(a='0')))\n\
          define stream S (a int, b int);\n\
@@ -163,8 +161,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         MIXED_MAPPING,
         "'@attributes' with and without names",
-        "Either every entry of `@attributes` has the name of an attribute, or none has, and \
-         they stand in the order of the stream.",
+        "Either every entry of `@attributes` has the name of an attribute, or none has, and they \
+         follow the order of the stream.",
         "Name all entries, or none.",
         "@source(type='inMemory', topic='in', @map(type='csv', @attributes(a='0', '1')))\n\
          define stream S (a int, b int);\n\
@@ -176,7 +174,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         BAD_MAPPING,
         "an entry that the mapper cannot use",
-        "The csv mapper counts columns from 0. An annotation of a mapper stands once.",
+        "The csv mapper counts columns from 0. An annotation of a mapper may occur only once.",
         "Write the number of the column.",
         "@source(type='inMemory', topic='in', @map(type='csv', @attributes(a='first')))\n\
          define stream S (a int);\n\
@@ -188,8 +186,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         BAD_PAYLOAD,
         "a payload that the mapper cannot write",
-        "`@payload` of a text mapper holds one template. The name of an attribute alone would \
-         hand its value over as an object, which these mappers do not do.",
+        "`@payload` of a text mapper holds one template. The name of an attribute alone would pass \
+         its value as an object, which these mappers do not support.",
         "Write one text, with attributes between double braces.",
         "@sink(type='log', @map(type='json', @payload('symbol')))\n\
          define stream S (symbol string);",
@@ -200,8 +198,8 @@ pub(super) const CODES: &[CodePage] = &[
         NO_COMMON_PAYLOAD,
         "a mapper that does not fit its source or sink",
         "A file holds text or bytes, so a mapper of maps or of whole events has nothing to read. \
-         Where no '@map' is written, the mapper is 'passThrough', which is for whole events.",
-        "Write an '@map' of a format that fits.",
+         Without '@map' the mapper is 'passThrough', which is for whole events.",
+        "Add an '@map' with a suitable format.",
         "@source(type='file', file.uri='in.csv', tailing='false')\n\
          define stream S (a int);\n\
          from S select a insert into Out;",
@@ -211,11 +209,11 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         SAME_PRODUCER,
-        "two sinks with one transactional.id",
-        "Kafka lets only the producer write that came last with a `transactional.id`. Two sinks that \
-         have the same take it away from each other again and again, also those of two apps that \
-         run together, and those of a `@distribution`, whose destinations are sinks each.",
-        "Give each sink, or each `@destination`, an id of its own in its `optional.configuration`.",
+        "two sinks with the same transactional.id",
+        "Kafka accepts writes only from the latest producer with a `transactional.id`. Two sinks \
+         with the same id keep fencing each other off, also if they are in two apps that run \
+         together, or are destinations of one `@distribution`.",
+        "Give each sink, or each `@destination`, its own id in its `optional.configuration`.",
         "@sink(type='kafka', bootstrap.servers='localhost:9092', topic='sums', optional.configuration='transactional.id:shop', @map(type='json'))\n\
          define stream Sums (total long);\n\
          @sink(type='kafka', bootstrap.servers='localhost:9092', topic='orders', optional.configuration='transactional.id:shop', @map(type='json'))\n\
@@ -228,8 +226,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         UNKNOWN,
         "an option that the component does not have",
-        "The component has no such option and passes over it, as in Siddhi. Names of options \
-         are matched as written, capitals included.",
+        "The component has no such option and ignores it, as in Siddhi. Names of options are \
+         matched as written, capitals included.",
         "Write the name as `headwater connectors NAME` lists it, or leave the option out.",
         "@sink(type='log', prefx='S')\n\
          define stream S (a int);",
@@ -251,8 +249,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         TWICE,
         "an option that is given twice",
-        "The last one counts.",
-        "Keep the one that is meant.",
+        "The last one applies.",
+        "Keep the intended one.",
         "@sink(type='log', prefix='a', prefix='b')\n\
          define stream S (a int);",
         "@sink(type='log', prefix='b')\n\
@@ -261,7 +259,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         READ_AS_FALSE,
         "a switch that is neither true nor false",
-        "As in Siddhi, whatever is not `true` is false.",
+        "As in Siddhi, any value except `true` is false.",
         "Write `true` or `false`.",
         "@sink(type='file', file.uri='out.json', append='yes', @map(type='json'))\n\
          define stream S (a int);",
@@ -270,9 +268,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         UNKNOWN_NESTED,
-        "an annotation that has no meaning where it stands",
-        "Inside `@source` and `@sink` stands `@map`, inside `@map` stand `@attributes` or \
-         `@payload`. Others are passed over, as in Siddhi.",
+        "an annotation without meaning in this place",
+        "`@source` and `@sink` may contain `@map`, and `@map` may contain `@attributes` or \
+         `@payload`. Others are ignored, as in Siddhi.",
         "Correct the name, or move the annotation to where it belongs.",
         "@sink(type='log', @mapp(type='json'))\n\
          define stream S (a int);",
@@ -282,7 +280,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         EXTRA_MAPPING,
         "a mapping for an attribute that the stream does not have",
-        "The entry is passed over, as in Siddhi: the stream has no such attribute.",
+        "The entry is ignored, as in Siddhi: the stream has no such attribute.",
         "Take it out, or add the attribute to the stream.",
         "@source(type='inMemory', topic='in', @map(type='csv', @attributes(a='0', other='1')))\n\
          define stream S (a int);\n\
@@ -307,10 +305,9 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         UNKNOWN_PROPERTY,
         "a transport property that the source does not have",
-        "`trp:name` reads what the source tells about a message, such as the path of its file. \
-         A property that is not there is null, which drops the event unless the mapper allows \
-         nulls.",
-        "Write a property that the help names.",
+        "`trp:name` reads metadata of a message from its source, such as the path of its file. A \
+         missing property is null, which drops the event unless the mapper allows nulls.",
+        "Use one of the properties listed in the help.",
         "@source(type='file', file.uri='in.csv', tailing='false', @map(type='csv', @attributes(a='0', p='trp:file.pth')))\n\
          define stream S (a int, p string);\n\
          from S select a insert into Out;",

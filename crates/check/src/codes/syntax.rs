@@ -20,8 +20,8 @@ pub(super) const CODES: &[CodePage] = &[
         "a string is not closed",
         "A string between ' or \" must end on the line on which it begins. There are no \
          escapes, so a quote cannot be put inside by a \\.",
-        "Close the string on its line. A text of several lines, or with both kinds of quotes, \
-         stands between \"\"\" and \"\"\".",
+        "Close the string on its line. Put a text of several lines, or with both kinds of quotes, \
+         between \"\"\" and \"\"\".",
         "@sink(type='log, prefix='x')\n\
          define stream S (a int);",
         "@sink(type='log', prefix='x')\n\
@@ -42,7 +42,7 @@ pub(super) const CODES: &[CodePage] = &[
         "E0104",
         "a quoted name is not closed",
         "A name between back-quotes must be closed on the same line.",
-        "Add the missing back-quote, or leave both out where the name is a plain one.",
+        "Add the missing back-quote, or leave both out if the name is a plain one.",
         "define stream S (`order int);",
         "define stream S (`order` int);",
     ),
@@ -60,8 +60,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0106",
         "a number is malformed",
-        "Letters stand right behind a number. Only L, F and D, and an exponent, belong to a \
-         number: `5day` is read as the double 5d and the letters ay.",
+        "Letters follow a number directly. Only L, F and D, and an exponent, belong to a number: \
+         `5day` is read as the double 5d and the letters ay.",
         "Write a space between the number and the unit, or correct the number.",
         "define stream S (a int);\n\
          from S#window.time(5day) select a insert into T;",
@@ -99,9 +99,9 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0110",
         "something else was expected here",
-        "The text departs from the grammar at this place. The message says what could stand \
-         here and what does.",
-        "Put in what is missing, or remove what is too much.",
+        "The text departs from the grammar at this place. The message shows what is expected here \
+         and what was found.",
+        "Add what is missing, or remove what is superfluous.",
         "define stream S (a int, b string);\n\
          from S select a insert T;",
         "define stream S (a int, b string);\n\
@@ -122,8 +122,8 @@ pub(super) const CODES: &[CodePage] = &[
         "E0112",
         "a bracket, or a sign that belongs here, is missing",
         "A '(' or '[' is not closed before the clause or the element ends, a partition has no \
-         'end', or a sign that must stand here is left out.",
-        "Add what the message names.",
+         'end', or a required sign is missing.",
+        "Add what the message lists.",
         "define stream S (a int;\n\
          from S select a insert into T;",
         "define stream S (a int);\n\
@@ -140,8 +140,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0114",
         "a keyword is misspelt",
-        "A word stands in the place of a keyword and is nearly one.",
-        "Write the keyword as the message says.",
+        "A word in the place of a keyword is close to one.",
+        "Write the keyword given in the message.",
         "define stream S (a int, b string);\n\
          form S select a insert into T;",
         "define stream S (a int, b string);\n\
@@ -223,9 +223,8 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0122",
-        "a definition stands too late",
-        "All definitions stand before the first query or partition, and none stands inside a \
-         partition.",
+        "a definition is too late",
+        "All definitions come before the first query or partition, and none is inside a partition.",
         "Move the definition up.",
         "define stream S (a int, b string);\n\
          from S select a insert into T;\n\
@@ -236,7 +235,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0123",
-        "an annotation of the app stands too late",
+        "an annotation of the app is too late",
         "Annotations that begin with @app: are read only at the very start of the text.",
         "Move it before the first definition.",
         "define stream S (a int);\n\
@@ -248,8 +247,8 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0124",
-        "an annotation stands where none can",
-        "An annotation belongs to the definition, query or partition behind it. Triggers and \
+        "an annotation is not allowed here",
+        "An annotation belongs to the definition, query or partition that follows it. Triggers and \
          script functions take none, and those of the app hold no others.",
         "Move or remove it.",
         "@info(name='t')\n\
@@ -269,8 +268,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0126",
         "a query has no output",
-        "A query ends by saying where its result goes: 'insert into', 'update', 'delete', \
-         'update or insert into' or 'return'.",
+        "A query ends with the target of its result: 'insert into', 'update', 'delete', 'update or \
+         insert into' or 'return'.",
         "Add the output.",
         "define stream S (a int, b string);\n\
          from S select a;",
@@ -280,7 +279,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0127",
         "a query does not begin with 'from'",
-        "The input of a query stands first, before 'select'.",
+        "The input of a query comes first, before 'select'.",
         "Write from Stream select … insert into Target.",
         "define stream S (a int, b string);\n\
          select a from S insert into T;",
@@ -289,9 +288,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0128",
-        "'*' stands where it cannot",
-        "'*' stands alone: select * takes all attributes, f(*) gives all of them to a \
-         function. It cannot be combined with others or with the name of a stream.",
+        "'*' is not allowed here",
+        "'*' must be alone: select * takes all attributes, f(*) gives all of them to a function. \
+         It cannot be combined with others or with the name of a stream.",
         "Write only *, or name the attributes.",
         "define stream S (a int, b string);\n\
          from S select *, a + 1 as next insert into T;",
@@ -329,9 +328,9 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0132",
-        "a sign stands before something that is no number",
-        "'-' and '+' can stand before a number only. There is no minus of an attribute, a \
-         call or a bracket.",
+        "a sign before something that is not a number",
+        "'-' and '+' are allowed only before a number. There is no minus of an attribute, a call \
+         or a bracket.",
         "Write 0 - x.",
         "define stream S (a int, b string);\n\
          from S select -a as negative insert into T;",
@@ -352,8 +351,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0134",
         "an absent event without a time",
-        "'not S' must say how long S has to stay away, unless it is joined by 'and' to an \
-         event that ends the waiting.",
+        "'not S' must say how long S has to be absent, unless it is joined by 'and' to an event \
+         that ends the waiting.",
         "Add 'for 5 sec', or 'and' with another stream.",
         "define stream A (x int);\n\
          define stream B (x int);\n\
@@ -385,7 +384,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0137",
-        "a keyword where only a plain name can stand",
+        "a keyword where only a plain name is allowed",
         "Names of functions, script languages, triggers and aggregations cannot be keywords. \
          Everywhere else keywords are allowed as names.",
         "Choose another name, or put it between back-quotes.",
@@ -407,7 +406,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0139",
         "'group by' and 'order by' take only attributes",
-        "Calls and calculations cannot stand in 'group by' and 'order by'.",
+        "Calls and calculations are not allowed in 'group by' and 'order by'.",
         "Calculate the value in a query before, and group by the attribute.",
         "define stream S (a int, b string);\n\
          from S select count() as n group by str:lower(b) insert into T;",
@@ -417,10 +416,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0140",
-        "a clause stands in the wrong place",
-        "The clauses of a query have one order: from, select, group by, having, order by, \
-         limit, offset, output, and last the output of the query. In a join, filters and \
-         windows stand before 'as'.",
+        "a clause is in the wrong place",
+        "The clauses of a query have one order: from, select, group by, having, order by, limit, \
+         offset, output, and last the output of the query. In a join, filters and windows come \
+         before 'as'.",
         "Move the clause.",
         "define stream S (a int, b string);\n\
          from S select a, count() as n having n > 5 group by a insert into T;",
@@ -430,9 +429,9 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0141",
         "a pattern or sequence is put together wrongly",
-        "'->' makes a pattern and ',' a sequence; they do not mix. 'every' stands only at the \
-         start of a sequence. *, + and ? count in sequences, <n:m> in both. 'and' and 'or' \
-         join two elements that are not counted.",
+        "'->' makes a pattern and ',' a sequence; they do not mix. 'every' is allowed only at the \
+         start of a sequence. *, + and ? count in sequences, <n:m> in both. 'and' and 'or' join \
+         two elements that are not counted.",
         "Use one kind of separator, and the counts that belong to it.",
         "define stream A (x int);\n\
          from every e=A+ -> f=A select f.x insert into T;",
@@ -442,7 +441,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0142",
         "there is no 'where'",
-        "Inputs are filtered in brackets behind the name of the stream, results by 'having'.",
+        "Inputs are filtered in brackets after the name of the stream, results by 'having'.",
         "Write from Stream[condition].",
         "define stream S (a int, b string);\n\
          from S select a where a > 5 insert into T;",
@@ -473,7 +472,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0146",
         "an update without a condition",
-        "'update' and 'update or insert into' must say which rows of the table are meant.",
+        "'update' and 'update or insert into' must specify the rows of the table.",
         "Add 'on' and a condition.",
         "define stream S (a int, b string);\n\
          define table T (a int, b string);\n\
@@ -494,7 +493,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0148",
-        "a window stands where it cannot",
+        "a window is not allowed here",
         "A stream takes one window at most, inputs of patterns none, and in a join nothing \
          follows the window.",
         "Put the filter before the window, or make two queries.",
@@ -518,7 +517,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "E0150",
         "a comma is missing",
-        "Two items of a list stand side by side without a comma.",
+        "Two items of a list have no comma between them.",
         "Add the comma.",
         "define stream S (a int b string);",
         "define stream S (a int, b string);",
@@ -546,8 +545,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         "W0102",
         "a comment is not closed",
-        "A comment that begins with /* and has no */ reaches to the end of the text: what \
-         follows is not read.",
+        "A comment that begins with /* and has no */ extends to the end of the text: the rest is \
+         not read.",
         "Add the */.",
         "define stream S (a int);\n\
          /* from S select a insert into T;",

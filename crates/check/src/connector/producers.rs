@@ -94,12 +94,11 @@ impl Checker<'_> {
                         "destinations of a sink of stream '{}' share the transactional.id '{}'",
                         producer.stream, producer.id
                     ),
-                    ..producer.taken(
-                        "give each @destination an 'optional.configuration' with an id of its own",
-                    )
+                    ..producer
+                        .taken("give each @destination an 'optional.configuration' with its own id")
                 },
                 false => producer
-                    .taken("give each sink an id of its own in its 'optional.configuration'")
+                    .taken("give each sink its own id in its 'optional.configuration'")
                     .related(
                         first.span,
                         format!("the other, of stream '{}'", first.stream),

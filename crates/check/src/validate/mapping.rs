@@ -42,7 +42,7 @@ fn to_u32(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// A finding for each name that is no attribute of the stream.
+/// A finding for each name that is not an attribute of the stream.
 pub(super) fn unknown_attributes(names: &[(&str, Span)], view: &View) -> Vec<Diagnostic> {
     names
         .iter()
@@ -221,7 +221,7 @@ fn path(
                 code::BAD_MAPPING,
                 Severity::Error,
                 value.span,
-                format!("'{text}' is no column of {}", describe(mapper)),
+                format!("'{text}' is not a column of {}", describe(mapper)),
                 "a column number is needed",
             )
             .with_help("columns are counted from 0"),
@@ -365,7 +365,7 @@ fn column_entry(element: &AnnotationElement, view: &View, found: &mut Vec<Diagno
                 code::BAD_MAPPING,
                 Severity::Error,
                 element.value.span,
-                format!("'{}' is no column", element.value.text),
+                format!("'{}' is not a column", element.value.text),
                 "a column number is needed",
             )
             .with_help("columns are counted from 0"),

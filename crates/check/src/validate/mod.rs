@@ -223,7 +223,7 @@ fn written_twice(first: &Given, again: &Given) -> Diagnostic {
         Severity::Warning,
         again.name_span,
         format!("option '{}' is given twice", again.name),
-        "the last one counts",
+        "the last one applies",
     )
     .with_help("keep one of them");
     twice

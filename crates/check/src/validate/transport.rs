@@ -541,7 +541,7 @@ fn distribution(
                 Severity::Error,
                 annotation.head(),
                 "'@distribution' has no '@destination'",
-                "nowhere to go",
+                "no target",
             )
             .with_help("add @destination(…) for each place that events go to"),
         );

@@ -66,7 +66,7 @@ fn bad(given: &Given, wanted: &str) -> Diagnostic {
         Severity::Error,
         given.value_span,
         format!("option '{}' cannot be '{}'", given.name, given.value),
-        format!("{wanted} is needed"),
+        format!("{wanted} is required"),
     )
     .with_help(format!("give {wanted}"))
 }
@@ -115,7 +115,7 @@ fn regex_fault(pattern: &str) -> Option<&'static str> {
                 }
                 repeats_nothing = true;
             }
-            ')' if open == 0 => return Some("it has a ')' that opens nowhere"),
+            ')' if open == 0 => return Some("it has a ')' without a '('"),
             ')' => open -= 1,
             '|' => repeats_nothing = true,
             _ if is_dangling => return Some("it repeats nothing"),

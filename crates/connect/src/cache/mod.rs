@@ -52,15 +52,14 @@ impl Limits {
             Some(text) => match lang::quantity::time_text(text) {
                 Some(millis) => Ok(Some(millis)),
                 None => Err(format!(
-                    "option '{name}' of '@cache' is no time: '{text}'; write it as '1 min'"
+                    "option '{name}' of '@cache' is not a time: '{text}'; write for example '1 min'"
                 )),
             },
         };
         let size = option("size").unwrap_or_default();
-        let size =
-            size.parse().ok().filter(|size| *size > 0).ok_or_else(|| {
-                format!("option 'size' of '@cache' is no number of rows: '{size}'")
-            })?;
+        let size = size.parse().ok().filter(|size| *size > 0).ok_or_else(|| {
+            format!("option 'size' of '@cache' is not a number of rows: '{size}'")
+        })?;
         let policy = option("cache.policy").unwrap_or("FIFO");
         let retention = time("retention.period")?;
         Ok(Limits {

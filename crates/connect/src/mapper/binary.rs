@@ -59,7 +59,7 @@ fn types(schema: &Schema, component: &str) -> Result<Arc<[Type]>, Error> {
         Some(object) => Err(Error::refused(
             component,
             format!(
-                "attribute '{}' is an OBJECT, which has no binary form: send it as text",
+                "attribute '{}' is an OBJECT, which has no binary encoding: send it as text",
                 object.name
             ),
         )),
@@ -73,7 +73,7 @@ struct Source {
 impl SourceMapper for Source {
     fn map(&mut self, payload: Payload<'_>, _: &Properties, rows: &mut Rows) {
         let Payload::Bytes(bytes) = payload else {
-            return rows.reject_message(payload, "the message is no binary data", REMEDY);
+            return rows.reject_message(payload, "the message is not binary data", REMEDY);
         };
         if let Err(cause) = read(bytes, &self.types, rows) {
             rows.reject_message(payload, cause, REMEDY);
@@ -103,7 +103,7 @@ fn read(bytes: &[u8], types: &[Type], rows: &mut Rows) -> Result<(), String> {
     let mut front = Front(bytes);
     let short = |front: &Front<'_>| {
         let at = bytes.len() - front.0.len();
-        format!("the message ends within an event, behind byte {at}")
+        format!("the message ends inside an event, after byte {at}")
     };
     let count = front.take().map(i32::from_be_bytes);
     let count = count.ok_or_else(|| short(&front))?;
@@ -123,7 +123,7 @@ fn read(bytes: &[u8], types: &[Type], rows: &mut Rows) -> Result<(), String> {
                         }
                         Some(())
                     }
-                    Some(Err(error)) => return Err(format!("a text is no UTF-8: {error}")),
+                    Some(Err(error)) => return Err(format!("a text is not UTF-8: {error}")),
                     None => None,
                 },
                 Type::Int => front.take().map(|v| column.push_int(i32::from_be_bytes(v))),
@@ -164,7 +164,7 @@ impl SinkMapper for Sink {
                 Some(column) => out.reject(Rejected::new(
                     &row_text(batch, row as usize),
                     format!("attribute '{}' is null", self.names[column]),
-                    "the binary form has no null: give the attribute a value before it is sent",
+                    "the binary format has no null: give the attribute a value before sending it",
                 )),
             }
         }

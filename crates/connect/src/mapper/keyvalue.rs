@@ -138,7 +138,7 @@ impl SourceMapper for Source {
             Payload::Bytes(bytes) => self.push_serialized(bytes, rows),
             _ => rows.reject_message(
                 payload,
-                "the message is no map",
+                "the message is not a map",
                 "use the mapper of the message's format",
             ),
         }

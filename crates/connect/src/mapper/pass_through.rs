@@ -64,7 +64,7 @@ impl SourceMapper for Source {
             }
             _ => rows.reject_message(
                 payload,
-                "the message is no event",
+                "the message is not an event",
                 "name the format of the messages by @map(type='…')",
             ),
         }

@@ -311,7 +311,7 @@ impl InFlight {
                     sink = self.name,
                     cause,
                     waiting = state.waiting.len(),
-                    "sink has lost its connection"
+                    "sink lost its connection; reconnecting"
                 );
                 state.cause = cause;
             }

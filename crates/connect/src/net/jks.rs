@@ -123,7 +123,7 @@ fn element(der: &[u8]) -> Result<(&[u8], &[u8]), String> {
             let bytes = front.bytes(usize::from(first & 0x7f))?;
             bytes.iter().fold(0, |n, b| n << 8 | usize::from(*b))
         }
-        _ => return Err("its key is no DER".to_owned()),
+        _ => return Err("its key is not DER".to_owned()),
     };
     let content = front.bytes(len)?;
     Ok((content, front.0))

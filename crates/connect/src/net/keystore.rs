@@ -71,7 +71,7 @@ impl KeyStore {
 fn pem(bytes: &[u8]) -> Result<KeyStore, String> {
     let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| format!("it is no PEM file: {error}"))?;
+        .map_err(|error| format!("it is not a PEM file: {error}"))?;
     let key = match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => Some(key),
         Err(rustls::pki_types::pem::Error::NoItemsFound) => None,
@@ -90,9 +90,10 @@ fn pem(bytes: &[u8]) -> Result<KeyStore, String> {
 }
 
 fn pkcs12(bytes: &[u8], password: &str) -> Result<KeyStore, String> {
-    let store =
-        p12_keystore::KeyStore::from_pkcs12(bytes, password, Pkcs12ImportPolicy::Relaxed)
-            .map_err(|error| format!("it is no PKCS12 file, or the password is wrong: {error}"))?;
+    let store = p12_keystore::KeyStore::from_pkcs12(bytes, password, Pkcs12ImportPolicy::Relaxed)
+        .map_err(|error| {
+        format!("it is not a PKCS12 file, or the password is wrong: {error}")
+    })?;
     let der = |c: &p12_keystore::Certificate| CertificateDer::from(c.as_der().to_vec());
     let mut found = KeyStore::default();
     for (_, entry) in store.entries() {

@@ -134,7 +134,7 @@ impl Accepting {
         let listener = match self.listener.try_clone().and_then(TcpListener::from_std) {
             Ok(listener) => listener,
             Err(error) => {
-                tracing::error!(cause = %error, "the listener cannot be used");
+                tracing::error!(cause = %error, "cannot accept connections on the listener");
                 return;
             }
         };
@@ -176,7 +176,8 @@ impl Accepting {
             self.handles[turn % self.handles.len()].spawn(async move {
                 match prepare(stream, &options) {
                     Ok(stream) => serve(stream, stopped).await,
-                    Err(error) => tracing::debug!(cause = %error, "a connection was gone at once"),
+                    Err(error) => tracing::debug!(cause = %error, "connection closed before it \
+                                                                   could be served"),
                 }
                 drop(permit);
             });
@@ -198,7 +199,8 @@ impl Accepting {
             let nonblocking = stream.set_nonblocking(true);
             match nonblocking.and_then(|()| prepare(stream, &self.options)) {
                 Ok(stream) => serve(stream, stopped.clone()).await,
-                Err(error) => tracing::debug!(cause = %error, "a connection was gone at once"),
+                Err(error) => tracing::debug!(cause = %error, "connection closed before it could \
+                                                               be served"),
             }
         }
     }
@@ -218,7 +220,7 @@ impl Failures {
             tracing::warn!(
                 times = self.count,
                 %cause,
-                "connections were not accepted; they are tried again"
+                "cannot accept connections; retrying"
             );
             self.count = 0;
             self.said = Some(Instant::now());

@@ -131,14 +131,21 @@ impl<P: Protocol> Lease<P> {
     /// The port is free when it returns, where nobody else listens on it.
     pub fn release(&self, workers: &Workers) {
         if !self.port.listener.release(workers, STOP_GRACE) {
-            tracing::warn!(port = self.port.number, "connections were left");
+            tracing::warn!(
+                port = self.port.number,
+                "port closed while connections were still open"
+            );
         }
     }
 
     /// The source has stopped. The port is free when it returns, where it was the last.
     pub fn close(&self, stay: Stay<'_>) {
         if !stay.end(STOP_GRACE) {
-            tracing::warn!(port = self.port.number, "requests were left without answer");
+            tracing::warn!(
+                port = self.port.number,
+                "port closed while requests were still \
+                                                     unanswered"
+            );
         }
     }
 }
@@ -182,7 +189,7 @@ impl<P: Protocol> Port<P> {
             let port = Arc::clone(&port);
             async move {
                 if let Err(error) = P::serve(port, stream, stopped).await {
-                    tracing::debug!(cause = %error, "a connection broke off");
+                    tracing::debug!(cause = %error, "connection failed");
                 }
             }
         };

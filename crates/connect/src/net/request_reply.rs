@@ -143,7 +143,9 @@ impl ResponseSource {
             .text("sink.id")
             .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
         let status = Regex::whole(status_text).map_err(|error| {
-            settings.refused(format!("option 'http.status.code' is no pattern: {error}"))
+            settings.refused(format!(
+                "option 'http.status.code' is not a pattern: {error}"
+            ))
         })?;
         let receiver = Receiver::new(property_names(setup.transport));
         let calls = Arc::clone(calls);
@@ -158,8 +160,8 @@ impl ResponseSource {
             })
             .ok_or_else(|| {
                 settings.refused(format!(
-                    "another source takes the responses of sink '{sink_id}' with the status \
-                     '{status_text}'; give each source a 'http.status.code' of its own"
+                    "another source already receives the responses of sink '{sink_id}' with status \
+                     '{status_text}'; give each source its own 'http.status.code'"
                 ))
             })?;
         Ok(ResponseSource {

@@ -251,7 +251,10 @@ impl ClientTls {
             .map_err(|e| refused(e.to_string()))?
             .dangerous();
         let verifier: Arc<dyn ServerCertVerifier> = if trust.accepts_any_server {
-            tracing::warn!("certificates of servers are not verified: ssl.verification.disabled");
+            tracing::warn!(
+                "TLS certificates of servers are not verified \
+                            (ssl.verification.disabled)"
+            );
             Arc::new(AnyServer(Arc::clone(&choice.provider)))
         } else {
             let roots = trusted(trust.store).map_err(refused)?;
@@ -410,14 +413,14 @@ impl Choice {
                     });
                     if provider.cipher_suites.is_empty() {
                         return Err(settings.refused(format!(
-                            "option 'ssl.configurations' names no cipher that is supported: '{value}'"
+                            "option 'ssl.configurations' lists no supported cipher: '{value}'"
                         )));
                     }
                 }
                 "client.enable.session.creation"
                 | "server.suported.server.names"
                 | "server.supported.snimatchers" => {
-                    tracing::warn!(key, "this key of 'ssl.configurations' has no effect");
+                    tracing::warn!(key, "ignoring unsupported key of 'ssl.configurations'");
                 }
                 _ => {
                     return Err(settings.refused(format!(

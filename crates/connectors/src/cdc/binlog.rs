@@ -95,9 +95,10 @@ struct Table {
 impl Binlog {
     pub fn new(options: Options) -> Result<Binlog, Error> {
         let replica = match options.transport.option("database.server.id") {
-            Some(text) => text.trim().parse().map_err(|_| {
-                options.refused("option 'database.server.id' is no number of a replica")
-            })?,
+            Some(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| options.refused("option 'database.server.id' is not a replica id"))?,
             None => {
                 // Different for each source of a machine, the same at each start.
                 let hash = options.name.bytes().chain(options.table.bytes());
@@ -137,8 +138,8 @@ impl Binlog {
             Some(done) => format!("'{}' (GTID '{done}')", position.file),
             None => format!("'{}'", position.file),
         };
-        let anew = "start once without the saved state of this app to go on from the end of the log, \
-                    and read the table itself for what is missing";
+        let anew = "start once without the saved state of this app to continue from the end of the \
+                    log, and read the missing rows from the table";
         // Both are of MariaDB.
         let is_unknown = said.contains("which is not in the master's binlog");
         if is_unknown && !said.contains("higher sequence numbers") {
@@ -147,8 +148,8 @@ impl Binlog {
                 format!("database '{peer}'"),
                 format!(
                     "it does not have the last transaction that was read, GTID '{}', yet ({said}): \
-                     it is asked again until it does; if it is a replica, it must write what it \
-                     replicates to its own log (log_slave_updates); if it will never have it, {anew}",
+                     retrying until it does; if it is a replica, it must write what it replicates \
+                     to its own log (log_slave_updates); if it will never have it, {anew}",
                     position
                         .done
                         .map_or_else(String::new, |done| done.to_string())
@@ -158,11 +159,12 @@ impl Binlog {
         let has_diverged = is_unknown || said.contains("has more GTIDs than");
         self.options.failed(match has_diverged {
             true => format!(
-                "the server does not have the transactions that were read until {place}, but others \
-                 in their place ({said}): connect to a server that has them, or {anew}"
+                "the server does not have the transactions that were read up to {place}, but \
+                 different ones in their place ({said}): connect to a server that has them, or \
+                 {anew}"
             ),
             false => format!(
-                "the server no longer has the log {place} where the last run stopped ({said}): \
+                "the server no longer has the log {place} at which the last run stopped ({said}): \
                  the changes in between are lost; {anew}, and let the server keep its logs for \
                  longer (expire_logs_days, or binlog_expire_logs_seconds)"
             ),
@@ -223,9 +225,9 @@ impl Binlog {
             Some(_) if naming == Naming::None => Ok(false),
             Some(done) => {
                 let cause = format!(
-                    "the saved position '{done}' is one of another kind of server (MySQL and MariaDB \
-                     name transactions in different ways): start once without the saved state of \
-                     this app to go on from the end of the log"
+                    "the saved position '{done}' is one of another kind of server (MySQL and \
+                     MariaDB name transactions in different ways): start once without the saved \
+                     state of this app to continue from the end of the log"
                 );
                 Err(self.options.failed(cause))
             }
@@ -366,8 +368,8 @@ impl Binlog {
                 } else if self.known.len() as u64 != wanted {
                     return Err(self.options.failed(format!(
                         "table '{table}' had {wanted} columns when it was changed and has {} now: \
-                         what was logged in between cannot be read; start once without the saved \
-                         state of this app to go on from the end of the log",
+                         changes logged in between cannot be read; start once without the saved \
+                         state of this app to continue from the end of the log",
                         found.len()
                     )));
                 }

@@ -56,7 +56,7 @@ pub(crate) fn next(
     transaction.read_exact(&mut bytes)?;
     let len = u32::from_le_bytes([bytes[9], bytes[10], bytes[11], bytes[12]]) as usize;
     if !(HEADER..=EVENT_MAX).contains(&len) {
-        return Err(broken("an event of a transaction has no possible length"));
+        return Err(broken("an event of a transaction has an impossible length"));
     }
     transaction
         .take((len - HEADER) as u64)
@@ -157,7 +157,9 @@ fn unpack(bytes: &[u8]) -> io::Result<Vec<u8>> {
         .read_to_end(&mut body)?;
     match body.len() == len {
         true => Ok(body),
-        false => Err(broken("a compressed event is not as long as it says")),
+        false => Err(broken(
+            "a compressed event does not have its declared length",
+        )),
     }
 }
 

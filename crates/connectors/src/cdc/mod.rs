@@ -104,7 +104,7 @@ impl Options {
     fn server(&self) -> Result<&Server, Error> {
         match &self.target {
             Target::Server(server) => Ok(server),
-            _ => Err(self.refused("the database is no server")),
+            _ => Err(self.refused("the database is not a server")),
         }
     }
 

@@ -103,7 +103,7 @@ impl Polling {
                 self.options.table
             ))),
             (_, false) => Err(self.options.failed(format!(
-                "table '{}' has no column '{}', which option 'polling.column' names",
+                "table '{}' has no column '{}', given in option 'polling.column'",
                 self.options.table, self.column
             ))),
             _ => Ok(attributes),

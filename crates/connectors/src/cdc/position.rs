@@ -122,7 +122,7 @@ impl Position {
         text.into_bytes()
     }
 
-    /// `None`: it is no position of a binary log.
+    /// `None`: it is not a position of a binary log.
     pub fn read(bytes: &[u8]) -> Option<Position> {
         let mut lines = std::str::from_utf8(bytes).ok()?.lines();
         let form = lines.next()?;

@@ -107,7 +107,7 @@ impl EmailSink {
         let text = match message.payload {
             Payload::Text(text) => text.to_owned(),
             Payload::Bytes(bytes) => String::from_utf8(bytes.to_vec())
-                .map_err(|_| "the payload is no text: use a mapper that writes text".to_owned())?,
+                .map_err(|_| "the payload is not text: use a mapper that writes text".to_owned())?,
             _ => return Err("the payload is neither text nor bytes".to_owned()),
         };
         let mut mail = Mail::builder()
@@ -188,7 +188,7 @@ fn deployed(settings: Settings<'_>, environment: &Environment) -> Result<(Server
             "mail.smtp.localhost" => value.clone_into(&mut server.name),
             "mail.smtp.connectiontimeout" => server.connect_timeout = millis()?,
             "mail.smtp.timeout" => server.timeout = millis()?,
-            _ => tracing::warn!(key, "this property of extension 'email' has no effect"),
+            _ => tracing::warn!(key, "ignoring unsupported property of extension 'email'"),
         }
     }
     Ok((server, upgrade))
@@ -201,7 +201,7 @@ fn recipients(text: &str) -> Result<Mailboxes, String> {
         return Ok(Mailboxes::new());
     }
     text.parse()
-        .map_err(|error| format!("'{text}' is no list of addresses: {error}"))
+        .map_err(|error| format!("'{text}' is not a list of addresses: {error}"))
 }
 
 fn content_type(text: &str) -> Result<ContentType, String> {

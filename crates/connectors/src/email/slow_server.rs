@@ -36,11 +36,11 @@ async fn wait_beyond<T, E>(
         peer,
         waited_ms,
         given_up_ms,
-        "a mail server does not answer"
+        "mail server is not responding"
     );
     let answered = answer.await.ok();
     if let Some(Ok(_)) = &answered {
-        tracing::info!(peer, "the mail server answers again");
+        tracing::info!(peer, "mail server is responding again");
     }
     answered
 }

@@ -71,7 +71,7 @@ impl Fault {
             return Fault::Lost(error.to_string());
         };
         let text = error.source().map(ToString::to_string).unwrap_or_default();
-        let said = format!("the server says {code} {text}");
+        let said = format!("the server answers {code} {text}");
         match code.severity {
             _ if code.to_string() == LEAVES => Fault::Lost(said),
             Severity::TransientNegativeCompletion => Fault::Later(said),

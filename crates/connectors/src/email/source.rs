@@ -173,7 +173,8 @@ impl EmailSource {
             if self.position.validity != 0 {
                 tracing::warn!(
                     folder = self.mailbox.folder,
-                    "the server has numbered the folder anew: all mails that are not marked are read"
+                    "server has renumbered the folder (UIDVALIDITY changed); reading all unmarked \
+                     mails"
                 );
             }
             self.position = Position { validity, last: 0 };

@@ -37,7 +37,7 @@ pub fn act(after: &After, file: &InputFile, is_directory: bool, is_resumed: bool
     if found.size > file.identity.size {
         tracing::warn!(
             path = %file.path.display(),
-            "the file has grown since it was read; what was added has not been read"
+            "file grew after it was read; the added part has not been read"
         );
     }
     match after {

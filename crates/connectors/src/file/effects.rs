@@ -33,9 +33,9 @@ const MAGIC: &[u8; 8] = b"HWEFFCT\x02";
 const MAGIC_BEFORE: &[u8; 8] = b"HWEFFCT\x01";
 
 /// What to do where the journal cannot be used.
-const REMEDY: &str = "put back a copy; without one, delete it: then file functions that were called \
-                      since the last save are called again, and files they have moved are not found \
-                      where they were";
+const REMEDY: &str = "restore a copy; without one, delete it: file functions called since the last \
+                      checkpoint are then called again, and do not find files they have already \
+                      moved";
 
 /// Longest record that is read back.
 const RECORD_BYTES_MAX: usize = 16 << 20;
@@ -132,7 +132,8 @@ impl Effects {
             tracing::warn!(
                 journal = %path.display(),
                 bytes = bytes.len() - read.len,
-                "the journal of effects ends in the middle of a record, as after a crash: that part is cut"
+                "journal of file functions ends with an incomplete record, as after a crash; \
+                 truncating it"
             );
         }
         file.set_len(read.len as u64).map_err(failed)?;
@@ -205,7 +206,7 @@ impl Effects {
         let (number, epoch) = journal.number();
         let record = moved(number, epoch, from, to);
         if let Err(error) = journal.append(&record, false) {
-            tracing::warn!(%error, "a move is not in the journal of effects");
+            tracing::warn!(%error, "cannot record a move in the journal of file functions");
         }
         journal
             .entries
@@ -460,7 +461,7 @@ fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
 }
 
 fn unwritable(error: io::Error) -> String {
-    format!("the journal of effects cannot be written ({error}): nothing was done")
+    format!("cannot write the journal of file functions ({error}): nothing was done")
 }
 
 // ---- records ----
@@ -751,7 +752,7 @@ mod tests {
             });
             let said = said.unwrap_or_else(|| panic!("the flip of byte {at} is not found"));
             assert!(
-                said.contains("damaged") && said.contains("put back a copy"),
+                said.contains("damaged") && said.contains("restore a copy"),
                 "{at}: {said}"
             );
             assert_eq!(

@@ -146,7 +146,7 @@ impl Arguments<'_> {
                 index + 1
             )),
             Some(other) => Err(format!(
-                "function '{}' got '{}' as argument {}, which is no text",
+                "function '{}' got '{}' as argument {}, which is not text",
                 self.function,
                 event::text::to_text(other),
                 index + 1

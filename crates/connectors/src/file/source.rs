@@ -159,13 +159,15 @@ impl FileSource {
         let is_directory = matches!(self.options.input, Input::Directory(_));
         match act(&self.options.after, file, is_directory, is_resumed) {
             Outcome::Gone { to } => {
-                tracing::debug!(path = %file.path.display(), ?to, "file is read and gone");
+                tracing::debug!(path = %file.path.display(), ?to, "file read and removed from its \
+                                                                   place");
                 if let Some(to) = to {
                     self.effects.note_move(&file.place, &to);
                 }
             }
             Outcome::Vanished => {
-                tracing::debug!(path = %file.path.display(), "file is read and was gone already");
+                tracing::debug!(path = %file.path.display(), "file read; it had already been \
+                                                              removed");
             }
             Outcome::Stays { cause, remedy } => {
                 let identity = identity_hash(&file.identity);
@@ -371,7 +373,7 @@ impl FileSource {
         let path = self.current().file.path.to_string_lossy().into_owned();
         link.reject(Rejected::new(
             &path,
-            format!("file '{path}' is UTF-16, nothing of it was read"),
+            format!("file '{path}' is UTF-16; none of it was read"),
             "convert it, for instance by iconv -f UTF-16 -t UTF-8",
         ));
     }
@@ -600,7 +602,7 @@ impl FileSource {
             go_on!(self.wait_for_cron(link)?);
             let found = match fs::metadata(path) {
                 Ok(found) if found.is_file() => found,
-                Ok(_) => return Err(missing(path, io::Error::other("it is no file"))),
+                Ok(_) => return Err(missing(path, io::Error::other("it is not a file"))),
                 // Read before a restart, and moved or deleted as it should be.
                 Err(_) if self.position.has_read => break,
                 Err(error) => return Err(missing(path, error)),
@@ -638,7 +640,7 @@ impl FileSource {
                         path,
                         identity: Identity::of(&found),
                     })),
-                    Ok(_) => Err((path, io::Error::other("it is no file"))),
+                    Ok(_) => Err((path, io::Error::other("it is not a file"))),
                     Err(error) => Err((path, error)),
                 },
                 Input::Directory(root) => match self.scan(&root) {
@@ -678,7 +680,7 @@ impl FileSource {
                 Rotation::None => go_on!(self.pause(link, self.options.file_poll)?),
                 Rotation::Truncated => {
                     tracing::warn!(path = %self.current().file.path.display(),
-                        "the file was cut short; it is read from its start");
+                        "file was truncated; reading it from the start");
                     let file = self.current().file.clone();
                     return self.follow_again(link, file);
                 }

@@ -147,14 +147,14 @@ impl Server {
                         sink,
                         seconds = keep_alive.interval().map(|every| every.as_secs()),
                         without_calls = keep_alive.is_without_calls(),
-                        "the server wants to be asked less often whether it is there"
+                        "server rejects keep-alive pings as too frequent; lowering their rate"
                     );
                     return;
                 }
                 Err(error) => chain(&error),
             };
             if !closing.load(Ordering::Acquire) {
-                tracing::error!(sink, cause, "sink has lost its connection");
+                tracing::error!(sink, cause, "sink lost its connection; reconnecting");
             }
         });
         Ok(Channel { sender, is_closing })

@@ -113,7 +113,7 @@ impl Protocol for Limits {
             tracing::warn!(
                 peer = peer.map(|peer| peer.to_string()),
                 silent_ms = silence.as_millis() as u64,
-                "a client is lost: it gives no sign of life"
+                "disconnecting client: it does not answer keep-alive pings"
             );
         }
         served
@@ -255,7 +255,8 @@ impl Exchange {
             Way::Own(route) => (Arc::clone(route), BTreeMap::new(), None),
             Way::Events { is_answered } => {
                 let event = Event::decode(message.clone());
-                let event = event.map_err(|e| lost(&format!("the message is no event: {e}")))?;
+                let event =
+                    event.map_err(|e| lost(&format!("the message is not an event: {e}")))?;
                 let stream = event.headers.get(STREAM_ID);
                 let stream = stream.ok_or_else(|| lost("the event has no header 'stream.id'"))?;
                 let key = Key::Events {
@@ -315,7 +316,7 @@ impl Exchange {
         let new_id = |route: &Route| route.service.as_ref().map(|service| service.new_id());
         let (route, delivery, id) = self.delivery(message, metadata, new_id)?;
         let (Some(service), Some(id)) = (&route.service, id) else {
-            return Err(lost("the source of the stream answers nothing"));
+            return Err(lost("the source of the stream gives no answers"));
         };
         let mut pending = service.wait_for(&id);
         if route.ingress.push(delivery).await.is_err() {
@@ -339,7 +340,7 @@ impl Exchange {
         let payload = match (&self.way, reply) {
             (Way::Own(_), Reply::Bytes(bytes)) => return Ok(bytes),
             (Way::Own(_), Reply::Text(_)) => {
-                let said = "the answer is a text: its sink needs the mapper 'protobuf'";
+                let said = "the response is text: its sink needs the mapper 'protobuf'";
                 tracing::error!("{said}");
                 return Err(Status::internal(said));
             }
@@ -371,7 +372,7 @@ async fn saved(unsaved: Option<Unsaved>) -> Result<(), Status> {
 
 /// What Siddhi answers for a message that it cannot give to a source; and an error in the log.
 fn lost(cause: &str) -> Status {
-    tracing::error!(cause, "a message of gRPC is dropped");
+    tracing::error!(cause, "dropping gRPC message");
     Status::data_loss(cause)
 }
 

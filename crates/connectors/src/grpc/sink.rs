@@ -188,7 +188,7 @@ impl GrpcSink {
             None => {
                 let payload = std::str::from_utf8(bytes)
                     .map_err(|_| {
-                        self.failed("the payload is no text, which Siddhi's service carries")
+                        self.failed("the payload is not text, which Siddhi's service requires")
                     })?
                     .to_owned();
                 Event { payload, headers }.encode_to_vec().into()
@@ -345,7 +345,8 @@ impl Shared {
                 }
                 Err(error) => {
                     let sink = &self.server.name;
-                    tracing::error!(sink, cause = %error, "a response is no event and is dropped");
+                    tracing::error!(sink, cause = %error, "dropping response: cannot map it to an \
+                                                           event");
                     return;
                 }
             },
@@ -362,12 +363,17 @@ impl Shared {
         let sources = call.calls.find(&call.sink_id, ANSWERED);
         if sources.is_empty() {
             let sink = &self.server.name;
-            tracing::error!(sink, id = call.sink_id, "no source takes the response");
+            tracing::error!(
+                sink,
+                id = call.sink_id,
+                "dropping response: no source has this \
+                                                      'sink.id'"
+            );
         }
         for source in sources {
             if !source.deliver(&received) {
                 let sink = &self.server.name;
-                tracing::error!(sink, "the source of a response has stopped");
+                tracing::error!(sink, "dropping response: its source has stopped");
             }
         }
     }

@@ -172,7 +172,7 @@ impl Source for GrpcSource {
             service.give_up();
         }
         if !stay.end(self.grace) {
-            tracing::warn!("calls were left without answer");
+            tracing::warn!("source stopped while calls were still unanswered");
         }
         result
     }

@@ -102,7 +102,7 @@ async fn serve_stream(
         && is_silent(error.as_ref())
     {
         // The words of the sink, which would have found it out a moment later.
-        tracing::warn!(peer = %address, "a client that has read nothing for 5 s is left");
+        tracing::warn!(peer = %address, "disconnecting client: it has read nothing for 5 s");
     }
     served
 }
@@ -154,7 +154,7 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Respon
     let answer = match port.route(request.uri().path()) {
         Some(Target::Events(audience)) => return audience.answer(&request, peer),
         Some(Target::Source(route)) => request::answer(request, &route, peer).await,
-        None => request::plain(StatusCode::NOT_FOUND, "nobody listens at this path\n"),
+        None => request::plain(StatusCode::NOT_FOUND, "no source listens on this path\n"),
     };
     answer.map(Either::Left)
 }

@@ -58,7 +58,7 @@ impl ResponseSink {
         let status = self.status.of(message).trim();
         *response.status_mut() = status.parse::<StatusCode>().map_err(|_| {
             self.failed(format!(
-                "'{status}' is no status: use a number from 100 to 999"
+                "'{status}' is not a status: use a number from 100 to 999"
             ))
         })?;
         let into = response.headers_mut();

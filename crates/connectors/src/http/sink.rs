@@ -243,16 +243,16 @@ impl HttpSink {
             Target::Event(index) => {
                 let text = message.option(*index);
                 Url::parse(text)
-                    .ok_or_else(|| self.failed(format!("'{text}' is no http or https URL")))
+                    .ok_or_else(|| self.failed(format!("'{text}' is not an http or https URL")))
             }
-            Target::Subscribers => Err(self.failed("it is for nobody")),
+            Target::Subscribers => Err(self.failed("it has no host")),
         }
     }
 
     pub fn job(&self, message: &Message<'_>, url: Url, body: Bytes) -> Result<Job, Error> {
         let method = self.method.of(message).trim().to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| self.failed(format!("'{method}' is no HTTP method")))?;
+            .map_err(|_| self.failed(format!("'{method}' is not an HTTP method")))?;
         let mut headers = self.common.clone();
         headers::add(&mut headers, self.headers.of(message)).map_err(|cause| self.failed(cause))?;
         if !headers.contains_key(HOST) {
@@ -476,7 +476,11 @@ impl Shared {
         loop {
             let error = match self.exchange(job).await {
                 Ok(StatusCode::GONE) => {
-                    tracing::info!(peer = job.peer(), "a subscriber wants nothing more");
+                    tracing::info!(
+                        peer = job.peer(),
+                        "subscriber answered 410 Gone; ending its \
+                                                       subscription"
+                    );
                     subscriber.end();
                     return Ok(());
                 }
@@ -613,7 +617,7 @@ impl Shared {
             tracing::error!(
                 sink = self.name,
                 %status,
-                "no source takes the response: add one with this 'http.status.code'"
+                "dropping response: no source accepts it; add one with this 'http.status.code'"
             );
         }
         if !sources.is_empty() && sources.iter().all(|s| s.is_streaming) {
@@ -662,7 +666,7 @@ impl Shared {
         sources: &[Arc<Waiting>],
     ) {
         if body.is_empty() {
-            tracing::debug!(sink = self.name, "an empty response is dropped");
+            tracing::debug!(sink = self.name, "dropping empty response");
             return;
         }
         let row = job.sent.rows.first().copied().unwrap_or_default() as usize;
@@ -674,7 +678,10 @@ impl Shared {
         };
         for source in sources {
             if !source.deliver(&received) {
-                tracing::error!(sink = self.name, "the source of a response has stopped");
+                tracing::error!(
+                    sink = self.name,
+                    "dropping response: its source has stopped"
+                );
             }
         }
     }
@@ -699,7 +706,7 @@ impl Sink for HttpSink {
             tracing::error!(
                 sink = self.shared.name,
                 cause = connect::error::chain(&error),
-                "nobody listens; each request is tried nevertheless"
+                "cannot connect to the server; requests will still be attempted"
             );
         }
         self.connected = Some(Instant::now());
@@ -873,7 +880,7 @@ fn download_path(text: &str) -> Result<PathBuf, String> {
         .components()
         .any(|part| part == std::path::Component::ParentDir);
     if text.trim().is_empty() || climbs {
-        return Err(format!("'{text}' is no path to download to"));
+        return Err(format!("'{text}' is not a path to download to"));
     }
     Ok(path.to_owned())
 }

@@ -118,7 +118,7 @@ fn receiver_url(setup: &SourceSetup<'_>, settings: Settings<'_>) -> Result<Url, 
     );
     Url::parse(&text).ok_or_else(|| {
         settings.refused(format!(
-            "the address '{text}' of the configuration is no URL; correct defaultScheme, \
+            "the address '{text}' of the configuration is not a URL; correct defaultScheme, \
              defaultHost or defaultHttpPort of source 'http'"
         ))
     })
@@ -176,7 +176,8 @@ fn limits(settings: Settings<'_>) -> Result<Limits, Error> {
     );
     let bad = |option: &str, key: &str, value: &str| {
         settings.refused(format!(
-            "option '{option}' has '{key}' with the value '{value}', which is no number of its kind"
+            "option '{option}' has '{key}' with the value '{value}', which is not a number of the \
+             right kind"
         ))
     };
     for (key, value) in settings.list(SIZE)? {
@@ -339,7 +340,7 @@ mod tests {
             (
                 "request.size.validation.configurations",
                 "'request.size.validation.maximum.value:x'",
-                "no number",
+                "not a number",
             ),
         ] {
             let message = refusal(&[(option, value)]);

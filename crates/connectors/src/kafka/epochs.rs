@@ -215,7 +215,7 @@ impl KafkaSink {
             sink = self.name,
             cause,
             records = self.part.kept.len(),
-            "a transaction is lost; its records are written again into another one"
+            "transaction lost; writing its records again in a new one"
         );
         if self.part.is_too_long {
             self.ends(format!(
@@ -251,8 +251,8 @@ impl KafkaSink {
             return self.unavailable(cause);
         }
         let error = self.ends(format!(
-            "another producer has taken over transactional.id '{}': give each sink, and each copy \
-             of the app that runs, an id of its own, then start again with the same --state",
+            "another producer has taken over transactional.id '{}': give each sink, and each \
+             running copy of the app, its own id, then start again with the same --state",
             self.part.id
         ));
         self.give_up();
@@ -384,7 +384,7 @@ impl KafkaSink {
                         self.part.is_topic_there = true;
                         break;
                     }
-                    format!("topic '{name}' is not there and does not come into being")
+                    format!("topic '{name}' does not exist and is not created automatically")
                 }
                 Err(error) => said(&error),
             };
@@ -562,10 +562,10 @@ impl Epochs for KafkaSink {
             return Err(Error::refused(
                 "sink 'kafka'",
                 format!(
-                    "state is saved every {} s, and a transaction may last no longer than {} s: save \
-                     it more often (--state-interval), or set property '{TIMEOUT}' of option \
-                     'optional.configuration' to several times the interval (the broker allows as \
-                     much as its transaction.max.timeout.ms says)",
+                    "a checkpoint is taken every {} s, but a transaction may last at most {} s: \
+                     shorten the interval (--state-interval), or set property '{TIMEOUT}' of \
+                     option 'optional.configuration' to several times the interval (the broker \
+                     limits it by transaction.max.timeout.ms)",
                     interval.as_secs_f32(),
                     part.timeout.as_secs_f32(),
                 ),

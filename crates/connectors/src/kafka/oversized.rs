@@ -141,8 +141,8 @@ impl KafkaSink {
         tracing::warn!(
             sink = self.name,
             bytes,
-            "the broker refuses requests of several records as too long: they are made shorter; \
-             property '{REQUEST}' of the sink says how long they are to begin with"
+            "broker rejects requests of several records as too large; making them smaller \
+             (property '{REQUEST}' of the sink sets their initial size)"
         );
         self.config.set(REQUEST, bytes.to_string());
     }

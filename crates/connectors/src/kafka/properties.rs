@@ -103,7 +103,7 @@ impl Properties {
                 let name = entry.split_whitespace().next().unwrap_or_default();
                 tracing::warn!(
                     entry = name,
-                    "an entry of 'optional.configuration' is left out: write name:value"
+                    "ignoring malformed entry of 'optional.configuration': write name:value"
                 );
                 continue;
             };
@@ -154,7 +154,7 @@ impl Properties {
             Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
                 tracing::warn!(
                     property = name,
-                    "a property of 'optional.configuration' is not known and has no effect"
+                    "ignoring unknown property of 'optional.configuration'"
                 );
                 Ok(())
             }

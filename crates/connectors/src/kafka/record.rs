@@ -99,7 +99,7 @@ pub(super) fn is_binary(transport: &Transport) -> bool {
     transport_flag(transport, "is.binary.message", false) || !reads_text(transport)
 }
 
-/// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is no UTF-8.
+/// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is not UTF-8.
 pub(super) fn payload_of<'a>(
     value: &'a [u8],
     is_binary: bool,

@@ -570,12 +570,12 @@ impl KafkaSink {
                     sink = self.name,
                     cause,
                     waiting,
-                    "sink has lost its connection"
+                    "sink lost its connection; reconnecting"
                 );
             }
             None if self.is_lost => {
                 self.is_lost = false;
-                tracing::info!(sink = self.name, "sink is connected again");
+                tracing::info!(sink = self.name, "sink reconnected");
             }
             _ => {}
         }
@@ -587,7 +587,7 @@ impl KafkaSink {
                 .ok();
         }
         if let Some((_, cause)) = fatal.filter(|_| !has_gap) {
-            tracing::error!(sink = self.name, cause, "the Kafka client has failed");
+            tracing::error!(sink = self.name, cause, "Kafka client failed");
             match self.part.takes_part {
                 true => self.client_failed(&cause),
                 false => self.give_up(),
@@ -895,7 +895,7 @@ impl KafkaSink {
                 return self.undelivered().map_or(Ok(true), Err);
             }
             let Some(producer) = &self.producer else {
-                return self.abandon("the Kafka client has failed").map(|()| true);
+                return self.abandon("Kafka client failed").map(|()| true);
             };
             let Err(error) = producer.commit_transaction(TRANSACTION_LOOK.min(patience)) else {
                 self.is_begun = false;

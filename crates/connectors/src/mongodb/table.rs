@@ -77,8 +77,8 @@ impl MongoTable {
         let bad = schema.attributes.iter().find(|a| is_no_field(&a.name));
         if let Some(attribute) = bad {
             return Err(refused(format!(
-                "attribute '{}' can be no field of MongoDB: a name there has no '.' and does not \
-                 begin with '$'",
+                "attribute '{}' cannot be a MongoDB field: a name must not contain '.' or begin \
+                 with '$'",
                 attribute.name
             )));
         }
@@ -687,7 +687,7 @@ impl Store for MongoTable {
 }
 
 impl Epochs for MongoTable {
-    /// Writes are done as they come; what is between two notes is no transaction.
+    /// Writes are done as they come; what is between two notes is not a transaction.
     fn begin(&mut self) -> Result<(), Error> {
         Ok(())
     }

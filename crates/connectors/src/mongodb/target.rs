@@ -83,7 +83,7 @@ impl Target {
         let parsed = parse(&uri)?;
         let Some(database) = parsed.default_database.clone() else {
             return Err(
-                "option 'mongodb.uri' names no database: write mongodb://host:port/database"
+                "option 'mongodb.uri' has no database: write mongodb://host:port/database"
                     .to_owned(),
             );
         };
@@ -107,7 +107,7 @@ impl Target {
         };
         if !is_asked && stores != Stores::default() {
             tracing::warn!(
-                "a store 'mongodb' names key stores and has no secure.connection='true'"
+                "ignoring key stores of store 'mongodb': TLS is off (set secure.connection='true')"
             );
         }
         Ok(Target {
@@ -164,7 +164,7 @@ fn parse(uri: &str) -> Result<ConnectionString, String> {
 fn with_settings(mut uri: String, environment: &Environment) -> Result<String, String> {
     let setting = |key: &str| environment.setting("store", "mongodb", key);
     for key in WITHOUT_EFFECT.iter().filter(|key| setting(key).is_some()) {
-        tracing::warn!(key, "this property of extension 'mongodb' has no effect");
+        tracing::warn!(key, "ignoring unsupported property of extension 'mongodb'");
     }
     for (key, option) in SETTINGS {
         let Some(value) = setting(key).map(str::trim) else {
@@ -235,7 +235,7 @@ mod tests {
     fn what_is_wrong_with_a_uri_is_said_without_secrets() {
         for (uri, expect) in [
             ("h/d", "cannot be read"),
-            ("mongodb://h:1", "names no database"),
+            ("mongodb://h:1", "has no database"),
             ("mongodb://h:x/d", "cannot be read"),
             ("mongodb+srv://anna:s3cret@h/d", "mongodb+srv"),
             ("mongodb://anna:s3cret@x@h/d", "cannot be read"),

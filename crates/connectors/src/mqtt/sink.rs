@@ -97,7 +97,7 @@ fn check_topic(topic: &str) -> Result<(), String> {
     match is_good {
         true => Ok(()),
         false => Err(format!(
-            "'{topic}' is no topic to publish to: it has no wildcards and is not empty"
+            "'{topic}' is not a topic to publish to: it must not be empty or contain wildcards"
         )),
     }
 }

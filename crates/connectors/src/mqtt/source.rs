@@ -54,8 +54,8 @@ impl MqttSource {
         for topic in topics.split(',').map(str::trim) {
             if !valid_filter(topic) {
                 return Err(settings.refused(format!(
-                    "option 'topic' has '{topic}', which is no topic filter: '#' stands alone at the \
-                     end, '+' alone between slashes"
+                    "option 'topic' has '{topic}', which is not a topic filter: '#' must be alone \
+                     at the end, '+' alone between slashes"
                 )));
             }
             filters.push(SubscribeFilter::new(topic.to_owned(), qos));

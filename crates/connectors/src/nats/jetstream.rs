@@ -64,7 +64,7 @@ pub(super) async fn stream_of(session: &mut Session, subject: &str) -> Result<St
         .ask(&format!("STREAM.CREATE.{name}"), &configuration)
         .await
         .map_err(said)?;
-    tracing::info!(stream = name, subject, "a stream was made for a subject");
+    tracing::info!(stream = name, subject, "created a stream for the subject");
     Ok(name)
 }
 
@@ -208,7 +208,7 @@ async fn create(
     let found = made["name"].as_str();
     found
         .map(str::to_owned)
-        .ok_or_else(|| "JetStream does not say what the consumer is called".to_owned())
+        .ok_or_else(|| "JetStream does not report the name of the consumer".to_owned())
 }
 
 /// The number of a message in its stream, from the subject by which it is acknowledged:

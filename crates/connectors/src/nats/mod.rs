@@ -213,7 +213,7 @@ impl Properties {
                 "timeout" => own.timeout = Some(millis()?),
                 "pinginterval" => own.ping_interval = Some(millis()?),
                 "name" => own.name = Some(value.to_owned()),
-                _ => tracing::warn!(key, "this key of '{OPTION}' has no effect"),
+                _ => tracing::warn!(key, "ignoring unsupported key of '{OPTION}'"),
             }
         }
         Ok(own)
@@ -228,8 +228,8 @@ fn check_subject(subject: &str) -> Result<(), String> {
     match subject.split('.').all(is_good) && !subject.contains('\0') {
         true => Ok(()),
         false => Err(format!(
-            "'{subject}' is no subject to send to: its parts, between dots, are neither empty nor \
-             wildcards and have no white space"
+            "'{subject}' is not a subject to send to: its parts, between dots, must not be empty, \
+             wildcards or contain white space"
         )),
     }
 }
@@ -245,8 +245,8 @@ fn check_pattern(subject: &str) -> Result<(), String> {
     match parts.iter().enumerate().all(is_good) {
         true => Ok(()),
         false => Err(format!(
-            "'{subject}' is no subject: its parts, between dots, are not empty, have no white space, \
-             and '>' is the last"
+            "'{subject}' is not a subject: its parts, between dots, must not be empty or contain \
+             white space, and '>' must be last"
         )),
     }
 }

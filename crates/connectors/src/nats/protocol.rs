@@ -49,7 +49,7 @@ pub(crate) fn parse(buffer: &mut BytesMut) -> Result<Option<Said>, String> {
             false => Ok(None),
         };
     };
-    let line = std::str::from_utf8(&buffer[..end]).map_err(|_| wrong("a line is no text"))?;
+    let line = std::str::from_utf8(&buffer[..end]).map_err(|_| wrong("a line is not text"))?;
     let line = line.trim_end_matches('\r');
     let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let said = match word.to_ascii_uppercase().as_str() {
@@ -92,7 +92,7 @@ fn message(buffer: &mut BytesMut, start: usize, has_headers: bool) -> Result<Opt
         return Ok(None);
     }
     if &buffer[end..end + 2] != b"\r\n" {
-        return Err(wrong("a message is longer than it says"));
+        return Err(wrong("a message is longer than declared"));
     }
     let mut whole = buffer.split_to(end + 2).freeze();
     let mut body = whole.split_off(start);

@@ -168,7 +168,7 @@ pub(super) fn answer(status: Option<(u16, String)>, payload: &[u8]) -> Result<Js
                 .to_owned()
                 .into());
         }
-        Some((code, words)) => return Err(format!("JetStream says {code} {words}").into()),
+        Some((code, words)) => return Err(format!("JetStream answers {code} {words}").into()),
         None => {}
     }
     let json: Json = serde_json::from_slice(payload)

@@ -229,7 +229,7 @@ impl Shared {
         let what = format!("STREAM.CREATE.{name}");
         let made = self.ask(&what, &configuration, inbox, out).await;
         made.map_err(said)?;
-        tracing::info!(stream = name, subject, "a stream was made for a subject");
+        tracing::info!(stream = name, subject, "created a stream for the subject");
         Ok(())
     }
 

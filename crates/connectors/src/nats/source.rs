@@ -75,7 +75,7 @@ impl NatsSource {
         if !server.is_streaming && (durable.is_some() || from.is_some()) {
             tracing::warn!(
                 stream,
-                "options 'durable.name' and 'subscription.sequence' have no effect without \
+                "ignoring options 'durable.name' and 'subscription.sequence': they need \
                  'streaming.cluster.id'"
             );
         }
@@ -217,8 +217,8 @@ impl Pull {
                 self.left = 0;
                 Ok(())
             }
-            503 => Err("the consumer is no more".to_owned()),
-            _ => Err(format!("JetStream says {code} {words}")),
+            503 => Err("the consumer no longer exists".to_owned()),
+            _ => Err(format!("JetStream answers {code} {words}")),
         }
     }
 
@@ -328,7 +328,7 @@ impl Serving {
                     return ended().await;
                 }
                 if pull.is_overdue() {
-                    return "JetStream gives nothing and says nothing".to_owned();
+                    return "JetStream sends neither messages nor heartbeats".to_owned();
                 }
             }
             let said = match reader.next().await {
@@ -396,7 +396,7 @@ impl Serving {
         let Some(number) = sequence(&message.reply) else {
             tracing::warn!(
                 subject = message.subject,
-                "a message has no number and is not taken"
+                "dropping message: it has no sequence number"
             );
             return;
         };

@@ -68,7 +68,7 @@ impl Place {
                 let registry = Arc::clone(&registry);
                 async move {
                     if let Err(error) = serve(stream, registry, stopped).await {
-                        tracing::debug!(cause = %error, "a scrape broke off");
+                        tracing::debug!(cause = %error, "scrape connection failed");
                     }
                 }
             };
@@ -89,7 +89,7 @@ impl Place {
         {
             let ended = workers.wait_for(async move { listening.ended(STOP_GRACE).await });
             if !ended.unwrap_or(false) {
-                tracing::warn!("a scrape did not end in time");
+                tracing::warn!("stopped before a scrape had finished");
             }
         }
     }

@@ -100,8 +100,8 @@ impl PrometheusSink {
         let way = if is_server {
             if url.is_tls {
                 return Err(refused(
-                    "option 'server.url' is https: metrics are scraped in the clear, \
-                                    from loopback or behind a proxy"
+                    "option 'server.url' is https: metrics are served without TLS, on loopback or \
+                     behind a proxy"
                         .into(),
                 ));
             }
@@ -195,7 +195,7 @@ impl PrometheusSink {
         // By its text, so that the float 0.1 counts as 0.1.
         let value = text
             .parse()
-            .map_err(|_| format!("the value '{text}' is no number"))?;
+            .map_err(|_| format!("the value '{text}' is not a number"))?;
         let labels = self.metric.shape.labels.iter().map(|label| find(label));
         Ok((labels.collect::<Result<_, _>>()?, value))
     }
@@ -316,7 +316,7 @@ fn shape(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Shape, Error> 
         Some(Type::Int | Type::Long | Type::Float | Type::Double) => {}
         Some(_) => {
             return Err(refused(format!(
-                "attribute '{value}' is no number: it is the value"
+                "attribute '{value}' is not a number, and it holds the value"
             )));
         }
         None => {
@@ -361,7 +361,7 @@ impl Sink for PrometheusSink {
     /// Counts the event, unless the gateway is away: then it comes again, or goes to `on.error`.
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
         let Payload::Map(entries) = message.payload else {
-            return Err(self.failed("the payload is no map: use the mapper 'keyvalue'"));
+            return Err(self.failed("the payload is not a map: use the mapper 'keyvalue'"));
         };
         let (labels, value) = self.read(entries).map_err(|cause| self.failed(cause))?;
         if let Way::Gateway(Gateway { lost: Some(_), .. }) = &self.way {

@@ -139,10 +139,14 @@ impl Session {
                     Event::Error(error) if error.is_amqp_soft_error() => {}
                     Event::Error(error) => return told(error),
                     Event::ConnectionBlocked(reason) => {
-                        tracing::warn!(sink = name, reason, "the broker takes no messages now");
+                        tracing::warn!(
+                            sink = name,
+                            reason,
+                            "broker is blocking publishers; waiting"
+                        );
                     }
                     Event::ConnectionUnblocked => {
-                        tracing::info!(sink = name, "the broker takes messages again");
+                        tracing::info!(sink = name, "broker accepts messages again");
                     }
                     _ => {}
                 }
@@ -251,7 +255,11 @@ fn code(error: &lapin::Error) -> Option<u16> {
 pub(super) fn told(error: lapin::Error) -> String {
     match error.kind() {
         ErrorKind::ProtocolError(error) => {
-            format!("the broker says {} {}", error.get_id(), error.get_message())
+            format!(
+                "the broker answers {} {}",
+                error.get_id(),
+                error.get_message()
+            )
         }
         ErrorKind::IOError(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
             "the broker has closed the connection".to_owned()

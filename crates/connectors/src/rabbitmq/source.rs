@@ -284,7 +284,7 @@ impl Serving {
                 Some(Ok(message)) => self.take(message, &unacknowledged).await,
                 Some(Err(error)) => return Some(told(error)),
                 None if self.is_leaving.load(Ordering::Acquire) => return None,
-                None => return Some("the queue is no more".to_owned()),
+                None => return Some("the queue no longer exists".to_owned()),
             }
         }
     }

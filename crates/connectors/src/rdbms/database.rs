@@ -108,7 +108,7 @@ impl Database {
         let reached = self.link.reconnect();
         reached.map_err(|fault| self.error("connecting", fault))?;
         self.is_away = false;
-        tracing::info!(database = self.name, "connected again");
+        tracing::info!(database = self.name, "database reconnected");
         if self.in_epoch {
             let durable = self.link.be_durable();
             durable.map_err(|fault| self.error("connecting", fault))?;
@@ -306,8 +306,8 @@ impl Database {
             self.is_lost = true;
             tracing::warn!(
                 database = self.name,
-                "the connection was lost while rows were committed; they are written again and may \
-                 stand twice (with --state they would not)"
+                "connection lost during a commit; writing the rows again, which may duplicate them \
+                 (--state prevents this)"
             );
         }
         self.unavailable(cause)

@@ -375,8 +375,8 @@ fn definitions(text: &str) -> Result<Vec<Attribute>, String> {
                 })
                 .ok_or_else(|| {
                     format!(
-                        "'{}' in the result of '#rdbms:query' is no name and type: write 'id string, \
-                         price double'",
+                        "'{}' in the result of '#rdbms:query' is not a name and type: write 'id \
+                         string, price double'",
                         part.trim()
                     )
                 })

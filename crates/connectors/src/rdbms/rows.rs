@@ -284,7 +284,7 @@ pub fn read_value(
 
 /// What a result with too few columns is refused with.
 pub fn too_few(found: usize, wanted: usize) -> String {
-    format!("the result has {found} columns, {wanted} are wanted")
+    format!("the result has {found} columns instead of {wanted}")
 }
 
 fn boolean(value: Raw<'_>) -> Option<bool> {

@@ -215,7 +215,7 @@ fn decoded(text: &str) -> Result<String, String> {
         });
         bytes.push(value.ok_or("a '%' is not followed by two hexadecimal digits")? as u8);
     }
-    String::from_utf8(bytes).map_err(|_| "what stands behind '%' is no UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the escape after '%' is not UTF-8".to_owned())
 }
 
 /// `HOST`, `HOST:PORT` or `[IPV6]:PORT`; nothing is this machine.
@@ -236,7 +236,9 @@ pub(super) fn host(text: &str, default_port: u16) -> Result<(String, u16), Strin
     };
     let port = match port {
         None | Some("") => default_port,
-        Some(port) => port.parse().map_err(|_| format!("'{port}' is no port"))?,
+        Some(port) => port
+            .parse()
+            .map_err(|_| format!("'{port}' is not a port"))?,
     };
     let host = if host.is_empty() { "localhost" } else { host };
     Ok((host.to_owned(), port))

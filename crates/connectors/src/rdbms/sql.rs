@@ -253,7 +253,7 @@ impl Compiler<'_> {
     fn constant(&self, constant: &Constant) -> Result<String, String> {
         Ok(match constant {
             Constant::Int(v) => v.to_string(),
-            // The smallest LONG is no integer literal in SQL.
+            // The smallest LONG is not an integer literal in SQL.
             Constant::Long(i64::MIN) => "(-9223372036854775807 - 1)".into(),
             Constant::Long(v) => v.to_string(),
             Constant::Float(v) => self.real(f64::from(*v)),

@@ -377,7 +377,7 @@ fn lengths(schema: &Schema, text: Option<&str>) -> Result<Vec<Option<u32>>, Erro
         let Some(index) = schema.attributes.iter().position(|a| a.name == name) else {
             return Err(refused(
                 schema,
-                format!("option 'field.length' names '{name}', which is no attribute"),
+                format!("option 'field.length' names '{name}', which is not an attribute"),
             ));
         };
         lengths[index] = Some(length);

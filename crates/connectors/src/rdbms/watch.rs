@@ -120,7 +120,7 @@ impl Watcher {
             database = self.name,
             waited_ms = waited.as_millis() as u64,
             cause = chain(&error),
-            "the database has a statement and does not answer; it is waited for"
+            "database is not responding to a statement; waiting for it"
         );
         let (since, pause) = self.missing.unwrap_or((Instant::now(), LOOK));
         let pause = (pause * 2).min(PAUSE_MAX);
@@ -133,7 +133,11 @@ impl Watcher {
         self.asks_again = Instant::now();
         if let Some((since, _)) = self.missing.take() {
             let gone_ms = since.elapsed().as_millis() as u64;
-            tracing::warn!(database = self.name, gone_ms, "the database answers again");
+            tracing::warn!(
+                database = self.name,
+                gone_ms,
+                "database is responding again"
+            );
         }
     }
 }

@@ -145,7 +145,7 @@ impl RedisTable {
             .is_some_and(|mode| scalar::parse_bool(mode.trim()))
         {
             return Err(refused(
-                "clusters are not served: name one server in 'nodes'".into(),
+                "clusters are not supported: name one server in 'nodes'".into(),
             ));
         }
         // Siddhi's default has a password; who names the host by itself names its own.
@@ -444,10 +444,10 @@ impl Server {
             ];
             let mut replies = self.ask(vec![command(&scan)])?;
             let Some(Reply::Array(parts)) = replies.pop() else {
-                return Err(layout.failed("the server answers SCAN with something else"));
+                return Err(layout.failed("unexpected answer to SCAN"));
             };
             let [next, Reply::Array(found)] = &parts[..] else {
-                return Err(layout.failed("the server answers SCAN with something else"));
+                return Err(layout.failed("unexpected answer to SCAN"));
             };
             keys.extend(found.iter().filter_map(|key| text(key).map(str::to_owned)));
             text(next).unwrap_or("0").clone_into(&mut cursor);

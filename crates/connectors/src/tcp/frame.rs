@@ -41,7 +41,7 @@ pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opti
     };
     if start != START {
         return Err(wrong(format!(
-            "a frame begins with byte {start}, not 2: the other side sends something else"
+            "a frame begins with byte {start} instead of 2: the client does not speak this protocol"
         )));
     }
     let whole = async {

@@ -269,13 +269,13 @@ impl Line {
                 sink = self.name,
                 cause = state.cause,
                 waiting = state.waiting.len(),
-                "sink has lost its connection"
+                "sink lost its connection; reconnecting"
             );
         } else if let Err(error) = shut {
             tracing::warn!(
                 sink = self.name,
                 cause = %error,
-                "the other side may not have taken the last rows that were written"
+                "the server may not have received the last rows that were written"
             );
         }
         drop(state);

@@ -237,7 +237,7 @@ impl TcpListeners {
                 let peer = stream.peer_addr().map(|peer| peer.to_string());
                 if let Err(error) = serve(stream, &listeners, stopped).await {
                     let peer = peer.as_deref().unwrap_or("unknown");
-                    tracing::error!(peer, cause = %error, "a tcp connection broke off");
+                    tracing::error!(peer, cause = %error, "TCP connection failed");
                 }
             }
         };
@@ -279,7 +279,7 @@ struct Dropped {
 impl Dropped {
     fn say(&mut self, context: String) {
         if self.said.as_ref() != Some(&context) {
-            tracing::error!(context, "frames are dropped: no source has this context");
+            tracing::error!(context, "dropping frames: no source has this context");
             self.said = Some(context);
         }
     }

@@ -121,8 +121,8 @@ fn tell(name: &str, peer: Option<SocketAddr>, cause: &str, what: &str) {
     tracing::warn!(stream = name, peer, cause, "{what}");
 }
 
-const NOT_LET_IN: &str = "a websocket client was not let in";
-const LOST: &str = "a websocket client was lost";
+const NOT_LET_IN: &str = "websocket handshake failed";
+const LOST: &str = "websocket client disconnected";
 
 // ---- source ----
 
@@ -316,10 +316,7 @@ impl Sink for ServerSink {
             self.is_lonely = clients.is_empty();
             if self.is_lonely {
                 let sink = &self.clients.name;
-                tracing::warn!(
-                    sink,
-                    "no websocket client is connected: events go to nobody"
-                );
+                tracing::warn!(sink, "no websocket client is connected; dropping events");
             }
         }
         for client in clients {

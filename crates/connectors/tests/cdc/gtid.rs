@@ -220,14 +220,14 @@ fn check_gone(name: &str) {
         );
         let (is_unavailable, gone) = said(&replica, &ahead.position);
         assert!(
-            !is_unavailable && gone.contains("others in their place"),
+            !is_unavailable && gone.contains("different ones in their place"),
             "{gone}"
         );
     } else {
         ask(&primary, "RESET BINARY LOGS AND GTIDS");
         let (is_unavailable, gone) = said(&primary, &ahead.position);
         assert!(
-            !is_unavailable && gone.contains("others in their place"),
+            !is_unavailable && gone.contains("different ones in their place"),
             "{gone}"
         );
     }

@@ -833,7 +833,7 @@ fn what_a_slot_of_postgres_cannot_give_is_said_with_its_remedy() {
         &server,
         "SELECT pg_replication_slot_advance('gone', pg_current_wal_lsn())",
     );
-    check(open("gone"), &["somebody else", "slot.name"]);
+    check(open("gone"), &["another client", "slot.name"]);
     // The server keeps no more than it was told to.
     read(open("short").as_mut());
     for _ in 0..4 {

@@ -82,7 +82,7 @@ pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let text = text.trim();
     let wrong = || {
         format!(
-            "'{text}' is no time: write 'yyyy-MM-dd HH:mm:ss' in GMT, or the same and an offset \
+            "'{text}' is not a time: write 'yyyy-MM-dd HH:mm:ss' in GMT, or the same and an offset \
              such as '+05:30'"
         )
     };
@@ -143,8 +143,8 @@ pub(super) fn range_of(text: &str) -> Result<(i64, i64), String> {
     let text = text.trim();
     let wrong = || {
         format!(
-            "'{text}' is no range of time: write 'yyyy-MM-dd HH:mm:ss', with '**' for what may be \
-             any from one place to the end, such as '2024-06-** **:**:**'"
+            "'{text}' is not a range of time: write 'yyyy-MM-dd HH:mm:ss', with '**' for any value \
+             from one place to the end, such as '2024-06-** **:**:**'"
         )
     };
     let (local, offset) = split(text).ok_or_else(wrong)?;

@@ -143,7 +143,8 @@ impl Aggregation {
         let per = per.as_str().unwrap_or("null");
         let duration = duration_named(per).ok_or_else(|| {
             format!(
-                "'{per}' is no duration: 'per' takes seconds, minutes, hours, days, months or years"
+                "'{per}' is not a duration: 'per' takes seconds, minutes, hours, days, months or \
+                 years"
             )
         })?;
         let level = self.levels.iter().position(|l| l.duration == duration);

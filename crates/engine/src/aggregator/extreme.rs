@@ -165,7 +165,8 @@ impl<T: Number> GroupState for Best<T> {
         let count = reader.count()?;
         let waiting = (0..count).map(|_| {
             let value = reader.value()?;
-            T::of_value(&value).ok_or_else(|| StateError::Mismatch("a value is no number".into()))
+            T::of_value(&value)
+                .ok_or_else(|| StateError::Mismatch("a value is not a number".into()))
         });
         Ok(Best {
             waiting: waiting.collect::<Result<_, _>>()?,

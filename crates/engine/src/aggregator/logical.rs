@@ -66,7 +66,10 @@ impl Aggregate for Operator {
         let column = scan.args[0].slice(scan.start, scan.end - scan.start);
         each_row(scan, |group, row, is_expired| {
             let Value::Bool(value) = column.value(row) else {
-                context.fail(scan.start + row, "cannot aggregate what is no bool");
+                context.fail(
+                    scan.start + row,
+                    "cannot aggregate a value that is not a bool",
+                );
                 return out.push_null();
             };
             let counts = self.states.at(group);

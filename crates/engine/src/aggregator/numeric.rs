@@ -14,7 +14,7 @@ use crate::component::{Aggregate, EvalContext, Group, Scan, SlideRow, SlideScan}
 pub trait Number: Copy + PartialOrd + Send + Sync + 'static {
     /// The rows of a column as numbers of this type; `None` where it holds anything else.
     fn of_column(column: &Column) -> Option<Cow<'_, [Self]>>;
-    /// Java's conversion; `None` for what is no number.
+    /// Java's conversion; `None` for what is not a number.
     fn of_value(value: &Value) -> Option<Self>;
     fn to_value(self) -> Value;
     fn single(self) -> ScalarRef<'static>;

@@ -72,7 +72,7 @@ impl Aggregator for GroupConcat {
             Some("DESC") => Order::Descending,
             Some(other) => {
                 return Err(Refused(format!(
-                    "'{other}' is no order of 'str:groupConcat': ASC or DESC"
+                    "'{other}' is not an order of 'str:groupConcat': write ASC or DESC"
                 )));
             }
         };

@@ -98,7 +98,10 @@ impl Aggregate for Operator {
         let column = scan.args[0].slice(scan.start, scan.end - scan.start);
         each_row(scan, |group, row, is_expired| {
             let Value::Object(Object::Set(elements)) = column.value(row) else {
-                context.fail(scan.start + row, "cannot aggregate what is no set");
+                context.fail(
+                    scan.start + row,
+                    "cannot aggregate a value that is not a set",
+                );
                 return out.push_null();
             };
             let union = self.states.at(group);

@@ -26,7 +26,7 @@ pub(super) trait Number: Copy + PartialOrd {
     fn values(all: Vec<Self>) -> Values;
     fn slice<'a>(view: View<'a>) -> Option<&'a [Self]>;
 
-    /// Java's `Number.xxxValue()`; `None` for what is no number.
+    /// Java's `Number.xxxValue()`; `None` for what is not a number.
     fn of_value(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Int(v) => Self::of_int(*v),

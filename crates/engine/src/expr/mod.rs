@@ -105,7 +105,7 @@ impl Operand<'_> {
         }
     }
 
-    /// As a condition: null and whatever is no BOOL count as false.
+    /// As a condition: null and whatever is not a BOOL count as false.
     pub fn mask(&self, rows: usize) -> Vec<bool> {
         match self {
             Operand::Constant(value) => vec![value.as_bool().unwrap_or(false); rows],
@@ -320,7 +320,7 @@ impl Expression {
         }
     }
 
-    /// The rows on which a condition holds. A value that is no BOOL fails its row.
+    /// The rows on which a condition holds. A value that is not a BOOL fails its row.
     pub fn mask(&mut self, inputs: &Inputs<'_>, context: &mut EvalContext<'_>) -> Vec<bool> {
         let operand = self.evaluate(inputs, context);
         row::expect_bools(&operand, inputs.rows, context);

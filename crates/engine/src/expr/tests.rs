@@ -272,7 +272,7 @@ fn a_value_of_another_class_fails_its_row_and_no_other() {
             message: message.into()
         }]
     );
-    // An ordering operator casts to the declared class: an INT is no LONG.
+    // An ordering operator casts to the declared class: an INT is not a LONG.
     let declared = [Type::Long, Type::Int];
     let mixed = Operand::from(Column::new(event::Values::Any(vec![Value::Int(7)]), None));
     let (_, failures) = with_context(|context| {

@@ -41,7 +41,7 @@ pub struct KeyColumn {
 /// nothing, and for texts, which do not fit.
 #[inline]
 fn word(cells: &Cells<'_>, row: usize, ty: Type) -> Option<u64> {
-    // Zero has two signs, which are equal; what is no number equals nothing.
+    // Zero has two signs, which are equal; what is not a number equals nothing.
     let real = |v: f64| (!v.is_nan()).then(|| (v + 0.0).to_bits());
     if cells.is_null(row) {
         return None;

@@ -43,7 +43,7 @@ fn tokenize(args: &[Value], rows: &mut Rows<'_>) -> Result<(), String> {
     for arg in args {
         match arg {
             Value::Object(Object::List(list)) => lists.push(list.copied()),
-            _ => return Err("an argument of '#list:tokenize' is no list".into()),
+            _ => return Err("an argument of '#list:tokenize' is not a list".into()),
         }
     }
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);

@@ -45,7 +45,7 @@ fn tokenize(args: &[Value], rows: &mut Rows<'_>) -> Result<(), String> {
     for arg in args {
         match arg {
             Value::Object(Object::Map(map)) => maps.push(map.copied()),
-            _ => return Err("an argument of '#map:tokenize' is no map".into()),
+            _ => return Err("an argument of '#map:tokenize' is not a map".into()),
         }
     }
     if let [only] = maps.as_slice() {

@@ -13,7 +13,7 @@ const DISTINCT: Param = param(
     "Takes each value once; default false.",
 )
 .constant();
-const SPLIT: Param = param("regex", Types::STRING, "What stands between parts.").constant();
+const SPLIT: Param = param("regex", Types::STRING, "The text between parts.").constant();
 
 static SPEC: FunctionSpec = runs(
     FunctionSpec {

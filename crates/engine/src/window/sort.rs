@@ -66,7 +66,7 @@ impl Window for Sort {
                 Some(_) => {
                     return Err(Refused(
                         "window 'sort' takes the text attribute for an order; write 'asc' or \
-                         'desc' behind each attribute"
+                         'desc' after each attribute"
                             .into(),
                     ));
                 }

@@ -32,7 +32,7 @@ fn read_config(path: &Path) -> anyhow::Result<Config> {
         tracing::warn!(
             file = %path.display(),
             keys = config.ignored.join(", "),
-            "keys without a meaning for Headwater are ignored"
+            "ignoring configuration keys that Headwater does not use"
         );
     }
     Ok(config)

@@ -69,7 +69,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
     if let Some(http) = &http {
-        tracing::info!(address = %http.address(), "metrics and on-demand queries are served");
+        tracing::info!(address = %http.address(), "HTTP server is listening (metrics, on-demand \
+                                                   queries)");
     }
     let mut progress = Progress::new(output);
     let status = loop {
@@ -128,11 +129,11 @@ fn read_apps(args: &RunArgs, output: &Output) -> anyhow::Result<Option<(Vec<Read
 /// Reads the apps again. What cannot run is said, and everything goes on as it was.
 fn reload(server: &mut Server, args: &RunArgs, output: &Output) {
     match try_reload(server, args, output) {
-        Ok(Some(change)) => tracing::info!(%change, "the apps were read again"),
+        Ok(Some(change)) => tracing::info!(%change, "apps reloaded"),
         Ok(None) => {}
         Err(error) => tracing::error!(
             cause = format!("{error:#}"),
-            "the apps were not read again; those that ran go on"
+            "cannot reload apps; the running ones continue unchanged"
         ),
     }
 }
@@ -149,10 +150,10 @@ fn try_reload(
     let reload = server.plan_reload(apps, config)?;
     let change = reload.change.clone();
     if change.is_empty() {
-        tracing::info!("the apps were read again: nothing has changed");
+        tracing::info!("apps reloaded: nothing has changed");
         return Ok(None);
     }
-    tracing::info!(%change, "the apps are read again");
+    tracing::info!(%change, "reloading apps");
     server.reload(reload)?;
     Ok(Some(change))
 }
@@ -222,7 +223,7 @@ fn zone(argument: Option<&str>) -> anyhow::Result<String> {
         return Ok(zone);
     }
     if argument.is_none() {
-        tracing::warn!(zone, "TZ names no zone that is known; times are in UTC");
+        tracing::warn!(zone, "TZ is not a known time zone; using UTC");
         return Ok(String::new());
     }
     Err(Error::Usage(format!(

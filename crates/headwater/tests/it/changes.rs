@@ -162,7 +162,7 @@ fn away(database: &Database) {
     assert!(took < NOTICED, "{took:?}");
     server.restart().expect("the server starts again");
     case.fill(1_000, 2_000);
-    run.err_has("source is connected", 2);
+    run.err_has("source is ready", 2);
     eventually("all rows", || case.received().len() >= 2_000);
     // One that takes connections and says nothing.
     let before = faults();
@@ -172,7 +172,7 @@ fn away(database: &Database) {
     let took = since.elapsed();
     assert!(took < NOTICED, "{took:?}");
     server.thaw();
-    run.err_has("source is connected", 3);
+    run.err_has("source is ready", 3);
     case.fill(2_000, 3_000);
     eventually("all rows", || case.received().len() >= 3_000);
     let (code, summary) = run.stop();
@@ -200,7 +200,7 @@ fn login(database: &Database) {
     wrong.err_has("password", 1);
     let said = format!("{}{}", wrong.err(), wrong.out());
     assert!(!said.contains("geheim"), "{said}");
-    assert!(!said.contains("source is connected"), "{said}");
+    assert!(!said.contains("source is ready"), "{said}");
 }
 
 /// More than the queues of an app hold.
@@ -221,7 +221,7 @@ fn full(database: &Database) {
         "@sink(type='tcp', url='tcp://127.0.0.1:{far}/far', on.error='WAIT', @map(type='binary'))"
     );
     let run = Running::connected(&[&case.write("first", &sink)], 1);
-    run.err_has("sink cannot be reached", 1);
+    run.err_has("cannot connect sink", 1);
     case.fill(0, MANY);
     let receiver = "@app:name('Far')
 @source(type='tcp', context='far', @map(type='binary'))
@@ -428,7 +428,7 @@ fn check_take_over(mut pair: Pair, stop: &str) {
     };
     fill(next);
     switch.lead(Some(replica));
-    run.err_has("source is connected", 2);
+    run.err_has("source is ready", 2);
     fill(next + TRANSACTION);
     eventually("all rows", || received().len() >= pair.rows().len());
     // And once more, from what was saved.

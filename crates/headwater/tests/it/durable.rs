@@ -116,7 +116,7 @@ fn a_store_that_knows_another_directory_refuses_the_start() {
         assert_eq!(output.status.code(), Some(1), "byte {at}");
         let said = text(&output.stderr);
         assert!(
-            said.contains("damaged") && said.contains("put back a copy"),
+            said.contains("damaged") && said.contains("restore a copy"),
             "{said}"
         );
     }
@@ -125,7 +125,7 @@ fn a_store_that_knows_another_directory_refuses_the_start() {
     let output = headwater(&args);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    for words in ["another state directory", "put back a copy", "--drop-state"] {
+    for words in ["another state directory", "restore a copy", "--drop-state"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     fs::write(state.join("id"), id).expect("writes");

@@ -122,7 +122,7 @@ fn a_server_that_was_away_gets_every_mail() {
         &write(&apps, "WAIT", "'a@example.org'", PLAIN),
         "--until-done",
     ]);
-    sender.err_has("sink cannot be reached", 1);
+    sender.err_has("cannot connect sink", 1);
     server.restart().expect("it starts again");
     let (code, summary) = sender.end();
     assert_eq!(code, Some(0), "{summary}");
@@ -214,10 +214,10 @@ fn a_server_that_stands_still_is_named_and_waited_for() {
         .open(apps.path("in.csv"))
         .expect("it is there");
     writeln!(input, "1,row 1 é").expect("there is room");
-    sender.err_has("a mail server does not answer", 1);
+    sender.err_has("mail server is not responding", 1);
     assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
     server.thaw();
-    sender.err_has("the mail server answers again", 1);
+    sender.err_has("mail server is responding again", 1);
     eventually("the other mail", || mails(&server).len() == 2);
     assert_eq!(sender.stop().0, Some(0));
     assert_eq!(mails(&server).len(), 2, "each once");

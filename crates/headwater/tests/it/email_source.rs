@@ -190,7 +190,7 @@ fn a_server_that_was_away_brings_every_mail() {
     let running = Running::connected(&[&path], 1);
     eventually("the first", || apps.received().lines().count() == 1);
     server.kill();
-    running.err_has("source cannot be reached", 1);
+    running.err_has("cannot connect source", 1);
     server.restart().expect("it starts again");
     python(&server, "away", "put('m', '{\"n\":2}')");
     eventually("the second", || apps.received().lines().count() == 2);
@@ -211,10 +211,10 @@ fn a_server_that_stands_still_is_named_and_waited_for() {
     eventually("the first", || apps.received().lines().count() == 1);
     server.freeze();
     let frozen = Instant::now();
-    running.err_has("a mail server does not answer", 1);
+    running.err_has("mail server is not responding", 1);
     assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
     server.thaw();
-    running.err_has("the mail server answers again", 1);
+    running.err_has("mail server is responding again", 1);
     python(&server, "still", "put('m', '{\"n\":2}')");
     eventually("the second", || apps.received().lines().count() == 2);
     assert_eq!(running.stop().0, Some(0));

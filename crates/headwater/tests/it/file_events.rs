@@ -123,7 +123,7 @@ fn a_directory_that_is_not_there_is_waited_for() {
     let run = Running::start(&[&app]);
     run.err_has("No such file", 1);
     fs::create_dir(folder.path("in")).expect("a folder");
-    run.err_has("source is connected", 1);
+    run.err_has("source is ready", 1);
     folder.write("in/new", "1");
     run.out_has(&folder.said("created", "in/new"), 1);
     fs::remove_dir_all(folder.path("in")).expect("it is there");

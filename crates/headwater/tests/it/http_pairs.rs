@@ -107,7 +107,7 @@ fn a_call_whose_server_is_away_goes_where_on_error_says() {
     let calls = Calls::new(&format!("http://127.0.0.1:{port}/ask"));
     let run = calls.start("on.error='WAIT'");
     calls.send(1..=3);
-    run.err_has("sink cannot be reached", 1);
+    run.err_has("cannot connect sink", 1);
     let _stub = Stub::start(port, |got| ok(&got.body));
     for n in 1..=3 {
         run.out_has(&format!("data=[{n}, {n}]"), 1);
@@ -219,11 +219,11 @@ fn a_reload_between_request_and_response_waits_for_the_response() {
     eventually("the request is there", || gate.waiting() == 1);
     calls.write("second", "");
     run.reload();
-    run.err_has("the apps are read again", 1);
+    run.err_has("reloading apps", 1);
     gate.open();
     run.err_has("the apps were read again change", 1);
     run.out_has("data=[1, 1]", 1);
-    run.err_has("source is connected", 4);
+    run.err_has("source is ready", 4);
     calls.send(2..=2);
     run.out_has("data=[2, 2]", 1);
     let (code, summary) = run.stop();
@@ -430,10 +430,10 @@ fn calls_and_services_speak_tls_and_let_in_who_has_the_password() {
     let mut said = String::new();
     for (options, seen) in [
         (format!("{trust}, {login}"), "data=[0, 0]"),
-        (trust.clone(), "no source takes the response"),
+        (trust.clone(), "dropping response: no source"),
         (
             format!("{trust}, {}", login.replace("17", "18")),
-            "no source takes the response",
+            "dropping response: no source",
         ),
         (login.to_owned(), "certificate"),
     ] {

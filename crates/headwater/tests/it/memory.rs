@@ -93,7 +93,7 @@ fn a_full_app_refuses_events_and_the_others_go_on() {
     // A row takes some 120 bytes; one batch may go beyond.
     assert!((2_000..10_000).contains(&kept), "{kept}");
     for part in [
-        "comes near its memory budget",
+        "close to its memory budget",
         "of its memory budget of 500.0 KB (table 'T'",
     ] {
         assert!(said.contains(part), "{part} in {said}");
@@ -156,7 +156,7 @@ fn statistics_are_reported_on_the_console_and_served() {
         .spawn()
         .expect("the binary starts");
     let mut errors = std::io::BufReader::new(child.stderr.take().expect("standard error"));
-    let line = wait_for(&mut errors, "are served");
+    let line = wait_for(&mut errors, "HTTP server is listening");
     let address = line
         .trim()
         .rsplit('=')

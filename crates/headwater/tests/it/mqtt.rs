@@ -132,7 +132,7 @@ fn topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to() {
         assert!(sent.expect("mosquitto_pub runs").success());
     };
     publish("plain/a", r#"{"n":10}"#);
-    publish("plain/bad", "this is no JSON");
+    publish("plain/bad", "this is not JSON");
     publish("other", r#"{"n":11}"#);
     publish("plain/b", r#"{"n":12}"#);
     run.out_has("data=[12, plain/b]", 1);
@@ -150,5 +150,5 @@ fn topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to() {
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
     let errors = crate::broker::errors(&state);
     assert!(errors.contains("topic plain/bad"), "{errors}");
-    assert!(errors.contains("this is no JSON"), "{errors}");
+    assert!(errors.contains("this is not JSON"), "{errors}");
 }

@@ -163,7 +163,7 @@ fn a_source_begins_where_it_is_told_and_counts_as_the_stream_does() {
     let message = |n: u32| ("counted", format!("{{\"n\":{n}}}"));
     let messages: Vec<(&str, String)> = (1..=4).map(message).collect();
     let mut messages: Vec<(&str, &str)> = messages.iter().map(|(s, p)| (*s, p.as_str())).collect();
-    messages[1].1 = "this is no JSON";
+    messages[1].1 = "this is not JSON";
     publish(server.port(), &messages);
     run.out_has("data=[4, 4]", 1);
     let (code, summary) = run.stop();
@@ -172,7 +172,7 @@ fn a_source_begins_where_it_is_told_and_counts_as_the_stream_does() {
     assert_eq!(number(&summary, "sources", "In", "events"), 3);
     let errors = crate::broker::errors(&state);
     assert!(errors.contains("sequenceNumber 2"), "{errors}");
-    assert!(errors.contains("this is no JSON"), "{errors}");
+    assert!(errors.contains("this is not JSON"), "{errors}");
 
     let from = format!("{STREAMING}, subscription.sequence='4'");
     let run = Running::connected(&[&apps.write("from", COUNTED, &from)], 1);
@@ -213,12 +213,12 @@ fn subjects_follow_from_the_event_and_each_gets_its_stream() {
     let keeping = apps.write("keeper", KEEPER, STREAMING);
     let state = apps.path("state");
     let keeper = Running::start(&[&keeping, "--until-done", "--state", &state]);
-    keeper.err_has("a stream was made for a subject", 2);
+    keeper.err_has("created a stream for the subject", 2);
     let (code, summary) = keeper.end();
     assert_eq!(code, Some(4), "one subject was none");
     assert_eq!(number(&summary, "sinks", "Out", "events"), 3);
     assert_eq!(number(&summary, "sinks", "Out", "failed"), 1);
-    assert!(crate::broker::errors(&state).contains("is no subject"));
+    assert!(crate::broker::errors(&state).contains("is not a subject"));
     for (subject, seen) in [
         ("counted", ["data=[2, 1]", ""]),
         ("other.x", ["data=[0, 1]", "data=[3, 2]"]),

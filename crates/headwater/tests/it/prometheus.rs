@@ -100,7 +100,7 @@ fn a_push_gateway_gets_what_was_counted_even_when_it_was_away() {
     let other = apps.write("other", &other, more);
     gateway.stop();
     let run = Running::start(&[&other, "--until-done"]);
-    run.err_has("sink cannot be reached", 1);
+    run.err_has("cannot connect sink", 1);
     gateway.restart().expect("it starts again");
     let (code, summary) = run.end();
     assert_eq!(code, Some(0), "{summary}");

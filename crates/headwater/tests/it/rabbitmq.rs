@@ -197,8 +197,8 @@ fn exchanges_follow_from_the_event_and_are_made_where_they_are_not() {
     other.out_has("data=[3, a.3]", 1);
     other.out_has("data=[2, a.2]", 1);
     other.stop();
-    // What is no JSON is kept with where it came from; its neighbours arrive.
-    publish(port, "routed.x", "a.bad", &[], "this is no JSON");
+    // What is not JSON is kept with where it came from; its neighbours arrive.
+    publish(port, "routed.x", "a.bad", &[], "this is not JSON");
     publish(port, "routed.x", "a.good", &[], "{\"n\":7}");
     run.out_has("data=[7, a.good]", 1);
     let (code, summary) = run.stop();
@@ -206,7 +206,7 @@ fn exchanges_follow_from_the_event_and_are_made_where_they_are_not() {
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
     let errors = crate::broker::errors(&state);
     assert!(errors.contains("routing.key a.bad"), "{errors}");
-    assert!(errors.contains("this is no JSON"), "{errors}");
+    assert!(errors.contains("this is not JSON"), "{errors}");
 }
 
 // shows: source rabbitmq open

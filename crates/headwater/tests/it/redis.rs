@@ -223,11 +223,11 @@ fn only_who_has_the_password_is_let_in() {
     );
     let wrong = with(&format!("127.0.0.1:{port}@geheim-18"), "");
     let run = Running::start(&[&wrong]);
-    run.err_has("cannot be reached", 1);
+    run.err_has("cannot connect", 1);
     let said = format!("{}{}", run.err(), run.out());
     assert!(!said.contains("geheim"), "{said}");
     run.kill();
     let cluster = with("127.0.0.1:1", ", cluster.mode='true'");
     let run = Running::start(&[&cluster]);
-    run.err_has("clusters are not served", 1);
+    run.err_has("clusters are not supported", 1);
 }

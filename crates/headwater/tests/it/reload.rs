@@ -91,7 +91,7 @@ fn goes_on(more: &[&str]) {
     place.counts("first");
     place.write("thirds.siddhi", THIRDS);
     let running = place.start(more);
-    running.err_has("source is connected", 2);
+    running.err_has("source is ready", 2);
     place.post(1);
     place.append("a\nb\n");
     counted(&running, "first", "b", 2);
@@ -102,7 +102,7 @@ fn goes_on(more: &[&str]) {
         "@app:name('New') define stream S (a int); from S select a insert into T;",
     );
     running.reload();
-    running.err_has("the apps were read again", 1);
+    running.err_has("apps reloaded", 1);
     running.err_has("added: New; changed: Counts; untouched: Thirds", 1);
     place.append("c\n");
     counted(&running, "second", "c", 3);
@@ -144,7 +144,7 @@ fn a_reload_is_reported_after_each_source_is_connected_or_has_said_why_not() {
     let place = Place::new();
     place.counts("first");
     let run = place.start(&[]);
-    run.err_has("source is connected", 1);
+    run.err_has("source is ready", 1);
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = silent.local_addr().expect("an address").port();
     place.write(
@@ -154,11 +154,8 @@ fn a_reload_is_reported_after_each_source_is_connected_or_has_said_why_not() {
     run.reload();
     run.err_has("the apps were read again change", 1);
     let said = run.err();
-    let [why, reported] = [
-        "source cannot be reached",
-        "the apps were read again change",
-    ]
-    .map(|text| said.find(text));
+    let [why, reported] =
+        ["cannot connect source", "the apps were read again change"].map(|text| said.find(text));
     assert!(why.is_some() && why < reported, "{said}");
     run.stop();
 }
@@ -181,7 +178,7 @@ fn an_app_that_cannot_run_changes_nothing() {
     place.counts("first");
     place.write("thirds.siddhi", THIRDS);
     let running = place.start(&[]);
-    running.err_has("source is connected", 2);
+    running.err_has("source is ready", 2);
     place.append("a\n");
     place.post(1);
     counted(&running, "first", "a", 1);
@@ -189,7 +186,10 @@ fn an_app_that_cannot_run_changes_nothing() {
         place.counts("never");
         place.write("thirds.siddhi", text);
         running.reload();
-        running.err_has("the apps were not read again; those that ran go on", times);
+        running.err_has(
+            "cannot reload apps; the running ones continue unchanged",
+            times,
+        );
         running.err_has(why, 1);
     };
     // It does not parse; it is at fault; its store cannot be opened, which is only seen on the way.
@@ -201,10 +201,10 @@ fn an_app_that_cannot_run_changes_nothing() {
             "from In#",
             &format!("{store} from Third insert into T; from In#"),
         ),
-        "put back as they were",
+        "restoring the previous apps",
         3,
     );
-    running.err_has("source is connected source=\"Thirds", 2);
+    running.err_has("source is ready source=\"Thirds", 2);
     place.append("b\n");
     counted(&running, "first", "b", 2);
     place.post(2);
@@ -235,9 +235,9 @@ fn an_edit_that_would_lose_state_is_refused_unless_it_may() {
         running.err_has("window length(9)", 1);
         if more.is_empty() {
             running.err_has("would lose state", 1);
-            running.err_has("those that ran go on", 1);
+            running.err_has("the running ones continue", 1);
         } else {
-            running.err_has("the apps were read again", 1);
+            running.err_has("apps reloaded", 1);
         }
         place.append("b\n");
         counted(&running, "p", "b", n);
@@ -267,7 +267,7 @@ fn who_asks_is_answered_by_the_app_that_runs_now() {
         define stream In (n int); define table T (n int);{more} from In insert into T;";
     place.write("asked.siddhi", &app.replace("{more}", ""));
     let running = place.start(&["--http", &format!("127.0.0.1:{http}")]);
-    running.err_has("source is connected", 1);
+    running.err_has("source is ready", 1);
     place.post(4);
     let ask = |query: &str| {
         let body = format!(r#"{{"appName":"Asked","query":"{query}"}}"#);
@@ -282,8 +282,8 @@ fn who_asks_is_answered_by_the_app_that_runs_now() {
     let app = app.replace("{more}", " define table U (n int);");
     place.write("asked.siddhi", &format!("{app} from In insert into U;"));
     running.reload();
-    running.err_has("the apps were read again", 1);
-    running.err_has("source is connected", 2);
+    running.err_has("apps reloaded", 1);
+    running.err_has("source is ready", 2);
     place.post(5);
     assert_eq!(ask("from T select n"), r#"{"records":[[4],[5]]}"#);
     assert_eq!(ask("from U select n"), r#"{"records":[[5]]}"#);
@@ -307,7 +307,7 @@ fn a_hundred_reloads_lose_nothing_and_leave_nothing_behind() {
     place.counts("p0");
     place.write("thirds.siddhi", THIRDS);
     let running = place.start(&[]);
-    running.err_has("source is connected", 2);
+    running.err_has("source is ready", 2);
     place.append("l0\n");
     counted(&running, "p0", "l0", 1);
     let before = held(running.pid());
@@ -319,7 +319,7 @@ fn a_hundred_reloads_lose_nothing_and_leave_nothing_behind() {
         );
         running.reload();
         place.append(&format!("l{i}\n"));
-        running.err_has("the apps were read again", i as usize);
+        running.err_has("apps reloaded", i as usize);
     }
     running.out_has(&format!("data=[l{TIMES}, {}]", TIMES + 1), 1);
     eventually("no more threads and files than before", || {

@@ -92,7 +92,7 @@ fn a_server_that_was_away_gets_every_object() {
     let sending = write(&apps, "WAIT", &format!("{KEYS}, object.path='all'"));
     let config = endpoint(&apps, port);
     let sender = Running::start(&[&sending, "--config", &config, "--until-done"]);
-    sender.err_has("sink cannot be reached", 1);
+    sender.err_has("cannot connect sink", 1);
     server.restart().expect("it starts again");
     let said = format!("{}{}", sender.err(), sender.out());
     assert!(!said.contains("geheim"), "{said}");
@@ -211,10 +211,10 @@ fn a_server_that_stands_still_is_named_and_waited_for() {
         .open(apps.path("in.csv"))
         .expect("it is there");
     writeln!(file, "1,more").expect("there is room");
-    run.err_has("does not answer", 1);
+    run.err_has("is not responding", 1);
     assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
     server.thaw();
-    run.err_has("the server answers again", 1);
+    run.err_has("server is responding again", 1);
     eventually("the other object", || count() == 2);
     assert_eq!(run.stop().0, Some(0));
 }

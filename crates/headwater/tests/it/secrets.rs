@@ -503,7 +503,7 @@ fn no_secret_is_told_wherever_it_comes_from() {
             assert!(run.try_wait().expect("a child").is_none(), "{}", log());
             let said = log();
             match table {
-                Some(_) => said.contains("cannot be reached"),
+                Some(_) => said.contains("cannot connect"),
                 None => names.iter().all(|name| {
                     said.contains(&format!("Planted/{name}"))
                         || said.contains(&format!("of stream '{name}'"))

@@ -281,7 +281,7 @@ fn what_cannot_be_deleted_is_tried_again() {
     let started = Instant::now();
     let run = Running::connected(&[&receiving, "--config", &config], 1);
     run.err_has(
-        "messages were handled and cannot be deleted: they come again",
+        "cannot delete processed messages; the queue will deliver them again",
         1,
     );
     assert!(
@@ -305,7 +305,7 @@ fn a_server_that_was_away_gets_and_gives_every_row() {
     let config = endpoint(&apps);
     let sending = sender(&apps, &[], "");
     let sender = Running::start(&[&sending, "--config", &config, "--until-done"]);
-    sender.err_has("sink cannot be reached", 1);
+    sender.err_has("cannot connect sink", 1);
     server.restart().expect("it starts again");
     make(&server);
     let said = format!("{}{}", sender.err(), sender.out());

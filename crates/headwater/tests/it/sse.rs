@@ -192,26 +192,26 @@ fn events_are_read_as_they_are_and_asked_for_behind_the_last() {
     peer.say("end");
     run.err_has("the server has ended the stream", 1);
     peer.has("asked /events text/event-stream seven x7", 1);
-    run.err_has("source is connected", 2);
+    run.err_has("source is ready", 2);
     drop(peer);
-    run.err_has("source has lost its connection", 2);
+    run.err_has("source lost its connection", 2);
     let mut peer = server(apps.port(), "").expect("Python is there");
     peer.has("seven x7", 1);
     peer.has("open", 1);
-    run.err_has("source is connected", 3);
+    run.err_has("source is ready", 3);
     peer.say(r#"text "id: x8\ndata: 4,d\n\n""#);
     run.out_has("data=[4, d, x8, message, yes]", 1);
     let (code, summary) = run.stop();
     assert_eq!(code, Some(4), "one event was rejected: {summary}");
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
-    assert!(errors(&state).contains("no number"));
+    assert!(errors(&state).contains("not a number"));
     // Another process goes on behind what the state has.
     let run = Running::connected(&args, 1);
     peer.has("seven x8", 1);
     run.stop();
     let page = READER.replace("/events", "/page");
     let run = Running::start(&[&apps.write("page", &page, "")]);
-    run.err_has("'text/html', which is no stream of events", 1);
+    run.err_has("'text/html', which is not an event stream", 1);
     run.stop();
 }
 
@@ -223,7 +223,7 @@ fn all_who_hold_the_url_open_hear_every_payload() {
     let own = "headers=\"'Access-Control-Allow-Origin: *'\"";
     let run = Running::connected(&[&sender(&apps, own)], 1);
     append(&apps, "0,nobody\n");
-    run.err_has("nobody listens to the events of the sink", 1);
+    run.err_has("no client is connected; dropping events", 1);
     let one = Listener::start(&apps, "one", &["-i", &url]);
     append(&apps, "1,a\n");
     eventually("the first row", || one.data() == ["1,a"]);
@@ -262,7 +262,7 @@ fn a_source_hears_a_sink_in_order_and_both_are_reloaded() {
     let receiving = receiver(&apps, "");
     let sending = Running::connected(&[&sender(&apps, "")], 1);
     append(&apps, "-1,nobody\n");
-    sending.err_has("nobody listens", 1);
+    sending.err_has("no client is connected", 1);
     let receiving = Running::connected(&[&receiving], 1);
     let rows: String = (0..5_000).map(|n| format!("{n},row {n} é\n")).collect();
     append(&apps, &rows);
@@ -270,7 +270,7 @@ fn a_source_hears_a_sink_in_order_and_both_are_reloaded() {
     receiver(&apps, "worker.count='2'");
     receiving.reload();
     receiving.err_has("the apps were read again change", 1);
-    receiving.err_has("source is connected", 2);
+    receiving.err_has("source is ready", 2);
     append(&apps, "5000,reloaded\n");
     eventually("a row more", || {
         apps.received().ends_with("5000,reloaded\n")
@@ -278,8 +278,8 @@ fn a_source_hears_a_sink_in_order_and_both_are_reloaded() {
     sender(&apps, "worker.count='2'");
     sending.reload();
     sending.err_has("the apps were read again change", 1);
-    receiving.err_has("source has lost its connection", 1);
-    receiving.err_has("source is connected", 3);
+    receiving.err_has("source lost its connection", 1);
+    receiving.err_has("source is ready", 3);
     append(&apps, "5001,again\n");
     eventually("the last row", || apps.received().ends_with("5001,again\n"));
     receiving.stop();
@@ -296,7 +296,7 @@ fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left()
     let url = format!("http://127.0.0.1:{}/events", apps.port());
     let run = Running::connected(&[&sender(&apps, "")], 1);
     append(&apps, "-1,nobody\n");
-    run.err_has("nobody listens", 1);
+    run.err_has("no client is connected", 1);
     let mut deaf = TcpStream::connect(("127.0.0.1", apps.port())).expect("it listens");
     deaf.write_all(b"GET /events HTTP/1.1\r\nHost: h\r\n\r\n")
         .expect("it reads");
@@ -308,7 +308,7 @@ fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_left()
     let text = "x".repeat(4_000);
     let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
     append(&apps, &rows);
-    run.err_has("a client that has read nothing for 5 s is left", 1);
+    run.err_has("disconnecting client: it has read nothing for 5 s", 1);
     eventually("all rows", || slow.data().len() == ROWS);
     assert_eq!(slow.data(), rows.lines().collect::<Vec<_>>());
     run.stop();
@@ -357,12 +357,12 @@ fn what_waits_for_a_client_is_bounded_on_a_connection_that_was_there_before_the_
     run.reload();
     run.err_has("the apps were read again change", 1);
     append(&apps, "-1,nobody\n");
-    run.err_has("nobody listens", 1);
+    run.err_has("no client is connected", 1);
     ask("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
     let text = "x".repeat(60_000);
     let rows: String = (0..ROWS).map(|n| format!("{n},{text}\n")).collect();
     append(&apps, &rows);
-    run.err_has("a client that has read nothing for 5 s is left", 1);
+    run.err_has("disconnecting client: it has read nothing for 5 s", 1);
     // What it was not given it never gets: its connection has ended.
     let mut rest = Vec::new();
     answer.read_to_end(&mut rest).ok();
@@ -382,7 +382,7 @@ fn a_server_that_stands_still_is_noticed_and_one_that_has_nothing_to_say_is_not(
         .map(|_| Running::connected(&[&other.write("reader", READER, "")], 1));
     sending.freeze();
     let frozen = Instant::now();
-    receiving.err_has("the server gives no sign of life", 1);
+    receiving.err_has("the server does not answer keep-alive pings", 1);
     // Two of its beats and a little; the rest is for a busy machine.
     assert!(frozen.elapsed() < NOTICED, "{:?}", frozen.elapsed());
     if let (Some(mut silent), Some(hearing)) = (silent, hearing) {
@@ -397,7 +397,7 @@ fn a_server_that_stands_still_is_noticed_and_one_that_has_nothing_to_say_is_not(
         hearing.stop();
     }
     sending.thaw();
-    receiving.err_has("source is connected", 2);
+    receiving.err_has("source is ready", 2);
     append(&apps, "1,after\n");
     eventually("a row", || apps.received() == "1,after\n");
     receiving.stop();
@@ -433,7 +433,7 @@ fn a_full_app_is_felt_by_its_server_and_nothing_is_lost() {
     let run = Running::connected(&[&apps.write("stuck", STUCK, &far)], 1);
     peer.has("open", 1);
     peer.say("rows 60000");
-    run.err_has("sink cannot be reached", 2);
+    run.err_has("cannot connect sink", 2);
     let far = Running::connected(&[&apps.write("far", FAR, &far)], 1);
     eventually("all rows", || apps.received().len() >= apps.rows.len());
     run.stop();
@@ -481,7 +481,7 @@ fn tls_and_login_of_both_sides() {
     let sending = apps.write("sender", &SENDER.replace("{url}", &url), "");
     let sending = Running::connected(&[&sending, "--config", &config], 1);
     append(&apps, "0,nobody\n");
-    sending.err_has("nobody listens", 1);
+    sending.err_has("no client is connected", 1);
     let trust = format!("https.truststore.file='{p12}', https.truststore.password='wso2carbon'");
     let receiving = apps.write("receiver", &RECEIVER.replace("{url}", &url), &trust);
     let receiving = Running::connected(&[&receiving], 1);

@@ -159,7 +159,7 @@ fn the_level_is_changed_while_events_come_and_stays_over_a_reload() {
 
     write(place.dir.path(), port, "second");
     place.run.reload();
-    place.run.err_has("source is connected", 2);
+    place.run.err_has("source is ready", 2);
     place.post(1);
     place.run.out_has("second : ", 1);
     place.kept(209);
@@ -187,8 +187,8 @@ fn what_is_no_level_or_no_app_is_refused_and_changes_nothing() {
             "400",
             "write OFF, BASIC or DETAIL",
         ),
-        ("/Shop", "nonsense", "400", "the body is no JSON"),
-        ("/Shop", "{}", "400", "the body says no level"),
+        ("/Shop", "nonsense", "400", "the body is not JSON"),
+        ("/Shop", "{}", "400", "the body has no level"),
         ("", r#"{"level":"ALL"}"#, "400", "there is no level 'ALL'"),
         ("/Shop", &long, "413", "a level is at most 1024 bytes"),
         (

@@ -316,19 +316,19 @@ fn clients_on_any_path_are_read_and_a_bad_payload_hurts_no_neighbour() {
     one.has("open a", 1);
     other.has("open None", 1);
     one.say("text {\"event\":{\"n\":1,\"text\":\"a\"}}");
-    one.say("text this is no JSON");
+    one.say("text this is not JSON");
     one.say("parts {\"event\":{\"n\":2,|\"text\":\"é\"}}");
     one.say("bytes 7b226576656e74223a7b226e223a332c2274657874223a2263227d7d");
     eventually("three rows", || apps.received().lines().count() >= 3);
-    // What is no frame ends its connection, and no other.
+    // What is not a frame ends its connection, and no other.
     let mut raw = TcpStream::connect(("127.0.0.1", apps.port())).expect("it listens");
-    raw.write_all(b"this is no handshake\r\n\r\n")
+    raw.write_all(b"this is not a handshake\r\n\r\n")
         .expect("it reads");
-    run.err_has("a websocket client was not let in", 1);
+    run.err_has("websocket handshake failed", 1);
     let mut raw = handshaken(apps.port());
     raw.write_all(b"\x81\x82\x00\x00\x00\x00\xff\xfe")
         .expect("it reads");
-    run.err_has("a websocket client was lost", 1);
+    run.err_has("websocket client disconnected", 1);
     let mut told = Vec::new();
     raw.read_to_end(&mut told).expect("it ends");
     assert_eq!(told[..4], [0x88, 2, 0x03, 0xef], "a close that says 1007");
@@ -343,7 +343,7 @@ fn clients_on_any_path_are_read_and_a_bad_payload_hurts_no_neighbour() {
     assert_eq!(code, Some(4), "one payload was rejected: {summary}");
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
     assert_eq!(apps.received(), "1,a\n2,é\n3,c\n4,d\n");
-    assert!(errors(&state).contains("this is no JSON"));
+    assert!(errors(&state).contains("this is not JSON"));
 }
 
 /// A connection behind its handshake.
@@ -370,7 +370,7 @@ fn a_server_sink_sends_to_all_who_are_connected() {
     let run = Running::connected(&[&sending], 1);
     let url = format!("ws://127.0.0.1:{}/rows", apps.port());
     append(&apps, "0,nobody\n");
-    run.err_has("events go to nobody", 1);
+    run.err_has("no websocket client is connected", 1);
     let Some(one) = client(&url, "rows", "") else {
         return;
     };
@@ -409,8 +409,8 @@ fn a_server_that_restarts_gets_all_and_is_read_again() {
     let run = Running::connected(&[&sender(&apps, "", true)], 1);
     peer.has("text:", 100);
     drop(peer);
-    run.err_has("sink has lost its connection", 1);
-    receiver.err_has("source has lost its connection", 1);
+    run.err_has("sink lost its connection; reconnecting", 1);
+    receiver.err_has("source lost its connection", 1);
     apps.add_rest(BEFORE);
     let mut peer = server(apps.port(), &PLAIN).expect("the first was there");
     peer.has(&format!("text:{}\n", apps.last_row()), 1);
@@ -420,13 +420,13 @@ fn a_server_that_restarts_gets_all_and_is_read_again() {
     let rows: Vec<&str> = apps.rows.lines().collect();
     // What the first had not confirmed comes first, then the rest in its order.
     assert!(!found.is_empty() && found == rows[rows.len() - found.len()..]);
-    receiver.err_has("source is connected", 2);
+    receiver.err_has("source is ready", 2);
     peer.say("text 1,after");
     eventually("the row", || apps.received() == "1,after\n");
     // A close in order is said, with its words, and connected again.
     peer.say("close go home");
     receiver.err_has("4001 go home", 1);
-    receiver.err_has("source is connected", 3);
+    receiver.err_has("source is ready", 3);
     receiver.stop();
 }
 
@@ -444,12 +444,12 @@ fn a_silent_peer_is_lost_within_five_seconds() {
     peer.has("text:0,", 1);
     peer.freeze();
     let frozen = Instant::now();
-    receiver.err_has("source has lost its connection", 1);
-    run.err_has("sink has lost its connection", 1);
+    receiver.err_has("source lost its connection", 1);
+    run.err_has("sink lost its connection; reconnecting", 1);
     let silent = frozen.elapsed();
     assert!(silent < NOTICED, "{silent:?}");
     peer.thaw();
-    receiver.err_has("source is connected", 2);
+    receiver.err_has("source is ready", 2);
     run.stop();
     receiver.stop();
 
@@ -465,8 +465,8 @@ fn a_silent_peer_is_lost_within_five_seconds() {
         client.freeze();
     }
     let frozen = Instant::now();
-    source.err_has("a websocket client was lost", 1);
-    sink.err_has("sink has lost its connection", 1);
+    source.err_has("websocket client disconnected", 1);
+    sink.err_has("sink lost its connection; reconnecting", 1);
     let silent = frozen.elapsed();
     assert!(silent < NOTICED, "{silent:?}");
     source.stop();
@@ -497,7 +497,7 @@ fn a_client_that_reads_slowly_holds_the_sink_up_and_gets_everything_once() {
     let apps = Apps::new(free_port(), 0);
     let run = Running::connected(&[&apps.write("sender", SERVER_SENDER, "")], 1);
     append(&apps, "0,nobody\n");
-    run.err_has("events go to nobody", 1);
+    run.err_has("no websocket client is connected", 1);
     let url = format!("ws://127.0.0.1:{}", apps.port());
     let args = [url.as_str(), "", "", "0.005"];
     let Some(slow) = Script::start_or_skip("websockets", CLIENT, &args) else {
@@ -534,11 +534,11 @@ fn a_full_app_is_felt_by_its_server_and_nothing_is_lost() {
     let run = Running::connected(&[&apps.write("stuck", STUCK, &far_port.to_string())], 1);
     peer.has("open /out", 1);
     peer.say("rows 60000");
-    run.err_has("sink cannot be reached", 2);
+    run.err_has("cannot connect sink", 2);
     let far = SERVER_RECEIVER.replace("{port}", &far_port.to_string());
     let far = Running::connected(&[&apps.write("far", &far, "")], 1);
     eventually("all rows", || apps.received().len() >= apps.rows.len());
-    assert!(!run.err().contains("source has lost"), "{}", run.err());
+    assert!(!run.err().contains("source lost"), "{}", run.err());
     run.stop();
     far.stop();
     apps.check();
@@ -576,7 +576,7 @@ fn a_reload_takes_what_was_sent_and_connects_again() {
     let other = Apps::new(free_port(), 0);
     let run = Running::connected(&[&other.write("sender", SERVER_SENDER, "")], 1);
     append(&other, "0,nobody\n");
-    run.err_has("events go to nobody", 1);
+    run.err_has("no websocket client is connected", 1);
     let url = format!("ws://127.0.0.1:{}", other.port());
     let before = client(&url, "", "").expect("the library is there");
     before.has("open None", 1);
@@ -588,7 +588,7 @@ fn a_reload_takes_what_was_sent_and_connects_again() {
     before.has("closed 1000", 1);
     run.err_has("the apps were read again change", 1);
     append(&other, "2,nobody\n");
-    run.err_has("events go to nobody", 2);
+    run.err_has("no websocket client is connected", 2);
     let after = client(&url, "", "").expect("the library is there");
     after.has("open None", 1);
     append(&other, "3,after\n");
@@ -612,7 +612,7 @@ fn a_payload_of_a_server_that_cannot_be_read_is_kept() {
     eventually("the neighbours", || apps.received() == "1,a\n3,c\n");
     let (code, summary) = run.stop();
     assert_eq!(code, Some(4), "{summary}");
-    assert!(errors(&state).contains("no number"));
+    assert!(errors(&state).contains("not a number"));
 }
 
 // shows: source websocket-server open
@@ -630,9 +630,9 @@ fn a_port_that_is_taken_is_waited_for_or_goes_by_on_error() {
     assert_eq!(number(&summary, "sinks", "Out", "failed"), 3);
     assert_eq!(errors(&state).matches("row ").count(), 3);
     let run = Running::start(&[&apps.write("receiver", SERVER_RECEIVER, "")]);
-    run.err_has("source cannot be reached", 1);
+    run.err_has("cannot connect source", 1);
     drop(taken);
-    run.err_has("source is connected", 1);
+    run.err_has("source is ready", 1);
     run.stop();
 }
 
@@ -654,7 +654,7 @@ fn an_idle_connection_is_closed_and_opened_where_it_is_needed() {
     let receiving = apps.write("receiver", RECEIVER, "idle.timeout='300'");
     let run = Running::connected(&[&receiving], 1);
     run.err_has("no message passed for 300 ms (idle.timeout)", 1);
-    run.err_has("source is connected", 2);
+    run.err_has("source is ready", 2);
     // Whichever connection is the next: this one may be idle before the server hears of it.
     peer.say("greet 2,there");
     eventually("the row", || apps.received().starts_with("2,there\n"));
@@ -707,7 +707,7 @@ fn tls_both_ways_with_java_key_stores() {
     let sink = Apps::new(other.port(), 0);
     let run = Running::connected(&[&sink.write("sender", SERVER_SENDER, &own)], 1);
     append(&sink, "0,nobody\n");
-    run.err_has("events go to nobody", 1);
+    run.err_has("no websocket client is connected", 1);
     let trusting = client(&url, "", &pem).expect("the library is there");
     trusting.has("open None", 1);
     append(&sink, "1,a\n");

@@ -22,13 +22,13 @@ const VISITS_MAX: usize = 1 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    #[error("'{path}' is no JSON path: {cause} at byte {at}")]
+    #[error("'{path}' is not JSON path: {cause} at byte {at}")]
     Syntax {
         path: String,
         cause: String,
         at: usize,
     },
-    #[error("the JSON path looks at more than {VISITS_MAX} values")]
+    #[error("the JSON path visits more than {VISITS_MAX} values")]
     TooMuch,
     #[error("'{function}()' of the JSON path needs a list with a number in it")]
     NoNumbers { function: &'static str },

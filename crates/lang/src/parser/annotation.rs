@@ -56,7 +56,7 @@ impl Parser<'_> {
             if self.is_app_annotation() {
                 let span = self.span().to(self.token(3).span);
                 if self.app_annotation().is_ok() && (self.started || self.diagnostics.is_empty()) {
-                    let message = "an annotation of the app must stand at its start".to_owned();
+                    let message = "an annotation of the app must be at its start".to_owned();
                     let report = fault::error("E0123", span, message, "too late");
                     self.report(report.help("move it before the first definition"));
                 }
@@ -124,7 +124,7 @@ impl Parser<'_> {
         }
         let gap = self.gap();
         let message = format!("'(' is missing in the annotation '@{}'", name.text);
-        let label = "the options stand between '(' and ')'";
+        let label = "put the options between '(' and ')'";
         let mut report = fault::error("E0112", gap, message, label);
         if !glued {
             report = report.fix(gap, "(");
@@ -258,7 +258,7 @@ impl Parser<'_> {
 /// Siddhi refuses this; published apps have it, so it is read over (`connectors.md` 1.1).
 fn bare_name(key: &Name) -> Diagnostic {
     let message = format!(
-        "'{}' stands without a value in an annotation and is ignored",
+        "'{}' has no value in an annotation and is ignored",
         key.text
     );
     let mut report = fault::error(

@@ -90,7 +90,7 @@ impl Parser<'_> {
     }
 
     fn late_definition(&mut self, span: Span, query: Span) {
-        let message = "a definition stands after the first query".to_owned();
+        let message = "a definition after the first query".to_owned();
         let line = Span::new(query.start, query.start + 4);
         let report = fault::error("E0122", span, message, "too late")
             .related(line, "the first query or partition")
@@ -100,7 +100,7 @@ impl Parser<'_> {
 
     pub(super) fn stray_semicolon(&mut self) {
         let span = self.bump().span;
-        let message = "a ';' stands where nothing is to be ended".to_owned();
+        let message = "a ';' that ends nothing".to_owned();
         self.report(fault::error("E0131", span, message, "one too many").fix(span, ""));
     }
 
@@ -240,7 +240,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An element whose first word is no keyword: perhaps it is misspelt.
+    /// An element whose first word is not a keyword: perhaps it is misspelt.
     fn misspelt_element(&mut self, annotations: Vec<Annotation>) -> Option<Element> {
         let second = self.peek_at(1);
         if matches!(second, TokenKind::Keyword(k) if DEFINITION_KINDS.contains(&k))
@@ -274,7 +274,7 @@ impl Parser<'_> {
         if let (TokenKind::End, Some(last)) = (self.peek(), annotations.last()) {
             let message = format!("nothing follows the annotation '@{}'", last.name.text);
             return fault::error("E0124", last.span, message, "belongs to nothing")
-                .help("an annotation stands in front of a definition, a query or a partition");
+                .help("an annotation must be followed by a definition, a query or a partition");
         }
         let word = self.token_text(self.token(0)).to_ascii_lowercase();
         let message = match word.as_str() {
@@ -473,7 +473,7 @@ impl Parser<'_> {
             return self.report(report.help(TYPES));
         }
         let word = self.token_text(token);
-        let message = format!("'{word}' is no type");
+        let message = format!("'{word}' is not a type");
         let report = fault::error("E0115", token.span, message, "not a type");
         let types = Type::ALL.map(Type::name);
         let meant = Self::known_elsewhere(&word.to_ascii_lowercase())
@@ -556,7 +556,7 @@ impl Parser<'_> {
         self.mark(Mark::Line);
         self.expect_keyword(Keyword::Aggregate)?;
         let by = if self.eat_keyword(Keyword::By) {
-            Some(self.attribute_reference("the attribute that holds the time")?)
+            Some(self.attribute_reference("the attribute with the time")?)
         } else {
             None
         };

@@ -221,9 +221,9 @@ impl Parser<'_> {
             TokenKind::Sign(Sign::Hash | Sign::Bang) => self.reference_or_call(),
             kind if kind.is_name() => self.reference_or_call(),
             TokenKind::Sign(Sign::Star) => {
-                let message = "'*' cannot stand here".to_owned();
+                let message = "'*' is not allowed here".to_owned();
                 let report = fault::error("E0128", token.span, message, "not a value")
-                    .help("'*' stands alone: select *, or f(*)");
+                    .help("'*' must be alone: select *, or f(*)");
                 Err(self.report(report))
             }
             _ => Err(self.expected("a value")),
@@ -316,7 +316,10 @@ impl Parser<'_> {
             self.mark(Mark::Tight);
             return self.number(sign.span, sign.kind.is(Sign::Minus));
         }
-        let message = format!("'{}' can only stand before a number", self.token_text(sign));
+        let message = format!(
+            "'{}' is only allowed before a number",
+            self.token_text(sign)
+        );
         let report = fault::error("E0132", sign.span, message, "no number follows");
         let report = if sign.kind.is(Sign::Minus) {
             report.help("write 0 - x").fix(sign.span, "0 - ")

@@ -423,7 +423,7 @@ impl Parser<'_> {
         let mut side = self.single_input()?;
         if let Some(late) = behind_window(&side.handlers) {
             let message = "in a join nothing may follow the window".to_owned();
-            let report = fault::error("E0148", late, message, "behind the window")
+            let report = fault::error("E0148", late, message, "after the window")
                 .help("put the filter before the window, or into a query of its own");
             self.report(report);
         }
@@ -432,7 +432,7 @@ impl Parser<'_> {
             side.span = side.span.to(self.gap());
         }
         if self.is(Sign::OpenBracket) || self.is(Sign::Hash) {
-            let message = "filters and windows stand before 'as'".to_owned();
+            let message = "filters and windows come before 'as'".to_owned();
             let report = fault::error("E0140", self.span(), message, "too late");
             return Err(self.report(report));
         }

@@ -541,7 +541,7 @@ impl<'t> Parser<'t> {
         let at_gap = self.at > 0 && self.starts_line(0);
         let span = if at_gap { self.gap() } else { self.span() };
         let label = if at_gap {
-            format!("{what} belongs here")
+            format!("expected {what} here")
         } else {
             format!("not {what}")
         };

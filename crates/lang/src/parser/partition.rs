@@ -167,7 +167,7 @@ impl Parser<'_> {
     }
 
     fn definition_in_partition(&mut self) {
-        let message = "a definition cannot stand inside a partition".to_owned();
+        let message = "a definition is not allowed inside a partition".to_owned();
         let report = fault::error("E0122", self.span(), message, "inside 'begin … end'")
             .help("move it before the first query; inner streams (#Name) need no definition");
         self.report(report);

@@ -93,7 +93,7 @@ impl Parser<'_> {
         let start = self.span();
         if self.is_every() {
             if kind == PatternKind::Sequence {
-                let message = "'every' can stand only at the start of a sequence".to_owned();
+                let message = "'every' is only allowed at the start of a sequence".to_owned();
                 let report = fault::error("E0141", start, message, "not at the start");
                 self.report(report.fix(start, ""));
             }

@@ -84,7 +84,7 @@ impl Parser<'_> {
                 )
             }
             (TokenKind::Keyword(keyword), _) if MISPLACED.contains(&keyword) => {
-                let message = format!("'{word}' stands in the wrong place");
+                let message = format!("'{word}' is in the wrong place");
                 fault::error("E0140", token.span, message, "out of order").help(ORDER)
             }
             (TokenKind::Sign(sign @ (Sign::CloseParen | Sign::CloseBracket)), _) => {
@@ -166,7 +166,7 @@ impl Parser<'_> {
             self.bump();
             selector.all = true;
             if self.is(Sign::Comma) {
-                let message = "'*' already stands for all attributes".to_owned();
+                let message = "'*' already means all attributes".to_owned();
                 let report = fault::error("E0128", self.span(), message, "nothing can follow '*'")
                     .help("write select *, or name every attribute");
                 self.report(report);

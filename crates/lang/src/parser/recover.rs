@@ -345,7 +345,7 @@ impl Parser<'_> {
         let token = self.token(ahead);
         let written = match token.kind {
             TokenKind::Name => self.token_text(token),
-            // `form` is no keyword, but `for` in the place of `from` is one.
+            // `form` is not a keyword, but `for` in the place of `from` is one.
             TokenKind::Keyword(_) if self.strict => self.token_text(token),
             _ => return false,
         };
@@ -359,7 +359,7 @@ impl Parser<'_> {
         let report = fault::error(
             "E0114",
             token.span,
-            format!("'{word}' is no keyword, '{right}' belongs here"),
+            format!("'{word}' is not a keyword, '{right}' belongs here"),
             "misspelt",
         )
         .help(format!("did you mean '{right}'?"))

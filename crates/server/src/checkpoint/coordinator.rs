@@ -64,7 +64,7 @@ impl CheckpointCoordinator {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
             self.health.fail(format!(
-                "the keeper of state stopped by a fault of Headwater: {}",
+                "checkpoint thread stopped by an internal error: {}",
                 panic_text(panic.as_ref())
             ));
             // Whoever waits for a checkpoint is let go.
@@ -148,7 +148,7 @@ impl CheckpointCoordinator {
             };
             let result = functions.act(&effect, &self.environment.shared);
             if let Err(cause) = result {
-                tracing::error!(function = effect.function, cause, "a file function failed");
+                tracing::error!(function = effect.function, cause, "file function failed");
                 if let Some(app) = self.apps.first() {
                     app.rejected.add(1);
                 }
@@ -193,7 +193,7 @@ pub(crate) fn wait_for_room(
     tracing::error!(
         cause,
         again_in_seconds = pause.as_secs(),
-        "state cannot be saved: make room or mend the directory; everything waits"
+        "cannot write checkpoint; processing is paused: free disk space or fix the directory"
     );
     if health.pause(pause) {
         return Err(cause.to_owned());

@@ -106,7 +106,7 @@ impl Host for ExecutorHost<'_> {
     fn prepare(&mut self, operation: &Operation) -> Result<OperationId, HostError> {
         let place = self.tables.get(operation.table).copied().flatten();
         let place = place.ok_or_else(|| {
-            refused("the table is written by a thread of its own and cannot be asked here")
+            refused("the table is written by another thread and cannot be queried here")
         })?;
         self.asked.prepare(operation, place, self.databases)
     }

@@ -244,10 +244,7 @@ impl Executor {
         let failure = match outcome {
             Ok(Ok(())) => None,
             Ok(Err(message)) => Some(message),
-            Err(panic) => Some(format!(
-                "a fault of Headwater: {}",
-                panic_text(panic.as_ref())
-            )),
+            Err(panic) => Some(format!("internal error: {}", panic_text(panic.as_ref()))),
         };
         if let Some(message) = failure {
             self.health.fail(message);

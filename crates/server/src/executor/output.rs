@@ -89,7 +89,11 @@ impl Executor {
                             Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
                             Err(error) => {
                                 metrics.failed.add(message.rows.len().max(1) as u64);
-                                tracing::error!(cause = chain(&error), "a line is lost");
+                                tracing::error!(
+                                    cause = chain(&error),
+                                    "cannot write line; it is \
+                                                                        lost"
+                                );
                             }
                         }
                     }
@@ -179,7 +183,7 @@ impl Executor {
     /// would stop everything for good, so with `on.error='WAIT'` the events are kept like with
     /// `STORE`.
     fn unheard(&mut self, app: usize, stream: StreamId, sink: usize, batch: &Batch, rows: &[u32]) {
-        const CAUSE: &str = "nobody reads the in-memory topic";
+        const CAUSE: &str = "in-memory topic has no subscribers";
         let running = &mut self.apps[app];
         let SinkBinding::Topic {
             on_unheard,

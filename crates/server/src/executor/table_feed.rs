@@ -116,7 +116,7 @@ impl Executor {
                 app = running.name,
                 cause,
                 count,
-                "a sink works from its table as it was, which cannot be read"
+                "cannot read table; the sink keeps using its last contents"
             );
         }
         Ok(None)

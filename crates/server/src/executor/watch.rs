@@ -31,7 +31,7 @@ impl RunningApp {
                 limit,
                 most = self.holds_most(),
                 count,
-                "the app comes near its memory budget; when it is used up, events are refused"
+                "app is close to its memory budget; events are refused once it is used up"
             );
         } else {
             tracing::info!(
@@ -39,7 +39,7 @@ impl RunningApp {
                 held,
                 limit,
                 count,
-                "the app has room again"
+                "app is no longer close to its memory budget"
             );
         }
     }

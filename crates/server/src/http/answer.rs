@@ -55,7 +55,7 @@ pub(super) async fn body_of(
             Err((StatusCode::BAD_REQUEST, message))
         }
         Err(_) => {
-            let message = format!("{what} was announced and did not come");
+            let message = format!("{what} was announced but not sent");
             Err((StatusCode::REQUEST_TIMEOUT, message))
         }
     }

@@ -101,7 +101,7 @@ fn authority(text: &str) -> Option<Authority> {
     text.parse().ok().filter(|_| !text.contains('@'))
 }
 
-/// Is a page of `origin` one that this host has sent? `null` is no page of anybody.
+/// Is a page of `origin` one that this host has sent? `null` is not a page of anybody.
 fn is_same(origin: &str, host: &str) -> bool {
     let Ok(origin) = origin.parse::<Uri>() else {
         return false;

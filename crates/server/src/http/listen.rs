@@ -81,7 +81,7 @@ pub(super) async fn serve(
     if tokio::time::timeout(limits.grace, all).await.is_err() {
         tracing::warn!(
             open = limits.connections as usize - connections.available_permits(),
-            "HTTP connections were cut off because their requests did not end at the stop"
+            "closing HTTP connections: their requests did not finish during shutdown"
         );
     }
 }
@@ -107,7 +107,7 @@ async fn accept_all(
         let (router, stopped) = (router.clone(), stopped.clone());
         tokio::task::spawn(async move {
             if let Err(error) = serve_connection(stream, router, limits, stopped).await {
-                tracing::debug!(cause = %error, "an HTTP connection was broken off");
+                tracing::debug!(cause = %error, "HTTP connection failed");
             }
             drop(permit);
         });
@@ -154,7 +154,7 @@ impl Failures {
             tracing::warn!(
                 times = self.count,
                 %cause,
-                "HTTP connections were not accepted; they wait and are tried again"
+                "cannot accept HTTP connections; they wait and are retried"
             );
             self.count = 0;
             self.logged = Some(Instant::now());

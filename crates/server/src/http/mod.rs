@@ -55,8 +55,9 @@ impl HttpOptions {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--http {} would let everyone who reaches it read and change tables: nobody is asked who they \
-             are; listen on 127.0.0.1 behind a proxy that does, or allow it with --insecure",
+            "--http {} would let anyone who can reach it read and change tables: there is no \
+             authentication; listen on 127.0.0.1 behind an authenticating proxy, or allow it with \
+             --insecure",
             self.address
         )))
     }
@@ -90,7 +91,7 @@ impl Drop for Http {
 /// Listens and serves.
 ///
 /// # Errors
-/// [`Error::Usage`] as [`HttpOptions::check`]; [`Error::Connect`] where the address cannot be listened on.
+/// [`Error::Usage`] as [`HttpOptions::check`]; [`Error::Listen`] if it cannot listen on the address.
 pub fn serve(options: &HttpOptions, services: Services) -> Result<Http, Error> {
     serve_within(options, services, Limits::default())
 }
@@ -98,8 +99,8 @@ pub fn serve(options: &HttpOptions, services: Services) -> Result<Http, Error> {
 fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Result<Http, Error> {
     options.check()?;
     let address = options.address;
-    let refused = |cause: std::io::Error| Error::Connect {
-        what: format!("the HTTP address {address}"),
+    let refused = |cause: std::io::Error| Error::Listen {
+        address,
         message: cause.to_string(),
     };
     let listener = std::net::TcpListener::bind(address).map_err(refused)?;
@@ -120,7 +121,7 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
                 match TcpListener::from_std(listener) {
                     Ok(listener) => listen::serve(listener, router, limits, stopped).await,
                     Err(error) => {
-                        tracing::error!(cause = %error, "the HTTP address is not served");
+                        tracing::error!(cause = %error, "cannot serve HTTP");
                     }
                 }
             });

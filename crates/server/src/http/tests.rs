@@ -62,7 +62,7 @@ fn metrics_and_readiness_are_served() {
     let put = format!("PUT /stores/query/ HTTP/1.1\r\n{head}");
     check(&ask(&http, &put), 405, "a query is sent by POST");
     let taken = serve(&options(&http.address().to_string()), Services::default());
-    assert!(matches!(taken, Err(Error::Connect { .. })));
+    assert!(matches!(taken, Err(Error::Listen { .. })));
 }
 
 #[test]

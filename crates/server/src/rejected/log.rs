@@ -259,14 +259,14 @@ impl RejectedLog {
             let records = next.first.zip(oldest.first).map(|(n, o)| n.wrapping_sub(o));
             let file = oldest.path.display().to_string();
             if let Err(cause) = fs::remove_file(&oldest.path) {
-                tracing::warn!(file, %cause, "old rejected events cannot be removed");
+                tracing::warn!(file, %cause, "cannot remove old rejected events");
                 return;
             }
             tracing::warn!(
                 file,
                 events = records,
                 bytes = oldest.len,
-                "the oldest rejected events were dropped: a log keeps {} MB, and {AGE_DAYS_MAX} days",
+                "dropped the oldest rejected events (limits: {} MB, {AGE_DAYS_MAX} days)",
                 LOG_BYTES_MAX >> 20
             );
             self.dropped += u64::from(records.unwrap_or(1));
@@ -329,9 +329,9 @@ fn set_aside(log: &Path, segments: &mut [Segment], damages: &[(Damage, u32)]) ->
         file = log.display().to_string(),
         bytes,
         set_aside = copy,
-        "rejected events that were kept are damaged or missing: {at_least}{count} of them are lost; \
-         the others are there. Put back a copy of the file while the server is stopped, or look \
-         at what was set aside"
+        "stored rejected events are damaged or missing: {at_least}{count} of them are lost, the \
+         others are intact. Restore a copy of the file while the server is stopped, or inspect \
+         what was set aside"
     );
     for (damage, number) in damages {
         let Some(segment) = segments.iter().rfind(|s| s.start <= damage.at) else {
@@ -430,7 +430,7 @@ mod tests {
             app: "A".into(),
             stream: "S".into(),
             place: format!("in.csv:{n}"),
-            cause: "column 2 is no double".into(),
+            cause: "column 2 is not a double".into(),
             ..Rejection::of_payload(b"P|x|y")
         }
     }

@@ -53,7 +53,7 @@ impl SinkThread {
             let aborted = slot.sink.epochs().map(|epochs| epochs.abort());
             if let Some(Err(error)) = aborted {
                 let sink = slot.name();
-                tracing::warn!(sink, cause = chain(&error), "abort failed");
+                tracing::warn!(sink, cause = chain(&error), "rollback failed");
             }
         }
         checkpoint.set_phase(Phase::Aborted);
@@ -83,7 +83,7 @@ impl SinkThread {
                 return self.end(slot, chain(&error));
             }
             let sink = self.slots[slot].name();
-            tracing::error!(sink, cause = chain(&error), "sink cannot commit");
+            tracing::error!(sink, cause = chain(&error), "commit to sink failed");
             self.slots[slot].is_connected = false;
             match self.health.is_stopping() {
                 true => self.cut_off(slot),

@@ -34,8 +34,8 @@ impl Found {
             return (!self.damage.is_empty()).then(|| {
                 self.in_words(
                     "no saved state in it can be used, and a run would begin empty",
-                    "where the sources had read to, what windows, tables, patterns and \
-                     aggregations hold, and the rejected events that were kept",
+                    "the read positions of sources, the contents of windows, tables, patterns and \
+                     aggregations, and the stored rejected events",
                 )
             });
         };
@@ -49,7 +49,7 @@ impl Found {
             0 => "which of its saved states is the right one is not known",
             _ => "its newest saved state cannot be used",
         };
-        let lost = format!("what has come since epoch {newest}, where its source has it no more");
+        let lost = format!("input since epoch {newest} that its source no longer has");
         Some(self.in_words(outcome, &lost))
     }
 
@@ -73,8 +73,8 @@ impl Found {
             false => "",
         };
         text + &format!(
-            "\n    = lost would be: {lost}\
-             \n    = help: put back a copy of these files{version}, or have them dropped with --drop-state"
+            "\n    = lost would be: {lost}\n    = help: restore a copy of these files{version}, or \
+             have them dropped with --drop-state"
         )
     }
 }

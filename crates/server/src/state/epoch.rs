@@ -77,13 +77,13 @@ pub fn choose(found: &Found, members: &[(String, u64)]) -> Choice {
     let epoch = snapshots.iter().copied().find(is_committed);
     warnings.push(match epoch {
         Some(epoch) => format!(
-            "no snapshot fits the stores, which have committed epoch {oldest}: going on from epoch \
-             {epoch}; rows may be missing or stand twice (was a database or the state directory \
-             replaced?)"
+            "no snapshot fits the stores, which have committed epoch {oldest}: continuing from \
+             epoch {epoch}; rows may be missing or duplicated (was a database or the state \
+             directory replaced?)"
         ),
         None => format!(
-            "the stores have committed epoch {oldest} but there is no snapshot: starting empty; rows \
-             may stand twice"
+            "the stores have committed epoch {oldest} but there is no snapshot: starting empty; \
+             rows may be duplicated"
         ),
     });
     let is_damaged = found.damage.iter().any(|damage| damage.epoch == oldest);

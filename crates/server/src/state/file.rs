@@ -30,7 +30,7 @@ pub(super) struct Head {
     pub run: u64,
 }
 
-/// Why a file is no snapshot to go on from.
+/// Why a file is not a snapshot to go on from.
 #[derive(Debug)]
 pub(super) enum Unusable {
     /// Torn or changed since it was written, or gone.
@@ -63,7 +63,7 @@ impl Head {
     fn read(from: &mut impl Read) -> Result<Head, Unusable> {
         let damaged = |text: &str| Unusable::Damaged(text.to_owned());
         let mut head = [0; Head::LEN];
-        let torn = || damaged("it is no snapshot, or its head is torn");
+        let torn = || damaged("it is not a snapshot, or its header is incomplete");
         from.read_exact(&mut head[..12]).map_err(|_| torn())?;
         if &head[..8] != MARK {
             return Err(torn());

@@ -223,9 +223,8 @@ fn apps_of(dir: &Path) -> Result<Vec<String>, Error> {
         Some(Text::Unproven(text)) if group_name(&lines(&text)) == dir_name => Ok(lines(&text)),
         _ => Err(Error::State {
             message: format!(
-                "'{}' is damaged: it held the names of the apps that are saved here, and '{dir_name}' \
-                 was made from them. Put back a copy, or write each name on a line of its own, in \
-                 the order of the alphabet",
+                "'{}' is damaged: it listed the apps saved here, and '{dir_name}' was made from \
+                 them. Restore a copy, or write each name on its own line, in alphabetical order",
                 path.display()
             ),
             path: dir.to_owned(),
@@ -506,9 +505,9 @@ fn read_or_make_id(root: &Path) -> Result<String, Error> {
             return Err(Error::State {
                 path,
                 message:
-                    "the file is damaged, and by what it held the stores know which rows they \
-                          have committed: put back a copy; without one, delete it and start once \
-                          with --drop-state: rows of the last interval may be written twice"
+                    "the file is damaged, and by what it held the stores know which rows they have \
+                     committed: restore a copy; without one, delete it and start once with \
+                     --drop-state: rows of the last interval may be written twice"
                         .to_owned(),
             });
         }
@@ -625,7 +624,7 @@ mod tests {
             &group,
             &[
                 "snapshot-1: the checksum",
-                "snapshot-2: it is no snapshot, or its head",
+                "snapshot-2: it is not a snapshot, or its head",
             ],
         );
         for epoch in [1, 2] {
@@ -654,7 +653,7 @@ mod tests {
         drop(state);
         fs::write(root.path().join("id"), b"").expect("writes");
         let unknown = StateDir::open(root.path()).expect_err("stores know it by its name");
-        assert!(unknown.to_string().contains("put back a copy"), "{unknown}");
+        assert!(unknown.to_string().contains("restore a copy"), "{unknown}");
     }
 
     /// Each flip of a bit and each checkpoint of a file.
@@ -689,8 +688,8 @@ mod tests {
                     Err(error) => {
                         let said = error.to_string();
                         assert!(
-                            said.contains("damaged") && said.contains("put back a copy")
-                                || said.contains("Put back a copy"),
+                            said.contains("damaged") && said.contains("restore a copy")
+                                || said.contains("Restore a copy"),
                             "{said}"
                         );
                     }

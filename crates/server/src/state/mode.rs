@@ -38,8 +38,8 @@ pub(super) fn make_private(root: &Path) {
     if is_shared {
         tracing::warn!(
             directory = root.display().to_string(),
-            "the state directory holds other files as well: its mode is left as it is; give it a \
-             directory of its own"
+            "state directory contains other files; leaving its permissions unchanged: use a \
+             dedicated directory"
         );
     } else {
         of_owner(root, DIR);
@@ -61,7 +61,8 @@ pub(super) fn of_owner(path: &Path, mode: u32) {
         permissions.set_mode(mode);
         if let Err(cause) = fs::set_permissions(path, permissions) {
             let path = path.display().to_string();
-            tracing::warn!(path, %cause, "others may read saved state: its mode cannot be set");
+            tracing::warn!(path, %cause, "cannot restrict permissions: other users may read saved \
+                                          state");
         }
     }
     #[cfg(not(unix))]

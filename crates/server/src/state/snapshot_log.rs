@@ -50,7 +50,7 @@ pub(super) fn of(
             .map_or((u64::MAX, head.run), |(e, h): &(u64, Head)| (*e, h.run));
         if next >= last || head.run != run {
             return Err(format!(
-                "it does not fit epoch {next}, which it says to follow"
+                "it does not match epoch {next}, which it claims to follow"
             ));
         }
         links.push((next, head));
@@ -248,7 +248,7 @@ impl Compactor {
                 tracing::warn!(
                     epoch,
                     cause = chain(error),
-                    "changes of the state could not be put together; the snapshots stay as they are"
+                    "cannot compact snapshots; keeping them as they are"
                 );
             }
             done.is_ok()
@@ -257,7 +257,7 @@ impl Compactor {
         match thread.spawn(compose) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
-                tracing::warn!(%error, "no thread to put changes of the state together");
+                tracing::warn!(%error, "cannot start the snapshot compaction thread");
                 self.rests_until = Some(Instant::now() + REST);
             }
         }
@@ -269,7 +269,7 @@ impl Compactor {
             return;
         };
         let done = thread.join().unwrap_or_else(|_| {
-            tracing::warn!("putting changes of the state together failed by a fault of Headwater");
+            tracing::warn!("snapshot compaction stopped by an internal error");
             false
         });
         self.rests_until = (!done).then(|| Instant::now() + REST);

@@ -123,7 +123,7 @@ impl Database {
                 store = name,
                 cause,
                 again_in_seconds = pause.as_secs(),
-                "store cannot be reached"
+                "cannot connect store"
             );
             if self.context.health.pause(pause) {
                 return Err(Failure::Fatal(cause));
@@ -138,8 +138,8 @@ impl Database {
         loop {
             if self.redo.is_too_long {
                 return Err(format!(
-                    "{cause}; everything since the last checkpoint was undone and is too long to \
-                     be done again here: mend the database, then start again with the same --state"
+                    "{cause}; all writes since the last checkpoint were rolled back and are too \
+                     many to repeat here: fix the database, then start again with the same --state"
                 ));
             }
             self.bindings.iter_mut().for_each(StoreBinding::forget);
@@ -147,7 +147,7 @@ impl Database {
             tracing::error!(
                 cause,
                 again_in_seconds = pause.as_secs(),
-                "store has undone its writes; they will be done again"
+                "store rolled back its writes; retrying them"
             );
             if self.context.health.pause(pause) {
                 return Err(cause);
@@ -201,7 +201,7 @@ impl Database {
                 tracing::warn!(
                     table = binding.table,
                     cause = chain(&error),
-                    "store did not close"
+                    "cannot close store"
                 );
             }
         }

@@ -81,7 +81,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::ANNOTATION_AGAIN,
         "an annotation is given twice",
-        "This annotation may stand once.",
+        "This annotation may occur only once.",
         "Keep one of them.",
         "@PrimaryKey('a') @PrimaryKey('b')\n\
          define table T (a int, b int);",
@@ -90,7 +90,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::ANNOTATION_HERE,
-        "an annotation that cannot stand here",
+        "an annotation that is not allowed here",
         "The key of an aggregation is the time and what it groups by; it takes no @PrimaryKey.",
         "Remove the annotation.",
         "define stream S (a int);\n\
@@ -154,7 +154,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::APP_ANNOTATION_AGAIN,
         "an annotation of the app is given twice",
-        "The first one counts.",
+        "The first one applies.",
         "Keep one of them.",
         "@app:name('A') @app:name('B')\n\
          define stream S (a int);",
@@ -164,8 +164,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::FAULT_STREAM_MISSING,
         "on.error='STREAM' without a fault stream",
-        "The sink sends events that it cannot deliver to the fault stream, and the stream has none: \
-         they are dropped with a log line.",
+        "The sink sends undeliverable events to the fault stream, but the stream has none: they \
+         are dropped and logged.",
         "Put @OnError(action='STREAM') before the definition.",
         "@sink(type='inMemory', topic='t', on.error='STREAM')\n\
          define stream S (a int);",

@@ -18,8 +18,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::USED_TOO_EARLY,
         "a stream is read before the query that makes it",
-        "A stream without a definition comes into being where a query first inserts into it. \
-         Queries before that one cannot read it.",
+        "A stream without a definition is created by the first query that inserts into it. Earlier \
+         queries cannot read it.",
         "Put the query that inserts first, or define the stream.",
         "define stream S (a int);\n\
          from Middle select a insert into Out;\n\
@@ -40,10 +40,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::UNKNOWN_PREFIX,
-        "the name before the dot is no input of the query",
-        "Before the dot stands the stream that the query reads, its alias in a join, or the name \
-         of an event in a pattern. An input that has an alias goes by that alone. Conditions of \
-         update and delete see the selected attributes without any name before them.",
+        "the name before the dot is not an input of the query",
+        "The name before the dot is the stream that the query reads, its alias in a join, or the \
+         name of an event in a pattern. An input with an alias is known only by the alias. \
+         Conditions of update and delete refer to the selected attributes without a prefix.",
         "Write the name or alias of an input, or leave it out.",
         "define stream S (a int);\n\
          define table T (a int);\n\
@@ -56,7 +56,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::AMBIGUOUS_ATTRIBUTE,
         "several inputs have this attribute",
         "In a join or a pattern more than one input has an attribute of this name, so the name \
-         alone does not say which is meant.",
+         alone is ambiguous.",
         "Put the input before it.",
         "define stream S (a int);\n\
          define table T (a int, b string);\n\
@@ -89,8 +89,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::UNKNOWN_STREAM_FUNCTION,
         "no such stream function",
-        "Behind the '#' stands no stream function that is known. Windows need 'window.' before \
-         their name; functions that make a value stand in a filter or in the select clause.",
+        "The name after '#' is not a known stream function. Windows need 'window.' before their \
+         name; functions that return a value belong in a filter or in the select clause.",
         "Correct the name, or write '#window.name(…)' for a window.",
         "define stream S (a int);\n\
          from S#length(5) select a insert into Out;",
@@ -122,8 +122,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::NO_FAULT_STREAM,
         "the stream has no fault stream",
-        "A stream '!S' with the events of S that failed exists only where the definition of S \
-         says @OnError(action='STREAM').",
+        "A stream '!S' with the events of S that failed exists only if the definition of S has \
+         @OnError(action='STREAM').",
         "Put @OnError(action='STREAM') before the definition.",
         "define stream S (a int);\n\
          from !S select a insert into Failed;",
@@ -145,8 +145,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::EVENT_AS_VALUE,
         "an event where a value is needed",
-        "The name of an event of a pattern, or of an input of a join, stands for the whole event \
-         and has no value. Only 'is null' and eventTimestamp(…) take it.",
+        "The name of an event of a pattern, or of an input of a join, refers to the whole event \
+         and has no value. Only 'is null' and eventTimestamp(…) accept it.",
         "Take one of its attributes.",
         "define stream S (a int);\n\
          from every e1=S -> e2=S select e1 as first insert into Out;",
@@ -191,7 +191,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::NOT_A_TARGET,
         "an aggregation is inserted into",
-        "An aggregation takes its events from the stream after its 'from' and from nowhere else.",
+        "An aggregation takes its events only from the stream after its 'from'.",
         "Insert into that stream.",
         "define stream S (a int);\n\
          define aggregation A from S select sum(a) as total aggregate every sec ... hour;\n\
@@ -212,9 +212,9 @@ pub(super) const CODES: &[CodePage] = &[
     .on_demand(),
     CodePage::new(
         super::UNREAD_STREAM,
-        "a stream that nobody reads",
-        "The insert makes a stream that nobody reads, and a defined stream of nearly this name \
-         gets no events: the name is likely misspelt.",
+        "a stream that is never read",
+        "The insert creates a stream that is never read, and a defined stream with a similar name \
+         gets no events: the name is probably misspelt.",
         "Correct the name, or remove the definition that nothing fills.",
         "define stream S (a int);\n\
          @sink(type='log')\n\

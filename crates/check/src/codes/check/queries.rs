@@ -39,7 +39,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::SELECTED_TWICE,
         "two selected attributes have one name",
-        "What is selected becomes a row, and each of its attributes needs a name of its own.",
+        "The selection becomes a row, and each of its attributes needs its own name.",
         "Rename one with 'as'.",
         "define stream S (a int, b int);\n\
          from S select a, b as a insert into Out;",
@@ -61,7 +61,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::WINDOW_HERE,
-        "no window can stand here",
+        "a window is not allowed here",
         "A named window keeps its events already, a stream of a pattern has 'within', and an \
          aggregation keeps sums by time instead of events.",
         "Remove the window.",
@@ -172,8 +172,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::FILTER_IGNORED,
         "a filter on a table in a join",
-        "Siddhi passes over a filter that stands behind a table, and so does Headwater: all rows \
-         that 'on' finds are joined.",
+        "Siddhi ignores a filter after a table, and so does Headwater: all rows that 'on' finds \
+         are joined.",
         "Put the condition into 'on'.",
         "define stream S (a int);\n\
          define table T (b int);\n\
@@ -198,7 +198,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::NOTHING_FROM_OUTSIDE,
-        "'in', or a function that reaches outside, where neither can stand",
+        "'in', or a function with side effects, where neither is allowed",
         "A condition of a join, of a write to a table or of another 'in', a value of 'set', an \
          argument of a window and the key of a partition can look neither into a table nor at \
          files. Siddhi 5.1 refuses such an 'in' or fails on every event that reaches it.",

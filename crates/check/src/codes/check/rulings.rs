@@ -49,9 +49,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::RULING_EMPTY_COUNT,
-        "'every e<0:n>' begins anew",
-        "In Siddhi 5.1 a pattern that begins so never matches again after a match without an \
-         event. Headwater begins anew whenever the next element has taken its event (ruling 32).",
+        "'every e<0:n>' begins again",
+        "In Siddhi 5.1 a pattern that begins like this never matches again after a match without \
+         an event. Headwater begins again whenever the next element has taken its event (ruling \
+         32).",
         "Expect the later matches, or write @app:compat('siddhi-5.1').",
         "define stream A (n int);\n\
          define stream B (n int);\n\
@@ -78,7 +79,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::RULING_WITHIN_AT_START,
         "'within' counts where the first element is absent or logical",
-        "In Siddhi 5.1 'within' has no effect where the first element is an absence, and after an \
+        "In Siddhi 5.1 'within' has no effect if the first element is an absence, and after an \
          expiry 'every (X or Y)' gives matches twice. In Headwater the age counts from the first \
          event, and a match comes once (ruling 34).",
         "Expect late matches to be gone, or write @app:compat('siddhi-5.1').",
@@ -93,7 +94,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::RULING_SET_BY_KEY,
         "'set' counts where the condition is the primary key",
-        "In Siddhi 5.1 'update or insert into … set …' passes over 'set' when the condition is the \
+        "In Siddhi 5.1 'update or insert into … set …' ignores 'set' if the condition is the \
          primary key, and replaces the whole row by the selected one. Headwater changes what 'set' \
          names (ruling 38).",
         "Leave 'set' out to replace the row, or write @app:compat('siddhi-5.1').",
@@ -123,7 +124,7 @@ pub(super) const CODES: &[CodePage] = &[
         "an aggregator keeps its groups apart",
         "math:percentile and json:groupAsObject mix the values of all groups and keys in Siddhi \
          5.1. Headwater keeps those of each group apart (ruling 55).",
-        "Expect values of each group; there is no way back to the old output.",
+        "Expect values of each group; the old output is not available.",
         "define stream S (k string, n double);\n\
          from S#window.length(9) select k, math:percentile(n, 50.0) as half group by k\n\
          insert into Out;",
@@ -135,7 +136,7 @@ pub(super) const CODES: &[CodePage] = &[
         "the condition of a window in a partition is that of its key",
         "In a partition the condition of 'expression' and 'expressionBatch' has one state for all \
          keys in Siddhi 5.1. Headwater has one for each key (ruling 70).",
-        "Expect windows of each key; there is no way back to the old output.",
+        "Expect windows of each key; the old output is not available.",
         "define stream S (k string, n int);\n\
          partition with (k of S) begin\n\
          \x20 from S#window.expression('count() <= 5') select k, sum(n) as total insert into Out;\n\
@@ -167,11 +168,11 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::RULING_SHARED_ABSENCE,
-        "an event that ends a pattern and is no absent one ends all matches",
-        "In Siddhi 5.1 an event that ends several matches gives the first of them alone, where an \
+        "an event that ends a pattern and is not an absent one ends all matches",
+        "In Siddhi 5.1 an event that ends several matches gives only the first of them if an \
          earlier 'X and not Y[...]' of the pattern reads the same stream and its filter does not \
          hold. Headwater gives them all (ruling 72).",
-        "Expect every match; there is no way back to the old output.",
+        "Expect every match; the old output is not available.",
         "define stream A (n int);\n\
          define stream B (n int);\n\
          define stream C (n int);\n\
@@ -189,8 +190,8 @@ pub(super) const CODES: &[CodePage] = &[
         "In Siddhi 5.1 a row of a table with several primary keys stays under its old key when an \
          update changes one of them: it is not deleted any more, and another row may come to have \
          the same keys. Headwater moves it (ruling 73).",
-        "Expect it to be deleted; there is no way back to the old output. A key that is left as it \
-         is, is the same in both.",
+        "Expect it to be deleted; the old output is not available. An unchanged key behaves the \
+         same in both.",
         "define stream S (k string, n int, v int);\n\
          @PrimaryKey('k', 'n') define table T (k string, n int, v int);\n\
          from S insert into T;\n\
@@ -202,9 +203,10 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::RULING_SET_BY_ROW,
-        "what is set may be made of the row",
-        "In Siddhi 5.1 the attributes of the row are null in 'set' where its table has a primary key or \
-         an index, so that 'set T.n = T.n + n' writes null. Headwater gives their values (ruling 74).",
+        "'set' may use attributes of the row",
+        "In Siddhi 5.1 the attributes of the row are null in 'set' if the table has a primary key \
+         or an index, so that 'set T.n = T.n + n' writes null. Headwater gives their values \
+         (ruling 74).",
         "Expect the values, or write @app:compat('siddhi-5.1').",
         "define stream S (k string, n int);\n\
          @PrimaryKey('k') define table T (k string, n int);\n\
@@ -218,10 +220,9 @@ pub(super) const CODES: &[CodePage] = &[
         super::RULING_RETENTION_KEPT,
         "a retention period holds for every duration",
         "In Siddhi 5.1 rows of a duration are purged only where the next longer one is aggregated \
-         too; those of the longest go together with the ones before, or never where it stands alone, \
-         whatever the period says. Headwater deletes them when the period that is written is over \
-         (ruling 77). Without a period of its own a duration that stands alone is kept for ever in \
-         both.",
+         too; those of the longest go together with the ones before, or never if it is the only \
+         one, whatever the period. Headwater deletes them when the given period is over (ruling \
+         77). Without its own period, a single duration is kept for ever in both.",
         "Expect the rows to be deleted, write 'all', or write @app:compat('siddhi-5.1').",
         "define stream S (n int);\n\
          @purge(enable = 'true', interval = '1 min', @retentionPeriod(sec = '10 min'))\n\
@@ -232,7 +233,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::RULING_UNTIMED_LOOKUP,
-        "an event has its time also where it looks for rows",
+        "an event has its time also in conditions on tables",
         "In Siddhi 5.1 'eventTimestamp()' is -1 in the 'on' of a join, in the conditions and 'set' of \
          tables and in '[... in T]'. Headwater gives the time of the event (ruling 78).",
         "Expect the time, or write @app:compat('siddhi-5.1').",
@@ -262,9 +263,9 @@ pub(super) const CODES: &[CodePage] = &[
         super::RULING_PROBED_BACKWARDS,
         "'in' compares a key as it is written",
         "In Siddhi 5.1 '[(T.n <= n) in T]' looks for a row with 'T.n >= n', and '>=' for one with \
-         '<=', where 'n' is the primary key or has an index. Headwater looks for what is written \
-         (ruling 81).",
-        "Expect what is written, or write @app:compat('siddhi-5.1').",
+         '<=', where 'n' is the primary key or has an index. Headwater evaluates the condition as \
+         written (ruling 81).",
+        "Expect the condition as written, or write @app:compat('siddhi-5.1').",
         "define stream S (n int);\n\
          @PrimaryKey('n') define table T (n int);\n\
          from S[(T.n <= n) in T] select n insert into Out;",
@@ -293,10 +294,10 @@ pub(super) const CODES: &[CodePage] = &[
         super::RULING_STAYS_IN_PICTURE,
         "rows leave a snapshot that has several aggregators",
         "Siddhi 5.1 takes an expired row out of an 'output snapshot' by its attributes without the \
-         aggregators, but takes some aggregators for such attributes by the places where they stand, \
-         as all but the first where the first item is one: the rows stay for ever. Headwater takes \
-         them out (ruling 83).",
-        "Select one other attribute first and all aggregators behind it, and both do the same.",
+         aggregators, but mistakes some aggregators for such attributes by their position, such as \
+         all but the first if the first item is one: the rows stay for ever. Headwater takes them \
+         out (ruling 83).",
+        "Select another attribute first and all aggregators after it, and both do the same.",
         "define stream S (k string, n int);\n\
          from S#window.length(2) select sum(n) as s, count() as c, k\n\
          output snapshot every 1 sec insert into Out;",
@@ -306,7 +307,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::RULING_SEARCHED_STAYS,
-        "what a join has looked through expires",
+        "rows that a join has searched expire",
         "In Siddhi 5.1 events of an expressionBatch window that the other side of a join has looked \
          through never expire: aggregates of the join keep them for ever. Headwater lets them expire \
          with their batch (ruling 79).",

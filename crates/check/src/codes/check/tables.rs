@@ -8,7 +8,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::NOT_IN_TABLE,
         "an update of an attribute that the table does not have",
         "Without 'set' every selected attribute is written to the table's of the same name.",
-        "Rename it with 'as', select less, or say with 'set' what is written.",
+        "Rename it with 'as', select less, or list the written attributes with 'set'.",
         "define stream S (a int, b string);\n\
          define table T (a int, text string);\n\
          from S select a, b update T on T.a == a;",
@@ -32,7 +32,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::AGGREGATOR_IN_AGGREGATION,
         "an aggregator that cannot be kept by durations",
         "An aggregation keeps sum, count, avg, min, max and distinctCount; the others cannot be \
-         put together from shorter durations.",
+         combined from shorter durations.",
         "Use one of those.",
         "define stream S (a int);\n\
          define aggregation A from S select stdDev(a) as d aggregate every sec ... hour;",
@@ -51,7 +51,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::AGGREGATE_BY,
-        "'aggregate by' something that is no time",
+        "'aggregate by' something that is not a time",
         "The attribute holds milliseconds as a long, or a text such as '2024-06-05 12:30:00'.",
         "Name such an attribute, or leave 'by' out to use the time of arrival.",
         "define stream S (a int, ts int);\n\
@@ -71,7 +71,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::PER_VALUE,
-        "'per' something that is no duration",
+        "'per' something that is not a duration",
         "'per' names the duration of the buckets: 'seconds', 'minutes', 'hours', 'days', 'months' \
          or 'years'.",
         "Write one of them.",
@@ -84,7 +84,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::WITHIN_VALUE,
-        "'within' something that is no time",
+        "'within' something that is not a time",
         "A range is two times, as milliseconds or texts, or one text with wildcards.",
         "Write such a range.",
         "define stream S (a int);\n\
@@ -123,8 +123,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::SET_OTHER,
         "'set' writes to the table only",
-        "The name before the dot of what is set is not looked at: it always is the table's \
-         attribute.",
+        "The name before the dot in 'set' is ignored: it is always the table's attribute.",
         "Write the name of the table.",
         "define stream S (a int, b string);\n\
          define table T (a int, b string);\n\

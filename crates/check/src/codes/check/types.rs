@@ -27,7 +27,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::NO_ARITHMETIC,
         "arithmetic without numbers",
-        "Operators + - * / % work on numbers. There is no operator that joins texts.",
+        "Operators + - * / % work on numbers. There is no operator that concatenates texts.",
         "Join texts with str:concat(…); turn a text into a number with convert(…).",
         "define stream S (a string, b string);\n\
          from S select a + b as both insert into Out;",
@@ -47,8 +47,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::WRONG_ARGUMENTS,
         "arguments that the function does not take",
-        "The number or the types of the arguments fit no form of the function. Types must match \
-         exactly: an int is no double. Some arguments must be constants, some plain attributes.",
+        "The number or the types of the arguments match no form of the function. Types must match \
+         exactly: an int is not a double. Some arguments must be constants, some plain attributes.",
         "Give what the function takes; convert(…) turns a value into another type.",
         "define stream S (a int);\n\
          from S select str:length(a) as n insert into Out;",
@@ -57,7 +57,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::AGGREGATOR_HERE,
-        "an aggregator where nothing is aggregated",
+        "an aggregator in a place without aggregation",
         "Aggregators work over the events of a query. In conditions on tables, keys of partitions \
          and arguments of windows there are none.",
         "Select the aggregate in one query and use its result in the next.",
@@ -70,7 +70,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::ROW_COUNT,
-        "a number of rows that is no constant",
+        "a number of rows that is not a constant",
         "'limit' and 'offset' take a constant whole number that is not negative.",
         "Write a number.",
         "define stream S (a int);\n\
@@ -82,7 +82,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::OTHER_ROW,
         "the selected attributes are not those of the target",
         "What is inserted must have the attributes of the target: names, types and order. For a \
-         stream without a definition the first query that inserts says what they are.",
+         stream without a definition the first query that inserts determines them.",
         "Select the same attributes in the same order; 'as' gives a name, convert(…) a type.",
         "define stream S (a int, b string);\n\
          define stream Out (a long, b string);\n\
@@ -95,7 +95,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::SCRIPT_FAULT,
         "not a script",
         "The body of a script function has to be the body of a JavaScript function with one parameter, 'data', the array of its arguments.",
-        "Mend the line that is shown.",
+        "Correct the line that is shown.",
         "define function f[javascript] return int { var a = ; return a; };\n\
          define stream S (a int);\n\
          from S select f(a) as b insert into Out;",
@@ -115,7 +115,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         super::ARITHMETIC_FAILS,
-        "arithmetic with something that is no number",
+        "arithmetic with something that is not a number",
         "One side is a number and the other is not. Siddhi accepts that and fails for every \
          event; so does Headwater.",
         "Turn the other side into a number with convert(…).",

@@ -9,8 +9,8 @@ pub(super) const CODES: &[CodePage] = &[
         "a function or language that is not supported",
         "The app calls a function of a namespace that Headwater does not have, or has a script \
          in a language other than javascript.",
-        "Use what `headwater connectors` and the reference list; sources, sinks and stores have a \
-         code of their own, E0501.",
+        "Use what `headwater connectors` and the reference list; sources, sinks and stores have \
+         their own code, E0501.",
         "define stream S (a string);\n\
          from S select tensor:predict(a) as p insert into Out;",
         "define stream S (a string);\n\

@@ -24,7 +24,7 @@ pub(super) fn text(bytes: &[u8], scale: usize) -> Option<String> {
     })
 }
 
-/// The shortest bytes of a number written as `-12.3`, `1.23E1`; `None` where it is no number, has more
+/// The shortest bytes of a number written as `-12.3`, `1.23E1`; `None` where it is not a number, has more
 /// than 38 digits, or more behind its point than the scale.
 pub(super) fn bytes(text: &str, scale: usize) -> Option<Vec<u8>> {
     let (text, exponent) = match text.split_once(['e', 'E']) {

@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub fn text(&mut self) -> Result<&'a str, Fault> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| "a string is no UTF-8".into())
+        std::str::from_utf8(self.bytes()?).map_err(|_| "a string is not UTF-8".into())
     }
 
     #[inline]

@@ -221,7 +221,7 @@ fn whole(text: &str) -> Option<i64> {
         return text.parse().ok();
     }
     let value = scalar::parse_double(text)?;
-    // The bounds are exact as doubles; the upper one is no long any more.
+    // The bounds are exact as doubles; the upper one is not a long any more.
     let fits = value.fract() == 0.0 && value >= i64::MIN as f64 && value < -(i64::MIN as f64);
     fits.then_some(value as i64)
 }

@@ -116,13 +116,13 @@ impl Origin {
             (None, None) => {
                 tracing::warn!(
                     stream = schema.name,
-                    "neither 'schema.def' nor 'schema.registry' is given: the schema is made of the \
-                     stream's attributes"
+                    "no 'schema.def' or 'schema.registry': deriving the schema from the stream's \
+                     attributes"
                 );
                 Some(shape::of_stream(schema).map_err(|attribute| {
                     options.refused(format!(
-                        "attribute '{attribute}' is an OBJECT, which says no type: write the schema \
-                         by 'schema.def'"
+                        "attribute '{attribute}' is an OBJECT, which has no schema type: write the \
+                         schema by 'schema.def'"
                     ))
                 })?)
             }

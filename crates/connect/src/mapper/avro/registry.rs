@@ -63,7 +63,7 @@ impl Registry {
         for text in urls.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let Some(mut url) = Url::parse(text) else {
                 return Err(options.refused(
-                    "option 'schema.registry' is no URL: write http://host:port or https://…",
+                    "option 'schema.registry' is not a URL: write http://host:port or https://…",
                 ));
             };
             let authority = text.split("://").nth(1).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Registry {
             list.push(url);
         }
         if list.is_empty() {
-            return Err(options.refused("option 'schema.registry' names no registry"));
+            return Err(options.refused("option 'schema.registry' has no URL"));
         }
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(CONTENT));
@@ -180,12 +180,12 @@ impl Registry {
                     .and_then(|id| SchemaId::try_from(id).ok());
                 match id {
                     Some(id) => return Ok(id),
-                    None => "its answer has no number".to_owned(),
+                    None => "its answer has no schema id".to_owned(),
                 }
             }
             Answer::Absent(said) => said,
         };
-        let cause = format!("the registry does not take the schema as '{subject}': {said}");
+        let cause = format!("the registry rejects the schema for '{subject}': {said}");
         Err(self.refused(cause))
     }
 
@@ -223,7 +223,7 @@ impl Registry {
         };
         match (status, json) {
             (StatusCode::OK, Some(json)) => Ok(Answer::Json(json)),
-            (StatusCode::OK, None) => Err("its answer is no JSON".to_owned()),
+            (StatusCode::OK, None) => Err("its answer is not JSON".to_owned()),
             // Not found, or found to be wrong: with a code of the registry's own it has understood.
             (
                 StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY,

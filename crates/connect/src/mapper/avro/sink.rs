@@ -74,14 +74,13 @@ impl Sink {
         if origin.registry.is_some() && origin.id.is_none() && origin.text.is_none() {
             let text = super::shape::of_stream(setup.schema).map_err(|attribute| {
                 options.refused(format!(
-                    "attribute '{attribute}' is an OBJECT, which says no type: give 'schema.def' or \
-                     'schema.id'"
+                    "attribute '{attribute}' is an OBJECT, which has no schema type: give \
+                     'schema.def' or 'schema.id'"
                 ))
             })?;
             tracing::warn!(
                 stream = setup.schema.name,
-                "neither 'schema.def' nor 'schema.id' is given: the schema is made of the stream's \
-                 attributes"
+                "no 'schema.def' or 'schema.id': deriving the schema from the stream's attributes"
             );
             shapes = Some(Shapes::parse(&text, &[]).map_err(|cause| options.refused(cause))?);
             origin.text = Some(text);
@@ -197,7 +196,7 @@ fn forms(shapes: &Shapes, record: &Record, schema: &Schema) -> Result<Vec<FieldF
         tracing::warn!(
             stream = schema.name,
             attribute = attribute.name,
-            "the schema has no field for an attribute, which is left out"
+            "the schema has no field for an attribute; omitting it from messages"
         );
     }
     let mut forms = Vec::with_capacity(record.fields.len());
@@ -214,7 +213,7 @@ fn forms(shapes: &Shapes, record: &Record, schema: &Schema) -> Result<Vec<FieldF
                     .write_default(&mut bytes, field.shape, field.default.as_ref())
                     .map_err(|cause| {
                         format!(
-                            "field '{}' of the schema is no attribute of the stream: {cause}",
+                            "field '{}' of the schema is not an attribute of the stream: {cause}",
                             field.name
                         )
                     })?;

@@ -405,7 +405,7 @@ impl SourceMapper for Source {
                 let bytes = Arc::clone(bytes);
                 self.map_bytes(&bytes, rows);
             }
-            _ => rows.reject_message(payload, "the message is no binary data", REMEDY),
+            _ => rows.reject_message(payload, "the message is not binary data", REMEDY),
         }
     }
 

@@ -145,19 +145,24 @@ fn types_are_judged_as_json_judges_tokens() {
         r#""long""#,
         "int",
         b"\x80\x80\x80\x80\x10",
-        Err("2147483648 is no int"),
+        Err("2147483648 is not an int"),
     );
-    check_one(r#""int""#, "double", b"\x02", Err("1 is no double"));
+    check_one(r#""int""#, "double", b"\x02", Err("1 is not a double"));
     check_one(r#""int""#, "float", b"\x02", Ok("1.0"));
-    check_one(r#""double""#, "long", &double(1.0), Err("1.0 is no long"));
+    check_one(
+        r#""double""#,
+        "long",
+        &double(1.0),
+        Err("1.0 is not a long"),
+    );
     check_one(r#""double""#, "float", &double(0.1), Ok("0.1"));
     check_one(r#""float""#, "double", &0.1f32.to_le_bytes(), Ok("0.1"));
     check_one(r#""double""#, "double", &double(f64::NAN), Ok("NaN"));
     check_one(r#""double""#, "string", &double(1e10), Ok("1.0E10"));
     check_one(r#""boolean""#, "string", b"\x01", Ok("true"));
     check_one(r#""boolean""#, "bool", b"\x02", Err("a boolean is 2"));
-    check_one(r#""string""#, "int", b"\x025", Err("5\" is no int"));
-    check_one(r#""string""#, "string", b"\x02\xff", Err("no UTF-8"));
+    check_one(r#""string""#, "int", b"\x025", Err("5\" is not an int"));
+    check_one(r#""string""#, "string", b"\x02\xff", Err("not UTF-8"));
     check_one(r#""bytes""#, "string", b"\x04a\xe9", Ok("aé"));
     check_one(r#"["null","string"]"#, "string", b"\x00", Ok("null"));
     check_one(
@@ -172,7 +177,7 @@ fn types_are_judged_as_json_judges_tokens() {
     let list = r#"{"type":"array","items":"int"}"#;
     check_one(list, "string", b"\x04\x02\x04\x00", Ok("[1,2]"));
     check_one(list, "object", b"\x03\x04\x02\x04\x00", Ok("[1, 2]"));
-    check_one(list, "int", b"\x00", Err("[] is no int"));
+    check_one(list, "int", b"\x00", Err("[] is not an int"));
     let map = r#"{"type":"map","values":"boolean"}"#;
     check_one(map, "string", b"\x02\x02k\x01\x00", Ok("{\"k\":true}"));
     let money = r#"{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}"#;
@@ -341,7 +346,7 @@ fn null_is_null_where_the_schema_has_it_and_undefined_in_text() {
     let (messages, causes) = encode(&avro(STOCK), STREAM, &rows);
     assert_eq!(causes.len(), 1);
     assert!(
-        causes[0].contains("'price': null is no double"),
+        causes[0].contains("'price': null is not a double"),
         "{causes:?}"
     );
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
@@ -363,13 +368,18 @@ fn values_are_fitted_to_their_fields() {
         }
     }
     check_one(r#""long""#, "int", Value::Int(-1), Ok(b"\x01"));
-    check_one(r#""int""#, "long", Value::Long(1 << 40), Err("is no int"));
+    check_one(
+        r#""int""#,
+        "long",
+        Value::Long(1 << 40),
+        Err("is not an int"),
+    );
     check_one(r#""int""#, "double", Value::Double(3.0), Ok(b"\x06"));
     check_one(
         r#""int""#,
         "double",
         Value::Double(3.5),
-        Err("3.5 is no int"),
+        Err("3.5 is not an int"),
     );
     check_one(
         r#""double""#,
@@ -402,7 +412,7 @@ fn values_are_fitted_to_their_fields() {
         r#"{"type":"enum","name":"E","symbols":["A"]}"#,
         "string",
         text("B"),
-        Err("is no enum 'E'"),
+        Err("is not an enum 'E'"),
     );
     check_one(
         r#"{"type":"fixed","name":"F","size":2}"#,
@@ -447,7 +457,9 @@ fn fields_without_attribute_have_their_default() {
     );
     assert_eq!(messages, [b"\x02\x02x\x00".to_vec()]);
     let lacking = r#"{"type":"record","name":"S","fields":[{"name":"b","type":"string"}]}"#;
-    assert!(refusal(&avro(lacking), "a int").contains("field 'b' of the schema is no attribute"));
+    assert!(
+        refusal(&avro(lacking), "a int").contains("field 'b' of the schema is not an attribute")
+    );
 }
 
 #[test]
@@ -491,8 +503,8 @@ fn what_cannot_be_is_refused_when_the_app_is_made() {
         &[("schema.id", "x"), ("schema.registry", "http://h")],
         "write a whole number",
     );
-    check(&[("schema.registry", "h:80")], "is no URL");
-    check(&[("schema.registry", " ")], "names no registry");
+    check(&[("schema.registry", "h:80")], "is not a URL");
+    check(&[("schema.registry", " ")], "has no URL");
     check(&[("use.avro.serializer", "true")], "needs a registry");
     check(
         &[

@@ -27,7 +27,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::BehindQuote { byte } => {
-                write!(f, "text stands behind a closing quote at byte {byte}")
+                write!(f, "text after a closing quote at byte {byte}")
             }
             Fault::OpenQuote { byte } => {
                 write!(f, "the quote opened at byte {byte} is never closed")

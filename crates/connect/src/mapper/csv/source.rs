@@ -52,7 +52,7 @@ impl Source {
                         .and_then(|index| usize::try_from(index).ok())
                         .ok_or_else(|| {
                             options.refused(format!(
-                                "attribute '{}' is mapped to '{}', which is no column number; \
+                                "attribute '{}' is mapped to '{}', which is not a column number; \
                                  count columns from 0",
                                 field.name, field.from
                             ))
@@ -203,7 +203,7 @@ fn excerpt(value: &str) -> &str {
 impl SourceMapper for Source {
     fn map(&mut self, payload: Payload<'_>, _properties: &Properties, rows: &mut Rows) {
         let Some(text) = payload.text() else {
-            return rows.reject_message(payload, "the message is no text", "send text in UTF-8");
+            return rows.reject_message(payload, "the message is not text", "send text in UTF-8");
         };
         if !self.is_header() {
             self.map_line(text, rows);

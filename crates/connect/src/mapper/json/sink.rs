@@ -209,7 +209,7 @@ impl SinkMapper for Sink {
             if self.is_validated && !lenient::is_json(&out.text()[start..]) {
                 let rejected = Rejected::new(
                     &out.text()[start..],
-                    "the payload is no valid JSON",
+                    "the payload is not valid JSON",
                     "put the template of @payload right, or leave out validate.json",
                 );
                 out.reject_text(start, rejected);

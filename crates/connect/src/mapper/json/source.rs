@@ -226,7 +226,7 @@ fn push_single(
 ) -> Result<(), Refusal> {
     let Node::Map(entries) = document else {
         return Err((
-            "the document is no object and no list".into(),
+            "the document is neither an object nor a list".into(),
             "send an object",
         ));
     };
@@ -342,7 +342,7 @@ fn push_element(
     };
     let Node::Map(entries) = inner else {
         return Err(Dropped::Message((
-            "an element of the list is no object".into(),
+            "an element of the list is not an object".into(),
             "send objects",
         )));
     };

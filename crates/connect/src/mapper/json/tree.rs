@@ -251,7 +251,7 @@ pub(in crate::mapper) fn parse(text: &str) -> Result<Node<'_>, Fault> {
     let node = parser.value(0)?;
     parser.skip_blanks();
     if parser.at < text.len() {
-        return Err(parser.fault("something stands behind the document"));
+        return Err(parser.fault("unexpected text after the document"));
     }
     Ok(node)
 }
@@ -264,7 +264,7 @@ pub(super) fn validate(text: &str) -> Result<(), Fault> {
     parser.value(0)?;
     parser.skip_blanks();
     if parser.at < text.len() {
-        return Err(parser.fault("something stands behind the document"));
+        return Err(parser.fault("unexpected text after the document"));
     }
     Ok(())
 }
@@ -453,7 +453,7 @@ impl<'a> Parser<'a> {
                 }
                 Some(b'\\') => return self.escaped(start),
                 Some(0..=0x1f) => {
-                    return Err(self.fault("a control character stands in a string unescaped"));
+                    return Err(self.fault("unescaped control character in a string"));
                 }
                 Some(_) => self.at += 1,
                 None => return Err(self.fault("a string is never closed")),
@@ -481,7 +481,7 @@ impl<'a> Parser<'a> {
                     out.push(c);
                 }
                 Some(_) => {
-                    return Err(self.fault("a control character stands in a string unescaped"));
+                    return Err(self.fault("unescaped control character in a string"));
                 }
                 None => return Err(self.fault("a string is never closed")),
             }

@@ -125,7 +125,7 @@ impl Sources {
             .find_map(|folder| name_of(path.strip_prefix(folder).ok()?));
         let by_itself = || name_of(Path::new(path.file_name()?));
         let Some(main) = by_folder.or_else(by_itself) else {
-            return Err("its name is no text".to_owned());
+            return Err("its name is not text".to_owned());
         };
         folders.push(own.to_owned());
         Ok(Sources {

@@ -230,7 +230,7 @@ impl SourceMapper for Source {
         let bytes = match payload {
             Payload::Bytes(bytes) => bytes,
             Payload::Text(text) => text.as_bytes(),
-            _ => return rows.reject_message(payload, "the message is no bytes", REMEDY),
+            _ => return rows.reject_message(payload, "the message is not binary", REMEDY),
         };
         let message = match DynamicMessage::decode(self.message.clone(), bytes) {
             Ok(message) => message,

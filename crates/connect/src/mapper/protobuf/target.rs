@@ -32,7 +32,7 @@ impl Target {
     pub fn parse(url: &str) -> Result<Target, String> {
         let wrong = |cause: &str| {
             format!(
-                "'{url}' is no URL of gRPC: {cause}; write grpc://host:port/<service>/<method>, or \
+                "'{url}' is not a gRPC URL: {cause}; write grpc://host:port/<service>/<method>, or \
                  grpc://host:port/<sequence>"
             )
         };
@@ -42,7 +42,7 @@ impl Target {
             .split_once('/')
             .ok_or_else(|| wrong("it has no path"))?;
         let (host, Some(port)) =
-            split_port(authority).ok_or_else(|| wrong("its port is no number"))?
+            split_port(authority).ok_or_else(|| wrong("its port is not a number"))?
         else {
             return Err(wrong("it has no port"));
         };

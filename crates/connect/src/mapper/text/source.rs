@@ -217,7 +217,7 @@ fn by_lines(
 impl SourceMapper for Source {
     fn map(&mut self, payload: Payload<'_>, _properties: &Properties, rows: &mut Rows) {
         let Some(text) = payload.text() else {
-            return rows.reject_message(payload, "the message is no text", "send text in UTF-8");
+            return rows.reject_message(payload, "the message is not text", "send text in UTF-8");
         };
         if !self.layout.is_grouped {
             return self.map_event(text, rows);

@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
             })?,
             Event::CData(data) => {
                 if self.open.is_empty() {
-                    return Err("text stands outside the root element".into());
+                    return Err("text outside the root element".into());
                 }
                 self.text(data.into_inner())?;
             }
@@ -157,11 +157,11 @@ impl<'a> Builder<'a> {
                     return Err("the document type is too long".into());
                 }
                 if !self.tree.elements.is_empty() {
-                    return Err("the document type stands behind the root element".into());
+                    return Err("document type after the root element".into());
                 }
             }
             Event::Decl(_) if start > 0 => {
-                return Err("the XML declaration does not stand first".into());
+                return Err("the XML declaration is not at the start".into());
             }
             Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
             Event::Eof => self.is_done = true,
@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
         let name_len = tag.name().as_ref().len();
         let qualified = &self.tree.text[span.start + 1..span.start + 1 + name_len];
         if !is_name(qualified) {
-            return Err(format!("'{qualified}' is no name").into());
+            return Err(format!("'{qualified}' is not a name").into());
         }
         let raw = &self.tree.text[span.clone()];
         let attributes = self.attributes(raw, name_len)?;
@@ -223,10 +223,10 @@ impl<'a> Builder<'a> {
                 return Err("an element has too many attributes".into());
             }
             if !is_name(key) {
-                return Err(format!("'{key}' is no name").into());
+                return Err(format!("'{key}' is not a name").into());
             }
             if attribute.value.contains('<') {
-                return Err("'<' stands in the value of an attribute".into());
+                return Err("'<' in the value of an attribute".into());
             }
             let value = attribute
                 .normalized_value(XmlVersion::Implicit1_0)
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
             return if is_blank {
                 Ok(())
             } else {
-                Err("text stands outside the root element".into())
+                Err("text outside the root element".into())
             };
         };
         let own = &mut self.tree.elements[index].text;
@@ -343,7 +343,7 @@ fn check_blanks(raw: &str) -> Result<(), Cow<'static, str>> {
                     bytes.peek(),
                     None | Some(b' ' | b'\t' | b'\n' | b'\r' | b'/' | b'>')
                 ) {
-                    return Err("no blank stands between two attributes".into());
+                    return Err("no space between two attributes".into());
                 }
             }
             Some(_) => {}
@@ -435,7 +435,7 @@ mod tests {
         check("<a p:x='1'/>", Err("prefix 'p'"));
         assert!(Tree::fragment("<p:a q:x='1'/>").is_ok());
         check("<a x='<'/>", Err("'<'"));
-        check("<1/>", Err("no name"));
+        check("<1/>", Err("not a name"));
         check("<a>&e;</a>", Err("entity"));
         check("<a x='&e;'/>", Err("byte"));
         check("<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>", Err("entity"));

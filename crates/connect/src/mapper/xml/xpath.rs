@@ -521,7 +521,7 @@ impl<'t> Reader<'t> {
 
     fn fault(&self, what: &str) -> String {
         format!(
-            "'{}' is no XPath that is known here, at byte {}: {what}",
+            "'{}' is not a supported XPath, at byte {}: {what}",
             self.text, self.at
         )
     }
@@ -623,7 +623,7 @@ impl<'t> Reader<'t> {
             let test = match word {
                 "text" => Test::Text,
                 "node" => Test::Node,
-                _ => return Err(self.fault("a function does not stand here")),
+                _ => return Err(self.fault("a function is not allowed here")),
             };
             self.eat("(");
             return if self.eat(")") {

@@ -334,7 +334,7 @@ async fn handshake<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .map_err(|error| broken(&error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(cause = %error, "a connection broke off");
+            tracing::debug!(cause = %error, "connection failed");
         }
     });
     Ok(sender)

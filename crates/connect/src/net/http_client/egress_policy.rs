@@ -35,7 +35,8 @@ impl fmt::Display for EgressDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is at {}, which is no public address and in no network of option 'callback.networks'",
+            "'{}' is at {}, which is neither a public address nor in a network of option \
+             'callback.networks'",
             self.host, self.address
         )
     }

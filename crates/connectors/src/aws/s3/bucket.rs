@@ -52,7 +52,7 @@ impl Access {
     pub fn check(&self) -> Result<(), String> {
         match &self.endpoint {
             Some(url) if Url::parse(url).is_none() => Err(
-                "property 'endpoint' of extension 's3' is no URL: write http://host:port"
+                "property 'endpoint' of extension 's3' is not a URL: write http://host:port"
                     .to_owned(),
             ),
             _ => Ok(()),
@@ -82,8 +82,8 @@ impl Access {
             _ => {
                 return Err(format!(
                     "option 'credential.provider.class' is '{class}': the default chain, the \
-                     environment, containers, instance profiles and nobody are known, else write \
-                     'aws.access.key' and 'aws.secret.key'"
+                     environment, containers, instance profiles and anonymous access are \
+                     supported; otherwise write 'aws.access.key' and 'aws.secret.key'"
                 ));
             }
         })

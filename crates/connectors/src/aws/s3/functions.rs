@@ -151,7 +151,11 @@ fn call(
     workers.next().block_on(async {
         let asked = waiting.iter().map(|(call, bucket)| async move {
             if let Err(cause) = call.run(bucket).await {
-                tracing::error!(function = call.name, cause, "an asynchronous call failed");
+                tracing::error!(
+                    function = call.name,
+                    cause,
+                    "asynchronous function call failed"
+                );
             }
         });
         stream::iter(asked)
@@ -269,7 +273,7 @@ impl Call {
         let text = self.needed(parameter)?;
         Path::parse(text).map_err(|_| {
             self.failed(&format!(
-                "argument '{parameter}' is '{text}', which is no name of an object: write a/b, \
+                "argument '{parameter}' is '{text}', which is not an object name: write a/b, \
                  without empty parts"
             ))
         })

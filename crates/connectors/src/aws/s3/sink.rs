@@ -141,7 +141,7 @@ fn extension(mapper: &str) -> &'static str {
 fn folder(text: &str) -> Result<Path, String> {
     Path::parse(text.trim()).map_err(|_| {
         format!(
-            "option 'object.path' is '{text}', which is no path: write a/b, without empty parts"
+            "option 'object.path' is '{text}', which is not a path: write a/b, without empty parts"
         )
     })
 }
@@ -211,13 +211,13 @@ impl Shared {
                     silent = Some(Instant::now());
                     tracing::error!(
                         sink = self.name,
-                        "the server has objects to store and does not answer; it is waited for"
+                        "server is not responding to uploads; waiting for it"
                     );
                 }
                 (true, Some(since)) => {
                     silent = None;
                     let gone_ms = since.elapsed().as_millis() as u64;
-                    tracing::warn!(sink = self.name, gone_ms, "the server answers again");
+                    tracing::warn!(sink = self.name, gone_ms, "server is responding again");
                 }
                 _ => {}
             }

@@ -87,8 +87,10 @@ impl Queue {
             (None, None) => format!("https://sqs.{region}.amazonaws.com/"),
         };
         let endpoint = Url::parse(&endpoint).ok_or_else(|| {
-            settings
-                .refused("property 'endpoint' of extension 'sqs' is no URL: write http://host:port")
+            settings.refused(
+                "property 'endpoint' of extension 'sqs' is not a URL: write \
+                          http://host:port",
+            )
         })?;
         let url = OnceLock::new();
         if own.is_some() {

@@ -79,7 +79,7 @@ impl Sink for SqsSink {
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
         if message.payload.text().is_none() {
-            let cause = "the payload is no text, and a queue takes nothing else";
+            let cause = "the payload is not text, and a queue accepts only text";
             let action = format!("sending to {}", self.shared.queue.label());
             return Err(Error::failed(action, cause));
         }

@@ -326,7 +326,7 @@ impl Shared {
                 source = self.name,
                 count = left.len(),
                 cause = said,
-                "messages were handled and cannot be deleted: they come again"
+                "cannot delete processed messages; the queue will deliver them again"
             );
         }
         let mut taken = self.taken();
@@ -347,7 +347,8 @@ impl Shared {
             tracing::warn!(
                 source = self.name,
                 cause = fault.cause,
-                "messages come again later"
+                "cannot release messages; the queue will deliver them again after their visibility \
+                 timeout"
             );
         }
         let mut taken = self.taken();

@@ -234,7 +234,7 @@ impl Replication {
             }
             (None, Autocreate::Disabled) => {
                 return Err(self.options.failed(format!(
-                    "there is no publication '{publication}': have it made by CREATE PUBLICATION \
+                    "there is no publication '{publication}': create it with CREATE PUBLICATION \
                      {name} FOR TABLE {whole}"
                 )));
             }
@@ -294,8 +294,8 @@ impl Replication {
         if status.as_deref() == Some("lost") {
             return Err(self.options.failed(format!(
                 "the server has removed the log that the replication slot '{slot}' still needed \
-                 (max_slot_wal_keep_size): the changes since {confirmed} are lost; drop the slot by \
-                 SELECT pg_drop_replication_slot('{slot}'); {REMEDY}"
+                 (max_slot_wal_keep_size): the changes since {confirmed} are lost; drop the slot \
+                 with SELECT pg_drop_replication_slot('{slot}'); {REMEDY}"
             )));
         }
         match self.position {
@@ -304,9 +304,9 @@ impl Replication {
                 changes: 0,
             }),
             Some(position) if position.end < confirmed => Err(self.options.failed(format!(
-                "the replication slot '{slot}' stands at {confirmed}, beyond {} where this app \
-                 stopped: somebody else has read it, and the changes in between are lost here; give \
-                 each source a slot of its own by connector.properties='slot.name=…'; {REMEDY}",
+                "the replication slot '{slot}' is at {confirmed}, past {} where this app stopped: \
+                 another client has read from it, and the changes in between are lost to this app; \
+                 give each source its own slot with connector.properties='slot.name=…'; {REMEDY}",
                 position.end
             ))),
             Some(position) => Ok(position),
@@ -351,8 +351,8 @@ impl Replication {
                 self.options.error(Fault::Passing(cause))
             }
             Some("55000" | "58P01" | "42704") => self.options.failed(format!(
-                "the server cannot give the log from where the last run stopped ({cause}): the \
-                 changes in between are lost; drop the slot by SELECT \
+                "the server cannot provide the log from the position of the last run ({cause}): \
+                 the changes in between are lost; drop the slot with SELECT \
                  pg_drop_replication_slot('{}'); {REMEDY}",
                 self.slot
             )),
@@ -428,8 +428,8 @@ impl Replication {
             if !relation.is_full && self.delivery.wants_old() {
                 tracing::warn!(
                     table = relation.table,
-                    "the log has only the key of rows before their change: other columns before it \
-                     are null (ALTER TABLE {} REPLICA IDENTITY FULL logs them)",
+                    "the log holds only the key of old rows; their other columns are null (to log \
+                     them: ALTER TABLE {} REPLICA IDENTITY FULL)",
                     relation.table
                 );
             }
@@ -580,7 +580,7 @@ impl Replication {
                 }
             } else if heard.elapsed() > SILENCE_MAX {
                 let cause = format!(
-                    "the server has said nothing for {} s",
+                    "the server has sent nothing for {} s",
                     SILENCE_MAX.as_secs()
                 );
                 return Err(self.options.error(Fault::Lost(cause.into())));
@@ -609,8 +609,8 @@ impl Replication {
 }
 
 /// What to do where changes were lost.
-const REMEDY: &str = "start once without the saved state of this app to go on from now, and read the \
-                      table itself for what is missing";
+const REMEDY: &str = "start once without the saved state of this app to continue from now, and \
+                      read the missing rows from the table";
 
 impl Table {
     /// `old` is where long values stand that an update did not touch.

@@ -298,7 +298,7 @@ mod tests {
         let read = |message: &[u8], expect: Message<'_>| {
             let bytes = log(message);
             assert_eq!(Sent::read(&bytes), Some(Sent::Log(expect)));
-            // Cut anywhere, it is no message, and nothing breaks.
+            // Cut anywhere, it is not a message, and nothing breaks.
             for len in 0..bytes.len() {
                 Sent::read(&bytes[..len]);
             }

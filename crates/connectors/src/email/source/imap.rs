@@ -219,7 +219,7 @@ impl Wire {
         if let Err(error) = self.run(async |session| session.logout().await) {
             tracing::debug!(
                 cause = connect::error::chain(&error),
-                "a mail server hung up first"
+                "mail server closed the connection first"
             );
         }
     }

@@ -86,7 +86,7 @@ impl Mode {
 }
 
 impl Desk {
-    /// `None` for a source that is no hub.
+    /// `None` for a source that is not a hub.
     pub fn new(transport: &Transport, environment: &Environment) -> Result<Option<Desk>, Error> {
         if transport.ty != "websubhub" {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Desk {
         let topics = topics.map(str::trim).filter(|topic| !topic.is_empty());
         let topics: Vec<String> = topics.map(str::to_owned).collect();
         if topics.is_empty() {
-            return Err(settings.refused("option 'topic.list' names no topic"));
+            return Err(settings.refused("option 'topic.list' is empty"));
         }
         Ok(Some(Desk {
             topics,
@@ -135,7 +135,7 @@ impl Desk {
         let mut bytes = [0; 16];
         self.random
             .fill(&mut bytes)
-            .map_err(|_| "the system gives no random numbers".to_owned())?;
+            .map_err(|_| "the system provides no random numbers".to_owned())?;
         let challenge = headers::hex(&bytes);
         let mut pauses = super::PAUSES.iter();
         let mut leaving = self.leaving.subscribe();
@@ -174,7 +174,7 @@ impl Desk {
     }
 
     async fn ask(&self, wish: &Wish, challenge: &str) -> io::Result<(StatusCode, Bytes)> {
-        let url = question(wish, challenge).ok_or_else(|| io::Error::other("it is no URL"))?;
+        let url = question(wish, challenge).ok_or_else(|| io::Error::other("it is not a URL"))?;
         let target = self.client.request_target(&url);
         let target: hyper::Uri = target.parse().map_err(io::Error::other)?;
         let host = url.host_header().parse().map_err(io::Error::other)?;
@@ -252,7 +252,7 @@ impl Wish {
         let topic = take("hub.topic").ok_or_else(|| missing("hub.topic"))?;
         let (lease, secret) = (take("hub.lease_seconds"), take("hub.secret"));
         if Url::parse(&callback).is_none() {
-            return Err("'hub.callback' is no http or https URL".to_owned());
+            return Err("'hub.callback' is not an http or https URL".to_owned());
         }
         let mode = match mode.as_str() {
             "subscribe" => Mode::Subscribe,
@@ -260,7 +260,7 @@ impl Wish {
             _ => return Err("'hub.mode' is neither 'subscribe' nor 'unsubscribe'".to_owned()),
         };
         if !topics.contains(&topic) {
-            return Err("'hub.topic' is no topic of this hub".to_owned());
+            return Err("'hub.topic' is not a topic of this hub".to_owned());
         }
         let lease = match lease {
             None => LEASE,
@@ -269,7 +269,7 @@ impl Wish {
                 // So many digits that they are no number are a long lease as well.
                 let seconds = text.parse().unwrap_or(LEASE_MAX).min(LEASE_MAX);
                 if !is_number || seconds == 0 {
-                    return Err("'hub.lease_seconds' is no number above 0".to_owned());
+                    return Err("'hub.lease_seconds' is not a number above 0".to_owned());
                 }
                 seconds
             }
@@ -320,7 +320,8 @@ pub(in crate::http) async fn answer(
     peer: &Peer,
 ) -> Answer {
     let refuse = |status, why: &str| {
-        tracing::warn!(source = route.name, peer = %peer.address, why, "a subscription is refused");
+        tracing::warn!(source = route.name, peer = %peer.address, why, "subscription request \
+                                                                        rejected");
         request::plain(status, &format!("{why}\n"))
     };
     let wish = match desk.read(form) {
@@ -347,7 +348,7 @@ async fn verify(route: &Route, desk: &Desk, wish: Wish, properties: Vec<Value>) 
     let (callback, topic) = (wish.callback.clone(), wish.topic.clone());
     let source = &route.name;
     if let Err(why) = desk.is_meant(&wish).await {
-        let what = "a callback does not confirm, so nothing changes for it";
+        let what = "callback did not confirm the request; subscription unchanged";
         tracing::warn!(source, callback, topic, why, "{what}");
         return;
     }
@@ -355,9 +356,9 @@ async fn verify(route: &Route, desk: &Desk, wish: Wish, properties: Vec<Value>) 
     let (delivery, saved) = Delivery::of(Body::Map(wish.into_map()), properties).with_receipt();
     let is_taken = route.ingress.push(delivery).await.is_ok();
     if is_taken && saved.await.is_ok() {
-        tracing::info!(source, callback, topic, mode, "a subscription has changed");
+        tracing::info!(source, callback, topic, mode, "subscription changed");
     } else {
-        let what = "the app has stopped before it took what a callback has confirmed";
+        let what = "app stopped before it processed a confirmed request; subscription unchanged";
         tracing::warn!(source, callback, topic, mode, "{what}");
     }
 }

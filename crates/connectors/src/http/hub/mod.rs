@@ -35,7 +35,7 @@ fn egress_policy(settings: Settings<'_>) -> Result<EgressPolicy, Error> {
     const OPTION: &str = "callback.networks";
     EgressPolicy::parse(settings.text(OPTION).unwrap_or_default()).map_err(|bad| {
         settings.refused(format!(
-            "option '{OPTION}' has '{bad}', which is no network: write 10.0.0.0/8 or 127.0.0.1"
+            "option '{OPTION}' has '{bad}', which is not a network: write 10.0.0.0/8 or 127.0.0.1"
         ))
     })
 }

@@ -136,7 +136,7 @@ impl HubSink {
         let settings = Settings::of_sink(setup.transport);
         let table = setup
             .table
-            .ok_or_else(|| settings.refused("option 'table.name' names no table of the app"))?;
+            .ok_or_else(|| settings.refused("option 'table.name' is not a table of the app"))?;
         let hub_link = match settings.text("hub.url") {
             None => None,
             Some(text) if Url::parse(text).is_some() => {
@@ -158,7 +158,7 @@ impl HubSink {
         })
     }
 
-    /// The subscription of a row; what is no address is left out.
+    /// The subscription of a row; what is not an address is left out.
     fn subscriber(&self, row: &[Value]) -> Option<(String, Subscriber)> {
         let text = |at: usize| match &row[at] {
             Value::Str(text) => text.to_string(),
@@ -199,7 +199,7 @@ impl HubSink {
     }
 }
 
-/// The body; the key of the topic is no part of it (`WebSubHubSink.publish`).
+/// The body; the key of the topic is not part of it (`WebSubHubSink.publish`).
 fn body(payload: Payload<'_>) -> Option<Bytes> {
     let Payload::Map(entries) = payload else {
         return headers::body(payload);

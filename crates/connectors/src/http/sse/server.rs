@@ -142,8 +142,12 @@ impl Sink for SseServer {
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
         let text = match message.payload {
             Payload::Text(text) => text,
-            Payload::Bytes(bytes) => std::str::from_utf8(bytes)
-                .map_err(|_| self.failed("the payload is no text: an event has only text"))?,
+            Payload::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|_| {
+                self.failed(
+                    "the payload is not text: server-sent events carry only \
+                                          text",
+                )
+            })?,
             _ => return Err(self.failed("the payload is neither text nor bytes")),
         };
         let event = Bytes::from(event_of(text));
@@ -152,7 +156,7 @@ impl Sink for SseServer {
             self.is_lonely = clients.is_empty();
             if self.is_lonely {
                 let sink = &self.audience.name;
-                tracing::warn!(sink, "nobody listens to the events of the sink");
+                tracing::warn!(sink, "no client is connected; dropping events");
             }
         }
         for (number, client) in clients {
@@ -239,7 +243,7 @@ impl Audience {
             tracing::warn!(
                 sink = self.name,
                 peer = %client.address,
-                "a client that has read nothing for 5 s is left"
+                "disconnecting client: it has read nothing for 5 s"
             );
         }
     }

@@ -173,7 +173,7 @@ impl Remote {
         match is_stream {
             true => Ok(response),
             false => Err(io::Error::other(format!(
-                "it answers with '{kind}', which is no stream of events"
+                "it answers with '{kind}', which is not an event stream"
             ))),
         }
     }
@@ -209,7 +209,7 @@ impl Reading {
             let frame = within(silence_max, body.frame()).await;
             let frame = match frame {
                 Ok(frame) => frame,
-                Err(_) => return "the server gives no sign of life".to_owned(),
+                Err(_) => return "the server does not answer keep-alive pings".to_owned(),
             };
             let data = match frame {
                 None => return "the server has ended the stream".to_owned(),

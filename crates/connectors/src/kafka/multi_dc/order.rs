@@ -120,7 +120,12 @@ impl<T> Sender<T> {
             && !is_next
         {
             let (from, to) = (last + 1, number - 1);
-            tracing::warn!(id, from, to, "records are in neither data centre, or late");
+            tracing::warn!(
+                id,
+                from,
+                to,
+                "records are late or missing in both data centres"
+            );
         }
         self.last = Some(number);
         let record = self.held.remove(&number);

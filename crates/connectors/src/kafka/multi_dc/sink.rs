@@ -93,7 +93,7 @@ impl MultiDcSink {
             tracing::error!(
                 cause = connect::error::chain(&first.error),
                 records = self.halves.len(),
-                "records are in one of the data centres alone"
+                "records were written to only one of the data centres"
             );
             self.halves.clear();
         }

@@ -244,10 +244,15 @@ impl MultiDcSource {
             match &lost {
                 Some(cause) if !cluster.is_lost => {
                     let brokers = &cluster.brokers;
-                    tracing::error!(brokers, cause, "a data centre is lost; the other is read");
+                    tracing::error!(
+                        brokers,
+                        cause,
+                        "lost connection to a data centre; reading \
+                                                     from the other"
+                    );
                 }
                 None if cluster.is_lost => {
-                    tracing::info!(brokers = cluster.brokers, "a data centre is there again");
+                    tracing::info!(brokers = cluster.brokers, "reconnected to the data centre");
                 }
                 _ => {}
             }

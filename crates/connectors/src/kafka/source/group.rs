@@ -54,7 +54,7 @@ impl KafkaSource {
         match members[number].consumer.commit(&list, mode) {
             Ok(()) => self.partitions.committed(&commits),
             // They are committed with the next ones; records may be read twice by another member.
-            Err(error) => tracing::warn!(cause = said(&error), "offsets were not committed"),
+            Err(error) => tracing::warn!(cause = said(&error), "cannot commit offsets"),
         }
     }
 
@@ -141,7 +141,7 @@ impl KafkaSource {
             tracing::info!(
                 revoked = rebalance.is_revoked,
                 partitions = names(&rebalance.partitions),
-                "the group has shared its partitions out anew"
+                "consumer group was rebalanced"
             );
         }
         Ok(())

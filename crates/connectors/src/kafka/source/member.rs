@@ -206,7 +206,7 @@ impl KafkaSource {
                 _ if there.is_empty() && wanted.iter().all(|number| *number == 0) => {
                     tracing::warn!(
                         topic,
-                        "the topic is not there; the broker is asked to make it"
+                        "topic does not exist; asking the broker to create it"
                     );
                 }
                 Some(number) => {

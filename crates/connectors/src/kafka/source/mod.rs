@@ -200,7 +200,7 @@ fn commits(settings: Settings<'_>, properties: &Properties) -> Result<Commits, E
         .map(|millis| Commits::Every(Duration::from_millis(millis)))
         .ok_or_else(|| {
             settings.refused(
-                "property 'auto.commit.interval.ms' of option 'optional.configuration' is no \
+                "property 'auto.commit.interval.ms' of option 'optional.configuration' is not a \
                  number of milliseconds",
             )
         })

@@ -150,7 +150,7 @@ impl KafkaSource {
             // It moved right after it was asked: see `await_coordinator`.
             Some(code) if COORDINATOR_LOADS.contains(&code) => Err(self.unavailable(said(error))),
             Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
-                tracing::warn!(cause = said(error), "a topic or partition is not there");
+                tracing::warn!(cause = said(error), "topic or partition does not exist");
                 Ok(())
             }
             // All others are about brokers, which the watch has noted.
@@ -174,7 +174,7 @@ impl KafkaSource {
             }
             if paused.is_empty() {
                 paused = pause_all(members);
-                tracing::debug!("the app is full: fetching is paused");
+                tracing::debug!("input queue is full; pausing fetches");
             }
             for number in 0..members.len() {
                 self.serve(members, number, link)?;

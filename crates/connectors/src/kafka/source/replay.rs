@@ -213,8 +213,8 @@ impl ReplayResponse {
             if settings.text(name).is_some() {
                 tracing::warn!(
                     option = name,
-                    "an option of source 'kafka-replay-response' has no effect: each request says \
-                     what is read, and nothing is committed"
+                    "ignoring option of source 'kafka-replay-response': each request selects what \
+                     to read, and no offsets are committed"
                 );
             }
         }

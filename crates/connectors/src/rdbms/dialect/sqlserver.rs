@@ -94,7 +94,7 @@ impl Dialect for SqlServer {
         }
     }
 
-    /// Whole numbers divide to a whole number; by zero is null. A rest of real numbers is no operator
+    /// Whole numbers divide to a whole number; by zero is null. A rest of real numbers is not an operator
     /// there.
     fn arithmetic(&self, op: ArithmeticOp, ty: Type, left: &Sql, right: &Sql) -> Sql {
         let is_whole = matches!(ty, Type::Int | Type::Long);

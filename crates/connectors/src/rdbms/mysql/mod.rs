@@ -105,7 +105,7 @@ impl MySql {
             Ok(_) => {}
             Err(Fault::Refused(cause)) => {
                 // Neither the reason nor the text of it is the same everywhere; INSERT will tell.
-                tracing::debug!(cause, "LOAD DATA was refused; rows are inserted instead");
+                tracing::debug!(cause, "server refused LOAD DATA; using INSERT instead");
                 self.may_load = !is_load_forbidden(&cause);
             }
             Err(other) => return Err(other),

@@ -91,7 +91,7 @@ impl Wire {
         more: &[(&str, &str)],
     ) -> Result<Wire, Fault> {
         let socket = open(host, port, server.connect_timeout).map_err(lost)?;
-        // A server that takes the connection and says nothing is no server.
+        // A server that takes the connection and says nothing is not a server.
         socket
             .set_read_timeout(Some(server.connect_timeout))
             .map_err(lost)?;
@@ -207,7 +207,7 @@ impl Wire {
                 }
                 Some(Message::NoticeResponse(body)) => {
                     let notice = server_error(body.fields());
-                    tracing::debug!(%notice, "the database says");
+                    tracing::debug!(%notice, "notice from database");
                 }
                 Some(Message::NotificationResponse(_)) => {}
                 Some(message) => return Ok(message),

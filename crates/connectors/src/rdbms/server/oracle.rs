@@ -58,8 +58,9 @@ impl Server {
         let (place, query) = place.split_once('?').unwrap_or((place, ""));
         if !query.is_empty() {
             return Err(
-                "properties behind '?' are not read: name the folder of tnsnames.ora or of a wallet \
-                 in the environment variable TNS_ADMIN, or write a descriptor, (DESCRIPTION=…)"
+                "properties after '?' are not supported: name the folder of tnsnames.ora or of a \
+                 wallet in the environment variable TNS_ADMIN, or write a descriptor, \
+                 (DESCRIPTION=…)"
                     .into(),
             );
         }

@@ -46,7 +46,7 @@ impl Server {
         }
         let port = property(&["port", "portNumber"]).map(|text| {
             text.parse::<u16>()
-                .map_err(|_| "property 'portNumber' is no port".to_owned())
+                .map_err(|_| "property 'portNumber' is not a port".to_owned())
         });
         let port = port.transpose()?.unwrap_or(PORT);
         let server = match hosts {

@@ -91,7 +91,7 @@ impl Sqlite {
             if mode != "wal" && mode != "memory" {
                 tracing::warn!(
                     mode,
-                    "the database cannot use a write-ahead log; it will be slower"
+                    "cannot enable write-ahead logging; writes will be slower"
                 );
             }
             connection.pragma_update(None, "synchronous", "NORMAL")?;

@@ -74,7 +74,7 @@ fn urls_of_both_drivers() {
         (own, "//h;integratedSecurity=true", "Windows logins"),
         (own, "//h;trustStore=store.jks", "export the certificate"),
         (own, "//h;encrypt=strict", "strict"),
-        (own, "//h:x", "'x' is no port"),
+        (own, "//h:x", "'x' is not a port"),
     ] {
         let error = parse(kind, place).expect_err(place);
         assert!(error.contains(cause), "{error}");

@@ -33,7 +33,7 @@ pub static DEFAULT: FirstValue = FirstValue {
         static SPEC: FunctionSpec = runs(
             scalar(
                 "default",
-                "The value, or another where it is null.",
+                "The value, or another if it is null.",
                 &[Overload::new(&[
                     ANY,
                     param("default", Types::ANY, "The value instead of null."),

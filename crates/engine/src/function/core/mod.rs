@@ -39,7 +39,7 @@ pub static ROWS: &[RowFunction] = &[
     row!(
         scalar(
             "convert",
-            "Converts a value to another type; null where it cannot.",
+            "Converts a value to another type; null if it cannot.",
             &[Overload::new(&[ANY, TO])],
             Returns::Named(1),
         ),

@@ -33,7 +33,7 @@ pub(super) const fn choice(ty: Type) -> Overload {
                         param(
                             "else.expression",
                             $types,
-                            "The value where it is false or null.",
+                            "The value if it is false or null.",
                         ),
                     ]
                 }

@@ -223,7 +223,7 @@ fn structured(element: &Value) -> Value {
     element.clone()
 }
 
-/// Null where the text is no JSON, an error where it is null.
+/// Null where the text is not JSON, an error where it is null.
 fn to_object(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     Ok(parse(text(args, 0)?, ReadStyle::Hashed).unwrap_or_default())
 }
@@ -270,7 +270,7 @@ mod tests {
         check_path("$.books[0,1].p", "'[5,15]'");
         check_path("$.books[0:1].p", "'[5]'");
         check_path("$.books.length()", "'2'");
-        check_path("$.books[", "!is no JSON path");
+        check_path("$.books[", "!is not JSON path");
         check("json:getString", &[s("{a:1"), s("$.a")], "!ends early");
         check("json:getString", &[NULL, s("$.a")], "!argument 1 is null");
     }

@@ -167,7 +167,7 @@ impl Parser<'_> {
             return match unit {
                 Some(unit) => Ok(Some(unit)),
                 None => Err(format!(
-                    "a JSON escape at byte {} is no character",
+                    "a JSON escape at byte {} is not a character",
                     self.at - 6
                 )),
             };

@@ -28,7 +28,7 @@ pub fn sort(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
                     values.reverse();
                 }
             }
-            other => return Err(format!("'{other}' is no order: ASC, DESC or REV")),
+            other => return Err(format!("'{other}' is not an order: write ASC, DESC or REV")),
         }
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! `map:`: maps as values.
 //!
 //! Functions that return the changed map change their argument in place and return the same object.
-//! What is no map, null included, is an error, but for `isMap`.
+//! What is not a map, null included, is an error, but for `isMap`.
 
 mod params;
 mod xml;
@@ -282,7 +282,7 @@ fn create(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
 fn create_from_json(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     match parse(text(args, 0)?, ReadStyle::Hashed)? {
         map @ Value::Object(Object::Map(_)) => Ok(map),
-        _ => Err("the JSON text is no object".into()),
+        _ => Err("the JSON text is not an object".into()),
     }
 }
 
@@ -499,7 +499,7 @@ mod tests {
             &[s("{symbol :IBM, price :100}")],
             "{symbol=IBM, price=100}",
         );
-        check("map:createFromJSON", &[s("[1]")], "!is no object");
+        check("map:createFromJSON", &[s("[1]")], "!is not an object");
         check(
             "map:toJSON",
             &[map(&[("a", d(2.0)), ("b", s("</x>"))])],

@@ -90,7 +90,7 @@ pub fn conv(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
         base.ok_or_else(|| "a base is from 2 to 36".to_owned())
     };
     let value = i32::from_str_radix(s, base(from)?)
-        .map_err(|_| format!("'{s}' is no number of base {from}"))?;
+        .map_err(|_| format!("'{s}' is not a number of base {from}"))?;
     Ok(Value::str(&in_base(value, base(to)?)))
 }
 

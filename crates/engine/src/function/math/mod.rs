@@ -295,7 +295,7 @@ fn parsed(args: &[Value], parse: impl Fn(&str) -> Option<Value>) -> Result<Value
         return Ok(Value::Null);
     }
     let s = text(args, 0)?;
-    parse(s).ok_or_else(|| format!("'{s}' is no such number"))
+    parse(s).ok_or_else(|| format!("'{s}' is not a valid number"))
 }
 
 fn parse_double(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {

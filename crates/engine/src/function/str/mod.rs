@@ -85,7 +85,7 @@ pub static ROWS: &[RowFunction] = &[
     row!(
         scalar(
             "locate",
-            "Where a text occurs in another, -1 where it does not.",
+            "Position of a text in another, or -1.",
             &[Overload::new(&[PART, S]), Overload::new(&[PART, S, BEGIN])],
             INT,
         ),
@@ -284,11 +284,11 @@ mod tests {
             check("str:fillTemplate", &args, expected);
         };
         fill("{{1}} is {{ 2 }} of {{1}}{{3}}", "'x is 5 of x3'");
-        fill("{{a}}", "!is no number");
+        fill("{{a}}", "!is not a number");
         fill("{{4}}", "!names value 4, but has the values 1 to 3");
         fill("{{-1}}", "!names value -1");
         fill("a {{0}}", "'a a {{0}}'");
-        fill("{{}}", "!is no number");
+        fill("{{}}", "!is not a number");
         // Braces that are no placeholder stay.
         fill(r#"{"a":{"b":{{2}}}}"#, r#"'{"a":{"b":5}}'"#);
         fill("a {{1", "'a {{1'");

@@ -11,7 +11,7 @@ pub(super) const REGEX: Param = param("regex", Types::STRING, "A regular express
 pub(super) const REPLACEMENT: Param = param(
     "replacement.string",
     Types::STRING,
-    "Text instead; `$1` stands for a group.",
+    "The replacement; `$1` refers to a group.",
 );
 
 pub(super) const GROUP: Param = param("group.number", Types::INT, "Which group or part.");

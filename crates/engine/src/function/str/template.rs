@@ -13,7 +13,7 @@ use crate::function::row::{Row, text};
 /// `{"a":{"b":{{1}}}}` it drops the end.)
 ///
 /// # Errors
-/// A placeholder that is no number, or above that of the values.
+/// A placeholder that is not a number, or above that of the values.
 pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, String> {
     let template = text(args, 0)?;
     let map = match &args[1..] {
@@ -48,7 +48,7 @@ pub fn fill_template(args: &[Value], _: &mut Row<'_, '_>) -> Result<Value, Strin
 /// The value that a placeholder names by its number.
 fn numbered<'a>(args: &'a [Value], name: &str) -> Result<&'a Value, String> {
     let number: i32 = parse_integer(name.trim())
-        .ok_or_else(|| format!("'{name}' in the template is no number"))?;
+        .ok_or_else(|| format!("'{name}' in the template is not a number"))?;
     let value = usize::try_from(number).ok().and_then(|n| args.get(n));
     value.ok_or_else(|| {
         let count = args.len() - 1;

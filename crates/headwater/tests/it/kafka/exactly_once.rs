@@ -80,7 +80,7 @@ impl Once {
 }
 
 /// Lines of a topic's first partition that readers of committed records see, in order; none while there
-/// is no topic.
+/// is not a topic.
 fn committed(broker: &Server, topic: &str) -> Vec<String> {
     let output = Command::new("kcat")
         .args(["-q", "-b", &broker.endpoint(), "-C", "-t", topic, "-p", "0"])
@@ -228,16 +228,16 @@ fn a_planned_stop_and_a_reload_repeat_nothing() {
     let once = Once::new(broker, "planned", STATEFUL, "");
     for rows in [1, 10_000] {
         let run = once.start();
-        run.err_has("source is connected", 1);
+        run.err_has("source is ready", 1);
         eventually("some arrive", || end_of(broker, "planned-out") >= rows);
         assert_eq!(run.stop().0, Some(0));
     }
     let run = once.start();
-    run.err_has("source is connected", 1);
+    run.err_has("source is ready", 1);
     let text = fs::read_to_string(&once.case.app).expect("the app is there");
     fs::write(&once.case.app, format!("{text}-- changed\n")).expect("it can be written");
     run.reload();
-    run.err_has("going on from the saved state", 2);
+    run.err_has("continuing from saved state", 2);
     eventually("all arrive", || {
         committed(broker, "planned-out").len() >= 20_000
     });
@@ -339,7 +339,7 @@ fn a_transaction_that_the_broker_gave_up_is_written_again() {
             run.thaw();
             is_given_up
         });
-        run.err_has("its records are written again", 1);
+        run.err_has("writing its records again", 1);
         // A stop does not wait for a connection.
         let before = count();
         eventually("it goes on", || count() > before);
@@ -360,7 +360,7 @@ fn a_producer_that_is_fenced_ends_its_apps_and_says_why() {
     });
     let second = Once::new(broker, "fenced", STATEFUL, "");
     let other = second.start();
-    other.err_has("source is connected", 1);
+    other.err_has("source is ready", 1);
     produce(broker, "fenced-in", 0, events(10..20));
     run.err_has("has taken over transactional.id 'fenced'", 1);
     let (code, summary) = run.end();

@@ -88,7 +88,7 @@ fn requests_become_records_and_records_become_requests() {
         let (status, _) = curl(&["-H", &topic, "-H", &key, "--data-binary", body, &url]);
         assert_eq!(status, "200");
     }
-    run.err_has("sink cannot be reached", 1);
+    run.err_has("cannot connect sink", 1);
     let stub = Stub::start(service, |_| ok(""));
     let got = stub.wait_for(4);
     let has = |topic: &str, key: &str, body: &str| {

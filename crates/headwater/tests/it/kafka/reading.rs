@@ -141,7 +141,7 @@ fn a_group_shares_partitions_out_and_repeats_nothing() {
         one.lines("out.csv").len() == 3000
     });
     let second = two.start();
-    second.err_has("the group has shared its partitions out anew", 1);
+    second.err_has("consumer group was rebalanced", 1);
     write(3000);
     eventually("both read all", || {
         one.lines("out.csv").len() + two.lines("out.csv").len() == 6000

@@ -78,7 +78,7 @@ fn written(
     let args = [&case.app, "--until-done", "--state", &state];
     let args = if has_state { &args[..] } else { &args[..2] };
     let run = Running::start(args);
-    run.err_has("they are made shorter", 1);
+    run.err_has("making them smaller", 1);
     run.out_has("\"type\":\"summary\"", 1);
     let said = run.err();
     let (code, summary) = run.end();

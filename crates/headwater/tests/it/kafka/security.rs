@@ -235,12 +235,12 @@ fn certificates_and_logins_open_the_broker_and_no_secret_is_told() {
         (
             guarded.mutual,
             format!("security.protocol:SSL,{trust}"),
-            "cannot be reached",
+            "cannot connect",
         ),
         (
             guarded.both,
             format!("security.protocol:SSL,{trust}"),
-            "cannot be reached",
+            "cannot connect",
         ),
         (
             guarded.mutual,
@@ -258,7 +258,7 @@ fn certificates_and_logins_open_the_broker_and_no_secret_is_told() {
     ] {
         let case = guarded.pipe(port, "closed", &properties);
         let run = Running::start(&[&case.app]);
-        run.err_has("source cannot be reached", 1);
+        run.err_has("cannot connect source", 1);
         run.err_has(cause, 1);
         assert!(!run.err().contains("planted"), "{}", run.err());
         run.kill();

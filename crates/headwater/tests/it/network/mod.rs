@@ -113,7 +113,7 @@ impl Running {
     /// Starts, and waits until so many sources are connected.
     pub fn connected(args: &[&str], sources: usize) -> Running {
         let running = Running::start(args);
-        running.err_has("source is connected", sources);
+        running.err_has("source is ready", sources);
         running
     }
 

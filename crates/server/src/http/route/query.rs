@@ -46,7 +46,7 @@ async fn query(State(services): State<Services>, body: Body) -> Response {
 
 async fn stores_query(body: &[u8], asker: &Asker) -> Response {
     let Ok(body) = serde_json::from_slice::<Json>(body) else {
-        let message = r#"the body is no JSON: send {"appName":"…","query":"…"}"#;
+        let message = r#"the body is not JSON: send {"appName":"…","query":"…"}"#;
         return refused(StatusCode::BAD_REQUEST, message);
     };
     let of = |name: &str| body[name].as_str().filter(|text| !text.trim().is_empty());

@@ -120,7 +120,7 @@ impl Wanted {
             app = app.label.app,
             before = before.name(),
             level = level.name(),
-            "the level of statistics was set"
+            "statistics level changed"
         );
     }
 }
@@ -130,7 +130,7 @@ fn wanted(body: &[u8]) -> Result<Wanted, (StatusCode, String)> {
     const WRITE: &str = r#"send {"level":"OFF"}, {"level":"BASIC"} or {"level":"DETAIL"}, or {"statsEnable":true|false}"#;
     let wrong = |what: String| (StatusCode::BAD_REQUEST, what);
     let Ok(body) = serde_json::from_slice::<Json>(body) else {
-        return Err(wrong(format!("the body is no JSON: {WRITE}")));
+        return Err(wrong(format!("the body is not JSON: {WRITE}")));
     };
     match (&body["level"], &body["statsEnable"]) {
         (Json::String(name), Json::Null) => {
@@ -141,7 +141,7 @@ fn wanted(body: &[u8]) -> Result<Wanted, (StatusCode, String)> {
         }
         (Json::Null, Json::Bool(true)) => Ok(Wanted::AtLeast(StatisticsLevel::Basic)),
         (Json::Null, Json::Bool(false)) => Ok(Wanted::To(StatisticsLevel::Off)),
-        _ => Err(wrong(format!("the body says no level: {WRITE}"))),
+        _ => Err(wrong(format!("the body has no level: {WRITE}"))),
     }
 }
 
@@ -177,11 +177,11 @@ mod tests {
         other.level.begin(&plan);
         assert_eq!(other.level.get(), StatisticsLevel::Basic);
         for (body, part) in [
-            ("nonsense", "the body is no JSON: send"),
-            ("{}", "the body says no level: send"),
-            ("[1]", "says no level"),
-            (r#"{"level":2}"#, "says no level"),
-            (r#"{"level":"OFF","statsEnable":true}"#, "says no level"),
+            ("nonsense", "the body is not JSON: send"),
+            ("{}", "the body has no level: send"),
+            ("[1]", "has no level"),
+            (r#"{"level":2}"#, "has no level"),
+            (r#"{"level":"OFF","statsEnable":true}"#, "has no level"),
             (
                 r#"{"level":"ALL"}"#,
                 "there is no level 'ALL': write OFF, BASIC or DETAIL",
