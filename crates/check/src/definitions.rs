@@ -135,8 +135,8 @@ impl Checker<'_> {
             "created automatically, never defined",
         )
         .help(
-            "'#' streams come into being by an insert inside a partition, '!' streams \
-             by @OnError(action='STREAM')",
+            "'#' streams are created by an insert inside a partition, '!' streams by \
+             @OnError(action='STREAM')",
         );
         self.report(report);
         true

@@ -483,7 +483,7 @@ mod tests {
         check(
             "str:upper(i)",
             Some(0),
-            "argument 1 of function 'str:upper' is int, but string is wanted",
+            "argument 1 of function 'str:upper' is int, but string is required",
         );
         check(
             "str:upper()",

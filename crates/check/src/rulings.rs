@@ -283,7 +283,7 @@ impl Checker<'_> {
             ruling.siddhi, ruling.headwater, ruling.number
         );
         let help = match ruling.has_old_form {
-            true => "@app:compat('siddhi-5.1') brings the old output back, for the whole app",
+            true => "@app:compat('siddhi-5.1') restores the old output, for the whole app",
             false => "the old output is not available",
         };
         self.report(

@@ -1,7 +1,7 @@
 //! `@distribution` of a sink: which rows go to which of its destinations.
 //!
-//! Each destination is a sink of its own in the plan and asks here for its share; the shares of one
-//! stream do not know of each other, and together they are what the strategy says.
+//! Each destination is a separate sink in the plan and gets its share of the rows here; the shares
+//! of a stream are independent of each other, and together they are what the strategy prescribes.
 
 use event::Batch;
 use event::text::{java_hash, to_text};

@@ -1,4 +1,4 @@
-//! Ids that nobody else makes: of messages, clients and requests.
+//! Unique ids of messages, clients and requests.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,10 +5,11 @@
 //! [`component::Sink`] ([`encoder::RowEncoder`]). Tables kept outside are [`component::Store`]s. The
 //! technologies themselves are in the crate `connectors`, the formats in [`mapper`].
 //!
-//! Promises: bad input is rejected with its place, cause and remedy, its neighbours go on; sizes,
-//! depths and queues are bounded; without the feature `net` nothing here needs a network or a client
-//! library. Never: threads (they belong to `server`; those that serve connections are in `net` alone),
-//! sleeps, knowledge of queries or of a single technology, `unsafe`.
+//! Promises: bad input is rejected with its place, cause and remedy, and the input around it is
+//! processed; sizes, depths and queues are bounded; without the feature `net` nothing here needs a
+//! network or a client library. Never: threads (they belong to `server`; those that serve
+//! connections are in `net` alone), sleeps, knowledge of queries or of a single technology,
+//! `unsafe`.
 
 pub mod cache;
 pub mod component;

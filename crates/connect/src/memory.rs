@@ -1,5 +1,5 @@
-//! A store that keeps its rows in memory, behind the interface of external stores: for tests of
-//! what stands before a store, and for apps of recorded cases that name such a store.
+//! A store that keeps its rows in memory, behind the interface of external stores: for tests of the
+//! layers before a store, and for apps of recorded cases that name such a store.
 //!
 //! Never: for tables of an app that runs; those are the engine's own.
 
@@ -38,7 +38,7 @@ impl MemoryStore {
         if !self.key.is_empty() && self.rows.iter().any(same_key) {
             return Err(Error::failed(
                 format!("insert into table '{}'", self.schema.name),
-                "a row of that key is there already",
+                "a row with that key already exists",
             ));
         }
         self.rows.push(row);

@@ -1,4 +1,4 @@
-//! A mapper and the rows it fills: the way in behind a source.
+//! A mapper and the rows it fills: the way in after a source.
 
 use event::{Batch, Schema};
 use plan::Transport;

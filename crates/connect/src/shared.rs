@@ -1,7 +1,7 @@
-//! What connectors of a server share (listeners, open databases, pending requests): each defines its
-//! own type and fetches it here by that type, so that nobody else has to know it.
+//! What connectors of a server share (listeners, open databases, pending requests): each defines
+//! its own type and fetches it here by that type, so that no other module has to know it.
 //!
-//! Promises: one value a type, made by the first who asks. Never: knowledge of a technology.
+//! Promises: one value per type, created on first use. Never: knowledge of a technology.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -1,10 +1,11 @@
-//! The decoders of ours that eat bytes from outside, each as a function of any bytes: what the fuzz
-//! targets drive, and a test here with what really comes, cut and bent.
+//! Our own decoders of bytes from outside, each as a function of arbitrary bytes: for the fuzz
+//! targets, and for a test here with real input that is cut and altered.
 //!
-//! Promises: whatever the bytes are, a function returns; where bytes come in pieces, what is found does
-//! not depend on where they were cut, and where ours writes what it reads, it comes back. A broken
-//! promise is a panic. Never: used by a server that runs. What libraries decode (HTTP, WebSocket, MQTT, AMQP, the
-//! frames of gRPC, rows of the binary log) is theirs to test.
+//! Promises: whatever the bytes are, a function returns; if bytes come in pieces, the result does
+//! not depend on where they were cut, and if we also write the format, a round trip gives the same
+//! value. A broken promise is a panic. Never: used by a server that runs. What libraries decode
+//! (HTTP, WebSocket, MQTT, AMQP, the frames of gRPC, rows of the binary log) is tested by those
+//! libraries.
 
 use bytes::BytesMut;
 use futures_util::FutureExt as _;

@@ -50,7 +50,7 @@ pub trait Host {
     fn prepare(&mut self, _operation: &Operation) -> Result<OperationId, HostError> {
         Err(HostError {
             row: 0,
-            message: "an external table cannot be asked here".to_owned(),
+            message: "an external table cannot be queried here".to_owned(),
         })
     }
 

@@ -1,8 +1,8 @@
 //! On-demand queries to the apps of a running server.
 //!
-//! A query is parsed and checked by whoever asks; the app's executor answers it between two steps. Under
-//! `--state` a write is answered when it has been saved, which it waits for as sources do. What
-//! was checked is kept for the next time: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
+//! A query is parsed and checked on the caller's thread; the app's executor answers it between two
+//! steps. Under `--state` a write is answered when it has been saved, for which it waits as sources
+//! do. Checked queries are cached: the last [`CHECKED_MAX`] texts, as Siddhi keeps them.
 //!
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
@@ -120,12 +120,12 @@ impl Asker {
         match (name, &*apps) {
             (None, [app]) => Ok(app.clone()),
             (None, _) => Err(Refusal::NoApp(format!(
-                "several apps run here: name one of {}",
+                "several apps are running: choose one of {}",
                 names()
             ))),
             (Some(name), _) => {
                 let app = apps.iter().find(|app| app.name == name).cloned();
-                let none = || format!("there is no app '{name}' here, but {}", names());
+                let none = || format!("there is no app '{name}'; running: {}", names());
                 app.ok_or_else(|| Refusal::NoApp(none()))
             }
         }

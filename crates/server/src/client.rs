@@ -73,7 +73,7 @@ fn ask(base: &str, method: Method, path: &str, body: &str) -> Result<Reply, Erro
     runtime.block_on(async {
         let reply = send(&authority, method, path, body.to_owned());
         let reply = tokio::time::timeout(ANSWER_MAX, reply).await;
-        let late = format!("there was no answer in {} s", ANSWER_MAX.as_secs());
+        let late = format!("no answer within {} s", ANSWER_MAX.as_secs());
         reply
             .map_err(|_| away(base, &late))?
             .map_err(|cause| away(base, &cause))
@@ -125,7 +125,7 @@ async fn send(authority: &str, method: Method, path: Uri, body: String) -> Resul
     let body = Limited::new(response.into_body(), BODY_MAX).collect().await;
     let body = body.map_err(|e| text(&e))?.to_bytes();
     let json = serde_json::from_slice(&body)
-        .map_err(|_| format!("it answered {status}, and no JSON: is it a Headwater server?"))?;
+        .map_err(|_| format!("it answered {status} without JSON: is it a Headwater server?"))?;
     Ok(Reply { status, json })
 }
 

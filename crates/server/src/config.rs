@@ -275,7 +275,7 @@ impl ConfigReader<'_> {
         match value {
             None | Some(Value::Null) => {}
             Some(Value::Mapping(map)) => self.flatten(map, "", &mut flat)?,
-            Some(_) => return Err(format!("key '{path}' should hold keys and values")),
+            Some(_) => return Err(format!("key '{path}' must be a mapping")),
         }
         Ok(flat)
     }
@@ -349,7 +349,7 @@ fn items<'a>(path: &str, value: &'a Value) -> Result<&'a [Value], String> {
     match value {
         Value::Null => Ok(&[]),
         Value::Sequence(items) => Ok(items),
-        _ => Err(format!("key '{path}' should hold a list")),
+        _ => Err(format!("key '{path}' must be a list")),
     }
 }
 

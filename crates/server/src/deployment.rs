@@ -380,8 +380,8 @@ fn fill_data_sources(plan: &mut Plan, config: &Config) -> Result<(), Error> {
         };
         let source = config.data_source(&name).ok_or_else(|| {
             Error::Refused(format!(
-                "table '{}' uses the data source '{name}', which no configuration defines: give \
-                 the deployment.yaml that has it by --config",
+                "table '{}' uses the data source '{name}', which no configuration defines: pass \
+                 the deployment.yaml that defines it with --config",
                 table.schema.name
             ))
         })?;

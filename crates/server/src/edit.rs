@@ -1,5 +1,5 @@
-//! What becomes of saved state when apps were edited since it was saved: said before the run begins,
-//! and refused where something would be lost that nobody has allowed to be dropped.
+//! What happens to saved state if apps were edited since it was saved: reported before the run
+//! starts, which is refused if state would be lost without `--drop-state`.
 
 use engine::StateMatching;
 
@@ -52,7 +52,7 @@ impl Edit {
     pub fn refusal(&self) -> String {
         format!(
             "the app was edited and would lose state: {}; undo the edit, allow it with \
-             --drop-state, or give another directory to start afresh",
+             --drop-state, or use another directory to start afresh",
             self.dropped.join("; ")
         )
     }

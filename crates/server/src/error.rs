@@ -22,12 +22,6 @@ pub enum Error {
         address: SocketAddr,
         message: String,
     },
-    /// The address of `--http` is taken or not of this machine: exit code 3.
-    #[error("cannot listen on {address}: {message}")]
-    Listen {
-        address: SocketAddr,
-        message: String,
-    },
     #[error("configuration file '{path}': {message}")]
     Config { path: String, message: String },
     #[error("cannot {action} '{}'", path.display())]

@@ -1,5 +1,5 @@
-//! Whether a group of apps can go on, and whether it is to stop. One that cannot go on stops alone;
-//! the others run on.
+//! Whether a group of apps can continue, and whether it is to stop. One that cannot continue stops
+//! alone; the others keep running.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

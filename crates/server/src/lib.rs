@@ -2,10 +2,10 @@
 //! engine and the connectors.
 //!
 //! Promises: every queue is bounded in rows and bytes, and a full one stops the sources; with a
-//! state directory a restart goes on from a consistent checkpoint of sources, apps and stores; what cannot
-//! be reached or taken is said loudly, counted and kept; no thread ever polls by sleeping. Never:
-//! reads or writes of the terminal (the binary's), knowledge of a single technology (that is
-//! `connect`), or of what a query does (`engine`).
+//! state directory a restart continues from a consistent checkpoint of sources, apps and stores;
+//! whatever is unreachable or rejected is logged, counted and kept; no thread ever polls by
+//! sleeping. Never: reads or writes of the terminal (the binary's), knowledge of a single
+//! technology (that is `connect`), or of what a query does (`engine`).
 
 mod absent;
 mod activity;

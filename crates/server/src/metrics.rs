@@ -111,7 +111,7 @@ pub struct AppMetrics {
     pub held_in_windows: Counter,
     /// Bytes of windows and tables in memory, as last counted.
     pub memory_bytes: Counter,
-    /// Bytes that the app may hold; 0: no end.
+    /// Bytes that the app may hold; 0: no limit.
     pub memory_limit: Counter,
     /// Events refused because the app holds as much as it may.
     pub refused: Counter,
@@ -386,7 +386,7 @@ const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
     ),
     (
         "headwater_source_connected",
-        "1 while the source is ready.",
+        "1 while the source is connected.",
         |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
     ),
 ];
@@ -399,7 +399,7 @@ const PROGRESS_FAMILIES: &[Family<Progress>] = &[
     ),
     (
         "headwater_source_lag",
-        "Records that wait, by topic and partition; NaN where that is not known.",
+        "Records that wait, by topic and partition; NaN if unknown.",
         |p| p.lag.map_or(f64::NAN, |lag| lag as f64),
     ),
 ];
@@ -486,7 +486,7 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ),
     (
         "headwater_app_memory_limit_bytes",
-        "Bytes that the app may hold; 0: no end.",
+        "Bytes that the app may hold; 0: no limit.",
         |a| a.memory_limit.get() as f64,
     ),
     (
@@ -496,7 +496,7 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ),
     (
         "headwater_app_queued_events",
-        "Events that wait for the app, or for others of its lane.",
+        "Events that wait for the app, or for others of its group.",
         |a| a.queued.get() as f64,
     ),
     (

@@ -1,8 +1,8 @@
-//! What an edited app would take back of its saved state: said before it is deployed.
+//! What an edited app would restore from its saved state: shown before it is deployed.
 //!
 //! Reads only, and takes no lock: the server that writes the state may be running, and files may go
-//! while they are looked at. It judges as a start does; where stores would make a start go on from an
-//! older snapshot, what is current is looked at.
+//! while they are looked at. It decides as a start does; if stores would make a start continue from
+//! an older snapshot, the current one is shown.
 
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ impl Preview {
             }
         }
         if !self.dropped.is_empty() {
-            text += "  run refuses to start with this state, unless told --drop-state\n";
+            text += "  run refuses to start with this state, unless given --drop-state\n";
         }
         text
     }

@@ -147,7 +147,7 @@ impl Report<'_> {
                 continue;
             };
             if let Err(cause) = dial_any(text, *port) {
-                let message = format!("what option '{option}' names cannot be reached: {cause}");
+                let message = format!("cannot reach the target of option '{option}': {cause}");
                 self.push(element, transport.span, message, None, false);
             }
         }

@@ -1,6 +1,6 @@
 //! What the operating system knows of this process: age, memory, processor time.
 //!
-//! Read from `/proc`; where it cannot be read the numbers are those that this code can tell itself.
+//! Read from `/proc`; without it the numbers are those that this code can measure itself.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-//! What a group goes on from: looks at what was saved, opens the stores and sinks that take part in
-//! epochs, asks them which epoch they have committed, and takes the snapshot that fits.
+//! Finds the state from which a group continues: reads what was saved, opens the stores and sinks
+//! that participate in epochs, asks them which epoch they have committed, and selects the snapshot
+//! that fits.
 
 use connect::component::Epochs;
 

@@ -2,11 +2,11 @@
 //!
 //! Two logs per group of apps, each a row of files (`segments`) of records that prove themselves
 //! ([`event::record`]). The length of a log is part of every snapshot: after a crash the log is cut
-//! back to it, and what is then rejected again stands in it once. What lies before that length was
-//! durable and is never cut: where bytes of it have changed, they are set aside (`log`).
+//! back to it, and what is then rejected again is in it once. What lies before that length was
+//! durable and is never cut: if bytes of it have changed, they are set aside (`log`).
 //!
-//! A log has two bounds, [`LOG_BYTES_MAX`] and [`AGE_DAYS_MAX`]. Beyond them its oldest file goes as a
-//! whole, which is logged, counted, and told by `headwater errors list`.
+//! A log has two bounds, [`LOG_BYTES_MAX`] and [`AGE_DAYS_MAX`]. Beyond them its oldest file is
+//! removed, which is logged, counted, and shown by `headwater errors list`.
 
 mod log;
 mod read;

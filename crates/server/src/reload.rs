@@ -1,10 +1,10 @@
-//! Apps are read again while others run on: which groups stay, which end, which begin.
+//! Reloads apps while others keep running: which groups stay, which end, which start.
 //!
-//! Promises: a group of which nothing changed does not notice; an app that is made anew goes on from
-//! its state and its sources from where they were, with or without a state directory; if one of the
-//! new groups cannot be made, all are put back as they were; where the deployment stays as it was, who
-//! sends to a new app without getting answers stays connected; a reload that is reported has its sources
-//! connected, their ports bound, or the reason logged. Never: an answer before that is settled.
+//! Promises: an unchanged group keeps running; a reloaded app continues from its state and its
+//! sources from their positions, with or without a state directory; if one of the new groups cannot
+//! be built, all are restored; if the deployment is unchanged, clients that send to a reloaded app
+//! without getting answers stay connected; a reload that is reported has its sources connected,
+//! their ports bound, or the reason logged. Never: an answer before that is settled.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ impl Server {
             self.begin(old, Some(&handed))
                 .map_err(|again| Error::Stopped {
                     message: format!(
-                        "{}; and what ran before cannot be begun again: {}",
+                        "{}; and cannot restart the previous apps: {}",
                         chain(&error),
                         chain(&again)
                     ),

@@ -167,7 +167,7 @@ fn spawn<T: Send + 'static>(
         .name(name)
         .spawn(work)
         .map_err(|cause| Error::Stopped {
-            message: format!("a thread cannot be started: {cause}"),
+            message: format!("cannot start a thread: {cause}"),
         })
 }
 

@@ -308,7 +308,7 @@ impl SinkThread {
                     let rows: Vec<u32> = (0..batch.len as u32).collect();
                     let mut messages = Messages::default();
                     messages.push_events(batch.clone(), &rows);
-                    let cause = "what its mapper needs cannot be reached".to_owned();
+                    let cause = "a service that its mapper needs is unreachable".to_owned();
                     self.unreachable(slot, batch, &messages.get(0), cause);
                     return false;
                 }
@@ -384,7 +384,7 @@ impl SinkThread {
                     }
                 }
             } else {
-                "the destination cannot be reached".to_owned()
+                "the destination is unreachable".to_owned()
             };
             match self.slots[slot].on_unreachable {
                 OnUnreachable::Wait if !self.health.is_stopping() => self.wait_for(slot),
@@ -427,7 +427,7 @@ impl SinkThread {
     fn cut_off(&mut self, slot: usize) {
         self.is_cut_off = true;
         self.health.fail(format!(
-            "sink '{}' cannot be reached; what waits for it is read again after the next start",
+            "sink '{}' is unreachable; events waiting for it are read again after the next start",
             self.slots[slot].name()
         ));
     }

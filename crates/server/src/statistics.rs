@@ -1,12 +1,12 @@
 //! What is known about the inside of an app: the work of its queries and mappers, what its parts hold,
 //! and the report that `@app:statistics(reporter='console')` asks for.
 //!
-//! How much is measured is the app's level, which can be changed while it runs. Sources, sinks, streams
-//! and tables are counted at every level, as the server itself needs that; a level above says what else
-//! is measured, and what is told. Numbers are filled in when the executor counts what its apps hold, or once
-//! per batch, never per event. Names in the report are Siddhi's
-//! (`io.siddhi.SiddhiApps.App.Siddhi.Streams.S.throughput`); rates are over the time since the report
-//! before.
+//! How much is measured is the app's level, which can be changed while it runs. Sources, sinks,
+//! streams and tables are counted at every level, as the server itself needs that; higher levels
+//! define what else is measured and reported. Numbers are filled in when the executor counts what
+//! its apps hold, or once per batch, never per event. Names in the report are Siddhi's
+//! (`io.siddhi.SiddhiApps.App.Siddhi.Streams.S.throughput`); rates are over the time since the
+//! previous report.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -191,11 +191,7 @@ pub(crate) fn prometheus(apps: &[Arc<AppMetrics>], text: &mut Text) {
             query.events.get()
         ));
     }
-    histogram_family(
-        text,
-        SECONDS,
-        "Time a query took for what it was handed at once: a sample of its calls.",
-    );
+    histogram_family(text, SECONDS, "Time per call of a query, sampled.");
     for query in queries() {
         histogram(text, SECONDS, &query_labels(&query.label), &query.latency);
     }
@@ -221,7 +217,7 @@ type Mappers = fn(&AppMetrics) -> &Listed<MapperMetrics>;
 const MAPPER_FAMILIES: [(&str, &str, Mappers); 2] = [
     (
         "headwater_source_mapper_seconds",
-        "Time the mapper of a source took for what it was handed at once: one call of each batch.",
+        "Time per call of the mapper of a source, one call of each batch.",
         |a| &a.source_mappers,
     ),
     (

@@ -1,8 +1,9 @@
 //! External tables: those that queries read work on the executor, those that are only written have a
 //! thread per database.
 //!
-//! In both places the writes between two checkpoints are one transaction, committed with the checkpoint, so that
-//! a store which takes part in epochs holds every row once, whatever happens to the process.
+//! In both places the writes between two checkpoints are one transaction, committed with the
+//! checkpoint, so that a store which participates in epochs holds every row once, whatever happens
+//! to the process.
 
 mod database;
 

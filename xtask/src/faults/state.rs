@@ -91,7 +91,10 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
         fs::write(save, &bytes[..bytes.len() - 1])?;
     }
     let [older, newest] = saves.map(|save| save.display().to_string());
-    let rows = refused(bench, &[&older, &newest, "it is torn", "would begin empty"])?;
+    let rows = refused(
+        bench,
+        &[&older, &newest, "it is incomplete", "would start empty"],
+    )?;
     ensure!(rows == ["a 2", "b 2"], "{rows:?}");
     Ok(())
 }

@@ -193,7 +193,7 @@ pub const IS_EXIST: FunctionSpec = FunctionSpec {
     overloads: &[Overload::new(&[URI]), Overload::new(&[URI, OPTIONS])],
     returns: Returns::Type(Type::Bool),
     example: "file:isExist(path) as found",
-    ..scalar("isExist", "Whether the file or directory is there.")
+    ..scalar("isExist", "Whether the file or directory exists.")
 };
 
 pub const IS_FILE: FunctionSpec = FunctionSpec {

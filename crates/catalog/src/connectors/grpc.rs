@@ -72,8 +72,8 @@ const CLIENT: &[OptionSpec] = &[
     long(
         "keep.alive.time",
         "1",
-        "Seconds between the protocol's own questions for a sign of life; 0: none. Where a server \
-         closes a connection because it is asked too often, half as often from then on.",
+        "Seconds between keep-alive pings; 0: none. If a server closes a connection because of too \
+         many pings, the interval is doubled.",
     )
     .test(STILL),
     long(

@@ -310,7 +310,7 @@ define stream Prices (symbol string, price double);",
             bool(
                 "blocking.io",
                 "false",
-                "Waits up to 30 s for the response before going on."
+                "Waits up to 30 s for the response before continuing."
             )
     .test("headwater::http_options::a_call_that_blocks_waits_for_its_response"),
         ],

@@ -428,7 +428,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0141",
-        "a pattern or sequence is put together wrongly",
+        "a malformed pattern or sequence",
         "'->' makes a pattern and ',' a sequence; they do not mix. 'every' is allowed only at the \
          start of a sequence. *, + and ? count in sequences, <n:m> in both. 'and' and 'or' join \
          two elements that are not counted.",
@@ -524,7 +524,7 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         "E0151",
-        "an on-demand query is put together wrongly",
+        "a malformed on-demand query",
         "An on-demand query finds (from Table on … select …) or writes (select … insert into \
          Table, update, delete); it cannot do both.",
         "Split it into two.",

@@ -66,7 +66,7 @@ fn bad(given: &Given, wanted: &str) -> Diagnostic {
         Severity::Error,
         given.value_span,
         format!("option '{}' cannot be '{}'", given.name, given.value),
-        format!("{wanted} is required"),
+        format!("{wanted} is needed"),
     )
     .with_help(format!("give {wanted}"))
 }

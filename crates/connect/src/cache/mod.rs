@@ -1,8 +1,8 @@
 //! `@cache` of a store: rows that were read or written lately, kept in memory before the store.
 //!
 //! Promises: every write reaches the store before the cache; what the cache answers is what the
-//! store would, as long as nobody else writes to its table. With `retention.period` a row is
-//! believed no longer than that, so that what others write is seen then.
+//! store would, as long as no other program writes to its table. With `retention.period` a row is
+//! trusted only that long, so that writes of other programs become visible.
 //!
 //! A lookup by the whole primary key is answered from a kept row. While the cache holds the whole
 //! table (it was empty at the start, or was read whole, and nothing had to go since) every

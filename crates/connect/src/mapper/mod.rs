@@ -3,9 +3,9 @@
 //! One file a format; a format is a constant in [`MAPPERS`] and makes mappers for both directions.
 //! Names, paths and templates are resolved when the mapper is made; per message only values move.
 //!
-//! Promises: a message that cannot be read is rejected with its place, cause and remedy, and its
-//! neighbours go on; size, depth and time are bounded for any input. Never: clocks, threads, or I/O, but
-//! for the schema registry that `avro` asks.
+//! Promises: a message that cannot be read is rejected with its place, cause and remedy, and the
+//! messages around it are processed; size, depth and time are bounded for any input. Never: clocks,
+//! threads, or I/O, but for the schema registry that `avro` asks.
 
 #[cfg(feature = "avro")]
 pub mod avro;

@@ -1,4 +1,4 @@
-//! `passThrough`: events as they are. The mapper where no `@map` is written.
+//! `passThrough`: events as they are. The mapper without `@map`.
 //!
 //! Values are matched to attributes by position, without a look at their types (Siddhi's
 //! `PassThroughSourceMapper`); timestamps are kept.

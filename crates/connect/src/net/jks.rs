@@ -1,9 +1,9 @@
 //! Java's own key store: what `keytool -storetype JKS` writes.
 //!
 //! The format is that of `sun.security.provider.JavaKeyStore` and `KeyProtector`: entries one after
-//! the other, a SHA-1 digest of all behind them, keys hidden by a stream of SHA-1 digests. SHA-1 is of
-//! use here to read what is there, and for nothing else. The crate `jks` takes as much memory as a length
-//! in the file claims before it has read so much; `p12-keystore` reads PKCS12 alone.
+//! the other, a SHA-1 digest of all after them, keys hidden by a stream of SHA-1 digests. SHA-1 is
+//! used only to read existing files. The crate `jks` takes as much memory as a length in the file
+//! claims before it has read so much; `p12-keystore` reads PKCS12 alone.
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -1,8 +1,9 @@
 //! Accepting connections on a port.
 //!
-//! Connections are spread over the workers in turn and stay where they are. Promises: no more of them
-//! than the limit are served at once, the others wait to be accepted; where it is asked for, those that
-//! still wait at a stop are served as well; when [`Listening::ended`] returns, the port is free again.
+//! Connections are spread over the workers in turn and stay where they are. Promises: no more of
+//! them than the limit are served at once, the others wait to be accepted; on request, those that
+//! still wait at a stop are served as well; when [`Listening::ended`] returns, the port is free
+//! again.
 
 use std::future::Future;
 use std::io;

@@ -1,5 +1,5 @@
-//! Ports where several sources listen together: one listener for each host and port of a server, with a
-//! route for each source.
+//! Ports that several sources share: one listener for each host and port of a server, with a route
+//! for each source.
 //!
 //! Promises: two sources on one route are refused when the app is made; when the last route has gone,
 //! the port is free again before the source returns. Never: what is spoken on a port; that is said by

@@ -1,9 +1,9 @@
-//! A listener that several sources have in common: it is there while one of them runs.
+//! A listener that several sources share: it exists while one of them runs.
 //!
-//! Promises: a source that stops lets nothing go that was on its way to it. Where all sources of the
-//! listener stop, connections get the sign to end and what they have sent is taken first; where
-//! others go on, the source that stops only waits a moment, because connections are not its own. While
-//! apps are made anew it may be kept without a source, until one of the new ones runs.
+//! Promises: a source that stops loses nothing that was on its way to it. If all sources of the
+//! listener stop, connections are told to end, and what they have sent is accepted first; if others
+//! continue, the stopping source only waits a moment, because it does not own the connections.
+//! During a reload the listener may be kept without a source, until one of the new ones runs.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! A line whose traffic somebody is told of.
+//! A connection that reports its traffic.
 
 use std::io;
 use std::pin::Pin;

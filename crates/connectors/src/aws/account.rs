@@ -1,4 +1,4 @@
-//! Who asks a service of Amazon's, proven by the headers of each request.
+//! AWS accounts: credentials, and the signature of each request.
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;

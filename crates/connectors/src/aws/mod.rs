@@ -1,5 +1,4 @@
-//! Amazon's services: objects of S3 and queues of SQS, with what both need: who asks, and requests over
-//! the connections of this server.
+//! Amazon S3 and SQS, and what both need: credentials, and requests over this server's connections.
 
 mod account;
 mod requests;

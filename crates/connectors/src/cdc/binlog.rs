@@ -1,8 +1,8 @@
 //! The binary log of MySQL and MariaDB, read as a replica does.
 //!
-//! A position is the end of the last whole transaction, and how many changes of the next one have been
-//! handed on: a restart reads that transaction again from its beginning and skips them. Where the server
-//! names transactions (GTIDs) it is asked by these, else by file and offset.
+//! A position is the end of the last whole transaction, and how many changes of the next one have
+//! been handed on: a restart reads that transaction again from its beginning and skips them. If the
+//! server uses GTIDs, reading resumes by these, otherwise by file and offset.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What reading any log has in common: which changes are wanted, which of them the position covers
-//! already, and handing the others on gathered for a moment.
+//! What reading any log has in common: which changes are requested, which of them the position
+//! already covers, and passing on the others in batches.
 
 use std::time::Duration;
 

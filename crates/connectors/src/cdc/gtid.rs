@@ -1,8 +1,8 @@
 //! Global transaction ids: the name that MySQL and MariaDB give a transaction, the same on each server
 //! that replicates it, whatever its logs are called there.
 //!
-//! MariaDB: `domain-server-number`, and where one is in the log is said by the last one of each domain.
-//! MySQL: `uuid:number` or `uuid:tag:number`, and where one is in the log is said by the set of all.
+//! MariaDB: `domain-server-number`, and the position in the log is the last one of each domain.
+//! MySQL: `uuid:number` or `uuid:tag:number`, and the position in the log is the set of all.
 
 use std::collections::BTreeMap;
 use std::fmt;

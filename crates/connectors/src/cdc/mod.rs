@@ -1,10 +1,10 @@
 //! `@source(type='cdc')`: the changes of one table of a database, as maps for the mapper `keyvalue`.
 //!
 //! Listening reads the binary log of MySQL and MariaDB and the logical replication of PostgreSQL;
-//! polling asks any database that a table can be kept in for rows beyond the last. Promises: changes come in the order of the log, and a restart with
-//! state goes on behind the last one that the state holds; a log that the server no longer has is said
-//! with its remedy. Never: the rows that a table had before the first start (Debezium reads them and
-//! Siddhi drops them).
+//! polling asks any database that a table can be kept in for rows beyond the last. Promises:
+//! changes come in the order of the log, and a restart with state continues after the last one in
+//! the state; if the server no longer has the log, that is reported with its remedy. Never: the
+//! rows that a table had before the first start (Debezium reads them and Siddhi drops them).
 
 mod binlog;
 mod columns;
@@ -67,8 +67,8 @@ impl Options {
         };
         let address = option("jdbc.url").ok_or_else(|| match source {
             Some(source) => refused(format!(
-                "data source '{source}' is not in the server's configuration: give the \
-                 deployment.yaml that has it by --config"
+                "data source '{source}' is not in the server's configuration: pass the \
+                 deployment.yaml that defines it with --config"
             )),
             None => refused("option 'url' is missing".into()),
         })?;
@@ -124,7 +124,7 @@ impl Options {
         let Some(mut link) = rdbms::look(&self.target)? else {
             return Err(Error::unavailable(
                 format!("database '{}'", self.target.display_name()),
-                "it is not there",
+                "it does not exist",
             ));
         };
         let query = link.dialect().columns_query(&self.table);

@@ -1,7 +1,7 @@
 //! How far a binary log has been read: which whole transactions, and how many changes of the next one.
 //!
-//! It is said twice. File and offset mean something on one server only; the transactions' own names do
-//! on each server that replicates them, so that reading goes on where another one has taken over.
+//! It is kept in two forms. File and offset are valid on one server only; GTIDs are valid on each
+//! server that replicates the transactions, so that reading continues after a failover.
 
 use std::fmt::Write as _;
 

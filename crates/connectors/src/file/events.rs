@@ -1,10 +1,10 @@
 //! The source `fileeventlistener`: says what becomes of the files and folders below a directory.
 //!
-//! It looks at them again and again (`FileAlterationObserver`). At first everything that lies in the
-//! directory itself is new; then, at any depth, what comes is `created`, what goes is `removed`, and
-//! what changes is watched for a second: `modifying` while it goes on changing, `modifyingCompleted`
-//! when it does not. What happened while the app was down is found by the saved position. Links to
-//! folders are not followed.
+//! It looks at them again and again (`FileAlterationObserver`). At first everything that lies in
+//! the directory itself is new; then, at any depth, what comes is `created`, what goes is
+//! `removed`, and what changes is watched for a second: `modifying` while it continues changing,
+//! `modifyingCompleted` when it does not. What happened while the app was down is found by the
+//! saved position. Links to folders are not followed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

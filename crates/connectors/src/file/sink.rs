@@ -104,7 +104,7 @@ fn dynamic_path(uri: &str) -> Result<PathBuf, Error> {
         .any(|part| part == std::path::Component::ParentDir)
     {
         return Err(failed(format!(
-            "path '{uri}' holds '..': correct the attribute it is made of"
+            "path '{uri}' contains '..': correct the attribute it is made from"
         )));
     }
     local_path(uri).map_err(|error| failed(error.to_string()))

@@ -1,11 +1,12 @@
 //! The file source: finds files, reads them one after the other, and does what is to be done with
 //! them behind it.
 //!
-//! A file's after-action waits until all it gave has been taken ([`Signal::Acked`] of its last post,
-//! which with a state directory means a durable checkpoint). The position of a post names the files
-//! that wait for their action and the place in the one being read, so that after a crash at any
-//! point the source goes on without reading twice or leaving out. A file that the app itself moved
-//! away meanwhile (`#file:move`) is found through the journal of effects and read under its old path.
+//! A file's after-action waits until all it gave has been taken ([`Signal::Acked`] of its last
+//! post, which with a state directory means a durable checkpoint). The position of a post names the
+//! files that wait for their action and the place in the one being read, so that after a crash at
+//! any point the source continues without repeating or omitting anything. A file that the app
+//! itself moved away meanwhile (`#file:move`) is found through the journal of file functions and
+//! read under its old path.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

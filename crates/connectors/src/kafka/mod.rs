@@ -1,9 +1,9 @@
 //! Kafka: `@source(type='kafka')` and `@sink(type='kafka')`, the pair `kafkaMultiDC` ([`multi_dc`])
 //! and the pair that replays offsets ([`source`]), by librdkafka.
 //!
-//! Promises: the order of each partition is kept; a source goes on behind the last record that its
-//! app has saved, and commits to its group only what is done; a broker that is lost is named within
-//! seconds, and come back to; a full app holds the broker off without leaving the group. A sink
+//! Promises: the order of each partition is kept; a source continues after the last record that its
+//! app has saved, and commits to its group only what is done; a lost broker is logged within
+//! seconds, and reconnected to; a full app pauses fetching without leaving the group. A sink
 //! repeats what the broker has not confirmed, in order and without doubling it, until its time is
 //! over, and then gives it to `on.error`.
 //!

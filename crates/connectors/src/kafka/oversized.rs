@@ -1,9 +1,10 @@
 //! Records that are too long, and the others of their requests.
 //!
-//! librdkafka sends many records in one request, and a broker that finds a request too long refuses all
-//! of it. A record that alone is as long as a request may be has its own: a refusal is about it, and it
-//! is kept apart. Any other is sent again, by a client whose requests are shorter, and with it all that
-//! was published behind it, so that nothing overtakes it (`enable.gapless.guarantee`).
+//! librdkafka sends many records in one request, and a broker that finds a request too long refuses
+//! all of it. A record that alone is as long as a request may be has its own: a refusal is about
+//! it, and it is kept apart. Any other is sent again, by a client whose requests are shorter, and
+//! with it all that was published after it, so that nothing overtakes it
+//! (`enable.gapless.guarantee`).
 
 use std::time::{Duration, Instant};
 

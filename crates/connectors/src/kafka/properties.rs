@@ -1,8 +1,8 @@
 //! `optional.configuration`: properties of Java's client, as librdkafka calls them.
 //!
-//! Most names are the same. What Java keeps in key stores is read here and handed over as PEM; a name
-//! that nobody knows is named in a warning, and a value that cannot be is refused. Never: a value in
-//! a message, for some are secret.
+//! Most names are the same. What Java keeps in key stores is read here and handed over as PEM; an
+//! unknown name is logged as a warning, and an invalid value is refused. Never: a value in a
+//! message, for some are secret.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,7 @@
-//! What librdkafka says of its brokers, turned into: connected, or lost and why.
+//! Turns what librdkafka reports about brokers into: connected, or lost and why.
 //!
-//! It goes on trying by itself, with growing pauses; what it says comes while its client is polled.
+//! librdkafka retries by itself, with growing pauses; its reports arrive while the client is
+//! polled.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,14 +1,14 @@
 //! MongoDB as a store of tables: a document for each row, in a collection for each table.
 //!
-//! The protocol is that of the official crate `mongodb`. Documents are those of siddhi-store-mongodb, so
-//! that a collection can be taken over; fields that a table does not have stay as they are. Promises:
-//! writes arrive as they are done and in their order, and a query sees those before it; a document that
-//! the server refuses is given back by itself, its neighbours arrive; every condition means what it
-//! means in memory, as a filter of the server as far as that has words for it.
+//! The protocol is that of the official crate `mongodb`. Documents are those of
+//! siddhi-store-mongodb, so that a collection can be taken over; fields that a table does not have
+//! stay as they are. Promises: writes arrive as they are done and in their order, and a query sees
+//! those before it; a document that the server refuses is returned alone, and the others are
+//! written; every condition means what it means in memory, as a filter of the server as far as that
+//! has words for it.
 //!
-//! A server on its own has no transaction: what was written behind the last checkpoint is there after a
-//! crash and is written again. A row whose primary key and values are there already is then not written
-//! twice; without a primary key it is.
+//! A standalone server has no transactions: writes after the last checkpoint survive a crash and
+//! are then repeated. A row with a primary key is not duplicated by that; one without is.
 //!
 //! Never: `mongodb+srv`, which asks a name server; a value in a condition that is read as code.
 

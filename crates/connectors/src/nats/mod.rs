@@ -1,15 +1,16 @@
 //! NATS: `@source(type='nats')` and `@sink(type='nats')`, core and JetStream.
 //!
-//! Siddhi's connector speaks core NATS, and NATS Streaming where a cluster is named. That server is
-//! no more, so `streaming.cluster.id` means JetStream: a subject's messages are kept in a stream
-//! (made where there is none), and a source reads them in order from its place. The protocol is ours,
-//! because a client that buffers drops what a full app cannot take, and confirms nothing.
+//! Siddhi's connector speaks core NATS, and NATS Streaming if a cluster is given. That server is
+//! discontinued, so `streaming.cluster.id` means JetStream: a subject's messages are kept in a
+//! stream (created if there is none), and a source reads them in order from its place. The protocol
+//! is ours, because a client that buffers drops what a full app cannot take, and confirms nothing.
 //!
-//! Promises: a sink keeps each message until the server has it (a pong behind it, or the
-//! acknowledgement of the stream, which knows a message that comes twice); with a stream a source
-//! goes on behind the last message that is safe, in order, and a full app asks for no more; a server
-//! that is silent for some four seconds is lost. Core NATS keeps nothing: what is sent while a source
-//! is away is gone, and a source that stays full is disconnected by the server, which is said.
+//! Promises: a sink keeps each message until the server has it (a pong after it, or the
+//! acknowledgement of the stream, which detects duplicates); with a stream a source continues after
+//! the last message that is safe, in order, and a full app requests no more; a server that is
+//! silent for about four seconds counts as lost. Core NATS keeps nothing: what is sent while a
+//! source is away is gone, and a source that stays full is disconnected by the server, which is
+//! logged.
 
 mod jetstream;
 pub(crate) mod protocol;

@@ -1,4 +1,4 @@
-//! One connection to a server: let in, written to in order, and asked for keep-alives.
+//! One connection to a server: login, writes in order, and keep-alives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

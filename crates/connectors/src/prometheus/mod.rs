@@ -1,10 +1,10 @@
 //! Prometheus: `@sink(type='prometheus')` turns events into metrics that are scraped or pushed, and
-//! `@source(type='prometheus')` scrapes one metric again and again.
+//! `@source(type='prometheus')` scrapes one metric at intervals.
 //!
-//! Promises: sinks that name the same place and the same metric share it; a value is counted once,
-//! whatever becomes of a push; a target that does not answer is said and asked again. Never: a value
-//! dropped because the push gateway is away for a moment, a metric of another shape under a name that
-//! is taken.
+//! Promises: sinks with the same address and the same metric share it; a value is counted once,
+//! even if a push fails; a target that does not answer is logged and scraped again. Never: a value
+//! dropped because the push gateway is away for a moment, a metric of another shape under a name
+//! that is taken.
 
 mod metric;
 pub(crate) mod scrape;

@@ -68,7 +68,7 @@ pub(crate) fn find(text: &str, wanted: &Wanted) -> Result<(String, Vec<Sample>),
     }
     if samples.is_empty() && is_there {
         return Err(format!(
-            "no sample of metric '{name}' has the job, instance and group that are asked for"
+            "no sample of metric '{name}' has the requested job, instance and group"
         ));
     }
     Ok((help, samples))

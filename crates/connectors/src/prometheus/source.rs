@@ -1,4 +1,4 @@
-//! The `prometheus` source: asks its target again and again, and gives each sample of one metric.
+//! The `prometheus` source: scrapes its target at intervals, and emits each sample of one metric.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

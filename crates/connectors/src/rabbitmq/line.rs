@@ -1,8 +1,10 @@
-//! The line below lapin: ours, so that a full app is felt by the broker and a silent broker is noticed.
+//! The line below lapin: our own, so that a full app slows down the broker and a silent broker is
+//! noticed.
 //!
-//! lapin reads as fast as a broker sends and keeps what nobody has taken yet without a limit. Here it
-//! is let read only while all that it has read was handed over. Promises: what lapin holds is never
-//! more than one of its reads; a line that is cut ends lapin's thread. Never: a second line.
+//! lapin reads as fast as a broker sends and buffers what has not been processed without a limit.
+//! Here it is let read only while all that it has read was handed over. Promises: what lapin holds
+//! is never more than one of its reads; a line that is cut ends lapin's thread. Never: a second
+//! line.
 
 use std::future::Future;
 use std::io;

@@ -1,10 +1,10 @@
 //! RabbitMQ: `@source(type='rabbitmq')` and `@sink(type='rabbitmq')`, by AMQP 0-9-1.
 //!
 //! The protocol is lapin's, the line below it ours. Promises: the sink keeps each message until the
-//! broker confirms it; with `auto.ack='false'` the source acknowledges a message when the app has it
-//! safe, and the broker gives the others again; a full app is felt by the broker; one that is silent
-//! for some four seconds is lost. Never: an exchange or queue that is there made anew, or a connection
-//! that lapin makes by itself.
+//! broker confirms it; with `auto.ack='false'` the source acknowledges a message when the app has
+//! it safe, and the broker redelivers the others; a full app slows down the broker; a broker that
+//! is silent for about four seconds counts as lost. Never: redeclaring an exchange or queue that
+//! exists, or connections made by lapin itself.
 
 mod line;
 mod nesting;

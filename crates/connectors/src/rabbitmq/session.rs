@@ -1,4 +1,4 @@
-//! One connection to a broker: let in, asked, and watched for keep-alives.
+//! One connection to a broker: login, requests, and keep-alives.
 
 use std::future::Future;
 use std::io;

@@ -233,8 +233,8 @@ impl DataSource {
         let option = |key| environment.setting(DATA_SOURCES, name, key);
         let address = option("jdbc.url").ok_or_else(|| {
             format!(
-                "data source '{name}' is not in the server's configuration: give the \
-                 deployment.yaml that has it by --config"
+                "data source '{name}' is not in the server's configuration: pass the \
+                 deployment.yaml that defines it with --config"
             )
         })?;
         let login = Login {

@@ -1,4 +1,4 @@
-//! JDBC URLs: which database an app means, and what stands for it here.
+//! JDBC URLs: which database an app means, and what replaces it here.
 //!
 //! `jdbc:sqlite:…` and the local forms of `jdbc:h2:…` run on the embedded SQLite; `jdbc:mysql:…`,
 //! `jdbc:mariadb:…`, `jdbc:postgresql:…`, `jdbc:sqlserver:…` and `jdbc:jtds:…` on their servers. Every other known database gives an

@@ -1,9 +1,9 @@
-//! Says so when a server has taken a statement and answers nobody any more.
+//! Reports a server that has accepted a statement and no longer answers anyone.
 //!
-//! A statement may take as long as it takes, and a server that is stopped still has its connections
-//! kept alive by its machine. So while a statement has been waited for, another connection is made: a
-//! server that does not even log that one in within a moment is said to be gone, loudly, until it
-//! answers again. What waits goes on waiting, and nothing is lost.
+//! A statement may take any time, and the machine of a stopped server still keeps its connections
+//! alive. So during a long statement another connection is opened: if the server does not even
+//! complete that login within a moment, it is reported as gone until it answers again. Waiting
+//! writes keep waiting, and nothing is lost.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};

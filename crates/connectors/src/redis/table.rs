@@ -536,7 +536,7 @@ impl Server {
         let key = layout.key_of(&row);
         let has_key = !layout.primary_key.is_empty();
         if has_key && self.current(layout, &key, changes)?.is_some() {
-            return Err(layout.failed(format!("a record of key '{key}' is there already")));
+            return Err(layout.failed(format!("a record with key '{key}' already exists")));
         }
         self.change(layout, key, None, Some(row), changes);
         Ok(())

@@ -1,9 +1,9 @@
 //! The `tcp` sink: frames in the order of events, written by a worker as fast as the peer takes them.
 //!
-//! Messages wait in a bounded queue; those that were not written whole when the connection broke are
-//! written first on the next one. A sink that closes says so, and waits for the peer to close in turn: a
-//! source of ours does so when it has taken everything, so that what the next run of the app sends over
-//! another connection comes behind it.
+//! Messages wait in a bounded queue; those that were not written whole when the connection broke
+//! are written first on the next one. A sink that closes signals it, and waits for the peer to
+//! close in turn: our source does so when it has read everything, so that what the next run of the
+//! app sends over another connection arrives after it.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,8 +1,8 @@
 //! The `tcp` source: one listener for the server, a context for each source.
 //!
-//! A frame whose source does not run yet, or is made anew, waits in its connection. Promises: a reload of
-//! the app ends no connection; a stop says so to the senders and takes what is on its way. Never: a frame
-//! for nobody that is not told.
+//! A frame whose source does not run yet, or is being reloaded, waits in its connection. Promises:
+//! a reload of the app ends no connection; a stop is signalled to the senders and reads what is on
+//! its way. Never: a frame without a source dropped silently.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};

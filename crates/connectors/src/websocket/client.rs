@@ -1,4 +1,4 @@
-//! The `websocket` source and sink: a connection to somebody's server.
+//! The `websocket` source and sink: a connection to a server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +82,7 @@ impl Server {
         let url = format!("{scheme}://{}{}", self.url.host_header(), self.url.target());
         let mut request = url
             .into_client_request()
-            .map_err(|error| format!("option 'url' cannot be asked for: {}", said(&error)))?;
+            .map_err(|error| format!("cannot use option 'url': {}", said(&error)))?;
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
         if !self.protocols.is_empty() {

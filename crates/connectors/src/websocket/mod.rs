@@ -1,12 +1,12 @@
 //! WebSocket, as client (`websocket`) and as server (`websocket-server`), each as source and sink.
 //!
 //! The frames are those of tokio-tungstenite, the connections are served by the threads of
-//! [`connect::net`]. Promises: frames keep the order of their connection; a ping behind what a sink has
-//! written confirms by its pong what the other side has read, and what is not confirmed when the
-//! connection ends is written again on the next one; a full app is felt by the other side as a full
-//! socket, while pings of ours say that we live; a peer that gives no sign of life for some four
-//! seconds is lost, said so and connected to again; whoever stops closes its connections in order.
-//! The protocol keeps nothing for who is away, and a server sends to those who are connected.
+//! [`connect::net`]. Promises: frames keep the order of their connection; the pong for a ping sent
+//! after the data confirms what the other side has read, and what is not confirmed when the
+//! connection ends is written again on the next one; a full app shows to the other side as a full
+//! socket, while our pings show that we are alive; a peer that is silent for about four seconds
+//! counts as lost, which is logged, and is reconnected; a stop closes connections in order. The
+//! protocol keeps nothing for absent clients, and a server sends only to those that are connected.
 //! Never: a frame beyond the limit, a client that is waited for after it fell silent.
 
 mod client;

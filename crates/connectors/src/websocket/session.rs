@@ -1,4 +1,4 @@
-//! One connection: read and written at once, asked for keep-alives, closed in order.
+//! One connection: read and written concurrently, with keep-alives, closed in order.
 
 use std::future::Future;
 use std::io;

@@ -887,7 +887,7 @@ fn publications_of_postgres_are_made_as_debezium_makes_them() {
     read(open("a", "").unwrap().as_mut());
     refused("a", "slot.name=Upper", "lower case");
     refused("a", "publication.autocreate.mode=often", "autocreate");
-    refused("nowhere", "", "not there");
+    refused("nowhere", "", "does not exist");
     let slots = answer(&server, "SELECT slot_name FROM pg_replication_slots");
     assert_eq!(slots, "debezium\n");
 }

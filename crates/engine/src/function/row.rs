@@ -182,10 +182,10 @@ pub fn bool(args: &[Value], index: usize) -> Result<bool, String> {
 pub fn wrong(index: usize, wanted: &str, found: Option<&Value>) -> String {
     let place = index + 1;
     match found {
-        None | Some(Value::Null) => format!("argument {place} is null, {wanted} is required"),
+        None | Some(Value::Null) => format!("argument {place} is null, {wanted} is needed"),
         Some(value) => {
             let ty = value.ty().map_or("null", Type::name);
-            format!("argument {place} is of type {ty}, {wanted} is required")
+            format!("argument {place} is of type {ty}, {wanted} is needed")
         }
     }
 }

@@ -158,10 +158,7 @@ pub(super) fn write(
             stream: None,
             query: Some(query),
             place: PLACE.to_owned(),
-            cause: format!(
-                "a row with primary key '{}' is there already",
-                duplicate.key
-            ),
+            cause: format!("a row with primary key '{}' already exists", duplicate.key),
             rows: Batch::new(rows, 1, time, Chunks::One, step.now),
             is_kept: false,
         })));

@@ -167,16 +167,16 @@ fn missing_text(missing: &Missing) -> String {
     match missing.why {
         Why::Damaged => format!(
             "warning: '{file}' is damaged: {count} rejected events ({bytes} bytes) have changed or \
-             are gone\n    = help: restore a copy while the server is stopped; the next start sets \
-             the damaged bytes aside and keeps all other events"
+             are missing\n    = help: restore a copy while the server is stopped; the next start \
+             sets the damaged bytes aside and keeps all other events"
         ),
         Why::SetAside => format!(
-            "warning: '{file}' was damaged: {count} rejected events ({bytes} bytes) are lost; any \
-             remains of them are in '{file}.damaged-1' and following"
+            "warning: '{file}' was damaged: {count} rejected events ({bytes} bytes) are lost; what \
+             remains of them is in '{file}.damaged-1' and following"
         ),
         Why::Dropped => format!(
-            "note: {count} older rejected events ({bytes} bytes) of '{file}' were dropped: a log keeps \
-             {} MB, and {} days",
+            "note: {count} older rejected events ({bytes} bytes) of '{file}' were dropped (limits: \
+             {} MB, {} days)",
             server::rejected::LOG_BYTES_MAX >> 20,
             server::rejected::AGE_DAYS_MAX
         ),

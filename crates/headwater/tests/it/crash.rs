@@ -465,7 +465,7 @@ fn a_database_that_is_behind_is_said() {
     assert_eq!(code, Some(0), "{}", case.log());
     let log = case.log();
     assert!(log.contains("store 'T' has committed epoch"), "{log}");
-    assert!(log.contains("may be written to it twice"), "{log}");
+    assert!(log.contains("may be duplicated"), "{log}");
 }
 
 /// A file cannot take part in an epoch: lines may stand in it twice, none is missing.

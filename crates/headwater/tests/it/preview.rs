@@ -55,7 +55,7 @@ fn what_survives_an_edit_is_named_before_it_is_deployed() {
         "is dropped    app 'Edited': query 'sums' (window length(100)",
         "begins empty  app 'Edited': query 'sums' (window length(50)",
         "survives      app 'Edited': table 'T'",
-        "run refuses to start with this state, unless told --drop-state",
+        "run refuses to start with this state, unless given --drop-state",
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }

@@ -148,7 +148,7 @@ fn a_query_at_fault_is_shown_with_its_place() {
     let (code, _, err) = query(&shop.url, &["from Stock", "--app", "Other"]);
     assert_eq!(code, Some(1));
     assert!(
-        err.contains("there is no app 'Other' here, but 'Shop'"),
+        err.contains("there is no app 'Other'; running: 'Shop'"),
         "{err}"
     );
     shop.run.stop();

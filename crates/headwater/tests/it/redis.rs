@@ -139,7 +139,7 @@ fn what_cannot_be_kept_is_refused_and_its_neighbours_are_kept() {
     );
     let errors = crate::broker::errors(&state);
     for cause in [
-        "a record of key 'T:2' is there already",
+        "a record with key 'T:2' already exists",
         "attribute 'text' is null",
     ] {
         assert!(errors.contains(cause), "{errors}");

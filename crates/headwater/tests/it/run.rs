@@ -796,7 +796,7 @@ from Lines#window.length(100) select sum(amount) as total insert into Seen;
             assert!(said.contains(&line), "{line} in {said}");
         }
         for part in [
-            "would begin empty",
+            "would start empty",
             "lost would be: where the sources",
             "--drop-state",
         ] {
@@ -852,9 +852,9 @@ from Lines select id, amount insert into T;
     ended(&refused, 1);
     let said = stderr(&refused);
     for part in [
-        "which the stores have committed, cannot be used",
+        "which the stores have committed, is unusable",
         &damaged.display().to_string(),
-        "go on from epoch",
+        "continue from epoch",
         "each row is written once",
         "--drop-state",
     ] {

@@ -195,7 +195,7 @@ fn what_is_no_level_or_no_app_is_refused_and_changes_nothing() {
             "/Nope",
             r#"{"level":"OFF"}"#,
             "404",
-            "there is no app 'Nope' here, but '",
+            "there is no app 'Nope'; running: '",
         ),
     ] {
         let (got, text) = place.put(path, body);

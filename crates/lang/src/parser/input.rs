@@ -334,7 +334,7 @@ impl Parser<'_> {
         } else {
             return;
         };
-        self.report(report.help("put it into a query of its own, and read that query's output"));
+        self.report(report.help("put it into a separate query, and read that query's output"));
     }
 
     fn filter(&mut self) -> Parse<Handler> {
@@ -424,7 +424,7 @@ impl Parser<'_> {
         if let Some(late) = behind_window(&side.handlers) {
             let message = "in a join nothing may follow the window".to_owned();
             let report = fault::error("E0148", late, message, "after the window")
-                .help("put the filter before the window, or into a query of its own");
+                .help("put the filter before the window, or into a separate query");
             self.report(report);
         }
         if self.eat_keyword(Keyword::As) {

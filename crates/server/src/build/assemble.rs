@@ -291,8 +291,7 @@ impl Builder<'_> {
 
     fn unreadable(&self, app: &str, error: &engine::RestoreError) -> Error {
         self.state_error(format!(
-            "the state of app '{app}' cannot be taken back: {}; give another directory to start \
-             afresh",
+            "cannot restore the state of app '{app}': {}; use another directory to start empty",
             chain(error)
         ))
     }

@@ -1,10 +1,10 @@
 //! The thread that makes the checkpoints of a group durable, one after the other, off the executor.
 //!
-//! The order is what makes a restart exact: (1) every sink and store has taken what stands before
-//! the barrier; (2) the snapshot is written and synced; (3) the stores commit, with the epoch's number
-//! in the same transaction; (4) the epoch is marked current; (5) files are moved by the app's own
-//! calls and (6) the sources are told, who now move and delete theirs. A crash anywhere leaves
-//! either epoch whole.
+//! The order is what makes a restart exact: (1) every sink and store has accepted everything before
+//! the barrier; (2) the snapshot is written and synced; (3) the stores commit, with the epoch's
+//! number in the same transaction; (4) the epoch is marked current; (5) files are moved by the
+//! app's own calls and (6) the sources are told, which now move and delete theirs. A crash anywhere
+//! leaves either epoch whole.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;

@@ -107,8 +107,8 @@ impl Executor {
             }
             Err(AskError {
                 message: format!(
-                    "{rows} rows are found, and {ROWS_MAX} can be answered at once: ask for fewer \
-                     with 'on' or 'limit'"
+                    "the query finds {rows} rows, but an answer has at most {ROWS_MAX}: select \
+                     fewer with 'on' or 'limit'"
                 ),
                 span: Span::default(),
             })

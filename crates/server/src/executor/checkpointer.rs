@@ -159,7 +159,7 @@ impl Executor {
         self.checkpointer
             .pending
             .send(pending)
-            .map_err(|_| aborted(&checkpoint, "the keeper of its state has stopped"))?;
+            .map_err(|_| aborted(&checkpoint, "its checkpoint thread has stopped"))?;
         self.commit_inline(&checkpoint)
     }
 

@@ -1,4 +1,4 @@
-//! What an app asks of the outside while it steps: external tables that its queries read, and
+//! What an app requests from outside while it steps: external tables that its queries read, and
 //! functions with effects.
 
 use std::time::Instant;
@@ -50,7 +50,7 @@ impl ExecutorHost<'_> {
         };
         let Some((database, slot)) = place else {
             return Err(refused(format!(
-                "operation {operation} has no store on this lane"
+                "operation {operation} has no store on this executor"
             )));
         };
         let batch = parameters(columns, rows);

@@ -1,11 +1,12 @@
-//! The thread that runs a group of apps: takes what waits, reads the clock once, steps, hands on
-//! what came out, fires timers, parks until the next deadline.
+//! The thread that runs a group of apps: takes waiting inputs, reads the clock once, steps, passes
+//! on the output, fires timers, parks until the next deadline.
 //!
 //! A group is the apps linked by in-memory topics or by a database; mostly it is one app. One
 //! thread for all of them makes a topic a plain queue and every moment between two steps a
-//! consistent checkpoint of the whole group. Promises: what leaves an app leaves in the order in which it
-//! came about; when a queue behind the executor is full the executor stops, and with it the sources. Never:
-//! work on a destination that may block for long while it could be done by another thread.
+//! consistent checkpoint of the whole group. Promises: output leaves an app in the order in which
+//! it was produced; if a queue after the executor is full, the executor stops, and with it the
+//! sources. Never: work on a destination that may block for long while it could be done by another
+//! thread.
 
 mod ask;
 mod checkpointer;

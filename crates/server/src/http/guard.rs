@@ -1,8 +1,9 @@
-//! Keeps out requests that a browser sends for the page of somebody else.
+//! Refuses requests that a browser sends for a page of another site.
 //!
-//! A page can send a request to any address, and can have its own name lead to that address. So a request
-//! names this server in `Host`, comes from no other origin, and has a body of a type that a page cannot
-//! send to another origin without asking first. Clients that are no browsers send such requests anyway.
+//! A page can send a request to any address, and can have its own name lead to that address. So a
+//! request names this server in `Host`, comes from no other origin, and has a body of a type that a
+//! page cannot send to another origin without asking first. Clients that are not browsers send such
+//! requests anyway.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Guard {
         if is_write && !is_json && !request.body().is_end_stream() {
             return Err((
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "a body is JSON: send it with the header 'Content-Type: application/json'"
+                "the body must be JSON: send it with the header 'Content-Type: application/json'"
                     .to_owned(),
             ));
         }

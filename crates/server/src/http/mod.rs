@@ -1,13 +1,14 @@
 //! What a server answers over HTTP while it runs, on a thread of its own.
 //!
-//! Built on axum: its table of routes is one value to which each part adds its own (see [`route`]), its
-//! handlers are plain functions, and it stands on hyper and tokio, which are here anyway.
+//! Built on axum: its table of routes is one value to which each part adds its own (see [`route`]),
+//! its handlers are plain functions, and it builds on hyper and tokio, which are used anyway.
 //!
-//! Promises: no more than [`Limits::connections`] connections are open at once, the others wait to be
-//! accepted; a head comes within [`Limits::head`] or its connection is closed; a head beyond
-//! [`Limits::head_bytes`] is answered with 431 and a body beyond its route's bound with 413; a request that a
-//! web page of somebody else made is refused (see [`guard`]). Never: authentication. Whoever reaches the
-//! port may ask for everything, so it listens on loopback unless the operator says otherwise.
+//! Promises: no more than [`Limits::connections`] connections are open at once, the others wait to
+//! be accepted; a head comes within [`Limits::head`] or its connection is closed; a head beyond
+//! [`Limits::head_bytes`] is answered with 431 and a body beyond its route's bound with 413; a
+//! request made by a web page of another site is refused (see [`guard`]). Never: authentication.
+//! Anyone who can reach the port may request everything, so it listens on loopback unless
+//! configured otherwise.
 
 mod answer;
 mod guard;

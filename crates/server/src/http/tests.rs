@@ -57,10 +57,10 @@ fn metrics_and_readiness_are_served() {
     check(
         &ask(&http, &format!("POST /ready HTTP/1.1\r\n{head}")),
         405,
-        "only GET",
+        "use GET",
     );
     let put = format!("PUT /stores/query/ HTTP/1.1\r\n{head}");
-    check(&ask(&http, &put), 405, "a query is sent by POST");
+    check(&ask(&http, &put), 405, "send queries with POST");
     let taken = serve(&options(&http.address().to_string()), Services::default());
     assert!(matches!(taken, Err(Error::Listen { .. })));
 }
@@ -73,7 +73,7 @@ fn the_name_of_an_app_is_any_segment_of_a_path() {
         ("a%20%2F%C3%A4", "a /ä"),
         ("statistics", "statistics"),
     ] {
-        let message = format!("there is no app '{name}' here");
+        let message = format!("there is no app '{name}'");
         let path = format!("/siddhi-apps/{segment}/statistics");
         check(&get(&http, &path), 404, &message);
         check(&get(&http, &format!("{path}/")), 404, &message);

@@ -1,4 +1,4 @@
-//! Reading what was rejected, also while a server goes on writing it.
+//! Reads rejected events, also while a server continues to write them.
 //!
 //! One record of each log is in memory, however many there are.
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 /// Why rejected events are not there any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// Bytes have changed or are gone.
+    /// Bytes have changed or are missing.
     Damaged,
     /// The same, found when a server started, which has set aside what was there.
     SetAside,

@@ -1,8 +1,8 @@
 //! The files that a log of rejected events consists of.
 //!
 //! A log is one row of bytes, cut into files: `rejected` has its first bytes, and
-//! `rejected-00000000000067108864` those from there on. Places in a log never change, also where its
-//! oldest files have gone.
+//! `rejected-00000000000067108864` those from there on. Places in a log never change, also after
+//! its oldest files have been removed.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,8 +1,8 @@
-//! Sinks that take part in epochs: what they publish between two checkpoints is one transaction, which is
-//! committed with the checkpoint as that of a store is.
+//! Sinks that participate in epochs: what they publish between two checkpoints is one transaction,
+//! which is committed with the checkpoint, like that of a store.
 //!
-//! Such a sink waits for its destination, whatever `on.error` says of one that is away, and keeps what
-//! it has published until the commit. What no checkpoint covers is never committed: a restart reads it again.
+//! Such a sink waits for its destination, regardless of `on.error`, and keeps what it has published
+//! until the commit. What no checkpoint covers is never committed: a restart reads it again.
 
 use connect::component::Epochs;
 

@@ -1,8 +1,8 @@
-//! What is there of a saved state and cannot be used: when that refuses a start, and in which words.
+//! Damage to saved state: when it refuses a start, and with which message.
 //!
-//! A first start finds no files, and a crash leaves at most a temporary one: neither is damage. What
-//! else is missing or has changed was lost outside of the server, and to begin without it would lose
-//! more: what sources have been told is safe. So that is done only where somebody has allowed it.
+//! A first start finds no files, and a crash leaves at most a temporary one: neither is damage.
+//! What else is missing or has changed was lost outside of the server, and starting without it
+//! would also lose what sources were told is safe. So that needs `--drop-state`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Found {
         let Some(&newest) = self.epochs.first() else {
             return (!self.damage.is_empty()).then(|| {
                 self.in_words(
-                    "no saved state in it can be used, and a run would begin empty",
+                    "none of its saved states is usable, and a run would start empty",
                     "the read positions of sources, the contents of windows, tables, patterns and \
                      aggregations, and the stored rejected events",
                 )
@@ -46,8 +46,8 @@ impl Found {
             epoch => epoch > newest,
         })?;
         let outcome = match bar.epoch {
-            0 => "which of its saved states is the right one is not known",
-            _ => "its newest saved state cannot be used",
+            0 => "the current one of its saved states is unknown",
+            _ => "its newest saved state is unusable",
         };
         let lost = format!("input since epoch {newest} that its source no longer has");
         Some(self.in_words(outcome, &lost))
@@ -74,7 +74,7 @@ impl Found {
         };
         text + &format!(
             "\n    = lost would be: {lost}\n    = help: restore a copy of these files{version}, or \
-             have them dropped with --drop-state"
+             drop them with --drop-state"
         )
     }
 }

@@ -1,8 +1,8 @@
-//! Which snapshot a restart goes on from.
+//! Which snapshot a restart continues from.
 //!
-//! Epoch N is written in two phases: snapshot N becomes durable, then every store and sink that takes
-//! part commits its rows together with the number N, then N is marked current. A crash between the
-//! phases leaves snapshot N without its rows; the number beside them tells.
+//! Epoch N is written in two phases: snapshot N becomes durable, then every store and sink that
+//! participates commits its rows together with the number N, then N is marked current. A crash
+//! between the phases leaves snapshot N without its rows; the number next to them tells.
 
 use super::Found;
 
@@ -46,9 +46,9 @@ pub fn choose(found: &Found, members: &[(String, u64)]) -> Choice {
     for (name, epoch) in members {
         match (epoch, current) {
             (0, Some(current)) => warnings.push(format!(
-                "{name} knows of no epoch of this state directory, of which {current} is current: it \
-                 is new in its app, was replaced, or has forgotten; what it was given since then may \
-                 be written to it twice"
+                "{name} has no epoch of this state directory, of which {current} is current: it is \
+                 new in its app, was replaced, or has lost its data; rows written since then may \
+                 be duplicated"
             )),
             _ => known.push((name, *epoch)),
         }
@@ -61,7 +61,7 @@ pub fn choose(found: &Found, members: &[(String, u64)]) -> Choice {
         if *epoch != oldest {
             warnings.push(format!(
                 "{name} has committed epoch {epoch}, another one only {oldest}: rows of the epochs \
-                 between may be written to it twice"
+                 between may be duplicated in it"
             ));
         }
     }
@@ -88,10 +88,10 @@ pub fn choose(found: &Found, members: &[(String, u64)]) -> Choice {
     });
     let is_damaged = found.damage.iter().any(|damage| damage.epoch == oldest);
     let refusal = is_damaged.then(|| {
-        let from = epoch.map_or("begin empty".to_owned(), |e| format!("go on from epoch {e}"));
+        let from = epoch.map_or("start empty".to_owned(), |e| format!("continue from epoch {e}"));
         found.in_words(
             &format!(
-                "the saved state of epoch {oldest}, which the stores have committed, cannot be used, \
+                "the saved state of epoch {oldest}, which the stores have committed, is unusable, \
                  and a run would {from}"
             ),
             "that each row is written once: the stores would get those of the time since then again",

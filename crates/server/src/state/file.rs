@@ -79,7 +79,7 @@ impl Head {
         }
         from.read_exact(&mut head[12..]).map_err(|_| torn())?;
         if crc32fast::hash(&head[..56]) != number(56, &head) {
-            return Err(damaged("the checksum of its head is wrong"));
+            return Err(damaged("the checksum of its header is wrong"));
         }
         let long = |at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| head[at + i]));
         Ok(Head {
@@ -121,7 +121,7 @@ pub(super) struct Layer {
 impl Layer {
     pub fn open(path: &Path, epoch: u64) -> Result<Layer, Unusable> {
         let mut file = File::open(path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => Unusable::Damaged("it is not there".to_owned()),
+            io::ErrorKind::NotFound => Unusable::Damaged("it does not exist".to_owned()),
             _ => Unusable::Closed(cause),
         })?;
         let head = Head::read(&mut file)?;
@@ -156,7 +156,7 @@ impl Layer {
         }
         if self.len != self.head.len {
             return Err(Unusable::Damaged(format!(
-                "it is torn: {} bytes of state are there, {} were written",
+                "it is incomplete: {} bytes of state remain of {}",
                 self.len, self.head.len
             )));
         }
@@ -192,7 +192,7 @@ impl BufRead for Layer {
                 .as_ref()
                 .is_some_and(|stop| stop.load(Ordering::Relaxed))
             {
-                return Err(io::Error::other("it is not wanted any more"));
+                return Err(io::Error::other("it is no longer needed"));
             }
             // Of many small ones no more lies in memory than there is.
             let room = usize::try_from(self.head.len).map_or(BLOCK, |len| len.clamp(1, BLOCK));
@@ -258,9 +258,7 @@ pub(crate) fn write_again(file: &mut File, from: u64, len: u64, crc: u32) -> io:
         at += count as u64;
     }
     if seen.finalize() != crc {
-        return Err(io::Error::other(
-            "what was written of it cannot be read back",
-        ));
+        return Err(io::Error::other("it cannot be read back after writing"));
     }
     Ok(())
 }

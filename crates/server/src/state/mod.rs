@@ -1,4 +1,4 @@
-//! What lasts: the directory behind `--state`.
+//! The directory of `--state`.
 //!
 //! ```text
 //! DIR/lock                          held while a server runs on the directory
@@ -14,14 +14,15 @@
 //!
 //! All of it is for its owner alone: directories have mode 0700, files 0600 (`mode`).
 //!
-//! A group is the apps that share one checkpoint: those linked by in-memory topics or by a database.
-//! Promises: a snapshot is there whole or not at all (temporary file, fsync, rename, fsync of the
-//! directory, CRC); the one before it is kept until the next is current. Never: a guess. A damaged
-//! file is passed over for the snapshot before it, which is said; where there is none, where a store
-//! has committed what it held, and where it is of another version, that refuses a start (`damage`).
+//! A group is the apps that share one checkpoint: those linked by in-memory topics or by a
+//! database. Promises: a snapshot exists completely or not at all (temporary file, fsync, rename,
+//! fsync of the directory, CRC); the one before it is kept until the next is current. Never: a
+//! guess. If a file is damaged, the previous snapshot is used, which is logged; if there is none,
+//! if a store has committed what the file held, or if it is of another version, the start is
+//! refused (`damage`).
 //!
-//! A snapshot is whole, or it has what has changed since the one before it; then it is good for
-//! nothing without that one (`chain`).
+//! A snapshot is whole, or it has the changes since the previous one; then it is useless without
+//! that one (`chain`).
 
 mod damage;
 mod epoch;
@@ -119,7 +120,8 @@ impl StateDir {
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::State {
                     path: root.to_owned(),
-                    message: "another server runs on it: stop that one, or give another directory"
+                    message: "another server is using it: stop that server, or use another \
+                              directory"
                         .to_owned(),
                 });
             }
@@ -148,7 +150,7 @@ impl StateDir {
                     path: other,
                     message: format!(
                         "app '{app}' was saved together with {}: run the same apps again, or \
-                         delete this directory to start afresh",
+                         delete this directory to start empty",
                         quoted(saved.iter().filter(|name| *name != app))
                     ),
                 });
@@ -349,7 +351,7 @@ impl GroupState {
         }
         let current = found.current.unwrap_or(0);
         if current > 0 && snapshots.iter().all(|(epoch, _)| *epoch != current) {
-            let cause = "it is not there, and is what was saved last".to_owned();
+            let cause = "it is missing, and it was saved last".to_owned();
             found.add_damage(&self.snapshot_path(current), current, cause, false);
         }
         let newest = snapshots.first().map_or(0, |(epoch, _)| *epoch);
@@ -401,7 +403,7 @@ impl GroupState {
             Ok(Some(Text::Proven(text) | Text::Unproven(text))) => text,
             Ok(Some(Text::Damaged)) => {
                 return Err(Unreadable::Number(
-                    "it does not hold the number of an epoch: it is damaged",
+                    "it does not contain an epoch number: it is damaged",
                 ));
             }
             Err(error) => return Err(Unreadable::File(error)),
@@ -411,9 +413,9 @@ impl GroupState {
             let is_number = line.bytes().all(|b| b.is_ascii_digit());
             line.parse().ok().filter(|_| is_number)
         });
-        number.map(Some).ok_or(Unreadable::Number(
-            "it does not hold the number of an epoch",
-        ))
+        number
+            .map(Some)
+            .ok_or(Unreadable::Number("it does not contain an epoch number"))
     }
 
     /// Epoch and path of every snapshot that is in place, newest first.
@@ -505,7 +507,7 @@ fn read_or_make_id(root: &Path) -> Result<String, Error> {
             return Err(Error::State {
                 path,
                 message:
-                    "the file is damaged, and by what it held the stores know which rows they have \
+                    "the file is damaged, and the stores need it to tell which rows they have \
                      committed: restore a copy; without one, delete it and start once with \
                      --drop-state: rows of the last interval may be written twice"
                         .to_owned(),

@@ -1,4 +1,4 @@
-//! What a snapshot holds: the apps, the positions of the sources, and what functions have asked for.
+//! What a snapshot holds: the apps, the positions of the sources, and what functions have requested.
 
 use std::io::{self, BufRead, Read};
 use std::ops::Range;

@@ -42,7 +42,7 @@ pub(super) fn of(
     loop {
         let Some(head) = head_of(next) else {
             return Err(format!(
-                "it has what changed since epoch {next}, which is not there or damaged"
+                "it has the changes since epoch {next}, which is missing or damaged"
             ));
         };
         let (last, run) = links

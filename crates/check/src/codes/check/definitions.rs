@@ -29,7 +29,7 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::MARKED_DEFINITION,
         "a definition with a mark before its name",
-        "'#' streams come into being inside a partition and '!' streams by @OnError; neither is \
+        "'#' streams are created inside a partition and '!' streams by @OnError; neither is \
          defined.",
         "Leave out the mark.",
         "define stream #S (a int);",

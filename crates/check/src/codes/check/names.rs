@@ -204,7 +204,7 @@ pub(super) const CODES: &[CodePage] = &[
         super::NOT_A_STORE,
         "an on-demand query asks a stream",
         "Streams pass events on and keep none. Tables, named windows and aggregations can be \
-         asked.",
+         queried.",
         "Ask one of those.",
         "from S select a;",
         "from T select a;",

@@ -19,8 +19,8 @@ pub(super) const CODES: &[CodePage] = &[
     CodePage::new(
         super::COMPONENT_PENDING,
         "a component that does not run yet",
-        "The component and its options are known, so that the app can be checked, but its code is \
-         not there. `run` refuses the app, and so does `check --runnable`.",
+        "The component and its options are known, so that the app can be checked, but Headwater \
+         does not implement it. `run` refuses the app, and so does `check --runnable`.",
         "Do without it.",
         "define stream S (a string);\n\
          from S#rdbms:procedure('SHOP', 'b int', '{call p(?)}', a) select a, b insert into Out;",

@@ -1,4 +1,5 @@
-//! Decimals: whole numbers as bytes of two's complement, highest first, and where their point stands.
+//! Decimals: whole numbers as bytes of two's complement, highest first, and the position of their
+//! point.
 
 /// Digits that a decimal may have.
 const DIGITS_MAX: usize = 38;

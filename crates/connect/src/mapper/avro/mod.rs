@@ -4,9 +4,10 @@
 //! have no bound on hostile bytes, and cost an allocation a value. Without a registry a message is the
 //! bytes of one value; with one it begins with the number of its schema ([`registry`]).
 //!
-//! Promises: a flat record becomes columns without a tree between; bytes that are none of the schema
-//! are rejected, their neighbours go on; a registry that is away is named and asked again before
-//! anything is lost. Never: files of Avro, which have their schema with them.
+//! Promises: a flat record becomes columns without a tree between; bytes that do not match the
+//! schema are rejected, and the messages around them are processed; an unreachable registry is
+//! logged by name and asked again before anything is lost. Never: files of Avro, which have their
+//! schema with them.
 
 mod decimal;
 mod decode;

@@ -1,8 +1,8 @@
 //! The client of a schema registry, by the REST interface that Confluent's and others' speak.
 //!
-//! Promises: each address of the list is tried; whatever is no answer to the question is
-//! [`Error::Unavailable`] and worth another try; no login in a message. Never: a schema that is kept
-//! (who asks keeps it).
+//! Promises: each address of the list is tried; anything except an answer to the request is
+//! [`Error::Unavailable`] and can be retried; messages contain no credentials. Never: caching of
+//! schemas (the caller does that).
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //!
 //! The grammar is that of Apache Commons CSV's default format, which Siddhi uses: quotes `"` that
 //! are doubled inside, quoted fields with delimiters and line breaks in them, empty lines skipped,
-//! nothing trimmed; text behind a closing quote is an error. With a tab as delimiter, blanks around
+//! nothing trimmed; text after a closing quote is an error. With a tab as delimiter, blanks around
 //! fields are trimmed. [`parse`] reads all of it; [`source`] has a shorter way for lines without
 //! quotes, which gives the same rows.
 

@@ -1,11 +1,12 @@
 //! `protobuf`: messages of Protocol Buffers, in both directions.
 //!
-//! Siddhi finds the message by a generated Java class; here a `.proto` file as it is or a descriptor set
-//! describes it (see [`description`]), and messages are built and read by the prost-reflect library
-//! without generated code. With a gRPC transport the message follows from service
-//! and method. Promises: what does not fit the message is refused when the app is made; bytes that are
-//! none are rejected, their neighbours go on; a field that is not set has the value that the format gives
-//! it. Never: values of the event before (Siddhi's builder keeps them), groups or extensions.
+//! Siddhi finds the message by a generated Java class; here a `.proto` file as it is or a
+//! descriptor set describes it (see [`description`]), and messages are built and read by the
+//! prost-reflect library without generated code. With a gRPC transport the message follows from
+//! service and method. Promises: what does not fit the message is refused when the app is made;
+//! bytes that are not a message are rejected, and the messages around them are processed; a field
+//! that is not set has the value that the format gives it. Never: values of the event before
+//! (Siddhi's builder keeps them), groups or extensions.
 
 mod description;
 pub mod target;

@@ -1,9 +1,9 @@
-//! Which addresses requests may go to, where their URL is the word of somebody outside.
+//! Which addresses requests may go to, if their URL comes from outside.
 //!
-//! Who may name a URL could have requests sent to what only this machine can reach: its own ports, its
-//! network, the metadata of its cloud. Promises: the address that is connected to is judged, at each
-//! connection, so that a name which leads elsewhere the next time is judged once more. Never: a list of
-//! names.
+//! A client that chooses a URL could have requests sent to targets that only this machine can
+//! reach: its own ports, its network, the metadata of its cloud. Promises: the address is checked
+//! at each connection, so that a name which resolves differently the next time is checked again.
+//! Never: a list of names.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! A bucket: who may ask for it and how, and what the library does not ask by itself.
+//! An S3 bucket: credentials, settings, and requests that the library does not offer.
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,8 +1,8 @@
 //! `#s3:uploadFile`, `#s3:copy` and `#s3:delete`: what an app does to objects, one call at a time.
 //!
-//! Each call is done before its events go on, so that what a checkpoint covers is there; done again
-//! after a crash it leaves what it left before. `async` lets the calls of a chunk run at once, and has
-//! one that fails logged instead of failing its event. Never: a file or object that is held in memory
+//! Each call is done before its events continue, so that what a checkpoint covers exists; repeated
+//! after a crash it has the same result. `async` lets the calls of a chunk run at once, and has one
+//! that fails logged instead of failing its event. Never: a file or object that is held in memory
 //! as a whole.
 
 use std::collections::HashMap;

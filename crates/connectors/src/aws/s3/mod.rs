@@ -1,10 +1,11 @@
 //! S3: `@sink(type='s3')`, each payload an object of a bucket, and functions that store, copy and remove
 //! objects.
 //!
-//! The protocol and where credentials come from are those of the crate `object_store`, the connections
-//! ours. Promises: an object has a name that no object before it had, also after a restart; it counts
-//! as stored when the server says so, and what was not stored comes again under the same name. Never: a
-//! request that the library repeats by itself, an object of some other name changed.
+//! The protocol and where credentials come from are those of the crate `object_store`, the
+//! connections are Headwater's. Promises: an object has a name that no object before it had, also
+//! after a restart; it counts as stored when the server says so, and what was not stored is sent
+//! again under the same name. Never: requests repeated by the library, changes to objects of other
+//! names.
 
 mod bucket;
 pub mod functions;

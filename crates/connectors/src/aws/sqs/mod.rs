@@ -1,10 +1,11 @@
-//! SQS: `@source(type='sqs')` and `@sink(type='sqs')`, the messages of a queue of Amazon's.
+//! SQS: `@source(type='sqs')` and `@sink(type='sqs')`, Amazon SQS queues.
 //!
-//! A handful of calls in JSON over our own connections, signed by the crate `object_store`. Promises: a
-//! message is deleted from the queue when what it brought is safe, and made visible again at once where
-//! the app stops without it; one that comes again meanwhile is not taken twice; a sent message counts
-//! when the queue has it; a server that says nothing for five seconds is lost. Never: a secret in a message or a log, an order
-//! that a queue does not promise (one whose name ends in `.fifo` does).
+//! A few JSON calls over our own connections, signed by the crate `object_store`. Promises: a
+//! message is deleted from the queue when its events are safe, and made visible again at once if
+//! the app stops before that; one that is redelivered meanwhile is not processed twice; a message
+//! counts as sent when the queue has accepted it; a server that is silent for five seconds counts
+//! as lost. Never: a secret in a message or a log, an order that a queue does not promise (one
+//! whose name ends in `.fifo` does).
 
 mod queue;
 mod sink;

@@ -1,4 +1,4 @@
-//! The `sqs` source: asks the queue again and again, and deletes what was handled.
+//! The `sqs` source: polls the queue and deletes processed messages.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,11 +1,11 @@
 //! The log of PostgreSQL, read as a subscriber of logical replication does, by the plugin `pgoutput`
 //! that every server has. Slot and publication are called as Debezium's properties call them.
 //!
-//! A position is the end of the last whole transaction, and how many changes of the next one have been
-//! handed on: a restart reads that transaction again from its beginning and skips them. The slot, which
-//! makes the server keep its log, follows what the app has acknowledged. Promises: every change is read
-//! by the definition that its table had when it was made; a slot that is gone, or that somebody else
-//! has read on, is said with its remedy.
+//! A position is the end of the last whole transaction, and how many changes of the next one have
+//! been handed on: a restart reads that transaction again from its beginning and skips them. The
+//! slot, which makes the server keep its log, follows what the app has acknowledged. Promises:
+//! every change is read by the definition that its table had when it was made; a slot that is gone,
+//! or that another client has read from, is reported with its remedy.
 
 mod columns;
 pub(crate) mod pgoutput;
@@ -241,16 +241,16 @@ impl Replication {
             (Some(false), _) => {
                 return Err(self.options.failed(format!(
                     "publication '{publication}' does not have table '{schema}.{table}', or the \
-                     table is not there: have it added by ALTER PUBLICATION {name} ADD TABLE {whole}"
+                     table does not exist: add it with ALTER PUBLICATION {name} ADD TABLE {whole}"
                 )));
             }
         };
         match side.query(&sql, |_| Ok(())) {
             Ok(()) => Ok(()),
             Err(Fault::Refused(cause)) => Err(self.options.failed(format!(
-                "publication '{publication}' cannot be made: {cause}; have its owner run {sql}, or \
-                 name one that is there by connector.properties='publication.name=…' (with \
-                 publication.autocreate.mode=filtered it takes this table alone, which needs no \
+                "cannot create publication '{publication}': {cause}; have its owner run {sql}, or \
+                 use an existing one with connector.properties='publication.name=…' (with \
+                 publication.autocreate.mode=filtered it contains only this table, which needs no \
                  superuser)"
             ))),
             Err(fault) => Err(self.options.error(fault)),
@@ -281,8 +281,8 @@ impl Replication {
         };
         if database != own || plugin.as_deref() != Some("pgoutput") {
             return Err(self.options.failed(format!(
-                "the replication slot '{slot}' is there with plugin {} for database {}: name another \
-                 by connector.properties='slot.name=…'",
+                "the replication slot '{slot}' already exists with plugin {} for database {}: \
+                 choose another with connector.properties='slot.name=…'",
                 plugin.as_deref().unwrap_or("none"),
                 database.as_deref().unwrap_or("none"),
             )));

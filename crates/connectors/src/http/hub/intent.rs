@@ -1,10 +1,10 @@
 //! Requests to subscribe: read, answered 202, and handed to the app when the callback has said that
 //! they are meant (WebSub 5.1 to 5.3).
 //!
-//! To its subscriber a subscription counts once it has repeated the challenge: the recommendation knows
-//! no word of the hub behind that. So what was confirmed is saved at once and not with the next
-//! interval. A crash before the question was answered leaves both sides without a subscription, whose
-//! 202 has promised none.
+//! To its subscriber a subscription counts once it has repeated the challenge: the recommendation
+//! has no later message of the hub. So what was confirmed is saved at once and not with the next
+//! interval. A crash before the question was answered leaves both sides without a subscription,
+//! whose 202 has promised none.
 
 use std::io;
 use std::sync::Arc;
@@ -329,7 +329,7 @@ pub(in crate::http) async fn answer(
         Err(why) => return refuse(StatusCode::BAD_REQUEST, &why),
     };
     let Ok(permit) = Arc::clone(&desk.asked).try_acquire_owned() else {
-        return request::unavailable("too many callbacks are being asked\n");
+        return request::unavailable("too many callbacks are being verified\n");
     };
     if desk.is_egress_denied(&wish).await {
         let why = "'hub.callback' is at an address that this hub does not call";

@@ -1,11 +1,11 @@
-//! Server-sent events (WHATWG HTML, 9.2): the `sse` source reads somebody's stream, the `sse-server`
-//! sink is a stream that clients hold open.
+//! Server-sent events (WHATWG HTML, 9.2): the `sse` source reads the stream of a server, the
+//! `sse-server` sink is a stream that clients hold open.
 //!
-//! Promises: a source asks for what follows the last event it has (`Last-Event-ID`), also after a
-//! restart with state; a stream that ends is said and asked for again; a full app is felt as a full
-//! socket. A sink sends to those who are connected, and waits for one that reads slowly, but not for
-//! one that reads nothing; what waits for one client is bounded. Siddhi hands over the chunks as they come off the wire; here an event is
-//! its `data`.
+//! Promises: a source resumes after its last event (`Last-Event-ID`), also after a restart with
+//! state; the end of a stream is logged and the stream is requested again; a full app shows to the
+//! server as a full socket. A sink sends to those who are connected, and waits for one that reads
+//! slowly, but not for one that reads nothing; what waits for one client is bounded. Siddhi hands
+//! over the chunks as they come off the wire; here an event is its `data`.
 
 pub(crate) mod events;
 mod outgoing;

@@ -1,4 +1,4 @@
-//! The `sse-server` sink: who asks for its URL hears every payload from then on.
+//! The `sse-server` sink: a client that requests its URL receives every payload from then on.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -264,7 +264,7 @@ impl Audience {
         if *request.method() != Method::GET {
             let mut answer = refused(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "events are asked for by GET\n",
+                "use GET to receive events\n",
             );
             answer
                 .headers_mut()

@@ -211,7 +211,7 @@ impl KafkaSource {
                 }
                 Some(number) => {
                     let cause = match there.len() {
-                        0 => format!("topic '{topic}' is not there"),
+                        0 => format!("topic '{topic}' does not exist"),
                         count => {
                             format!(
                                 "topic '{topic}' has {count} partitions, and no number {number}"

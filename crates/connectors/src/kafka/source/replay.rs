@@ -1,8 +1,8 @@
 //! `kafka-replay-response`: delivers the ranges of records that `kafka-replay-request` asks for.
 //!
-//! Requests are served one after the other, each by a consumer of its own that belongs to no group's
-//! offsets. Promises: a request that met a broker that went away goes on behind the last record that was
-//! delivered. Never: a commit, requests that outlive the process.
+//! Requests are handled one after the other, each with its own consumer, which commits no offsets.
+//! Promises: if the broker goes away, a request continues after the last record that was delivered.
+//! Never: a commit, requests that outlive the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};

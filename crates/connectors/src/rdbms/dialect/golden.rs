@@ -1,5 +1,5 @@
-//! What is sent to each database: a table with all types, and every operation of an app. `UPDATE_EXPECT=1`
-//! writes the files anew.
+//! What is sent to each database: a table with all types, and every operation of an app.
+//! `UPDATE_EXPECT=1` rewrites the files.
 
 use event::{Attribute, Schema, Type};
 use expect_test::expect_file;

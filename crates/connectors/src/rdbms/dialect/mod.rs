@@ -1,4 +1,4 @@
-//! What one database says differently from another: names, types, literals, arithmetic, upserts.
+//! What differs between databases: names, types, literals, arithmetic, upserts.
 //!
 //! A dialect is a constant without state; everything here is text. Names are those that Siddhi would
 //! send, which is unquoted: a name is quoted only where it would not be read as a name without.

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB. A connection of ours has a strict `sql_mode` in which the backslash escapes
+//! MySQL and MariaDB. Our connections have a strict `sql_mode` in which the backslash escapes
 //! ([`crate::rdbms::mysql`]), which is what literals count on.
 
 use event::Type;

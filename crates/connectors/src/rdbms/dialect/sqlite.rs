@@ -1,4 +1,4 @@
-//! SQLite, as H2 would declare its columns. Arithmetic is done by functions of ours
+//! SQLite, as H2 would declare its columns. Arithmetic is done by our own functions
 //! ([`crate::rdbms::sqlite::functions`]).
 
 use std::fmt::Write;

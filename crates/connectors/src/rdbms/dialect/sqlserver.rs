@@ -1,5 +1,5 @@
-//! Microsoft SQL Server, from 2012 on. No server was there to try it: what is sent stands in golden
-//! files, and is written by the book.
+//! Microsoft SQL Server, from 2012 on. It has not been tried on a server: what is sent is in golden
+//! files and follows the documentation.
 
 use std::fmt::Write;
 

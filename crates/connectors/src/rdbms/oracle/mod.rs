@@ -1,8 +1,9 @@
 //! A connection to Oracle Database, by Oracle's own client library.
 //!
-//! That library may not be shipped with other programs, so it is looked for when a table connects; a
-//! machine without it is told what to install. Rows travel in arrays, many to a call. No server was there
-//! to try it on: what is sent stands in golden files, and here is tested what goes without one.
+//! That library may not be shipped with other programs, so it is looked for when a table connects;
+//! a machine without it is told what to install. Rows travel in arrays, many to a call. It has not
+//! been tried on a server: what is sent is in golden files, and tests here cover what works without
+//! one.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! A connection to Microsoft SQL Server.
 //!
-//! Every value is a parameter; rows are appended by INSERT statements of many rows. No server was there
-//! to try it on: what is sent stands in golden files, and the driver's own part is tested as far as it
-//! goes without one (a login that is heard out, a refusal, silence).
+//! Every value is a parameter; rows are appended by INSERT statements of many rows. It has not been
+//! tried on a server: what is sent is in golden files, and the driver's own part is tested as far
+//! as possible without one (a login that is answered, a refusal, silence).
 
 use std::future::Future;
 use std::ops::Range;

@@ -178,7 +178,7 @@ pub static ROWS: &[RowFunction] = &[
     row!(
         scalar(
             "replace",
-            "Sets a key that is there.",
+            "Sets an existing key.",
             &[Overload::new(&[MAP, BASIC_KEY, BASIC_VALUE])],
             OBJECT,
         ),

@@ -430,7 +430,7 @@ fn a_number_that_kafka_has_forgotten_is_said_and_nothing_comes_again() {
     tool(broker, class, &args, "");
     produce(broker, "forgotten-in", 0, events(100..200));
     let run = once.start_with(&["--until-done"]);
-    run.err_has("knows of no epoch of this state directory", 1);
+    run.err_has("has no epoch of this state directory", 1);
     assert_eq!(run.end().0, Some(0));
     check(broker, "forgotten-out", 200);
 }

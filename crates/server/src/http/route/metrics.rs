@@ -1,4 +1,4 @@
-//! `/metrics` for Prometheus and `/ready` for whoever starts servers.
+//! `/metrics` for Prometheus and `/ready` for process supervisors.
 
 use axum::Router;
 use axum::extract::State;

@@ -51,8 +51,5 @@ async fn unknown(request: Request) -> Response {
 
 /// The answer to any other method, where there is nothing but to read.
 async fn only_get() -> Response {
-    text(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "only GET is answered here\n",
-    )
+    text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
 }

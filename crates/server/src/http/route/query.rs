@@ -34,7 +34,7 @@ pub(super) const GROUP: RouteGroup = RouteGroup {
 };
 
 async fn only_post() -> Response {
-    refused(StatusCode::METHOD_NOT_ALLOWED, "a query is sent by POST")
+    refused(StatusCode::METHOD_NOT_ALLOWED, "send queries with POST")
 }
 
 async fn query(State(services): State<Services>, body: Body) -> Response {

@@ -41,7 +41,7 @@ pub(super) const GROUP: RouteGroup = RouteGroup {
 async fn other_method() -> Response {
     refused(
         StatusCode::METHOD_NOT_ALLOWED,
-        "statistics are read by GET, and their level is set by PUT",
+        "use GET to read statistics and PUT to set their level",
     )
 }
 
@@ -93,7 +93,7 @@ fn app(metrics: &Metrics, name: &str) -> Result<Arc<AppMetrics>, Box<Response>> 
         return Ok(Arc::clone(app));
     }
     let names: Vec<String> = all.iter().map(|a| format!("'{}'", a.label.app)).collect();
-    let message = format!("there is no app '{name}' here, but {}", names.join(", "));
+    let message = format!("there is no app '{name}'; running: {}", names.join(", "));
     Err(Box::new(refused(StatusCode::NOT_FOUND, &message)))
 }
 
