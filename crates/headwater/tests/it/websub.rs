@@ -236,7 +236,7 @@ fn a_request_that_cannot_be_is_refused_and_one_that_is_not_meant_is_dropped() {
                 ("hub.mode", "subscribe"),
                 ("hub.topic", "a"),
             ],
-            "no http or https URL",
+            "not an http or https URL",
         ),
     ] {
         let (status, answer) = hub.ask(form);

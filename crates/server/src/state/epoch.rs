@@ -195,7 +195,7 @@ mod tests {
         let refusal = choice.refusal.expect("rows would stand twice");
         for part in [
             "epoch 7",
-            "go on from epoch 6",
+            "continue from epoch 6",
             "snapshot-7: its checksum",
             "--drop-state",
         ] {

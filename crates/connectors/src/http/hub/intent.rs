@@ -411,7 +411,7 @@ mod tests {
             ("hub.callback=http://h/&hub.mode=x&hub.topic=a", "neither"),
             (
                 "hub.callback=http://h/&hub.mode=subscribe&hub.topic=b",
-                "no topic of this hub",
+                "not a topic of this hub",
             ),
         ] {
             let why = desk().read(form).unwrap_err();

@@ -377,7 +377,7 @@ fn an_interval_that_no_transaction_lasts_for_is_refused() {
     let mut once = Once::new(broker, "long", STATEFUL, ",transaction.timeout.ms:60000");
     once.interval = "60s";
     let run = once.start();
-    run.err_has("a transaction may last no longer than 60 s", 1);
+    run.err_has("a transaction may last at most 60 s", 1);
     // Longer than the broker allows.
     once = Once::new(broker, "long", STATEFUL, ",transaction.timeout.ms:7200000");
     once.interval = "1h";
