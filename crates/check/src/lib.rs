@@ -51,7 +51,6 @@ use lang::diagnostic::Diagnostic;
 use lang::span::Span;
 use plan::{ContentConditions, Plan};
 
-use crate::codes::check as code;
 pub use catalog::Catalog;
 pub(crate) use checker::Checker;
 pub use config::{CheckConfig, ScriptFault};
