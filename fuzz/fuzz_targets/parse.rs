@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
             assert!(text.is_char_boundary(span.end as usize));
         }
     }
-    let catalog = headwater_catalog::full(headwater_engine::specs());
+    let catalog = headwater_catalog::full();
     render(&parsed.diagnostics, "fuzz", text, &catalog, true);
     parse_on_demand(text);
     if parsed.has_errors() {

@@ -24,7 +24,7 @@ from S select json:setElement(text, pattern, 'new') as changed insert into F;";
 thread_local! {
     static RUNNING: RefCell<App> = RefCell::new({
         let parsed = headwater_lang::parse(APP);
-        let catalog = headwater_catalog::full(headwater_engine::specs());
+        let catalog = headwater_catalog::full();
         let checked = check(&parsed.app, &catalog, &CheckConfig::default());
         let plan = checked.plan.expect("the app is right");
         let mut app = App::new(&plan, Setup::default()).expect("every part of the app runs");

@@ -30,7 +30,7 @@ end;
 
 pub static PLAN: LazyLock<Plan> = LazyLock::new(|| {
     let parsed = headwater_lang::parse(APP);
-    let catalog = headwater_catalog::full(headwater_engine::specs());
+    let catalog = headwater_catalog::full();
     check(&parsed.app, &catalog, &CheckConfig::default())
         .plan
         .expect("the app is right")

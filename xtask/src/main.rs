@@ -19,9 +19,8 @@ mod tidy;
 use check::Catalog;
 use std::process::ExitCode;
 
-/// All components: those of the engine run, the rest is known.
 fn catalog() -> Catalog {
-    catalog::full(engine::specs())
+    catalog::full()
 }
 
 /// A subcommand: its name, one line of help, and what it does with the arguments behind its name.

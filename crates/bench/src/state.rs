@@ -267,7 +267,7 @@ struct Fed {
 impl Fed {
     fn new(case: &Case) -> anyhow::Result<Fed> {
         let parsed = lang::parse(case.app).app;
-        let catalog = catalog::full(engine::specs());
+        let catalog = catalog::full();
         let checked = check::check(&parsed, &catalog, &CheckConfig::default());
         let plan = checked
             .plan

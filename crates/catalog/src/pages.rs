@@ -101,8 +101,12 @@ pub fn named(catalog: &Catalog, name: Option<&str>) -> Vec<&'static ConnectorSpe
 }
 
 /// What `headwater connectors --json` prints: the fields that others rely on, and for people
-/// summaries, aliases and meanings.
-pub fn to_json(components: &[&ConnectorSpec]) -> Value {
+/// summaries, aliases and meanings. `missing` gives the Cargo feature of a component that runs, but not
+/// in this build.
+pub fn to_json(
+    components: &[&ConnectorSpec],
+    missing: impl Fn(&ConnectorSpec) -> Option<&'static str>,
+) -> Value {
     let components = components.iter().map(|spec| {
         let options: Vec<Value> = rows(spec)
             .iter()
@@ -120,14 +124,19 @@ pub fn to_json(components: &[&ConnectorSpec]) -> Value {
                 })
             })
             .collect();
-        json!({
+        let feature = missing(spec);
+        let mut component = json!({
             "kind": spec.kind.name(),
             "name": spec.name,
             "origin": spec.origin,
-            "status": status_name(spec.status),
+            "status": if feature.is_some() { "absent" } else { status_name(spec.status) },
             "summary": spec.summary,
             "options": options,
-        })
+        });
+        if let Some(feature) = feature {
+            component["feature"] = feature.into();
+        }
+        component
     });
     Value::Array(components.collect())
 }
@@ -511,12 +520,12 @@ mod tests {
     use super::*;
 
     fn catalog() -> Catalog {
-        crate::full(engine::specs())
+        crate::full()
     }
 
     #[test]
     fn json_has_every_component_and_field() {
-        let all = to_json(&named(&catalog(), None));
+        let all = to_json(&named(&catalog(), None), |_| None);
         let components = all.as_array().expect("a list");
         assert_eq!(components.len(), 97);
         let fields = |value: &Value| {
@@ -537,11 +546,14 @@ mod tests {
                 );
             }
         }
-        let kafka = to_json(&named(&catalog(), Some("kafka")));
+        let kafka = to_json(&named(&catalog(), Some("kafka")), |_| None);
         assert_eq!(kafka.as_array().map(Vec::len), Some(2), "source and sink");
         assert_eq!(kafka[0]["options"][0]["name"], "bootstrap.servers");
         assert_eq!(kafka[0]["status"], "runs");
-        let moves = to_json(&named(&catalog(), Some("#file:move")));
+        let absent = to_json(&named(&catalog(), Some("kafka")), |_| Some("kafka"));
+        assert_eq!(absent[0]["status"], "absent");
+        assert_eq!(absent[0]["feature"], "kafka");
+        let moves = to_json(&named(&catalog(), Some("#file:move")), |_| None);
         assert_eq!(moves[0]["options"][1]["required"], true);
         assert_eq!(moves[0]["options"][2]["required"], false);
     }

@@ -1,7 +1,7 @@
 //! The examples of the catalog's specs are apps that are accepted.
 
 use check::{CheckConfig, check};
-use headwater_catalog::{connectors, full};
+use headwater_catalog::{connector_specs, full};
 use lang::diagnostic::Severity;
 use lang::parse;
 use plan::spec::{ConnectorKind, ConnectorSpec, OptionStatus, Status};
@@ -24,9 +24,9 @@ fn app(spec: &ConnectorSpec) -> String {
 
 #[test]
 fn examples_are_accepted_and_use_what_they_show() {
-    let catalog = full(engine::specs());
+    let catalog = full();
     let mut faults = Vec::new();
-    for spec in connectors::all().filter(|c| !c.example.is_empty()) {
+    for spec in connector_specs().filter(|c| !c.example.is_empty()) {
         let text = app(spec);
         let parsed = parse(&text);
         let checked = check(&parsed.app, &catalog, &CheckConfig::default());
@@ -50,7 +50,7 @@ fn examples_are_accepted_and_use_what_they_show() {
 #[test]
 fn what_runs_has_an_example() {
     // The default mapper is used by not writing it.
-    let without: Vec<&str> = connectors::all()
+    let without: Vec<&str> = connector_specs()
         .filter(|c| c.status == Status::Runs && c.example.is_empty() && c.name != "passThrough")
         .map(|c| c.name)
         .collect();
@@ -68,9 +68,9 @@ fn with_option(spec: &ConnectorSpec, name: &str, value: &str) -> String {
 
 #[test]
 fn options_without_effect_are_named_in_a_warning() {
-    let catalog = full(engine::specs());
+    let catalog = full();
     let mut count = 0;
-    for spec in connectors::all().filter(|spec| spec.status == Status::Runs) {
+    for spec in connector_specs().filter(|spec| spec.status == Status::Runs) {
         let ignored = |status| status == OptionStatus::Ignored;
         for option in spec.all_options().filter(|option| ignored(option.status)) {
             count += 1;

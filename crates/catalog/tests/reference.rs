@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use headwater_catalog::{connectors, full};
+use headwater_catalog::{connector_specs, full};
 use plan::spec::{ConnectorKind, ConnectorSpec, FunctionKind, OptionSpec};
 
 /// The text of a reference file; `None`, said on stderr, when it is absent.
@@ -251,7 +251,7 @@ impl Comparison {
 
 #[test]
 fn options_are_those_of_the_reference() {
-    let catalog = full(engine::specs());
+    let catalog = full();
     let mut comparison = Comparison::default();
     for file in ["io", "map", "store"] {
         let Some(text) = reference(&format!("connectors-{file}.md")) else {
@@ -304,7 +304,7 @@ fn options_are_those_of_the_reference() {
         }
         for (subject, options) in &named {
             let (kind, name) = subject.split_once(' ').unwrap();
-            let spec = connectors::all()
+            let spec = connector_specs()
                 .find(|c| c.kind.name() == kind && c.name == name)
                 .unwrap();
             for option in spec.options.iter().filter(|o| !options.contains(o.name)) {
@@ -356,7 +356,7 @@ fn components_are_those_of_the_inventory() {
         let origin = row["origin"].clone();
         expected.insert(format!("{kind} {} {origin}", name.trim_start_matches('#')));
     }
-    let found: BTreeSet<String> = connectors::all()
+    let found: BTreeSet<String> = connector_specs()
         .map(|c| format!("{} {} {}", c.kind.name(), c.name, c.origin))
         .collect();
     println!("{} components of the reference", expected.len());
@@ -369,7 +369,7 @@ fn functions_are_those_of_the_inventory() {
     let Some(text) = reference("siddhiql-inventory.md") else {
         return;
     };
-    let catalog = full(engine::specs());
+    let catalog = full();
     let mut expected: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for row in tables(&text).iter().flat_map(|t| &t.rows) {
         let (Some(category), Some(feature)) = (row.get("category"), row.get("feature")) else {

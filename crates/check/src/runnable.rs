@@ -10,6 +10,13 @@ use plan::spec::{FunctionSpec, Status};
 impl Checker<'_> {
     /// Notes the use of a function, aggregator, window or stream processor.
     pub(super) fn note_component(&mut self, spec: &FunctionSpec, span: Span) {
+        if spec.effect {
+            let call = (spec.full_name(), span);
+            // An expression may be checked more than once.
+            if !self.plan.effects.contains(&call) {
+                self.plan.effects.push(call);
+            }
+        }
         if spec.status == Status::Known {
             let name = spec.full_name();
             self.not_runnable(

@@ -4,8 +4,5 @@ use crate::Catalog;
 
 /// All components.
 pub(crate) fn catalog() -> Catalog {
-    Catalog::new(
-        catalog::functions::all().chain(engine::specs()),
-        catalog::connectors::all(),
-    )
+    Catalog::new(catalog::function_specs(), catalog::connector_specs())
 }

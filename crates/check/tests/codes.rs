@@ -33,7 +33,7 @@ fn diagnose(
     text: &str,
     variable: Option<&str>,
 ) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
-    let catalog = catalog::full(engine::specs());
+    let catalog = catalog::full();
     match page.example {
         Example::App => {
             let (substituted, mut found) = lang::substitute(text, &|_| variable.map(str::to_owned));

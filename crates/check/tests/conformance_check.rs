@@ -41,7 +41,7 @@ fn diagnose(text: &str, config: &CheckConfig) -> Vec<Diagnostic> {
         ..config.clone()
     };
     diagnostics.extend(parsed.diagnostics);
-    diagnostics.extend(check(&parsed.app, &catalog::full(engine::specs()), &config).diagnostics);
+    diagnostics.extend(check(&parsed.app, &catalog::full(), &config).diagnostics);
     diagnostics.retain(|d| d.severity == Severity::Error);
     diagnostics
 }
@@ -165,7 +165,7 @@ fn recorded_cases() {
 fn recorded_queries() {
     let Some(root) = shared() else { return };
     let mut disagreements = Vec::new();
-    let catalog = catalog::full(engine::specs());
+    let catalog = catalog::full();
     for (file, case) in cases(&root) {
         let Some(text) = case["app"].as_str() else {
             continue;
@@ -241,7 +241,7 @@ fn published_apps() {
 #[test]
 fn broken_apps() {
     let Some(root) = shared() else { return };
-    let catalog = catalog::full(engine::specs());
+    let catalog = catalog::full();
     let mut seed = 1u64;
     let mut below = |n: usize| {
         seed = seed

@@ -1,7 +1,7 @@
 //! What a source, sink, mapper and store is to the server.
 //!
 //! A component is a constant in a slice ([`crate::mapper::MAPPERS`], the registry of the binary); it
-//! names its specs of `catalog::connectors` and makes, for one place in an app, a value that
+//! names its specs of [`crate::spec`] and makes, for one place in an app, a value that
 //! does the work. Everything here blocks: threads belong to `server`.
 //!
 //! Never: a sleep (a source waits through its link), a queue without bound, knowledge of queries.

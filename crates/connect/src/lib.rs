@@ -35,9 +35,18 @@ pub mod row_encoder;
 pub mod rows;
 pub mod scalar;
 pub mod shared;
+pub mod spec;
 pub mod template;
 pub mod url;
 
 pub use component::Connector;
 pub use error::Error;
 pub use registry::Registry;
+
+use plan::spec::ConnectorSpec;
+
+/// The specs of all mappers, of topics and of strategies of distribution, also of what this build
+/// lacks.
+pub fn specs() -> impl Iterator<Item = &'static ConnectorSpec> {
+    spec::SPECS.iter().copied().flatten()
+}

@@ -188,7 +188,7 @@ impl Groups {
 mod tests {
     use super::*;
     use crate::mapper::testing::{batch, mapping, schema};
-    use catalog::connectors::in_memory;
+    use crate::spec::in_memory;
     use event::Value;
     use lang::span::Span;
 

@@ -39,6 +39,7 @@ pub mod rabbitmq;
 pub mod rdbms;
 #[cfg(feature = "redis")]
 pub mod redis;
+pub mod spec;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 #[cfg(feature = "websocket")]
@@ -47,7 +48,17 @@ pub mod websocket;
 use connect::component::Connector;
 use connect::effect::EffectFunctions;
 use connect::registry::Registry;
-use plan::spec::ConnectorSpec;
+use plan::spec::{ConnectorSpec, FunctionSpec};
+
+/// The specs of all technologies and their functions, also of those that this build lacks.
+pub fn specs() -> impl Iterator<Item = &'static ConnectorSpec> {
+    spec::SPECS.iter().copied().flatten()
+}
+
+/// What queries may call of the functions of technologies, also of those that this build lacks.
+pub fn function_specs() -> impl Iterator<Item = &'static FunctionSpec> {
+    spec::FUNCTIONS.iter().copied().flatten()
+}
 
 /// All technologies of this build.
 pub const CONNECTORS: &[&dyn Connector] = &[
@@ -145,10 +156,10 @@ mod tests {
 
     #[test]
     fn what_a_build_has_and_what_brings_the_rest_is_known() {
-        use catalog::connectors;
         use plan::spec::Status;
 
-        for spec in connectors::all().filter(|spec| spec.status == Status::Runs) {
+        let all = specs().chain(connect::specs());
+        for spec in all.filter(|spec| spec.status == Status::Runs) {
             let feature = feature(spec);
             if !REGISTRY.has(spec) {
                 let manifest = include_str!("../Cargo.toml");

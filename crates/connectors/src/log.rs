@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use catalog::connectors::log::SINK;
+use crate::spec::log::SINK;
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, Payload, PayloadKind, Sink, SinkSetup};

@@ -4,8 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catalog::connectors;
-use headwater_connectors::REGISTRY;
+use headwater_connectors::{REGISTRY, specs};
 use plan::spec::{ConnectorKind, ConnectorSpec, Status};
 
 /// Topics inside the server are made by the server itself, `#log` is an output of the engine, and how a
@@ -14,6 +13,11 @@ fn is_made_elsewhere(spec: &ConnectorSpec) -> bool {
     spec.name == "inMemory"
         || spec.kind == ConnectorKind::Distribution
         || spec.kind == ConnectorKind::StreamFunction && spec.name == "log"
+}
+
+/// The specs of technologies and of mappers.
+fn all() -> impl Iterator<Item = &'static ConnectorSpec> {
+    specs().chain(connect::specs())
 }
 
 fn is_there(spec: &ConnectorSpec) -> bool {
@@ -35,7 +39,7 @@ fn is_there(spec: &ConnectorSpec) -> bool {
 #[test]
 fn what_runs_is_what_is_there() {
     let mut faults = Vec::new();
-    for spec in connectors::all().filter(|s| !is_made_elsewhere(s)) {
+    for spec in all().filter(|s| !is_made_elsewhere(s)) {
         let says_runs = spec.status == Status::Runs;
         if says_runs != is_there(spec) {
             faults.push(format!(
@@ -91,7 +95,7 @@ fn exists(test: &str) -> bool {
 fn every_option_of_what_runs_names_a_test() {
     let mut untested = Vec::new();
     let mut count = 0;
-    for spec in connectors::all().filter(|s| s.status == Status::Runs) {
+    for spec in all().filter(|s| s.status == Status::Runs) {
         for option in spec.all_options() {
             count += 1;
             let line = format!("{} {} {}", spec.kind.name(), spec.name, option.name);

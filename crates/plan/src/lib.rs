@@ -49,6 +49,9 @@ pub struct Plan {
     /// Components that are known but do not run yet, each with its place; `run` refuses the app
     /// while this is not empty.
     pub not_runnable: Vec<(String, Span)>,
+    /// Calls of functions that reach outside (`file:move`), each with its place. A build may lack the
+    /// technology that they belong to.
+    pub effects: Vec<(String, Span)>,
     pub conditions: ContentConditions,
 }
 

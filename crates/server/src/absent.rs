@@ -1,6 +1,6 @@
-//! What an app uses and this build does not have: connectors and mappers are features of the binary.
+//! What an app uses and this build does not have: connectors with their functions, and mappers, are
+//! features of the binary.
 
-use catalog::connectors;
 use check::codes::check::COMPONENT_PENDING;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::span::Span;
@@ -14,15 +14,14 @@ pub(crate) fn diagnostics(plan: &Plan, options: &LoadOptions) -> Vec<Diagnostic>
     uses(plan)
         .into_iter()
         .filter_map(|(kind, name, span)| {
-            let mut known = connectors::all().filter(|spec| spec.status == Status::Runs);
-            let spec = known.find(|spec| spec.is_called(kind, name))?;
-            if options.registry.has(spec) {
+            let spec = options.catalog.connector(kind, name)?;
+            if spec.status != Status::Runs || options.registry.has(spec) {
                 return None;
             }
             let feature = (options.registry.feature)(spec);
             let noun = match kind {
-                ConnectorKind::SourceMapper | ConnectorKind::SinkMapper => "mapper",
-                _ => "connector",
+                ConnectorKind::Source | ConnectorKind::Sink | ConnectorKind::Store => "connector",
+                kind => kind.noun(),
             };
             Some(Diagnostic {
                 code: COMPONENT_PENDING,
@@ -56,6 +55,11 @@ fn uses(plan: &Plan) -> Vec<(ConnectorKind, &str, Span)> {
     }
     let stores = plan.tables.iter().filter_map(|table| table.store.as_ref());
     uses.extend(stores.map(|store| (ConnectorKind::Store, store.ty.as_str(), store.span)));
+    for (name, span) in &plan.effects {
+        // A name may be that of a stream function and of a function of one technology.
+        let kinds = [ConnectorKind::StreamFunction, ConnectorKind::Function];
+        uses.extend(kinds.map(|kind| (kind, name.as_str(), *span)));
+    }
     uses
 }
 
@@ -69,4 +73,55 @@ fn both(
         (kind, transport.ty.as_str(), transport.span),
         (mapper, ty.as_str(), *span),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use connect::registry::Registry;
+
+    use super::*;
+    use crate::deployment::{AppText, load};
+
+    const APP: &str = "@source(type='inMemory', topic='t', @map(type='passThrough'))
+        define stream S (path string);
+        @sink(type='log')
+        define stream O (path string, isFile bool);
+        from S#file:move(path, 'done')#log('moved') select path, file:isFile(path) as isFile insert into O;";
+
+    /// What is said of the app by a build without a connector.
+    fn found(must_run: bool) -> Vec<(Severity, String, String)> {
+        let mut options = LoadOptions::new(Registry::EMPTY, catalog::full());
+        options.must_run = must_run;
+        options.registry.feature = |spec| spec.origin;
+        let app = AppText {
+            file: "a.siddhi".to_owned(),
+            text: APP.to_owned(),
+        };
+        let apps = load(&[app], &options).expect("no fault of usage");
+        let found = apps.into_iter().flat_map(|app| app.diagnostics);
+        found
+            .filter(|d| d.code == COMPONENT_PENDING)
+            .map(|d| (d.severity, d.message, d.help.unwrap_or_default()))
+            .collect()
+    }
+
+    #[test]
+    fn connectors_and_functions_that_a_build_lacks_are_named_with_their_feature() {
+        let expected = [
+            ("connector 'log'", "core"),
+            ("stream function 'file:move'", "io-file"),
+            ("function 'file:isFile'", "io-file"),
+        ];
+        let severities = [(false, Severity::Warning), (true, Severity::Error)];
+        for (must_run, severity) in severities {
+            let found = found(must_run);
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            for ((level, message, help), (what, feature)) in found.iter().zip(expected) {
+                assert_eq!(*level, severity);
+                assert_eq!(*message, format!("this build of headwater has no {what}"));
+                let feature = format!("`--features {feature}`");
+                assert!(help.contains(&feature), "{help}");
+            }
+        }
+    }
 }

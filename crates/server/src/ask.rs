@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use check::Catalog;
 use engine::{Answer, AskError};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use plan::{OnDemand, Plan};
@@ -44,11 +45,12 @@ impl HeldAnswer {
 }
 
 /// Asks the apps of a server.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Asker(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
+    /// Queries are checked by it.
+    catalog: Catalog,
     apps: Mutex<Arc<[AskedApp]>>,
     checked: Mutex<VecDeque<Checked>>,
 }
@@ -80,6 +82,18 @@ pub enum Refusal {
 }
 
 impl Asker {
+    pub(crate) fn new(catalog: Catalog) -> Asker {
+        Asker(Arc::new(Inner {
+            catalog,
+            apps: Mutex::default(),
+            checked: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
     /// These apps run now, and no others.
     pub(crate) fn set(&self, apps: Vec<AskedApp>) {
         *self.0.apps.lock().unwrap_or_else(PoisonError::into_inner) = apps.into();
@@ -143,7 +157,7 @@ impl Asker {
                 return Ok(query);
             }
         }
-        let query = Arc::new(check(text, plan)?);
+        let query = Arc::new(check(text, plan, self.catalog())?);
         let mut known = self.checked_queries();
         if known.len() >= CHECKED_MAX {
             known.pop_front();
@@ -157,14 +171,13 @@ impl Asker {
     }
 }
 
-fn check(text: &str, plan: &Plan) -> Result<OnDemand, Refusal> {
+fn check(text: &str, plan: &Plan, catalog: &Catalog) -> Result<OnDemand, Refusal> {
     let is_error = |d: &Diagnostic| d.severity == Severity::Error;
     let (parsed, faults) = lang::parser::parse_on_demand(text);
     let Some(parsed) = parsed.filter(|_| !faults.iter().any(is_error)) else {
         return Err(Refusal::Query(faults));
     };
-    let catalog = catalog::full(engine::specs());
-    let checked = check::check_on_demand(&parsed, plan, &catalog);
+    let checked = check::check_on_demand(&parsed, plan, catalog);
     checked.query.ok_or(Refusal::Query(checked.diagnostics))
 }
 

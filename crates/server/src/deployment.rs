@@ -34,6 +34,8 @@ pub struct AppText {
 pub struct LoadOptions {
     /// The technologies of the binary.
     pub registry: Registry,
+    /// What apps may be made of, also where the binary lacks it.
+    pub catalog: Catalog,
     /// `[App/]Element.annotation[N].option=value`.
     pub sets: Vec<String>,
     /// `OLD=NEW`.
@@ -46,9 +48,10 @@ pub struct LoadOptions {
 
 impl LoadOptions {
     /// Apps as they are written, for a binary with these technologies.
-    pub fn new(registry: Registry) -> LoadOptions {
+    pub fn new(registry: Registry, catalog: Catalog) -> LoadOptions {
         LoadOptions {
             registry,
+            catalog,
             sets: Vec::new(),
             replaces: Vec::new(),
             config: None,
@@ -168,11 +171,10 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         })
         .collect();
     apply_overrides(&mut parsed, options)?;
-    let catalog = catalog::full(engine::specs());
     let mut apps = Vec::new();
     let mut substituted = Vec::new();
     for (app, (text, faults, parsed)) in texts.iter().zip(parsed) {
-        apps.push(judge(app, &text, faults, &parsed, &catalog, options));
+        apps.push(judge(app, &text, faults, &parsed, options));
         substituted.push(text);
     }
     same_producers(&mut apps, &substituted);
@@ -245,7 +247,6 @@ fn judge(
     text: &Substituted<'_>,
     mut faults: Vec<Diagnostic>,
     parsed: &Parsed,
-    catalog: &Catalog,
     options: &LoadOptions,
 ) -> LoadedApp {
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
@@ -264,7 +265,7 @@ fn judge(
             .map(|d| d.span)
             .collect(),
     };
-    let checked = check(&parsed.app, catalog, &config);
+    let checked = check(&parsed.app, &options.catalog, &config);
     let found = parsed.diagnostics.iter().chain(&checked.diagnostics);
     faults.extend(found.map(|d| in_original(d, text)));
     faults.sort_by_key(|d| (d.span.start, d.span.end));
@@ -415,7 +416,7 @@ mod tests {
         apps: &[AppText],
         change: impl FnOnce(&mut LoadOptions),
     ) -> Result<Vec<LoadedApp>, Error> {
-        let mut options = LoadOptions::new(Registry::EMPTY);
+        let mut options = LoadOptions::new(Registry::EMPTY, catalog::full());
         change(&mut options);
         load(apps, &options)
     }

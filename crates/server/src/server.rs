@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use check::Catalog;
 use connect::component::{DATA_SOURCES, Setting};
 use connect::registry::Registry;
 use connect::shared::Shared;
@@ -33,6 +34,8 @@ const ANSWER: Duration = Duration::from_millis(100);
 pub struct RunOptions {
     /// The technologies of the binary.
     pub registry: Registry,
+    /// What on-demand queries may be made of.
+    pub catalog: Catalog,
     pub until_done: bool,
     /// On-demand queries will come: stores answer on the executors of their apps.
     pub is_asked: bool,
@@ -126,7 +129,7 @@ impl Server {
             state,
             config: options.config,
             running: Vec::new(),
-            asker: Asker::default(),
+            asker: Asker::new(options.catalog),
         };
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
         let groups = groups(&plans, &options.registry).into_iter();

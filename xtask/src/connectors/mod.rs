@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
-use catalog::connectors;
 use plan::spec::{ConnectorKind, Status};
 use serde_json::json;
 
@@ -106,7 +105,7 @@ fn without_row(rows: &[Row]) -> Vec<String> {
         ConnectorKind::Sink,
         ConnectorKind::Store,
     ];
-    let running: BTreeSet<String> = connectors::all()
+    let running: BTreeSet<String> = catalog::connector_specs()
         .filter(|spec| spec.status == Status::Runs && transports.contains(&spec.kind))
         .map(|spec| format!("{} {}", spec.kind.name(), spec.name))
         .collect();

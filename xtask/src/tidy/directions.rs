@@ -20,7 +20,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lang", &["event"]),
     ("plan", &["event", "lang"]),
     ("check", &["event", "lang", "plan"]),
-    ("catalog", &["check", "event", "lang", "plan"]),
     ("engine", &["event", "javatext", "lang", "plan"]),
     ("script", &["engine", "event", "lang", "plan"]),
     ("connect", &["event", "javatext", "lang", "plan"]),
@@ -29,15 +28,27 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["connect", "event", "javatext", "lang", "plan"],
     ),
     (
+        "catalog",
+        &[
+            "check",
+            "connect",
+            "connectors",
+            "engine",
+            "event",
+            "lang",
+            "plan",
+        ],
+    ),
+    (
         "server",
         &[
-            "catalog", "check", "connect", "engine", "event", "lang", "plan", "script",
+            "check", "connect", "engine", "event", "lang", "plan", "script",
         ],
     ),
     (
         "testkit",
         &[
-            "catalog", "check", "connect", "engine", "event", "lang", "plan", "script",
+            "check", "connect", "engine", "event", "lang", "plan", "script",
         ],
     ),
     (

@@ -31,7 +31,7 @@ impl Runner {
             must_run: true,
             ..CheckConfig::default()
         };
-        let checked = check::check(&app, &catalog::full(engine::specs()), &config);
+        let checked = check::check(&app, &catalog::full(), &config);
         let plan = checked.plan.ok_or_else(|| {
             let first = checked.diagnostics.first();
             anyhow!("{}", first.map_or("", |d| d.message.as_str()))

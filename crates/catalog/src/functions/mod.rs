@@ -1,8 +1,8 @@
 //! The functions, aggregators, windows and stream processors of SiddhiQL 5.1 and its extensions that
-//! are known and do not run: one file a namespace; and those of connectors.
+//! are known and do not run: one file a namespace.
 //!
 //! Promises: exact names, argument lists as Siddhi's own overload check has them, result types. What
-//! runs has its spec beside its code, in the engine.
+//! runs has its spec beside its code, in `engine` and `connectors`.
 
 pub mod archived;
 pub mod env;
@@ -13,15 +13,7 @@ use event::Type;
 use plan::spec::{FunctionKind, FunctionSpec, Overload, Param, Returns, Status, Types};
 
 /// Everything, by namespace.
-pub const FUNCTIONS: &[&[FunctionSpec]] = &[
-    env::FUNCTIONS,
-    script::FUNCTIONS,
-    archived::FUNCTIONS,
-    super::connectors::log::FUNCTIONS,
-    super::connectors::file_functions::FUNCTIONS,
-    super::connectors::rdbms::FUNCTIONS,
-    super::connectors::s3::FUNCTIONS,
-];
+pub const FUNCTIONS: &[&[FunctionSpec]] = &[env::FUNCTIONS, script::FUNCTIONS, archived::FUNCTIONS];
 
 /// Every spec of [`FUNCTIONS`], in its order.
 pub fn all() -> impl Iterator<Item = &'static FunctionSpec> {

@@ -2,7 +2,6 @@ use event::Type;
 
 use super::{Deployed, Given, Setting, Validated, View, options, sink, source, store};
 use crate::Catalog;
-use catalog::connectors;
 use lang::ast::{Annotation, Element};
 use lang::parse;
 use lang::span::Span;
@@ -173,7 +172,7 @@ fn options_that_are_missing_or_unknown() {
 /// Every option that is ignored or refused is said to be, at its place.
 #[test]
 fn options_without_effect_and_refused_ones_are_said() {
-    let running = connectors::all().filter(|c| c.status == Status::Runs);
+    let running = catalog::connector_specs().filter(|c| c.status == Status::Runs);
     let mut count = 0;
     for spec in running {
         for option in spec

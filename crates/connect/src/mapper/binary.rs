@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use catalog::connectors::binary::CONNECTORS as SPECS;
+use crate::spec::binary::CONNECTORS as SPECS;
 use event::column::View;
 use event::{Batch, Column, Schema, Type};
 use plan::spec::ConnectorSpec;

@@ -2,7 +2,7 @@
 
 mod java;
 
-use catalog::connectors::keyvalue::CONNECTORS as SPECS;
+use crate::spec::keyvalue::CONNECTORS as SPECS;
 use event::{Batch, Column, ColumnBuilder, Object, Schema, Type, Value};
 use plan::spec::ConnectorSpec;
 

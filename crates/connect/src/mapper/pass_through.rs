@@ -3,7 +3,7 @@
 //! Values are matched to attributes by position, without a look at their types (Siddhi's
 //! `PassThroughSourceMapper`); timestamps are kept.
 
-use catalog::connectors::pass_through::CONNECTORS as SPECS;
+use crate::spec::pass_through::CONNECTORS as SPECS;
 use event::{Batch, Object, Value};
 use plan::spec::ConnectorSpec;
 

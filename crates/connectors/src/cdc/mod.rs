@@ -22,7 +22,7 @@ pub(crate) use postgres::{PostgresColumn, pgoutput};
 
 use std::sync::Arc;
 
-use catalog::connectors::cdc::CONNECTORS;
+use crate::spec::cdc::CONNECTORS;
 use event::Value;
 use plan::Transport;
 use plan::spec::ConnectorSpec;

@@ -15,7 +15,7 @@ mod source;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use source::Mail;
 
-use catalog::connectors::email::CONNECTORS;
+use crate::spec::email::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use catalog::connectors::file::LISTENER;
+use crate::spec::file::LISTENER;
 use event::codec::{Error as CodecError, Reader, Writer};
 use event::{Batch, Chunks, Column, ColumnBuilder, Times, Type, Value};
 use plan::spec::ConnectorSpec;

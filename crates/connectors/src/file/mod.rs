@@ -20,7 +20,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use catalog::connectors::file::{SINK, SOURCE};
+use crate::spec::file::{SINK, SOURCE};
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};

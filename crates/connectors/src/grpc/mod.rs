@@ -18,7 +18,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use catalog::connectors::grpc::CONNECTORS;
+use crate::spec::grpc::CONNECTORS;
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};

@@ -16,7 +16,7 @@ mod sse;
 
 use std::sync::Arc;
 
-use catalog::connectors::{http, http_service};
+use crate::spec::{http, http_service};
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};

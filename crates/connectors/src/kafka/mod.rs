@@ -21,7 +21,7 @@ mod sink;
 mod source;
 mod watch;
 
-use catalog::connectors::kafka::CONNECTORS;
+use crate::spec::kafka::CONNECTORS;
 use plan::spec::ConnectorSpec;
 use rdkafka::error::KafkaError;
 

@@ -18,7 +18,7 @@ mod server;
 mod table;
 mod target;
 
-use catalog::connectors::mongodb::CONNECTORS;
+use crate::spec::mongodb::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

@@ -12,7 +12,7 @@ mod source;
 
 use std::time::Duration;
 
-use catalog::connectors::mqtt::CONNECTORS;
+use crate::spec::mqtt::CONNECTORS;
 use rumqttc::QoS;
 
 use connect::component::Environment;

@@ -20,7 +20,7 @@ mod source;
 
 use std::time::Duration;
 
-use catalog::connectors::nats::CONNECTORS;
+use crate::spec::nats::CONNECTORS;
 
 use connect::component::Environment;
 use connect::connector_def::ConnectorDef;

@@ -12,7 +12,7 @@ mod server;
 mod sink;
 mod source;
 
-use catalog::connectors::prometheus::CONNECTORS;
+use crate::spec::prometheus::CONNECTORS;
 
 use connect::component::PayloadKind;
 use connect::connector_def::ConnectorDef;

@@ -18,7 +18,7 @@ pub(crate) use nesting::Nesting;
 
 use std::time::Duration;
 
-use catalog::connectors::rabbitmq::CONNECTORS;
+use crate::spec::rabbitmq::CONNECTORS;
 
 use connect::component::Environment;
 use connect::connector_def::ConnectorDef;

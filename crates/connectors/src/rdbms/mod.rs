@@ -38,7 +38,7 @@ mod watch;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use catalog::connectors::rdbms::STORE;
+use crate::spec::rdbms::STORE;
 use plan::spec::ConnectorSpec;
 
 use self::database::Database;

@@ -8,7 +8,7 @@
 mod connection;
 mod table;
 
-use catalog::connectors::redis::CONNECTORS;
+use crate::spec::redis::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

@@ -16,7 +16,7 @@ pub(crate) mod frame;
 mod sink;
 mod source;
 
-use catalog::connectors::tcp::CONNECTORS;
+use crate::spec::tcp::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

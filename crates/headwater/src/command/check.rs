@@ -90,7 +90,7 @@ pub fn show(apps: &[LoadedApp], output: &Output) -> bool {
                 &shown,
                 &app.file,
                 &app.text,
-                &catalog::full(engine::specs()),
+                &catalog::full(),
                 output.colour,
             );
             output.say(text.trim_end());

@@ -11,13 +11,13 @@ use crate::cli::ConnectorsArgs;
 use crate::output::Output;
 
 pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
-    let catalog = catalog::full(engine::specs());
+    let catalog = catalog::full();
     let components = pages::named(&catalog, args.name.as_deref());
     if components.is_empty() {
         return Err(unknown(&catalog, args.name.as_deref().unwrap_or_default()).into());
     }
     if args.json {
-        output.print_json(&pages::to_json(&components))?;
+        output.print_json(&pages::to_json(&components, absent_feature))?;
     } else if args.name.is_some() {
         let texts: Vec<String> = components.iter().map(|c| page(c)).collect();
         output.print(&texts.join("\n"))?;
@@ -34,10 +34,9 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
 /// The page of a component, with what to do if this build does not have it.
 fn page(spec: &ConnectorSpec) -> String {
     let page = pages::page(spec);
-    if !is_absent(spec) {
+    let Some(feature) = absent_feature(spec) else {
         return page;
-    }
-    let feature = (REGISTRY.feature)(spec);
+    };
     format!(
         "{page}\nnot in this build: build with `--features {feature}` or install the full binary\n"
     )
@@ -46,20 +45,25 @@ fn page(spec: &ConnectorSpec) -> String {
 /// What would run in a build with all features, and does not in this one; empty if there is nothing.
 fn absent(catalog: &Catalog) -> String {
     let mut out = String::new();
-    for spec in catalog.all_connectors().filter(|spec| is_absent(spec)) {
+    for spec in catalog.all_connectors() {
+        let Some(feature) = absent_feature(spec) else {
+            continue;
+        };
         if out.is_empty() {
             out.push_str(
                 "not in this build (build with these features, or install the full binary):\n",
             );
         }
-        let (name, kind, feature) = (spec.name, spec.kind.noun(), (REGISTRY.feature)(spec));
+        let (name, kind) = (spec.name, spec.kind.noun());
         out.push_str(&format!("  {name} ({kind}): --features {feature}\n"));
     }
     out
 }
 
-fn is_absent(spec: &ConnectorSpec) -> bool {
-    spec.status == Status::Runs && !REGISTRY.has(spec)
+/// The Cargo feature of a component that runs, but not in this build.
+fn absent_feature(spec: &ConnectorSpec) -> Option<&'static str> {
+    let is_absent = spec.status == Status::Runs && !REGISTRY.has(spec);
+    is_absent.then(|| (REGISTRY.feature)(spec))
 }
 
 fn unknown(catalog: &Catalog, name: &str) -> Error {

@@ -42,7 +42,7 @@ pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
     let has_errors = check::show(&apps, output);
     let mut loses = false;
     for plan in apps.iter().filter_map(|a| a.plan.as_ref()) {
-        let text = ::check::explain::plan(plan, &catalog::full(engine::specs()));
+        let text = ::check::explain::plan(plan, &catalog::full());
         let state = args.state.as_deref();
         let preview = state.map(|dir| Preview::of(plan, dir)).transpose()?;
         loses |= matches!(&preview, Some(Some(p)) if !p.dropped.is_empty());

@@ -46,7 +46,7 @@ fn formatted(app: &AppText, output: &Output) -> Option<String> {
                 &faults,
                 &app.file,
                 &app.text,
-                &catalog::full(engine::specs()),
+                &catalog::full(),
                 output.colour,
             );
             output.say(text.trim_end());

@@ -41,6 +41,7 @@ fn read_config(path: &Path) -> anyhow::Result<Config> {
 fn load_options(change: &ChangeArgs, must_run: bool) -> anyhow::Result<LoadOptions> {
     Ok(LoadOptions {
         registry: ::connectors::REGISTRY,
+        catalog: catalog::full(),
         sets: change.sets.clone(),
         replaces: change.replaces.clone(),
         config: change.config.as_deref().map(read_config).transpose()?,

@@ -49,6 +49,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         apps,
         RunOptions {
             registry: ::connectors::REGISTRY,
+            catalog: catalog::full(),
             until_done: args.until_done,
             is_asked: args.http.is_some(),
             state: state_directory(&args, &config),

@@ -15,7 +15,7 @@ pub fn run(args: &TestArgs, output: &Output) -> anyhow::Result<u8> {
     if let Some(path) = args.paths.iter().find(|p| !p.exists()) {
         return Err(Error::Usage(format!("there is no test '{}'", path.display())).into());
     }
-    let report = run_tests(&args.paths, &catalog::full(engine::specs()), &modes)?;
+    let report = run_tests(&args.paths, &catalog::full(), &modes)?;
     for failure in &report.failures {
         output.print(&format!(
             "{}:{}: {} [{}]\n{}\n\n",

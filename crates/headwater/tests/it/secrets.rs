@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::network::{curl, free_port};
-use catalog::connectors;
 use plan::spec::{ConnectorKind, OptionStatus, Status};
 
 /// What sinks that ask servers by HTTP can have; each of them has each of these.
@@ -371,7 +370,7 @@ fn every_option_for_a_secret_has_one() {
         planted.push((kind, (*listener).to_owned()));
     }
     let mut missing = Vec::new();
-    for spec in connectors::all().filter(|spec| spec.status == Status::Runs) {
+    for spec in catalog::connector_specs().filter(|spec| spec.status == Status::Runs) {
         for option in spec.all_options() {
             let is_secret = ["password", "secret", "token", "secret.key"]
                 .iter()

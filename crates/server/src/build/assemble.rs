@@ -121,7 +121,7 @@ impl Builder<'_> {
                 name: self.plans[i].name.clone(),
                 plan: Arc::clone(&self.plans[i]),
                 engine,
-                table_feeds: table_feeds(&self.plans[i], &sinks),
+                table_feeds: table_feeds(&self.plans[i], &sinks, &self.common.registry),
                 sinks,
                 shares: self.plans[i]
                     .streams

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use connect::component::{PayloadKind, SinkSetup};
 use connect::message::Messages;
+use connect::registry::Registry;
 use connect::row_encoder::RowEncoder;
-use plan::spec::{ConnectorKind, ConnectorSpec};
+use connect::spec::in_memory;
+use plan::spec::ConnectorKind;
 use plan::{Plan, StreamId, TableId, Transport};
 
 use super::Builder;
@@ -65,25 +67,18 @@ impl Builder<'_> {
         while threads.len() <= thread {
             threads.push(self.sink_thread(&transport.ty, &name));
         }
-        let catalog_spec = catalog::connectors::all()
-            .find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)
-            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
         if is_topic(transport) {
-            return self.topic_sink(app, stream, transport, catalog_spec, metrics, mapper);
+            return self.topic_sink(app, stream, transport, metrics, mapper);
         }
-        let connector = self
-            .common
-            .registry
-            .find(ConnectorKind::Sink, &transport.ty)
-            .ok_or_else(|| self.not_there(app, "sink", &transport.ty))?;
-        let encoder = RowEncoder::new(
-            transport,
-            &definition.schema,
-            catalog_spec,
-            connector.takes(),
-        )
-        .map_err(|e| self.refused(app, &e))?;
-        let table = table_read(plan, transport);
+        let registry = &self.common.registry;
+        let connector = registry.find(ConnectorKind::Sink, &transport.ty);
+        let spec = registry.spec(ConnectorKind::Sink, &transport.ty);
+        let (Some(connector), Some(spec)) = (connector, spec) else {
+            return Err(self.not_there(app, "sink", &transport.ty));
+        };
+        let encoder = RowEncoder::new(transport, &definition.schema, spec, connector.takes())
+            .map_err(|e| self.refused(app, &e))?;
+        let table = table_read(plan, transport, registry);
         let setup = SinkSetup {
             transport,
             schema: &definition.schema,
@@ -150,14 +145,13 @@ impl Builder<'_> {
         app: usize,
         stream: StreamId,
         transport: &Transport,
-        spec: &'static ConnectorSpec,
         metrics: Arc<SinkMetrics>,
         mapper: Arc<MapperMetrics>,
     ) -> Result<SinkBinding, Error> {
         let plan = &self.plans[app];
         let definition = &plan.streams[stream];
         let takes = [PayloadKind::Any];
-        let encoder = RowEncoder::new(transport, &definition.schema, spec, &takes)
+        let encoder = RowEncoder::new(transport, &definition.schema, &in_memory::SINK, &takes)
             .map_err(|e| self.refused(app, &e))?;
         let topic = match encoder.dynamic().iter().position(|n| n == "topic") {
             Some(index) => Topic::Dynamic(index),
@@ -175,20 +169,27 @@ impl Builder<'_> {
 }
 
 /// The table that a sink works from, where its spec says that there is one.
-pub(super) fn table_read(plan: &Plan, transport: &Transport) -> Option<TableId> {
-    let mut all = catalog::connectors::all();
-    let spec = all.find(|s| s.kind == ConnectorKind::Sink && s.name == transport.ty)?;
+pub(super) fn table_read(
+    plan: &Plan,
+    transport: &Transport,
+    registry: &Registry,
+) -> Option<TableId> {
+    let spec = registry.spec(ConnectorKind::Sink, &transport.ty)?;
     let name = transport.option(spec.reads_table?)?;
     let mut tables = plan.tables.iter();
     tables.position(|table| table.schema.name == name)
 }
 
 /// The tables that sinks of an app work from.
-pub(super) fn table_feeds(plan: &Plan, sinks: &[Vec<SinkBinding>]) -> Vec<TableFeed> {
+pub(super) fn table_feeds(
+    plan: &Plan,
+    sinks: &[Vec<SinkBinding>],
+    registry: &Registry,
+) -> Vec<TableFeed> {
     let mut shown = Vec::new();
     for (stream, bindings) in sinks.iter().enumerate() {
         for (sink, seat) in bindings.iter().enumerate() {
-            let table = table_read(plan, &plan.streams[stream].sinks[sink]);
+            let table = table_read(plan, &plan.streams[stream].sinks[sink], registry);
             if let (
                 Some(table),
                 SinkBinding::Thread {

@@ -60,7 +60,7 @@ impl Builder<'_> {
                     .streams
                     .iter()
                     .flat_map(|stream| &stream.sinks)
-                    .any(|sink| table_read(plan, sink) == Some(table));
+                    .any(|sink| table_read(plan, sink, &self.common.registry) == Some(table));
                 let is_read = self.common.is_asked
                     || is_shown
                     || operations.iter().any(|(_, o)| !o.kind.is_write());

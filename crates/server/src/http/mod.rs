@@ -29,7 +29,7 @@ use guard::Guard;
 use listen::Limits;
 
 /// What the routes work with.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Services {
     pub metrics: Arc<Metrics>,
     pub asker: Asker,

@@ -4,6 +4,14 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
+/// Those of a server without apps.
+fn services() -> Services {
+    Services {
+        metrics: Arc::default(),
+        asker: Asker::new(catalog::full()),
+    }
+}
+
 fn options(address: &str) -> HttpOptions {
     HttpOptions {
         address: address.parse().expect("an address"),
@@ -13,7 +21,7 @@ fn options(address: &str) -> HttpOptions {
 }
 
 fn start(limits: Limits) -> Http {
-    serve_within(&options("127.0.0.1:0"), Services::default(), limits).expect("a free port")
+    serve_within(&options("127.0.0.1:0"), services(), limits).expect("a free port")
 }
 
 /// Sends it as it is, and reads until the server closes.
@@ -61,7 +69,7 @@ fn metrics_and_readiness_are_served() {
     );
     let put = format!("PUT /stores/query/ HTTP/1.1\r\n{head}");
     check(&ask(&http, &put), 405, "send queries with POST");
-    let taken = serve(&options(&http.address().to_string()), Services::default());
+    let taken = serve(&options(&http.address().to_string()), services());
     assert!(matches!(taken, Err(Error::Listen { .. })));
 }
 

@@ -303,7 +303,7 @@ mod tests {
 
     fn plan() -> Plan {
         let parsed = lang::parse(TEXT);
-        let catalog = catalog::full(engine::specs());
+        let catalog = catalog::full();
         let checked = check::check(&parsed.app, &catalog, &Default::default());
         checked.plan.expect("the app is right")
     }

@@ -24,8 +24,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use crate::spec::avro::CONNECTORS as SPECS;
 use ::plan::spec::ConnectorSpec;
-use catalog::connectors::avro::CONNECTORS as SPECS;
 
 use self::registry::{Registry, SchemaId};
 use self::shape::Shapes;

@@ -10,7 +10,7 @@ mod parse;
 mod sink;
 mod source;
 
-use catalog::connectors::csv::CONNECTORS as SPECS;
+use crate::spec::csv::CONNECTORS as SPECS;
 use plan::spec::ConnectorSpec;
 
 use super::Options;

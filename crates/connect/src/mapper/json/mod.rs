@@ -16,7 +16,7 @@ pub(in crate::mapper) use source::Source;
 #[cfg(feature = "avro")]
 pub(in crate::mapper) use tree::{DEPTH_MAX, Node, Style, parse};
 
-use catalog::connectors::json::CONNECTORS as SPECS;
+use crate::spec::json::CONNECTORS as SPECS;
 use plan::spec::ConnectorSpec;
 
 use crate::component::{

@@ -15,7 +15,7 @@ mod value;
 pub use description::compile;
 pub use target::Target;
 
-use catalog::connectors::protobuf::CONNECTORS as SPECS;
+use crate::spec::protobuf::CONNECTORS as SPECS;
 use event::{Batch, Schema, Type};
 use plan::spec::ConnectorSpec;
 use prost::Message as _;

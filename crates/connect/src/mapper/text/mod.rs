@@ -7,7 +7,7 @@ mod mustache;
 mod sink;
 mod source;
 
-use catalog::connectors::text::CONNECTORS as SPECS;
+use crate::spec::text::CONNECTORS as SPECS;
 use plan::spec::ConnectorSpec;
 
 use super::Options;

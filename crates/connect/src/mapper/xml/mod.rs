@@ -11,7 +11,7 @@ mod stream;
 mod tree;
 mod xpath;
 
-use catalog::connectors::xml::CONNECTORS as SPECS;
+use crate::spec::xml::CONNECTORS as SPECS;
 use plan::spec::ConnectorSpec;
 
 use crate::component::{

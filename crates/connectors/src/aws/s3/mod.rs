@@ -11,7 +11,7 @@ mod bucket;
 pub mod functions;
 mod sink;
 
-use catalog::connectors::s3::CONNECTORS;
+use crate::spec::s3::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

@@ -11,7 +11,7 @@ mod queue;
 mod sink;
 mod source;
 
-use catalog::connectors::sqs::CONNECTORS;
+use crate::spec::sqs::CONNECTORS;
 
 use connect::connector_def::ConnectorDef;
 

@@ -13,7 +13,7 @@ mod sink;
 
 use std::time::Duration;
 
-use catalog::connectors::http_service;
+use crate::spec::http_service;
 use plan::spec::ConnectorSpec;
 
 use super::source::HttpSource;

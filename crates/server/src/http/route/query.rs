@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
+use check::Catalog;
 use engine::Answer;
 use event::{Object, Value};
 use lang::diagnostic::Diagnostic;
@@ -60,7 +61,10 @@ async fn stores_query(body: &[u8], asker: &Asker) -> Response {
         }
         Ok(Err(Refusal::NoApp(message))) => refused(StatusCode::NOT_FOUND, &message),
         Ok(Err(Refusal::Gone(message))) => refused(StatusCode::SERVICE_UNAVAILABLE, &message),
-        Ok(Err(Refusal::Query(faults))) => json(StatusCode::BAD_REQUEST, &fault(query, &faults)),
+        Ok(Err(Refusal::Query(faults))) => json(
+            StatusCode::BAD_REQUEST,
+            &fault(query, &faults, asker.catalog()),
+        ),
         Err(_) => refused(
             StatusCode::GATEWAY_TIMEOUT,
             "the app took too long to answer; it may be waiting for a store",
@@ -108,7 +112,7 @@ fn value(value: &Value) -> Json {
     }
 }
 
-fn fault(query: &str, faults: &[Diagnostic]) -> Json {
+fn fault(query: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
     let message = faults.first().map_or("", |d| d.message.as_str());
     let diagnostics = faults.iter().map(|d| {
         json!({
@@ -123,6 +127,6 @@ fn fault(query: &str, faults: &[Diagnostic]) -> Json {
         "code": StatusCode::BAD_REQUEST.as_u16(),
         "message": message,
         "diagnostics": diagnostics.collect::<Vec<Json>>(),
-        "rendered": check::render::render(faults, "query", query, &catalog::full(engine::specs()), false),
+        "rendered": check::render::render(faults, "query", query, catalog, false),
     })
 }

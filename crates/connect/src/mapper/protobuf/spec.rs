@@ -3,7 +3,7 @@
 use plan::spec::{ConnectorKind, ConnectorSpec, Mapping, OptionSpec, Payload, Status, text};
 
 /// Shared with gRPC, whose sources and sinks may describe their service.
-pub(super) const DESCRIPTOR_IMPORTS: OptionSpec = text(
+pub const DESCRIPTOR_IMPORTS: OptionSpec = text(
     "descriptor.imports",
     "Folders to search for imports of a `.proto` file, separated by commas, before the folder of \
      the file itself (an extension).",

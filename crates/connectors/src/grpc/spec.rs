@@ -1,6 +1,6 @@
 //! gRPC: one-way events, calls with their responses, and services.
 
-use super::protobuf::DESCRIPTOR_IMPORTS;
+use connect::spec::protobuf::DESCRIPTOR_IMPORTS;
 use plan::spec::{
     ConnectorKind, ConnectorSpec, OptionSpec, OptionStatus, OptionType, Status, TEXT_OR_BYTES,
     bool, int, long, millis, pairs, text,
