@@ -497,6 +497,15 @@ impl Payload {
     }
 }
 
+/// What a file that an option names is needed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileUse {
+    ReadFile,
+    ReadDirectory,
+    /// It is made, with the directories above it, where it is missing.
+    WriteFile,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectorSpec {
     pub kind: ConnectorKind,
@@ -529,6 +538,16 @@ pub struct ConnectorSpec {
     /// The options that hold where it connects to, and the port where none is written: looked at by
     /// `check --connect`.
     pub addresses: &'static [(&'static str, u16)],
+    /// `check --connect` makes the source and lets it look at what it reads, unless one of
+    /// `probe_unless` is written.
+    pub probes: bool,
+    /// Options that name what a run only knows, such as a data source of the configuration.
+    pub probe_unless: &'static [&'static str],
+    /// The options that name a local file or directory, and what it is needed for: looked at by
+    /// `check --connect`.
+    pub files: &'static [(&'static str, FileUse)],
+    /// A sink that neither waits nor fails: it is called on the executor's thread, without a queue.
+    pub is_inline: bool,
     /// Sinks and stores: the options that tell one destination from another. What names the same
     /// destination shares a thread and its order.
     pub identity: &'static [&'static str],
@@ -565,6 +584,10 @@ impl ConnectorSpec {
             selects: false,
             reads_table: None,
             addresses: &[],
+            probes: false,
+            probe_unless: &[],
+            files: &[],
+            is_inline: false,
             identity: &[],
             message_key: &[],
             aliases: &[],

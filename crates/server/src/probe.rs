@@ -12,7 +12,7 @@ use connect::file_uri::local_path;
 use connect::registry::Registry;
 use lang::source::LineIndex;
 use lang::span::Span;
-use plan::spec::ConnectorKind;
+use plan::spec::{ConnectorKind, FileUse};
 use plan::{Plan, Table, Transport};
 
 use crate::deployment::LoadedApp;
@@ -74,21 +74,13 @@ impl Report<'_> {
             let name = stream.display_name();
             for source in &stream.sources {
                 let element = format!("{name}: source '{}'", source.ty);
-                match source.ty.as_str() {
-                    "file" => self.note_path(&element, source.span, file_source(source)),
-                    "cdc" => {
-                        let probed = self.cdc(source, &stream.schema);
-                        self.note(&element, source.span, probed);
-                    }
-                    _ => self.dial(&element, ConnectorKind::Source, source),
-                }
+                let probed = self.source(source, &stream.schema);
+                self.note(&element, source.span, probed);
+                self.transport(&element, ConnectorKind::Source, source);
             }
             for sink in &stream.sinks {
                 let element = format!("{name}: sink '{}'", sink.ty);
-                match sink.ty.as_str() {
-                    "file" => self.note_path(&element, sink.span, file_sink(sink)),
-                    _ => self.dial(&element, ConnectorKind::Sink, sink),
-                }
+                self.transport(&element, ConnectorKind::Sink, sink);
             }
         }
         for table in &self.plan.tables {
@@ -117,19 +109,21 @@ impl Report<'_> {
         self.note(&element, store.span, probed);
     }
 
-    fn cdc(
+    /// What a source says that looks itself at what it reads.
+    fn source(
         &self,
         source: &Transport,
         schema: &event::Schema,
     ) -> Result<Vec<Difference>, connect::Error> {
         let connector = self.registry.find(ConnectorKind::Source, &source.ty);
-        // Data sources of the configuration are known to a run only.
-        let is_named = ["datasource.name", "jndi.resource"]
-            .iter()
-            .any(|option| source.option(option).is_some());
-        let (Some(connector), false) = (connector, is_named) else {
+        let spec = self.registry.spec(ConnectorKind::Source, &source.ty);
+        let (Some(connector), Some(spec)) = (connector, spec) else {
             return Ok(Vec::new());
         };
+        let is_written = |option: &&str| source.option(option).is_some();
+        if !spec.probes || spec.probe_unless.iter().any(is_written) {
+            return Ok(Vec::new());
+        }
         let setup = SourceSetup {
             transport: source,
             schema,
@@ -140,10 +134,24 @@ impl Report<'_> {
             .and_then(|mut source| source.probe())
     }
 
-    fn dial(&mut self, element: &str, kind: ConnectorKind, transport: &Transport) {
-        let spec = self.registry.spec(kind, &transport.ty);
-        for (option, port) in spec.map_or(&[] as &[_], |spec| spec.addresses) {
-            let Some(text) = transport.option(option).filter(|text| !text.contains("{{")) else {
+    /// Looks at the files and addresses that its options name.
+    fn transport(&mut self, element: &str, kind: ConnectorKind, transport: &Transport) {
+        let Some(spec) = self.registry.spec(kind, &transport.ty) else {
+            return;
+        };
+        let constant = |option: &str| {
+            let text = transport.option(option);
+            text.filter(|text| !text.contains("{{"))
+        };
+        let files = spec.files.iter();
+        let unusable =
+            files.filter_map(|(option, needed)| Some((*option, *needed, constant(option)?)));
+        let unusable = unusable.map(|(option, needed, uri)| look_at_file(option, needed, uri));
+        if let Some(Err(cause)) = unusable.into_iter().find(Result::is_err) {
+            self.push(element, transport.span, cause, None, false);
+        }
+        for (option, port) in spec.addresses {
+            let Some(text) = constant(option) else {
                 continue;
             };
             if let Err(cause) = dial_any(text, *port) {
@@ -245,33 +253,20 @@ fn address(text: &str, default_port: u16) -> (String, u16) {
     (host.to_owned(), port.unwrap_or(default_port))
 }
 
-fn file_source(source: &Transport) -> Result<(), String> {
-    for option in ["dir.uri", "file.uri"] {
-        let Some(uri) = source.option(option) else {
-            continue;
-        };
-        let path = local_path(uri).map_err(|e| e.to_string())?;
-        let is_there = if option == "dir.uri" {
-            path.is_dir()
-        } else {
-            std::fs::File::open(&path).is_ok()
-        };
-        if !is_there {
-            return Err(format!(
-                "'{}' of option '{option}' cannot be read",
-                path.display()
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn file_sink(sink: &Transport) -> Result<(), String> {
-    match sink.option("file.uri") {
-        Some(uri) if !uri.contains("{{") => {
-            writable_below(&local_path(uri).map_err(|e| e.to_string())?)
-        }
-        _ => Ok(()),
+/// Can the file or directory that an option names be used as it is needed?
+fn look_at_file(option: &str, needed: FileUse, uri: &str) -> Result<(), String> {
+    let path = local_path(uri).map_err(|e| e.to_string())?;
+    let is_there = match needed {
+        FileUse::ReadDirectory => path.is_dir(),
+        FileUse::ReadFile => std::fs::File::open(&path).is_ok(),
+        FileUse::WriteFile => return writable_below(&path),
+    };
+    match is_there {
+        true => Ok(()),
+        false => Err(format!(
+            "'{}' of option '{option}' cannot be read",
+            path.display()
+        )),
     }
 }
 

@@ -10,6 +10,8 @@ const LISTENING: Fact = Fact::Is("mode", &["listening"]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
+    probes: true,
+    probe_unless: &["datasource.name", "jndi.resource"],
     payloads: &[Payload::Map],
     options: &[
         text(

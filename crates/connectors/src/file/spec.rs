@@ -1,8 +1,8 @@
 //! Files as source and sink, and the listener for changes of a directory.
 
 use plan::spec::{
-    ConnectorKind, ConnectorSpec, Fact, OptionSpec, OptionStatus, OptionType, Payload, Rule,
-    Status, TEXT_OR_BYTES, bool, int, list, millis, pairs, text,
+    ConnectorKind, ConnectorSpec, Fact, FileUse, OptionSpec, OptionStatus, OptionType, Payload,
+    Rule, Status, TEXT_OR_BYTES, bool, int, list, millis, pairs, text,
 };
 
 const SYSTEM_OPTIONS: OptionSpec = pairs(
@@ -37,6 +37,10 @@ const DOES_NOT_MOVE: Fact = Fact::Any(&[
 ]);
 
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
+    files: &[
+        ("dir.uri", FileUse::ReadDirectory),
+        ("file.uri", FileUse::ReadFile),
+    ],
     payloads: TEXT_OR_BYTES,
     status: Status::Runs,
     options: &[
@@ -289,6 +293,7 @@ from Trades select symbol insert into Out;",
 };
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    files: &[("file.uri", FileUse::WriteFile)],
     status: Status::Runs,
     options: &[
         text(

@@ -8,6 +8,7 @@ use plan::spec::{
 const PRIORITIES: &[&str] = &["INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE"];
 
 pub const SINK: ConnectorSpec = ConnectorSpec {
+    is_inline: true,
     status: Status::Runs,
     options: &[
         choice(

@@ -87,7 +87,7 @@ impl Builder<'_> {
             environment: &self.environments[app],
         };
         let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
-        if transport.ty == "log" {
+        if spec.is_inline {
             made.connect().map_err(|e| self.refused(app, &e))?;
             return Ok(SinkBinding::Inline {
                 encoder,
