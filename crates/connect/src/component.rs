@@ -15,6 +15,7 @@ use plan::spec::ConnectorSpec;
 use plan::store::{Operation, OperationId};
 use plan::{Mapping, Table, Transport};
 
+use crate::answer::AnswerCounts;
 use crate::error::Error;
 use crate::message::{Message, Messages, Undelivered};
 use crate::rows::{Lines, Properties, Rejected, Rows};
@@ -73,6 +74,10 @@ pub struct Environment {
     pub app: String,
     /// Where state lasts; `None`: nowhere.
     pub state: Option<PathBuf>,
+    /// What the state directory knows this group of apps by, for good: `ID/GROUP`.
+    pub state_id: Option<String>,
+    /// `@app:compat('siddhi-5.1')`: defects that Headwater fixes are reproduced.
+    pub is_compat: bool,
     /// System settings of extensions from the deployment file, as `namespace`, `name`, `key`, `value`.
     pub settings: Arc<[Setting]>,
     /// Where lines of log sinks go.
@@ -87,6 +92,8 @@ impl Environment {
         Environment {
             app: app.to_owned(),
             state: None,
+            state_id: None,
+            is_compat: false,
             settings: Arc::from([]),
             lines: Arc::new(|_| {}),
             shared: Arc::new(Shared::default()),
@@ -273,6 +280,8 @@ pub struct SinkSetup<'a> {
     /// The table that the sink works from, where its spec says that it does.
     pub table: Option<&'a Table>,
     pub environment: &'a Environment,
+    /// Counts what it is answered, for sinks that are.
+    pub answers: &'a Arc<AnswerCounts>,
 }
 
 pub struct StoreSetup<'a> {

@@ -11,6 +11,7 @@
 //! connections are in `net` alone), sleeps, knowledge of queries or of a single technology,
 //! `unsafe`.
 
+pub mod answer;
 pub mod cache;
 pub mod component;
 pub mod condition;
@@ -30,6 +31,7 @@ pub mod net;
 pub mod object;
 pub mod option;
 pub mod registry;
+pub mod retry;
 pub mod row_decoder;
 pub mod row_encoder;
 pub mod rows;

@@ -205,6 +205,7 @@ mod tests {
             dynamic,
             table: None,
             environment: &environment,
+            answers: &Arc::default(),
         };
         let mut sink = LOG.sink(&setup).unwrap();
         messages

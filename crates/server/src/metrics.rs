@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use connect::answer::{AnswerClass, AnswerCounts};
 use connect::component::Progress;
 
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
@@ -66,6 +67,8 @@ pub struct SinkMetrics {
     pub retries: Counter,
     /// Rows that wait in its queue.
     pub queued: Counter,
+    /// What its requests were answered.
+    pub answers: Arc<AnswerCounts>,
 }
 
 /// One table, in memory or in a store.
@@ -333,6 +336,14 @@ impl Metrics {
                 text.line(name, &sink.label, "stream", value(&sink));
             }
         }
+        let (name, help) = SINK_ANSWERS;
+        text.family(name, help);
+        for sink in apps.iter().flat_map(|a| a.sinks.all()) {
+            for class in AnswerClass::ALL {
+                let count = sink.answers.get(class) as f64;
+                text.line_of_class(name, &sink.label, class.name(), count);
+            }
+        }
         for (name, help, value) in TABLE_FAMILIES {
             text.family(name, help);
             for table in apps.iter().flat_map(|a| a.tables.all()) {
@@ -426,6 +437,12 @@ const SINK_FAMILIES: &[Family<SinkMetrics>] = &[
         |s| s.queued.get() as f64,
     ),
 ];
+
+/// Zero in all classes for sinks that get no answers.
+const SINK_ANSWERS: (&str, &str) = (
+    "headwater_sink_answers_total",
+    "Answers of the destination, by what they mean for the event.",
+);
 
 const TABLE_FAMILIES: &[Family<TableMetrics>] = &[
     ("headwater_table_inserted_total", "Rows inserted.", |t| {
@@ -550,6 +567,15 @@ impl Text {
     #[cfg(test)]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    fn line_of_class(&mut self, name: &str, label: &Label, class: &str, value: f64) {
+        self.put(format_args!(
+            "{name}{{app=\"{}\",stream=\"{}\",type=\"{}\",class=\"{class}\"}} {value}\n",
+            escaped(&label.app),
+            escaped(&label.element),
+            escaped(&label.ty),
+        ));
     }
 
     fn line_of_input(&mut self, name: &str, label: &Label, input: &str, value: f64) {

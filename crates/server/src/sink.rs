@@ -15,7 +15,7 @@ use connect::row_encoder::RowEncoder;
 use event::Batch;
 use plan::StreamId;
 
-use crate::backoff::{Backoff, LogThrottle};
+use crate::backoff::{Backoff, LogThrottle, RetrySchedule, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
@@ -34,10 +34,8 @@ pub(crate) const BYTES_MAX: usize = 16 << 20;
 /// Between two looks whether the server stops while a sink flushes.
 const FLUSH_LOOK: Duration = Duration::from_millis(500);
 
-/// Pauses between tries of a sink that waits for its destination (`on.error='WAIT'`): twice as long
-/// each time. Who only starts again is found at once.
-const WAIT_PAUSE_MIN: Duration = Duration::from_millis(100);
-const WAIT_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a sink that stops tries on for what a destination that is there does not take yet.
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// What travels down to a destination or store.
 pub(crate) enum OutputItem<T> {
@@ -94,11 +92,52 @@ pub(crate) struct SinkSlot {
     pub is_connected: bool,
     /// The mapper has what it needs.
     pub is_ready: bool,
-    pub backoff: Backoff,
+    pub pauses: Pauses,
     pub next_try: Option<Instant>,
     /// When the sink wants to look after its connection.
     pub next_look: Option<Instant>,
     pub warn_throttle: LogThrottle,
+    /// Of flushes and commits that do not work, since the last that did.
+    pub flush_throttle: LogThrottle,
+}
+
+/// The pauses between the tries of a sink.
+pub(crate) enum Pauses {
+    /// Nothing waits for it: it is tried in the background.
+    Behind(Backoff),
+    /// Events wait for it (`on.error='WAIT'`).
+    Waiting(RetrySchedule),
+}
+
+impl Pauses {
+    fn of(on_unreachable: OnUnreachable) -> Pauses {
+        match on_unreachable {
+            OnUnreachable::Wait => Pauses::Waiting(RetrySchedule::waiting()),
+            _ => Pauses::Behind(Backoff::default()),
+        }
+    }
+
+    fn next_pause(&mut self) -> Duration {
+        match self {
+            Pauses::Behind(backoff) => backoff.next_pause(),
+            Pauses::Waiting(schedule) => schedule.next_pause(),
+        }
+    }
+
+    /// The destination has let itself be reached, which says little of what it will take.
+    fn connected(&mut self) {
+        if let Pauses::Behind(backoff) = self {
+            backoff.succeeded();
+        }
+    }
+
+    /// The destination has taken something.
+    fn worked(&mut self) {
+        match self {
+            Pauses::Behind(backoff) => backoff.succeeded(),
+            Pauses::Waiting(schedule) => schedule.succeeded(),
+        }
+    }
 }
 
 impl SinkSlot {
@@ -110,23 +149,25 @@ impl SinkSlot {
         mapper: Arc<MapperMetrics>,
     ) -> SinkSlot {
         let takes_part = sink.epochs().is_some();
+        // What is given up for a destination that is away would be missing in its transaction.
+        let on_unreachable = match takes_part {
+            true => OnUnreachable::Wait,
+            false => on_unreachable,
+        };
         SinkSlot {
             encoder,
             sink,
-            // What is given up for a destination that is away would be missing in its transaction.
-            on_unreachable: match takes_part {
-                true => OnUnreachable::Wait,
-                false => on_unreachable,
-            },
+            on_unreachable,
             metrics,
             mapper,
             takes_part,
             is_connected: false,
             is_ready: false,
-            backoff: Backoff::default(),
+            pauses: Pauses::of(on_unreachable),
             next_try: None,
             next_look: Some(Instant::now()),
             warn_throttle: LogThrottle::default(),
+            flush_throttle: LogThrottle::default(),
         }
     }
 
@@ -232,11 +273,11 @@ impl SinkThread {
     }
 
     fn try_connect(&mut self, slot: usize) -> bool {
-        let pause = self.slots[slot].backoff.next_pause();
+        let pause = self.slots[slot].pauses.next_pause();
         let is_connected = self.connect(slot, pause);
         let slot = &mut self.slots[slot];
         if is_connected {
-            slot.backoff.succeeded();
+            slot.pauses.connected();
         } else {
             slot.next_try = Some(Instant::now() + pause);
         }
@@ -262,7 +303,7 @@ impl SinkThread {
         tracing::error!(
             sink = slot.name(),
             cause = chain(&error),
-            again_in_seconds = pause.as_secs_f32(),
+            again_in_seconds = seconds(pause),
             "cannot connect sink"
         );
         false
@@ -365,7 +406,10 @@ impl SinkThread {
         while !self.is_cut_off {
             let cause = if self.slots[slot].is_connected {
                 match self.slots[slot].sink.publish(message) {
-                    Ok(()) => return self.slots[slot].metrics.events.add(rows),
+                    Ok(()) => {
+                        self.slots[slot].pauses.worked();
+                        return self.slots[slot].metrics.events.add(rows);
+                    }
                     Err(error) if error.is_unavailable() => {
                         self.slots[slot].is_connected = false;
                         if !has_retried {
@@ -415,12 +459,28 @@ impl SinkThread {
         self.give_up(slot, &cause, text.as_bytes(), rows);
     }
 
-    /// Blocks until the destination is there or the group is to stop.
+    /// Blocks until the destination is there or the group is to stop. There is a pause before each
+    /// try, also where the last one only connected: what can be reached need not take anything.
     fn wait_for(&mut self, slot: usize) {
-        let mut pause = WAIT_PAUSE_MIN;
-        while !self.is_cut_off && !self.health.is_stopping() && !self.connect(slot, pause) {
-            self.health.pause(pause);
-            pause = WAIT_PAUSE_MAX.min(pause * 2);
+        while !self.is_cut_off {
+            let until = self.slots[slot].next_try.take();
+            let pause = match until {
+                Some(until) => until.saturating_duration_since(Instant::now()),
+                None => self.slots[slot].pauses.next_pause(),
+            };
+            if self.health.pause(pause) || self.try_connect(slot) {
+                return;
+            }
+        }
+    }
+
+    /// What the sink has taken does not arrive. Of many reports in a row few are logged.
+    fn stumble(&mut self, slot: usize, error: &connect::Error, what: &str) {
+        let slot = &mut self.slots[slot];
+        slot.is_connected = false;
+        if let Some(count) = slot.flush_throttle.admit() {
+            let sink = slot.name();
+            tracing::error!(sink, cause = chain(error), count, "{what}");
         }
     }
 
@@ -456,12 +516,19 @@ impl SinkThread {
     /// Waits for as long as the sink does, but while the server stops no longer than it takes to close:
     /// what has not arrived by then is given back.
     fn flush_one(&mut self, slot: usize) -> Result<(), connect::Error> {
-        let sink = &mut self.slots[slot].sink;
-        while !sink.flush_within(FLUSH_LOOK)? {
-            if self.health.is_stopping() {
-                return sink.close();
+        let slot = &mut self.slots[slot];
+        let mut deadline = None;
+        while !slot.sink.flush_within(FLUSH_LOOK)? {
+            if !self.health.is_stopping() {
+                continue;
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + STOP_GRACE);
+            if Instant::now() >= deadline {
+                return slot.sink.close();
             }
         }
+        slot.pauses.worked();
+        slot.flush_throttle = LogThrottle::default();
         Ok(())
     }
 
@@ -478,9 +545,7 @@ impl SinkThread {
             }
             let mut is_lost = false;
             while let Err(error) = self.flush_one(slot) {
-                let sink = self.slots[slot].name();
-                tracing::error!(sink, cause = chain(&error), "write to sink failed");
-                self.slots[slot].is_connected = false;
+                self.stumble(slot, &error, "write to sink failed");
                 let waits = self.slots[slot].on_unreachable == OnUnreachable::Wait;
                 match (waits, self.health.is_stopping()) {
                     (true, false) => self.wait_for(slot),

@@ -13,7 +13,7 @@ use connect::rows::{Lines, Properties, Rejected};
 use event::Batch;
 
 use crate::activity::{ActivityTracker, SourceState};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, seconds};
 use crate::clock::Clock;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::metrics::{Metrics, SourceMetrics};
@@ -304,7 +304,7 @@ impl SourceThread {
                     tracing::error!(
                         source = name,
                         cause,
-                        again_in_seconds = pause.as_secs(),
+                        again_in_seconds = seconds(pause),
                         "cannot connect source"
                     );
                     metrics.is_lost.store(true, Ordering::Relaxed);
@@ -406,7 +406,7 @@ impl Link<'_> {
             tracing::error!(
                 source = self.name,
                 cause = chain(&error),
-                again_in_seconds = pause.as_secs(),
+                again_in_seconds = seconds(pause),
                 "source is waiting for its mapper"
             );
             if self.source_handle.stops_within(pause) {

@@ -18,7 +18,7 @@ use connect::component::{Answer, Refused, Store, Written};
 use event::{Batch, Chunks};
 use plan::store::{Operation, OperationId, OperationKind};
 
-use crate::backoff::{Backoff, LogThrottle};
+use crate::backoff::{Backoff, LogThrottle, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
@@ -346,7 +346,7 @@ pub(crate) fn retry<T>(
                 tracing::error!(
                     store = name,
                     cause,
-                    again_in_seconds = pause.as_secs(),
+                    again_in_seconds = seconds(pause),
                     "cannot connect store"
                 );
                 if context.health.pause(pause) {

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::{Network, is_again_too_soon};
 use crate::Error;
+use crate::answer::{AnswerClass, AnswerCounts};
 use crate::error::Cause;
 use crate::message::{Sent, Undelivered};
 
@@ -30,6 +31,7 @@ pub struct InFlight {
     name: String,
     /// The server, for errors.
     peer: String,
+    answers: Arc<AnswerCounts>,
     state: Mutex<State>,
     changed: Condvar,
     filled: Notify,
@@ -65,10 +67,12 @@ impl State {
 }
 
 impl InFlight {
-    pub fn new(name: String, peer: String) -> InFlight {
+    /// `answers` counts each message once: confirmed, refused, or lost with its connection.
+    pub fn new(name: String, peer: String, answers: &Arc<AnswerCounts>) -> InFlight {
         InFlight {
             name,
             peer,
+            answers: Arc::clone(answers),
             state: Mutex::default(),
             changed: Condvar::new(),
             filled: Notify::new(),
@@ -240,6 +244,10 @@ impl InFlight {
 
     /// The server has taken a message.
     pub fn confirm(&self, number: Number) {
+        self.done(number, AnswerClass::Accepted);
+    }
+
+    fn done(&self, number: Number, class: AnswerClass) {
         let mut state = self.lock();
         let Some(index) = number.checked_sub(state.first) else {
             return;
@@ -247,7 +255,9 @@ impl InFlight {
         let Some(entry) = state.waiting.get_mut(index as usize) else {
             return;
         };
-        entry.is_confirmed = true;
+        if !std::mem::replace(&mut entry.is_confirmed, true) {
+            self.answers.add(class, 1);
+        }
         while state.waiting.front().is_some_and(|e| e.is_confirmed) {
             let entry = state.waiting.pop_front();
             state.bytes -= entry.map_or(0, |e| e.sent.payload.len());
@@ -272,7 +282,7 @@ impl InFlight {
             state.refused.push(Undelivered { message, error });
         }
         drop(state);
-        self.confirm(number);
+        self.done(number, AnswerClass::Refused);
     }
 
     /// The server has taken all messages up to this one.
@@ -283,6 +293,9 @@ impl InFlight {
         {
             state.bytes -= entry.sent.payload.len();
             state.first += 1;
+            if !entry.is_confirmed {
+                self.answers.add(AnswerClass::Accepted, 1);
+            }
         }
         state.next = state.next.max(state.first);
         let is_last = state.is_closing && state.waiting.is_empty();
@@ -307,6 +320,10 @@ impl InFlight {
         match result {
             Ok(()) => "the connection was closed".clone_into(&mut state.cause),
             Err(cause) => {
+                let taken = (state.next - state.first) as usize;
+                let lost = state.waiting.iter().take(taken);
+                let lost = lost.filter(|entry| !entry.is_confirmed).count();
+                self.answers.add(AnswerClass::Retry, lost as u64);
                 tracing::error!(
                     sink = self.name,
                     cause,
@@ -337,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_was_not_confirmed_comes_again_in_order() {
-        let in_flight = InFlight::new("A/S".into(), "'x'".into());
+        let in_flight = InFlight::new("A/S".into(), "'x'".into(), &Arc::default());
         assert!(push(&in_flight, "a").is_err(), "there is no connection");
         in_flight.open();
         for payload in ["a", "b", "c"] {
@@ -372,7 +389,7 @@ mod tests {
 
     #[test]
     fn what_the_server_refuses_is_given_back_and_its_neighbours_go_on() {
-        let in_flight = InFlight::new("A/S".into(), "'x'".into());
+        let in_flight = InFlight::new("A/S".into(), "'x'".into(), &Arc::default());
         in_flight.open();
         for payload in ["a", "b"] {
             push(&in_flight, payload).unwrap();
@@ -391,7 +408,7 @@ mod tests {
 
     #[test]
     fn one_word_confirms_all_before_it() {
-        let in_flight = InFlight::new("A/S".into(), "'x'".into());
+        let in_flight = InFlight::new("A/S".into(), "'x'".into(), &Arc::default());
         in_flight.open();
         for payload in ["a", "b", "c"] {
             push(&in_flight, payload).unwrap();

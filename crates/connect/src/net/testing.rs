@@ -1,5 +1,7 @@
 //! What the tests of network connectors share: transports made of short lists.
 
+use std::sync::Arc;
+
 use event::{Attribute, Schema, Type};
 use lang::span::Span;
 use plan::{Mapping, Transport};
@@ -54,5 +56,6 @@ pub fn sink<T>(ty: &str, options: &[(&str, &str)], make: impl FnOnce(&SinkSetup<
         dynamic: &[],
         table: None,
         environment: &Environment::new("A"),
+        answers: &Arc::default(),
     })
 }

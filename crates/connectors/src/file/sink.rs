@@ -253,6 +253,7 @@ mod tests {
             dynamic,
             table: None,
             environment: &environment,
+            answers: &std::sync::Arc::default(),
         })
         .unwrap()
     }

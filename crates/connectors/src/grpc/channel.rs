@@ -199,7 +199,9 @@ fn failed(status: &Status) -> Failed {
             let pause = status.metadata().get(COME_AGAIN);
             let pause = pause.and_then(|pause| pause.to_str().ok()?.parse::<u32>().ok());
             match status.code() {
-                Code::Unavailable => Failed::Unavailable(said),
+                Code::Unavailable | Code::DeadlineExceeded | Code::Aborted => {
+                    Failed::Unavailable(said)
+                }
                 _ if pause.is_some() => Failed::Unavailable(said),
                 _ => Failed::Refused(said),
             }

@@ -17,6 +17,7 @@ use super::channel::{Answer, Channel, Failed, KeepAlive, Server};
 use super::source::check_mapper;
 use super::wire::Event;
 use super::{ANSWERED, GrpcCalls};
+use connect::answer::{AnswerClass, AnswerCounts};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
@@ -55,6 +56,7 @@ struct Shared {
     attempts: u32,
     call: Option<Call>,
     /// What got no answer is kept, and goes out again (`on.error='WAIT'`).
+    answers: Arc<AnswerCounts>,
     keeps_failed: bool,
     flight: Mutex<Flight>,
     changed: Condvar,
@@ -156,6 +158,7 @@ impl GrpcSink {
                 server,
                 attempts: attempts.max(1),
                 call,
+                answers: Arc::clone(setup.answers),
                 keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
@@ -316,12 +319,20 @@ impl Shared {
             let called = self
                 .server
                 .call(channel, job.message.clone(), job.metadata.clone());
-            match called.await {
+            let called = called.await;
+            if let Err(Failed::Unavailable(_)) = &called {
+                self.answers.add(AnswerClass::Retry, 1);
+            }
+            match called {
                 Ok(answer) => {
+                    self.answers.add(AnswerClass::Accepted, 1);
                     self.hand_over(job, answer);
                     return Ok(());
                 }
-                Err(Failed::Refused(cause)) => return Err(self.refused(cause)),
+                Err(Failed::Refused(cause)) => {
+                    self.answers.add(AnswerClass::Refused, 1);
+                    return Err(self.refused(cause));
+                }
                 Err(Failed::Unavailable(_)) if left > 0 && !channel.is_closed() => {}
                 Err(Failed::Unavailable(cause)) => return Err(self.unavailable(cause)),
             }

@@ -1,41 +1,40 @@
 //! The `http` sink, and the `http-call` sink whose responses come back through a source.
 //!
 //! Requests are on their way at once, as many as connections are allowed; `flush` waits for all of
-//! them. A request that got an answer has arrived, whatever its status (`HttpSink`), except with
-//! OAuth, where each request is waited for and its status judged, and but for an answer that asks to
-//! try again later, which a sink that waits (`on.error='WAIT'`) does. What could not be sent is given
-//! back for `on.error`. With one connection (`max.pool.active.connections='1'`) order is kept.
+//! them. The status of each answer is judged: 2xx has arrived, what may be taken later goes by
+//! `on.error`, all else is refused and given back for the error store. A sink that waits
+//! (`on.error='WAIT'`) sends a request again by itself, in its place; only where nobody answers does
+//! the sink as a whole look for its peer. With one connection (`max.pool.active.connections='1'`)
+//! order is kept. An answer that a source takes (`http-call`) has arrived whatever its status, and
+//! with `@app:compat('siddhi-5.1')` so has any answer, as in Siddhi.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, RETRY_AFTER,
-    USER_AGENT,
-};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::watch;
 
 use super::HttpCalls;
+use super::client::{client_options, common_headers};
 use super::hub::{self, Subscriber};
 use super::oauth::OAuth;
+use connect::answer::{self, AnswerClass, AnswerCounts};
 use connect::component::{Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
-use connect::net::http_client::content_type;
 use connect::net::http_client::headers;
-use connect::net::http_client::{
-    Client, ClientOptions, Proxy, RequestBody, has_body, read_body, within,
-};
+use connect::net::http_client::{Client, ClientOptions, RequestBody, has_body, read_body, within};
 use connect::net::http_client::{EgressDenied, EgressPolicy};
 use connect::net::request_reply::{Calls, Received, Waiting};
 use connect::net::{Body, ClientTls, Network, is_again_too_soon};
 use connect::option::Dynamic;
-use connect::option::{Settings, number};
+use connect::option::Settings;
+use connect::retry::{LogThrottle, RetrySchedule, seconds};
 use connect::url::Url;
 
 /// Requests on their way where the number of connections is not limited.
@@ -46,6 +45,13 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Longest wait for an answer with OAuth and with `blocking.io` (`HttpSink`).
 const BLOCKING_WAIT: Duration = Duration::from_secs(30);
+
+/// Times in a row that nobody answers a request before the sink as a whole looks for its peer.
+const UNANSWERED_MAX: usize = 3;
+
+/// How long a sink that waits for its destination holds its thread while all requests wait to be sent
+/// again.
+const ENTER_LOOK: Duration = Duration::from_millis(500);
 
 pub(super) struct HttpSink {
     name: String,
@@ -83,6 +89,11 @@ struct Shared {
     call: Option<Call>,
     /// What got no answer is kept, and goes out again when somebody listens (`on.error='WAIT'`).
     keeps_failed: bool,
+    /// Any answer says that a request has arrived.
+    is_compat: bool,
+    answers: Arc<AnswerCounts>,
+    /// Of requests that are sent again.
+    again_throttle: Mutex<LogThrottle>,
     flight: Mutex<Flight>,
     changed: Condvar,
     /// Nobody is tried once more.
@@ -111,8 +122,65 @@ impl Drop for Underway<'_> {
 #[derive(Default)]
 struct Flight {
     count: usize,
-    /// What got no answer, and why; sent again by the next `connect`.
+    /// Those of them that wait to be sent again.
+    pausing: usize,
+    /// What has not arrived, and why; sent again by the next `connect` where it may yet.
     failed: Vec<(Job, Error)>,
+    /// The peer has asked to be left alone until then.
+    not_before: Option<Instant>,
+}
+
+/// One of the requests that wait to be sent again.
+struct Pausing<'a>(&'a Shared);
+
+impl<'a> Pausing<'a> {
+    fn new(shared: &'a Shared) -> Pausing<'a> {
+        shared.lock().pausing += 1;
+        Pausing(shared)
+    }
+}
+
+impl Drop for Pausing<'_> {
+    fn drop(&mut self) {
+        self.0.lock().pausing -= 1;
+    }
+}
+
+/// The answer to a request.
+struct Answered {
+    status: StatusCode,
+    /// A source has taken it.
+    is_consumed: bool,
+    /// What it asks to wait before the request is sent again.
+    retry_after: Option<Duration>,
+    /// The start of its body, for a cause.
+    body: String,
+}
+
+/// A request that has not arrived.
+struct Problem {
+    error: Error,
+    /// Somebody has answered it.
+    is_answered: bool,
+    retry_after: Option<Duration>,
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem {
+            error,
+            is_answered: false,
+            retry_after: None,
+        }
+    }
+}
+
+/// What came of reading an answer.
+struct Taken {
+    /// The connection can be used again.
+    is_whole: bool,
+    is_consumed: bool,
+    body: String,
 }
 
 /// One request, ready to be sent as often as needed.
@@ -226,6 +294,9 @@ impl HttpSink {
                 oauth,
                 call,
                 keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
+                is_compat: setup.environment.is_compat,
+                answers: Arc::clone(setup.answers),
+                again_throttle: Mutex::default(),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
                 leaving: watch::Sender::new(false),
@@ -298,9 +369,14 @@ impl HttpSink {
                 let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
                 let result = waited.unwrap_or_else(|error| {
                     let peer = format!("'{}'", job.url.authority());
-                    Err(Error::unavailable(peer, error))
+                    Err(Error::unavailable(peer, error).into())
                 });
-                result.map_err(|error| failed(job, error, true))
+                result.map_err(|problem| {
+                    if let Some(wait) = problem.retry_after {
+                        shared.lock().not_before = Some(Instant::now() + wait);
+                    }
+                    failed(job, problem.error, true)
+                })
             });
             return done.unwrap_or_else(|error| {
                 Err(Failed {
@@ -378,7 +454,8 @@ impl HttpSink {
 
     /// Waits until one more request may be on its way: none may overtake those that are kept.
     fn enter(&self) -> Result<(), Error> {
-        let deadline = self.max_wait.map(|wait| Instant::now() + wait);
+        let entered = Instant::now();
+        let deadline = self.max_wait.map(|wait| entered + wait);
         let mut flight = self.shared.lock();
         while flight.count >= self.in_flight_max {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
@@ -386,7 +463,16 @@ impl HttpSink {
                 let all = format!("all {} connections are in use", self.in_flight_max);
                 return Err(Error::unavailable("a free connection", all));
             }
-            flight = self.shared.wait(flight, left);
+            if flight.pausing < self.in_flight_max {
+                flight = self.shared.wait(flight, left);
+                continue;
+            }
+            if entered.elapsed() >= ENTER_LOOK {
+                let cause = "what was sent before waits to be sent again";
+                return Err(Error::unavailable("a free connection", cause));
+            }
+            let look = left.map_or(ENTER_LOOK, |left| left.min(ENTER_LOOK));
+            flight = self.shared.wait(flight, Some(look));
         }
         if self.shared.keeps_failed
             && let Some(error) = self.shared.lost(&flight)
@@ -396,14 +482,6 @@ impl HttpSink {
         flight.count += 1;
         Ok(())
     }
-}
-
-/// Does the other side say that it cannot take the request now, but later?
-fn asks_to_wait(response: &Response<Incoming>) -> bool {
-    let status = response.status();
-    let is_busy =
-        status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;
-    is_busy && response.headers().contains_key(RETRY_AFTER)
 }
 
 impl Shared {
@@ -440,11 +518,55 @@ impl Shared {
 
     /// A request on its way, counted in `flight`.
     async fn send_off(self: Arc<Shared>, job: Job) {
-        let failed = match self.deliver(&job).await {
-            Ok(()) => None,
-            Err(error) => Some((job, error)),
+        let sent = match self.keeps_failed && job.subscriber.is_none() {
+            true => self.insist(&job).await,
+            false => self.deliver(&job).await.map_err(|problem| problem.error),
         };
-        self.leave(failed);
+        self.leave(sent.err().map(|error| (job, error)));
+    }
+
+    /// Sends a request until it has arrived or is refused, or nobody answers any more, or the sink
+    /// ends.
+    async fn insist(&self, job: &Job) -> Result<(), Error> {
+        let mut schedule = RetrySchedule::waiting();
+        let mut leaving = self.leaving.subscribe();
+        let mut unanswered = 0;
+        loop {
+            let Err(problem) = self.deliver(job).await else {
+                return Ok(());
+            };
+            unanswered = match problem.is_answered {
+                true => 0,
+                false => unanswered + 1,
+            };
+            if !problem.error.is_unavailable() || unanswered >= UNANSWERED_MAX {
+                return Err(problem.error);
+            }
+            let pause = schedule.next_pause();
+            let pause = problem.retry_after.map_or(pause, |wait| wait.max(pause));
+            self.say_again(&problem.error, pause);
+            let _pausing = Pausing::new(self);
+            self.changed.notify_all();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // The sender is part of the sink.
+                _ = leaving.wait_for(|is_leaving| *is_leaving) => return Err(problem.error),
+            }
+        }
+    }
+
+    fn say_again(&self, error: &Error, pause: Duration) {
+        let throttle = self.again_throttle.lock();
+        let admitted = throttle.unwrap_or_else(PoisonError::into_inner).admit();
+        if let Some(count) = admitted {
+            tracing::warn!(
+                sink = self.name,
+                cause = connect::error::chain(error),
+                again_in_seconds = seconds(pause),
+                count,
+                "a request is sent again"
+            );
+        }
     }
 
     /// Why requests that were sent have not arrived, though they may yet.
@@ -456,17 +578,56 @@ impl Shared {
         Some(Error::unavailable(job.peer(), cause))
     }
 
-    async fn deliver(&self, job: &Job) -> Result<(), Error> {
+    async fn deliver(&self, job: &Job) -> Result<(), Problem> {
         if let Some(subscriber) = &job.subscriber {
-            return self.distribute(job, subscriber).await;
+            return Ok(self.distribute(job, subscriber).await?);
         }
         let Some(call) = &self.call else {
-            return self.exchange(job).await.map(drop);
+            return self.judge(job, self.exchange(job).await?);
         };
         call.on_their_way.fetch_add(1, Ordering::Relaxed);
         // Also counted down where the wait is given up.
         let _underway = Underway(&call.on_their_way);
-        self.exchange(job).await.map(drop)
+        self.judge(job, self.exchange(job).await?)
+    }
+
+    /// Has a request that was answered arrived?
+    fn judge(&self, job: &Job, answered: Answered) -> Result<(), Problem> {
+        let class = self.class_of(&answered);
+        let status = answered.status;
+        if self.is_compat && !self.is_failure_in_siddhi(&answered) {
+            return Ok(());
+        }
+        let cause = format!("it answered {status}{}", answered.body);
+        let error = match class {
+            AnswerClass::Accepted => return Ok(()),
+            AnswerClass::Retry => Error::unavailable(job.peer(), cause),
+            AnswerClass::Refused => Error::failed(format!("a request to {}", job.peer()), cause),
+        };
+        Err(Problem {
+            error,
+            is_answered: true,
+            retry_after: answered.retry_after,
+        })
+    }
+
+    /// What an answer means, counted.
+    fn class_of(&self, answered: &Answered) -> AnswerClass {
+        let class = match answered.is_consumed {
+            true => AnswerClass::Accepted,
+            false => AnswerClass::of_status(answered.status.as_u16()),
+        };
+        self.answers.add(class, 1);
+        class
+    }
+
+    /// With OAuth Siddhi looks at the status. What asks for another try later gets it from a sink that
+    /// waits.
+    fn is_failure_in_siddhi(&self, answered: &Answered) -> bool {
+        let status = answered.status;
+        let is_busy =
+            status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS;
+        self.oauth.is_some() || self.keeps_failed && is_busy && answered.retry_after.is_some()
     }
 
     /// Tries a few times; a subscriber says yes by a status of success alone.
@@ -474,27 +635,33 @@ impl Shared {
         let mut pauses = hub::PAUSES.iter();
         let mut leaving = self.leaving.subscribe();
         loop {
-            let error = match self.exchange(job).await {
-                Ok(StatusCode::GONE) => {
+            let answered = self.exchange(job).await;
+            let answered = answered.map(|answered| (self.class_of(&answered), answered));
+            let error = match answered {
+                Ok((_, answered)) if answered.status == StatusCode::GONE => {
                     tracing::info!(
                         peer = job.peer(),
-                        "subscriber answered 410 Gone; ending its \
-                                                       subscription"
+                        "subscriber answered 410 Gone; ending its subscription"
                     );
                     subscriber.end();
                     return Ok(());
                 }
-                Ok(status) if status.is_success() => {
+                Ok((AnswerClass::Accepted, _)) => {
                     subscriber.note(true);
                     return Ok(());
                 }
-                Ok(status) => {
-                    let cause = format!("it was answered {status}");
-                    let error = Error::failed(format!("a request to {}", job.peer()), cause);
-                    if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS {
-                        return Err(error);
+                Ok((class, answered)) => {
+                    let cause = format!("it was answered {}{}", answered.status, answered.body);
+                    // A sink that waits does not hold back the others for one subscriber.
+                    if class == AnswerClass::Retry && !self.keeps_failed {
+                        Error::unavailable(job.peer(), cause)
+                    } else {
+                        let error = Error::failed(format!("a request to {}", job.peer()), cause);
+                        if class == AnswerClass::Refused {
+                            return Err(error);
+                        }
+                        error
                     }
-                    error
                 }
                 // It would be as forbidden the next time.
                 Err(error) if EgressDenied::is_reason(&error) => return Err(error),
@@ -513,61 +680,47 @@ impl Shared {
         }
     }
 
-    /// Sends a request and takes care of its answer, whose status it gives.
-    async fn exchange(&self, job: &Job) -> Result<StatusCode, Error> {
+    /// Sends a request and takes care of its answer, which it does not judge.
+    async fn exchange(&self, job: &Job) -> Result<Answered, Error> {
         let unavailable = |error: io::Error| match EgressDenied::is_cause(&error) {
             // Waiting for it would be in vain.
             true => Error::failed(format!("a request to {}", job.peer()), error),
             false => Error::unavailable(job.peer(), error),
         };
         let Some(oauth) = &self.oauth else {
-            let (response, used) = self.send(job, None).await.map_err(unavailable)?;
-            let status = response.status();
-            if !status.is_success() {
-                tracing::debug!(sink = self.name, %status, "request answered");
-            }
-            let is_to_wait = self.keeps_failed && asks_to_wait(&response);
-            let read = self.take(job, response).await.map_err(unavailable)?;
-            if read {
-                self.client.give_back(used);
-            }
-            if is_to_wait {
-                let cause = format!("it answered {status} and asks to try again later");
-                return Err(Error::unavailable(job.peer(), cause));
-            }
-            return Ok(status);
+            return self.ask(job, None).await.map_err(unavailable);
         };
         let refresh = &job.refresh_token;
-        let mut token = oauth
-            .token(&self.tokens, refresh)
-            .await
-            .map_err(unavailable)?;
-        for is_last in [false, true] {
-            let (response, used) = self.send(job, Some(&token)).await.map_err(unavailable)?;
-            let status = response.status();
-            if self.take(job, response).await.map_err(unavailable)? {
-                self.client.give_back(used);
-            }
-            match status {
-                StatusCode::UNAUTHORIZED if !is_last => {
-                    token = oauth
-                        .renew(&self.tokens, refresh, &token)
-                        .await
-                        .map_err(unavailable)?;
-                }
-                StatusCode::GONE if job.subscriber.is_some() => return Ok(status),
-                status if status.is_success() => return Ok(status),
-                StatusCode::INTERNAL_SERVER_ERROR => {
-                    let action = format!("a request to {}", job.peer());
-                    return Err(Error::failed(action, format!("it was answered {status}")));
-                }
-                status => {
-                    let cause = format!("it answered {status}");
-                    return Err(Error::unavailable(job.peer(), cause));
-                }
-            }
+        let token = oauth.token(&self.tokens, refresh).await;
+        let token = token.map_err(unavailable)?;
+        let answered = self.ask(job, Some(&token)).await.map_err(unavailable)?;
+        if answered.status != StatusCode::UNAUTHORIZED {
+            return Ok(answered);
         }
-        Err(Error::unavailable(job.peer(), "its token is refused"))
+        let renewed = oauth.renew(&self.tokens, refresh, &token).await;
+        let renewed = renewed.map_err(unavailable)?;
+        self.ask(job, Some(&renewed)).await.map_err(unavailable)
+    }
+
+    async fn ask(&self, job: &Job, token: Option<&str>) -> io::Result<Answered> {
+        let (response, used) = self.send(job, token).await?;
+        let status = response.status();
+        if !status.is_success() {
+            tracing::debug!(sink = self.name, %status, "request answered");
+        }
+        let wait = response.headers().get(RETRY_AFTER);
+        let wait = wait.and_then(|wait| wait.to_str().ok());
+        let retry_after = wait.and_then(|wait| answer::retry_after(wait, SystemTime::now()));
+        let taken = self.take(job, response).await?;
+        if taken.is_whole {
+            self.client.give_back(used);
+        }
+        Ok(Answered {
+            status,
+            is_consumed: taken.is_consumed,
+            retry_after,
+            body: taken.body,
+        })
     }
 
     async fn send(
@@ -601,15 +754,22 @@ impl Shared {
         self.client.send(&job.url, make).await
     }
 
-    /// Reads the answer, and hands it to the sources that wait for it. False where the connection
-    /// cannot be used again.
-    async fn take(&self, job: &Job, response: Response<Incoming>) -> io::Result<bool> {
+    /// Reads the answer, and hands it to the sources that wait for it.
+    async fn take(&self, job: &Job, response: Response<Incoming>) -> io::Result<Taken> {
         let timeout = self.client.options().idle_timeout;
         let status = response.status();
+        let shown = |body: &[u8]| match status.is_success() {
+            true => String::new(),
+            false => answer::shown(body),
+        };
         let Some(call) = &self.call else {
-            // It has arrived; what the other side has to say about it is of no use.
+            // The status says it all, also where the rest does not come.
             let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await;
-            return Ok(body.is_ok());
+            return Ok(Taken {
+                is_whole: body.is_ok(),
+                is_consumed: false,
+                body: body.map_or_else(|_| String::new(), |body| shown(&body)),
+            });
         };
         let headers = response.headers().clone();
         let sources = call.calls.find(&call.sink_id, status.as_u16());
@@ -620,10 +780,17 @@ impl Shared {
                 "dropping response: no source accepts it; add one with this 'http.status.code'"
             );
         }
-        if !sources.is_empty() && sources.iter().all(|s| s.is_streaming) {
-            return self.stream(job, call, &headers, response, &sources).await;
+        let is_consumed = !sources.is_empty();
+        if is_consumed && sources.iter().all(|s| s.is_streaming) {
+            let is_whole = self.stream(job, call, &headers, response, &sources).await?;
+            return Ok(Taken {
+                is_whole,
+                is_consumed,
+                body: String::new(),
+            });
         }
         let body = read_body(response.into_body(), timeout, ANSWER_BYTES_MAX).await?;
+        let start = shown(&body);
         let body = match &job.download {
             Some(path) if status.is_success() => {
                 write_file(path, &body)?;
@@ -632,7 +799,11 @@ impl Shared {
             _ => String::from_utf8_lossy(&body).into_owned(),
         };
         self.hand_over(job, call, &headers, body, &sources);
-        Ok(true)
+        Ok(Taken {
+            is_whole: true,
+            is_consumed,
+            body: start,
+        })
     }
 
     /// Each piece of the answer is a message.
@@ -692,7 +863,17 @@ impl Sink for HttpSink {
     /// listens; else each request is tried by itself (`HttpSink.connect` opens nothing), so that the
     /// first one after the server is back arrives, and the question is for the log alone.
     fn connect(&mut self) -> Result<(), Error> {
-        let lost = self.shared.lost(&self.shared.lock());
+        self.leave(false);
+        let flight = self.shared.lock();
+        let asked = flight
+            .not_before
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        if let Some(left) = asked.filter(|left| !left.is_zero()) {
+            let cause = format!("it asks to be left alone for {} s more", seconds(left));
+            return Err(Error::unavailable("the peer", cause));
+        }
+        let lost = self.shared.lost(&flight);
+        drop(flight);
         if self.shared.keeps_failed
             && let Some(error) = lost
             && is_again_too_soon(self.connected)
@@ -727,7 +908,14 @@ impl Sink for HttpSink {
         self.flush_at_most(None).map(drop)
     }
 
+    /// The tries of a sink that waits take their time.
+    fn flush_within(&mut self, patience: Duration) -> Result<bool, Error> {
+        self.flush_at_most(Some(patience))
+    }
+
+    /// What waits to be sent again has had its last try.
     fn close(&mut self) -> Result<(), Error> {
+        self.leave(true);
         let flushed = self.flush();
         self.shared.client.close();
         self.shared.tokens.close();
@@ -776,100 +964,6 @@ fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, E
             .iter()
             .map(|attribute| attribute.name.clone())
             .collect(),
-    }))
-}
-
-pub(super) fn common_headers(
-    settings: Settings<'_>,
-    options: &ClientOptions,
-    mapper: &str,
-) -> Result<HeaderMap, Error> {
-    let mut headers = HeaderMap::new();
-    let kind = HeaderValue::from_static(content_type(mapper));
-    headers.insert(CONTENT_TYPE, kind);
-    headers.insert(USER_AGENT, HeaderValue::from_static("headwater"));
-    let user = settings.text("basic.auth.username");
-    let password = settings.text("basic.auth.password");
-    match (user, password) {
-        (Some(user), Some(password)) => {
-            headers.insert(AUTHORIZATION, headers::basic(user, password));
-        }
-        (None, None) => {}
-        _ => {
-            return Err(settings
-                .refused("options 'basic.auth.username' and 'basic.auth.password' go together"));
-        }
-    }
-    let proxy = options.proxy.as_ref();
-    let authorization = proxy.and_then(|proxy| proxy.authorization.as_deref());
-    if let Some(value) = authorization.and_then(headers::secret) {
-        headers.insert(PROXY_AUTHORIZATION, value);
-    }
-    Ok(headers)
-}
-
-pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
-    const OPTION: &str = "client.bootstrap.configurations";
-    let mut options = ClientOptions {
-        idle_timeout: settings.millis("socket.idle.timeout", 6000)?,
-        idle_max: settings
-            .number::<i64>("max.pool.idle.connections", 100)?
-            .try_into()
-            .unwrap_or(usize::MAX),
-        evict_after: settings.millis("min.evictable.idle.time", 300_000)?,
-        proxy: proxy(settings)?,
-        ..ClientOptions::default()
-    };
-    for (key, value) in settings.list(OPTION)? {
-        let wrong = || {
-            settings.refused(format!(
-                "option '{OPTION}' has '{key}' with the value '{value}': write a number"
-            ))
-        };
-        let flag = value.eq_ignore_ascii_case("true");
-        match key.as_str() {
-            "client.bootstrap.connect.timeout" => {
-                let millis = number(&value).ok_or_else(wrong)?;
-                options.connect_timeout = Some(Duration::from_millis(millis));
-            }
-            "client.bootstrap.socket.timeout" => {
-                let seconds = number(&value).ok_or_else(wrong)?;
-                options.idle_timeout = Some(Duration::from_secs(seconds));
-            }
-            "client.bootstrap.nodelay" => options.no_delay = flag,
-            "client.bootstrap.keepalive" => options.keep_alive = flag,
-            // A client takes any free port of its own.
-            "client.bootstrap.socket.reuse" => {}
-            "client.bootstrap.sendbuffersize" => {
-                options.send_buffer = Some(number(&value).ok_or_else(wrong)?);
-            }
-            "client.bootstrap.recievebuffersize" => {
-                options.receive_buffer = Some(number(&value).ok_or_else(wrong)?);
-            }
-            _ => {
-                return Err(
-                    settings.refused(format!("option '{OPTION}' has the unknown key '{key}'"))
-                );
-            }
-        }
-    }
-    Ok(options)
-}
-
-fn proxy(settings: Settings<'_>) -> Result<Option<Proxy>, Error> {
-    let Some(host) = settings.text("proxy.host").filter(|h| !h.trim().is_empty()) else {
-        return Ok(None);
-    };
-    let user = settings.text("proxy.username");
-    let authorization = user.map(|user| {
-        let password = settings.text("proxy.password").unwrap_or_default();
-        let value = headers::basic(user, password);
-        value.to_str().unwrap_or_default().to_owned()
-    });
-    Ok(Some(Proxy {
-        host: host.trim().to_owned(),
-        port: settings.number("proxy.port", 8080)?,
-        authorization,
     }))
 }
 

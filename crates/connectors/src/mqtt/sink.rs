@@ -75,7 +75,11 @@ impl MqttSink {
         Ok(MqttSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                in_flight: InFlight::new(format!("{app}/{stream}"), broker.url.clone()),
+                in_flight: InFlight::new(
+                    format!("{app}/{stream}"),
+                    broker.url.clone(),
+                    setup.answers,
+                ),
                 broker,
                 topic,
                 quality: qos,

@@ -57,7 +57,11 @@ impl NatsSink {
         Ok(NatsSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                in_flight: InFlight::new(format!("{app}/{stream}"), server.label.clone()),
+                in_flight: InFlight::new(
+                    format!("{app}/{stream}"),
+                    server.label.clone(),
+                    setup.answers,
+                ),
                 server,
                 subject,
                 payload_bytes_max: AtomicUsize::new(1 << 20),

@@ -13,6 +13,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use super::metric::{Kind, Metric, Shape};
 use super::server::Places;
 use super::server::{CONTENT, Place};
+use connect::answer::{self, AnswerClass, AnswerCounts};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::Message;
@@ -59,6 +60,7 @@ struct Gateway {
     pushed: Option<Instant>,
     /// Why the last push failed.
     lost: Option<String>,
+    answers: Arc<AnswerCounts>,
 }
 
 impl PrometheusSink {
@@ -146,6 +148,7 @@ impl PrometheusSink {
                 is_due: true,
                 pushed: None,
                 lost: None,
+                answers: Arc::clone(setup.answers),
             })
         };
         let group = if is_server { "" } else { url.path.as_str() };
@@ -215,14 +218,22 @@ impl PrometheusSink {
         let asked = workers.wait_for(async move { fetch.ask(&method, &url, &headers, body).await });
         gateway.pushed = Some(Instant::now());
         let cause = match asked.and_then(|asked| asked) {
-            Ok((status, _)) if status.is_success() => {
-                gateway.is_due = false;
-                gateway.lost = None;
-                return Ok(());
-            }
             Ok((status, answer)) => {
-                let answer = String::from_utf8_lossy(&answer);
-                format!("it answered {status} {}", answer.trim())
+                let class = AnswerClass::of_status(status.as_u16());
+                gateway.answers.add(class, 1);
+                let cause = format!("it answered {status}{}", answer::shown(&answer));
+                match class {
+                    AnswerClass::Retry => cause,
+                    // Sending it again is in vain; what is counted next goes with all before it.
+                    AnswerClass::Accepted | AnswerClass::Refused => {
+                        gateway.is_due = false;
+                        gateway.lost = None;
+                        return match class {
+                            AnswerClass::Accepted => Ok(()),
+                            _ => Err(self.failed(cause)),
+                        };
+                    }
+                }
             }
             Err(error) => error.to_string(),
         };
@@ -355,7 +366,11 @@ impl Sink for PrometheusSink {
             }
             return Ok(());
         }
-        self.push()
+        match self.push() {
+            // It is there. The next event hears of it as well.
+            Err(error) if !error.is_unavailable() => Ok(()),
+            pushed => pushed,
+        }
     }
 
     /// Counts the event, unless the gateway is away: then it comes again, or goes to `on.error`.
@@ -375,8 +390,12 @@ impl Sink for PrometheusSink {
         };
         gateway.is_due = true;
         if gateway.pushed.is_none_or(|at| at.elapsed() >= PUSH_PAUSE) {
-            // It is counted, and goes with the next push; the next event hears of it.
-            self.push().ok();
+            let pushed = self.push();
+            // A gateway that is away gets the count with the next push; the next event hears of it.
+            return match pushed {
+                Err(error) if !error.is_unavailable() => Err(error),
+                _ => Ok(()),
+            };
         }
         Ok(())
     }

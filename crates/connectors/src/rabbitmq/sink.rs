@@ -65,7 +65,11 @@ impl RabbitSink {
         };
         check_exchange(name, fixed).map_err(|cause| settings.refused(cause))?;
         let shared = Shared {
-            in_flight: InFlight::new(format!("{app}/{stream}"), broker.label.clone()),
+            in_flight: InFlight::new(
+                format!("{app}/{stream}"),
+                broker.label.clone(),
+                setup.answers,
+            ),
             broker,
             exchange,
             kind,

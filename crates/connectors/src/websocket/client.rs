@@ -237,7 +237,7 @@ impl ClientSink {
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         Ok(ClientSink {
             network: setup.environment.network(),
-            in_flight: Arc::new(InFlight::new(name, server.label.clone())),
+            in_flight: Arc::new(InFlight::new(name, server.label.clone(), setup.answers)),
             server: Arc::new(server),
             connected: None,
         })

@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{
 use super::client::sendable;
 use super::session::{self, End, Session, Socket, said};
 use super::{PATIENCE, Reads, idle, protocols};
+use connect::answer::AnswerCounts;
 use connect::component::{
     Connection, Environment, Finished, Sink, SinkSetup, Source, SourceLink, SourceSetup,
 };
@@ -229,6 +230,7 @@ pub(super) struct ServerSink {
 /// Who is connected, each with what was not confirmed yet.
 struct Clients {
     name: String,
+    answers: Arc<AnswerCounts>,
     state: Mutex<State>,
 }
 
@@ -256,7 +258,11 @@ impl Clients {
             Err(error) => return tell(&self.name, peer, &error.to_string(), NOT_LET_IN),
         };
         let label = peer.map_or_else(|| "a client".to_owned(), |peer| format!("client {peer}"));
-        let in_flight = Arc::new(InFlight::new(format!("{} to {label}", self.name), label));
+        let in_flight = Arc::new(InFlight::new(
+            format!("{} to {label}", self.name),
+            label,
+            &self.answers,
+        ));
         in_flight.open();
         let number = {
             let mut state = self.lock();
@@ -282,6 +288,7 @@ impl ServerSink {
             port: Port::new(settings, setup.environment, "sink")?,
             clients: Arc::new(Clients {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
+                answers: Arc::clone(setup.answers),
                 state: Mutex::default(),
             }),
             listening: None,

@@ -14,6 +14,7 @@ mod email_source;
 mod file_events;
 mod grpc;
 mod http;
+mod http_answers;
 mod http_listener;
 mod http_options;
 mod http_pairs;

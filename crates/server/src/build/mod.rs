@@ -141,15 +141,18 @@ impl<'a> Builder<'a> {
         let names: Vec<String> = plans.iter().map(|p| p.name.clone()).collect();
         let state = state.map(|dir| dir.group(&names)).transpose()?;
         let directory: Option<PathBuf> = state.as_ref().map(|s| s.path(""));
+        let state_id = state.as_ref().map(|state| state.store_key.clone());
         let shared = Arc::new(Shared::below(&common.shared));
         let journals = journals(common, directory.as_deref(), &shared)?;
-        let environments = names
+        let environments = plans
             .iter()
-            .map(|app| {
+            .map(|plan| {
                 let lines = Arc::clone(&common.lines);
                 Environment {
-                    app: app.clone(),
+                    app: plan.name.clone(),
                     state: directory.clone(),
+                    state_id: state_id.clone(),
+                    is_compat: plan.options.compat,
                     settings: Arc::clone(&common.settings),
                     lines: Arc::new(move |line: &str| lines.put(line)),
                     shared: Arc::clone(&shared),

@@ -85,6 +85,7 @@ impl Builder<'_> {
             dynamic: encoder.dynamic(),
             table: table.map(|table| &plan.tables[table]),
             environment: &self.environments[app],
+            answers: &metrics.answers,
         };
         let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
         if spec.is_inline {

@@ -15,7 +15,7 @@ use connect::registry::Registry;
 
 use crate::activity::ActivityTracker;
 use crate::ask::HeldAnswer;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::error::Error;
 use crate::executor::{ExecutorInput, InputQueue};
@@ -192,7 +192,7 @@ pub(crate) fn wait_for_room(
     let pause = backoff.next_pause();
     tracing::error!(
         cause,
-        again_in_seconds = pause.as_secs(),
+        again_in_seconds = seconds(pause),
         "cannot write checkpoint; processing is paused: free disk space or fix the directory"
     );
     if health.pause(pause) {

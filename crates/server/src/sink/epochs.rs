@@ -7,6 +7,7 @@
 use connect::component::Epochs;
 
 use super::{SinkSlot, SinkThread};
+use crate::backoff::LogThrottle;
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::report::chain;
 
@@ -77,14 +78,14 @@ impl SinkThread {
                 return;
             };
             let Err(error) = work(epochs) else {
+                self.slots[slot].pauses.worked();
+                self.slots[slot].flush_throttle = LogThrottle::default();
                 return;
             };
             if self.slots[slot].has_lost() || !error.is_unavailable() {
                 return self.end(slot, chain(&error));
             }
-            let sink = self.slots[slot].name();
-            tracing::error!(sink, cause = chain(&error), "commit to sink failed");
-            self.slots[slot].is_connected = false;
+            self.stumble(slot, &error, "commit to sink failed");
             match self.health.is_stopping() {
                 true => self.cut_off(slot),
                 false => self.wait_for(slot),

@@ -6,7 +6,7 @@ use event::Batch;
 use plan::store::{OperationId, OperationKind};
 
 use super::{OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, seconds};
 use crate::rejected::SharedLog;
 use crate::report::chain;
 use crate::sink::weight_of;
@@ -122,7 +122,7 @@ impl Database {
             tracing::error!(
                 store = name,
                 cause,
-                again_in_seconds = pause.as_secs(),
+                again_in_seconds = seconds(pause),
                 "cannot connect store"
             );
             if self.context.health.pause(pause) {
@@ -146,7 +146,7 @@ impl Database {
             let pause = backoff.next_pause();
             tracing::error!(
                 cause,
-                again_in_seconds = pause.as_secs(),
+                again_in_seconds = seconds(pause),
                 "store rolled back its writes; retrying them"
             );
             if self.context.health.pause(pause) {

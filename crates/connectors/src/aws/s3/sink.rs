@@ -98,7 +98,7 @@ impl S3Sink {
         let node = settings.text("node.id").unwrap_or_default().trim();
         let name = format!("{app}/{stream}");
         let shared = Shared {
-            in_flight: InFlight::new(name.clone(), format!("'s3://{bucket}'")),
+            in_flight: InFlight::new(name.clone(), format!("'s3://{bucket}'"), setup.answers),
             name,
             bucket: Bucket::new(bucket, &access, tls).map_err(|cause| settings.refused(cause))?,
             path,

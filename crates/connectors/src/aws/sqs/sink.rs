@@ -51,7 +51,7 @@ impl SqsSink {
         Ok(SqsSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
-                in_flight: InFlight::new(format!("{app}/{stream}"), queue.label()),
+                in_flight: InFlight::new(format!("{app}/{stream}"), queue.label(), setup.answers),
                 queue,
                 group: Dynamic::new(setup, "message.group.id", ""),
                 deduplication: Dynamic::new(setup, "deduplication.id", ""),

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::BEAT_HEADER;
 use super::events::{Event, Parser};
-use crate::http::sink::{client_options, common_headers};
+use crate::http::client::{client_options, common_headers};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::{Cause, Error};
 use connect::net::http_client::add_headers;

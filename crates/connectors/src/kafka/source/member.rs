@@ -15,7 +15,8 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
 use super::super::watch::{self, Watch};
-use super::{KafkaSource, Threading, said};
+use super::instance::Lease;
+use super::{INSTANCE_ID, KafkaSource, Threading, said};
 use connect::component::{Signal, SourceLink};
 use connect::error::Error;
 
@@ -142,7 +143,11 @@ pub(super) fn pause_all(members: &[Member]) -> Vec<TopicPartitionList> {
 
 impl KafkaSource {
     /// Makes the consumers, sees that the broker and the topics are there, and subscribes or assigns.
-    pub(super) fn join(&mut self, link: &mut dyn SourceLink) -> Result<Vec<Member>, Error> {
+    pub(super) fn join(
+        &mut self,
+        lease: Option<&Lease>,
+        link: &mut dyn SourceLink,
+    ) -> Result<Vec<Member>, Error> {
         let topics = self.topics.clone();
         let shares: Vec<Vec<String>> = match self.threading {
             Threading::Single => vec![topics],
@@ -157,7 +162,8 @@ impl KafkaSource {
                 (_, list) => vec![list.clone()],
             };
             for list in listed {
-                let member = self.member(link)?;
+                let name = lease.map(|lease| lease.of_member(members.len()));
+                let member = self.member(name, link)?;
                 if members.is_empty() {
                     self.look_for_topics(&member)?;
                 }
@@ -177,9 +183,17 @@ impl KafkaSource {
         Ok(members)
     }
 
-    pub(super) fn member(&self, link: &dyn SourceLink) -> Result<Member, Error> {
-        Member::new(&self.config, link)
-            .map_err(|error| self.failed("making a Kafka client", &error))
+    /// `name`: by which the group knows it again.
+    pub(super) fn member(
+        &self,
+        name: Option<String>,
+        link: &dyn SourceLink,
+    ) -> Result<Member, Error> {
+        let mut config = self.config.clone();
+        if let Some(name) = name {
+            config.set(INSTANCE_ID, name);
+        }
+        Member::new(&config, link).map_err(|error| self.failed("making a Kafka client", &error))
     }
 
     /// As `KafkaSource.checkTopicsAvailableInCluster`: a missing topic is made by the broker, unless

@@ -4,6 +4,7 @@
 //! hears of it.
 
 mod group;
+mod instance;
 mod member;
 mod reading;
 mod replay;
@@ -15,9 +16,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rdkafka::config::ClientConfig;
-use rdkafka::consumer::CommitMode;
-use rdkafka::error::KafkaError;
+use rdkafka::consumer::{CommitMode, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+use self::instance::InstanceName;
 use super::partitions::Partitions;
 use super::properties::{Properties, Side, option};
 use super::record::{Wanted, is_binary};
@@ -48,6 +50,9 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
 
 /// Properties that say when we commit.
 const OWN: &[&str] = &["enable.auto.commit", "auto.commit.interval.ms"];
+
+/// The property by which a broker knows a member again.
+const INSTANCE_ID: &str = "group.instance.id";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Threading {
@@ -80,6 +85,8 @@ pub(in crate::kafka) struct KafkaSource {
     is_sequenced: bool,
     wanted: Wanted,
     partitions: Partitions,
+    /// By which it is known again after a crash, where the group shares partitions out.
+    instance: Option<InstanceName>,
     position: Vec<u8>,
     last_commit: Instant,
     is_lost: bool,
@@ -129,6 +136,11 @@ impl KafkaSource {
             return Err(settings
                 .refused("threading option 'partition.wise' needs option 'partition.no.list'"));
         }
+        let is_named = properties.config.get(INSTANCE_ID).is_some();
+        let instance = match is_named || is_replay || listed.is_some() {
+            true => None,
+            false => InstanceName::new(setup),
+        };
         Ok(KafkaSource {
             brokers: brokers.to_owned(),
             topics: super::items(match is_replay {
@@ -147,6 +159,7 @@ impl KafkaSource {
             is_sequenced: transport_flag(setup.transport, "seq.enabled", false),
             wanted: Wanted::new(&setup.transport.map),
             partitions: Partitions::default(),
+            instance,
             position: Vec::new(),
             last_commit: Instant::now(),
             is_lost: false,
@@ -155,6 +168,22 @@ impl KafkaSource {
 
     fn unavailable(&self, cause: impl Into<connect::error::Cause>) -> Error {
         Error::unavailable(format!("Kafka at '{}'", self.brokers), cause)
+    }
+
+    /// A client is of no more use. One that was fenced stays away: else it and its successor would
+    /// fence each other in turn.
+    fn ended(&self, member: &Member, cause: String) -> Error {
+        match member.consumer.client().fatal_error() {
+            Some((RDKafkaErrorCode::FencedInstanceId, _)) => Error::failed(
+                "reading from Kafka",
+                format!(
+                    "another process has joined the group as this member ({cause}): it runs on this \
+                     state directory or a copy of it. Stop one of the two; for a second member of \
+                     the group, give it a state directory of its own"
+                ),
+            ),
+            _ => self.unavailable(cause),
+        }
     }
 
     fn failed(&self, action: impl Into<String>, cause: &KafkaError) -> Error {
@@ -208,7 +237,9 @@ fn commits(settings: Settings<'_>, properties: &Properties) -> Result<Commits, E
 
 impl Source for KafkaSource {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
-        let mut members = self.join(link)?;
+        // Given back after the members have gone.
+        let lease = self.instance.as_ref().map(InstanceName::lease);
+        let mut members = self.join(lease.as_ref(), link)?;
         self.is_lost = false;
         link.report(Connection::Connected);
         let result = self.read_all(&mut members, link);

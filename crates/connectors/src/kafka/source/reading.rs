@@ -93,7 +93,7 @@ impl KafkaSource {
                             member.ended.push(partition);
                         }
                     }
-                    Some(Err(error)) => self.judge(&error)?,
+                    Some(Err(error)) => self.judge(member, &error)?,
                     // Nothing, or something that was no record: only the second time it is empty.
                     None if is_empty => break,
                     None => is_empty = true,
@@ -135,10 +135,10 @@ impl KafkaSource {
     }
 
     /// An error that came instead of a record.
-    pub(super) fn judge(&self, error: &KafkaError) -> Result<(), Error> {
+    pub(super) fn judge(&self, member: &Member, error: &KafkaError) -> Result<(), Error> {
         let action = "reading from Kafka";
         if let KafkaError::MessageConsumptionFatal(_) = error {
-            return Err(self.unavailable(said(error)));
+            return Err(self.ended(member, said(error)));
         }
         match error.rdkafka_error_code() {
             Some(
@@ -203,7 +203,7 @@ impl KafkaSource {
                     self.map(&record, link);
                 }
                 Err(KafkaError::PartitionEOF(_)) => {}
-                Err(error) => self.judge(&error)?,
+                Err(error) => self.judge(&members[number], &error)?,
             }
         }
         self.look_at_brokers(members, link)?;
@@ -254,7 +254,7 @@ impl KafkaSource {
         for member in members {
             let watch = &member.consumer.context().watch;
             if let Some(cause) = watch.fatal() {
-                return Err(self.unavailable(cause));
+                return Err(self.ended(member, cause));
             }
             lost = lost.or_else(|| watch.lost());
             if let Some(of_member) = watch.take_progress() {

@@ -252,7 +252,7 @@ impl ReplayResponse {
         }
         // What was seen of an earlier replay is no repetition.
         self.reader.partitions = super::Partitions::default();
-        let member = self.reader.member(link)?;
+        let member = self.reader.member(None, link)?;
         let mut assigned = TopicPartitionList::new();
         let failed = |error: KafkaError| Error::failed("assigning a partition", said(&error));
         assigned
@@ -295,7 +295,7 @@ impl ReplayResponse {
                         }
                     }
                     Some(Err(KafkaError::PartitionEOF(_))) => is_done = true,
-                    Some(Err(error)) => self.reader.judge(&error)?,
+                    Some(Err(error)) => self.reader.judge(&member, &error)?,
                     None => break,
                 }
                 if is_done {
@@ -331,7 +331,7 @@ impl ReplayResponse {
                 request.topic
             )));
         }
-        let member = self.reader.member(link)?;
+        let member = self.reader.member(None, link)?;
         let found = member.consumer.fetch_metadata(Some(&request.topic), ANSWER);
         let found = found.map_err(|error| self.reader.unavailable(said(&error)))?;
         let mut topics = found.topics().iter().filter(|t| t.error().is_none());
@@ -355,7 +355,7 @@ impl Drop for ReplayResponse {
 impl Source for ReplayResponse {
     fn run(&mut self, link: &mut dyn SourceLink) -> Result<Finished, Error> {
         self.requests.lock().waker = Some(link.waker());
-        let member = self.reader.member(link)?;
+        let member = self.reader.member(None, link)?;
         let reached = member.consumer.fetch_metadata(None, ANSWER);
         reached.map_err(|error| self.reader.unavailable(said(&error)))?;
         drop(member);

@@ -1,6 +1,8 @@
 //! The source: what it reads, from where, and what it commits.
 
 use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::{Case, SINGLE, broker, events, kcat, produce, reader, start};
 use crate::network::{Running, eventually, number, published};
@@ -158,6 +160,50 @@ fn a_group_shares_partitions_out_and_repeats_nothing() {
     all.extend(two.numbers("out.csv"));
     all.sort_unstable();
     assert_eq!(all, (0..9000).collect::<Vec<u32>>());
+}
+
+/// The session of a member lasts 30 s; one that has a name is not waited for.
+// shows: source kafka resume
+#[test]
+fn a_member_that_is_killed_reads_on_within_seconds_and_repeats_nothing() {
+    let Some(broker) = broker() else { return };
+    let text = "@app:name('Back')
+@source(type='kafka', bootstrap.servers='{broker}', topic.list='back', group.id='back', threading.option='single.thread', @map(type='json'))
+define stream S (n int);
+@sink(type='file', file.uri='{dir}/out.csv', @map(type='csv'))
+define stream Out (n int);
+from S select * insert into Out;
+";
+    let case = Case::new(broker, text);
+    let state = case.dir.path().join("state").display().to_string();
+    let args = [&case.app, "--state", &state, "--state-interval", "50ms"];
+    produce(broker, "back", 0, events(0..100));
+    let mut run = Running::start(&args);
+    for round in 1..=3 {
+        eventually("all so far", || {
+            case.lines("out.csv").len() >= round as usize * 100
+        });
+        run.kill();
+        produce(broker, "back", 0, events(round * 100..round * 100 + 100));
+        let killed = Instant::now();
+        run = Running::start(&args);
+        let last = format!("{}", round * 100 + 99);
+        eventually("what came meanwhile", || {
+            case.lines("out.csv").last() == Some(&last)
+        });
+        let waited = killed.elapsed();
+        assert!(waited < Duration::from_secs(5), "round {round}: {waited:?}");
+    }
+    // Who comes with a copy of the state takes its place: the first stops and says why.
+    let copy = case.dir.path().join("copy");
+    let copied = Command::new("cp").arg("-a").arg(&state).arg(&copy).status();
+    assert!(copied.expect("cp starts").success());
+    let copy = copy.display().to_string();
+    let second = Running::connected(&[&case.app, "--state", &copy], 1);
+    run.err_has("source has failed", 1);
+    run.err_has("a state directory of its own", 1);
+    run.stop();
+    second.stop();
 }
 
 // shows: source kafka bad

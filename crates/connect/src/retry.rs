@@ -1,0 +1,124 @@
+//! When to try again, and which of many equal reports are worth a line.
+//!
+//! There is one schedule for all who wait for a destination: sinks with `on.error='WAIT'`, and
+//! connectors that send one message again. What is logged as the pause is the pause.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// The pauses of [`RetrySchedule::waiting`] before the jitter, in milliseconds. Who only starts again
+/// is found at once.
+const WAITING_MS: [u64; 7] = [100, 200, 400, 800, 1_600, 3_200, 5_000];
+
+/// A pause is shorter than its step by at most one part in this many, so that those who lost the same
+/// destination at once do not come back at once.
+const JITTER_PART: u32 = 5;
+
+/// Pauses between tries that grow to a bound, with jitter.
+#[derive(Clone, Copy, Debug)]
+pub struct RetrySchedule {
+    steps_ms: &'static [u64],
+    tries: usize,
+}
+
+impl RetrySchedule {
+    /// For who holds back events until the destination takes them: 0.1 s, then twice as long each
+    /// time, 5 s at most.
+    pub const fn waiting() -> RetrySchedule {
+        RetrySchedule {
+            steps_ms: &WAITING_MS,
+            tries: 0,
+        }
+    }
+
+    /// The pause before the next try.
+    pub fn next_pause(&mut self) -> Duration {
+        let last = self.steps_ms.len() - 1;
+        let step = self.steps_ms[self.tries.min(last)];
+        self.tries = self.tries.saturating_add(1);
+        jittered(Duration::from_millis(step))
+    }
+
+    /// What was tried has worked: the next pause is the first again.
+    pub fn succeeded(&mut self) {
+        self.tries = 0;
+    }
+}
+
+/// A pause between four fifths of this one and all of it.
+pub fn jittered(pause: Duration) -> Duration {
+    // Each state hashes with keys of its own, which is all the chance that is needed.
+    let chance = RandomState::new().hash_one(0) as u32;
+    let share = f64::from(chance) / f64::from(u32::MAX);
+    pause.saturating_sub((pause / JITTER_PART).mul_f64(share))
+}
+
+/// A pause as it is logged: seconds, rounded to hundredths.
+pub fn seconds(pause: Duration) -> f64 {
+    (pause.as_secs_f64() * 100.0).round() / 100.0
+}
+
+/// Which of many equal reports are worth a line: the first few, then 10, 100, 1,000, …
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogThrottle {
+    count: u64,
+}
+
+impl LogThrottle {
+    const FIRST: u64 = 5;
+
+    /// Counts one report; `Some(count)` if it is to be written.
+    pub fn admit(&mut self) -> Option<u64> {
+        self.count += 1;
+        let is_power = self.count >= 10 && {
+            let mut n = self.count;
+            while n.is_multiple_of(10) {
+                n /= 10;
+            }
+            n == 1
+        };
+        (self.count <= Self::FIRST || is_power).then_some(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_start_again() {
+        let mut schedule = RetrySchedule::waiting();
+        for step in WAITING_MS.iter().chain([&5_000, &5_000]) {
+            let pause = schedule.next_pause().as_millis() as u64;
+            assert!(
+                (step - step / 5..=*step).contains(&pause),
+                "{step}: {pause}"
+            );
+        }
+        schedule.succeeded();
+        assert!(schedule.next_pause() <= Duration::from_millis(100));
+    }
+
+    #[test]
+    fn two_who_wait_do_not_come_back_at_once() {
+        let pause = Duration::from_secs(1000);
+        let all: Vec<Duration> = (0..8).map(|_| jittered(pause)).collect();
+        assert!(all.iter().any(|one| *one != all[0]), "{all:?}");
+    }
+
+    #[test]
+    fn a_pause_is_logged_in_few_digits() {
+        assert_eq!(seconds(Duration::from_millis(100)).to_string(), "0.1");
+        assert_eq!(
+            seconds(Duration::from_micros(4_567_890)).to_string(),
+            "4.57"
+        );
+    }
+
+    #[test]
+    fn few_of_many_reports_are_written() {
+        let mut throttle = LogThrottle::default();
+        let written: Vec<u64> = (0..2000).filter_map(|_| throttle.admit()).collect();
+        assert_eq!(written, [1, 2, 3, 4, 5, 10, 100, 1000]);
+    }
+}
