@@ -50,8 +50,8 @@ impl InstanceName {
     /// The name for a run: two sources that differ in nothing get different ones.
     pub fn lease(&self) -> Lease {
         let mut taken = self.taken.lock();
-        let numbers = (0usize..).map(|number| format!("{}-{number}", self.stem));
-        let name = numbers.skip_while(|name| taken.contains(name)).next();
+        let mut numbers = (0usize..).map(|number| format!("{}-{number}", self.stem));
+        let name = numbers.find(|name| !taken.contains(name));
         let name = name.unwrap_or_default();
         taken.insert(name.clone());
         drop(taken);
