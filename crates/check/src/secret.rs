@@ -19,6 +19,19 @@ const WORDS: [&str; 6] = [
     "credential",
 ];
 
+/// Headers, and parameters of URLs, that hold a secret without one of the words in their names. They
+/// are compared without `-` and `_`, from the end: `X-Api-Key`, `ocp_apim_subscription_key`.
+const ENDINGS: [&str; 8] = [
+    "authorization",
+    "cookie",
+    "apikey",
+    "accesskey",
+    "authkey",
+    "subscriptionkey",
+    "privatekey",
+    "signature",
+];
+
 /// How far before its `@` the login of a URL is looked for: lines may be of any length.
 const LOGIN_BYTES_MAX: usize = 512;
 
@@ -51,7 +64,9 @@ pub(crate) fn ranges(line: &str, catalog: &Catalog) -> Vec<Range<usize>> {
                 }
                 None
             }
-            b'=' | b':' if is_secret(name_before(line, at)) => value_behind(line, at + 1),
+            b'=' | b':' if is_secret(name_before(line, at)) => {
+                header_value(line, at).or_else(|| value_behind(line, at + 1))
+            }
             b'@' => login_before(line, at).or_else(|| login_behind(line, at)),
             _ => None,
         };
@@ -129,7 +144,27 @@ fn is_secret_argument(name: &str) -> bool {
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // Where a token is got is none.
-    WORDS.iter().any(|word| name.contains(word)) && !name.ends_with("url")
+    let is_worded = WORDS.iter().any(|word| name.contains(word)) && !name.ends_with("url");
+    let plain = || name.replace(['-', '_', '.'], "");
+    is_worded || ENDINGS.iter().any(|ending| plain().ends_with(ending))
+}
+
+/// The value of a header in a list such as `'Authorization:Bearer x','A:b'`: up to the quote that its
+/// name follows, with the blanks in it.
+fn header_value(line: &str, colon: usize) -> Option<Range<usize>> {
+    let name = name_before(line, colon);
+    let before = line[..colon].trim_end();
+    let quote = before[..before.len() - name.len()].chars().next_back();
+    let quote = quote.filter(|c| matches!(c, '\'' | '"'))?;
+    if line.as_bytes()[colon] != b':' {
+        return None;
+    }
+    let start = line.len() - line[colon + 1..].trim_start().len();
+    let end = line[start..]
+        .find(quote)
+        .map_or(line.len(), |len| start + len);
+    let is_there = start < end && !line[start..].starts_with("${");
+    is_there.then_some(start..end)
 }
 
 /// A value in quotes, or up to what ends one without. A variable may be shown.
@@ -188,7 +223,15 @@ mod tests {
         check("@sink(password='p q', user='u')", &["p q"]);
         check("consumer.secret = \"s\", token.url='http://h/t'", &["s"]);
         check("password='${env:P}', basic.auth.password=''", &[]);
-        check("headers=\"'X-Token:t t','A:b'\"", &["t"]);
+        check("headers=\"'X-Token:t t','A:b'\"", &["t t"]);
+        check("headers=\"'Authorization:Bearer c','X:1'\"", &["Bearer c"]);
+        check(
+            "headers=\"'Cookie: a=b; c=d','X-Api-Key:k'\"",
+            &["a=b; c=d", "k"],
+        );
+        check("headers='Authorization:${env:A}'", &[]);
+        check("url='http://h/p?api_key=k&x=1&sig_nature=s'", &["k", "s"]);
+        check("key='k', keystore.file='f', primary.key='id'", &[]);
         check("username=\"a\" password=\"b\";'", &["b"]);
         check("jdbc.url='jdbc:x://h/d?user=u&password=p&ssl=true'", &["p"]);
         check("uri='amqp://u:p@h:1/v'", &["p"]);
