@@ -2,8 +2,11 @@
 //!
 //! Without `@map` a chunk of one event is `Event{timestamp=…, data=[…], isExpired=false}`, of several
 //! `[Event{…}, Event{…}]` (`Event.toString` and `LogSink` of siddhi-core). Lines of priority DEBUG
+//! Control characters of events are escaped, so that no event forges a line: a break of a line in what
+//! a mapper wrote stays one, and what follows it is indented. Lines of priority DEBUG
 //! and TRACE go to the log of the server, as the logging of a Streaming Integrator would hide them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::spec::log::SINK;
@@ -41,6 +44,7 @@ impl Connector for LogConnector {
             prefix,
             lines: Arc::clone(&setup.environment.lines),
             line: String::new(),
+            is_raw: setup.environment.is_compat,
         }))
     }
 }
@@ -81,6 +85,8 @@ struct LogSink {
     prefix: Prefix,
     lines: Arc<dyn Fn(&str) + Send + Sync>,
     line: String,
+    /// As Siddhi: control characters of events are written as they are.
+    is_raw: bool,
 }
 
 impl LogSink {
@@ -93,13 +99,40 @@ impl LogSink {
         self.line.push_str(" : ");
     }
 
-    fn end(&self) {
+    /// `keeps_lines`: its breaks of lines may be those of a mapper.
+    fn end(&self, keeps_lines: bool) {
+        let line = match self.is_raw {
+            true => Cow::Borrowed(self.line.as_str()),
+            false => escaped(&self.line, keeps_lines),
+        };
         match self.level {
-            Level::Shown => (self.lines)(&self.line),
-            Level::Detail => tracing::debug!(target: "log", "{}", self.line),
+            Level::Shown => (self.lines)(&line),
+            Level::Detail => tracing::debug!(target: "log", "{line}"),
             Level::Off => {}
         }
     }
+}
+
+/// What follows a break of a line that is kept.
+const INDENT: &str = "\n    ";
+
+/// A line without control characters, which a terminal obeys and which begin lines. A tab is none.
+fn escaped(line: &str, keeps_lines: bool) -> Cow<'_, str> {
+    // The first byte of the controls beyond ASCII as well.
+    let is_odd = |byte: u8| byte < b' ' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
+    if !line.bytes().any(is_odd) {
+        return Cow::Borrowed(line);
+    }
+    let mut clean = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        match c {
+            '\t' => clean.push(c),
+            '\n' if keeps_lines => clean.push_str(INDENT),
+            c if c.is_control() => clean.extend(c.escape_default()),
+            c => clean.push(c),
+        }
+    }
+    Cow::Owned(clean)
 }
 
 impl Sink for LogSink {
@@ -115,7 +148,7 @@ impl Sink for LogSink {
             for chunk in 0..batch.chunk_count() {
                 self.begin(message);
                 write_events(&mut self.line, batch, chunk);
-                self.end();
+                self.end(false);
             }
             return Ok(());
         }
@@ -136,7 +169,7 @@ impl Sink for LogSink {
             }
             Payload::Events(_) => {}
         }
-        self.end();
+        self.end(true);
         Ok(())
     }
 
@@ -254,5 +287,18 @@ mod tests {
         );
         assert_eq!(lines(&[("priority", "warn")], &[], &[text()]).len(), 1);
         assert_eq!(lines(&[("priority", "OFF")], &[], &[text()]).len(), 0);
+    }
+
+    #[test]
+    fn no_event_forges_a_line() {
+        let forged = "a\nFAKE ERROR\u{1b}[31m\u{9b}\r\tü";
+        let expect = "a\\nFAKE ERROR\\u{1b}[31m\\u{9b}\\r\tü";
+        assert_eq!(escaped(forged, false), expect);
+        let expect = "a\n    FAKE ERROR\\u{1b}[31m\\u{9b}\\r\tü";
+        assert_eq!(escaped(forged, true), expect);
+        assert!(matches!(
+            escaped("plain ü", false),
+            Cow::Borrowed("plain ü") | Cow::Owned(_)
+        ));
     }
 }
