@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -25,6 +25,10 @@ use crate::http::request;
 use crate::http::request::{Peer, Route};
 use connect::net;
 use connect::net::{Observed, Protocol, STOP_GRACE, Served, SocketOptions};
+
+/// How long, and how far, a line is read on after its request was refused.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// Listeners of a server by host and port.
 pub(crate) type Listeners = net::Ports<PortOptions>;
@@ -132,22 +136,45 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server.timer(TokioTimer::new());
     // Also the longest wait for the next request of a connection.
     server.header_read_timeout(port.protocol.idle);
-    // It also lifts the bound of what waits to be written, which an endless answer needs.
-    server.pipeline_flush(!has_audience(&port));
+    // Never `pipeline_flush`: it holds back what is written while a byte is unread, and with it the
+    // refusal of a request that cannot be read.
     let outgoing = Arc::clone(&peer.outgoing);
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
         async move { Ok::<_, Infallible>(respond(request, &port, &peer).await) }
     });
     let line = Observed::new(stream, Arc::clone(&outgoing));
-    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(line), answer));
-    tokio::select! {
-        served = connection.as_mut() => return Ok(served?),
+    let mut connection = server.serve_connection(TokioIo::new(line), answer);
+    let served = tokio::select! {
+        served = &mut connection => Some(served),
         () = outgoing.is_cut() => return Ok(()),
-        _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => None,
+    };
+    if let Some(served) = served {
+        if served.as_ref().is_err_and(hyper::Error::is_parse) {
+            linger(connection.into_parts().io.into_inner()).await;
+        }
+        return Ok(served?);
     }
-    connection.as_mut().graceful_shutdown();
+    std::pin::Pin::new(&mut connection).graceful_shutdown();
     Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+}
+
+/// Reads on for a while after a request was refused: a line that is closed with bytes unread is reset,
+/// and the refusal may be lost with it.
+async fn linger<S: AsyncRead + Unpin>(mut line: S) {
+    let mut rest = [0; 4096];
+    let mut left = LINGER_BYTES_MAX;
+    let read = async {
+        while let Ok(count @ 1..) = line.read(&mut rest).await {
+            left = left.saturating_sub(count);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Who does not close in that time has had his answer.
+    tokio::time::timeout(LINGER, read).await.ok();
 }
 
 async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Response<AnswerBody> {

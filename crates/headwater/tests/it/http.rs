@@ -1,8 +1,10 @@
 //! HTTP against real clients and servers: `curl`, raw connections, and stubs that answer as told.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::kit::Subject;
 use crate::network::{
@@ -97,6 +99,54 @@ define stream OutB (line string);
 from A select * insert into OutA;
 from B select * insert into OutB;
 ";
+
+/// Also where nothing of a request could be read, and bytes of it are left.
+// shows: source http bad
+#[test]
+fn every_refusal_reaches_the_client() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let port = free_port();
+    let text = format!(
+        "@app:name('Refusals')
+@source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
+define stream In (n long);
+"
+    );
+    let app = write(dir.path(), "app.siddhi", &text);
+    let run = Running::connected(&[&app], 1);
+    let many: String = (0..150).map(|n| format!("X-{n}: {n}\r\n")).collect();
+    let long = "x".repeat(2 << 20);
+    for (request, status) in [
+        (format!("POST /in HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431"),
+        (format!("POST /in HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"), "431"),
+        (format!("POST /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), "414"),
+        (
+            "POST /in HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".into(),
+            "400",
+        ),
+        (
+            "POST /in HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n0\r\n\r\n".into(),
+            "400",
+        ),
+        ("nonsense\r\n\r\n".into(), "400"),
+        (
+            "POST /in HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nab".into(),
+            "413",
+        ),
+    ] {
+        let mut line = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        line.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+        // It may be refused before all is written.
+        line.write_all(request.as_bytes()).ok();
+        let mut answer = [0; 12];
+        let read = line.read_exact(&mut answer);
+        let shown: String = request.chars().take(60).collect();
+        assert!(read.is_ok(), "{shown}: {read:?}");
+        let answer = String::from_utf8_lossy(&answer);
+        assert_eq!(answer, format!("HTTP/1.1 {status}"), "{shown}");
+    }
+    run.stop();
+}
 
 fn two_sources(dir: &Path) -> (String, u16) {
     let port = free_port();
