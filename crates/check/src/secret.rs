@@ -21,11 +21,10 @@ const WORDS: [&str; 6] = [
 
 /// Headers, and parameters of URLs, that hold a secret without one of the words in their names. They
 /// are compared without `-` and `_`, from the end: `X-Api-Key`, `ocp_apim_subscription_key`.
-const ENDINGS: [&str; 8] = [
+const ENDINGS: [&str; 7] = [
     "authorization",
     "cookie",
     "apikey",
-    "accesskey",
     "authkey",
     "subscriptionkey",
     "privatekey",

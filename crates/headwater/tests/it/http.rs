@@ -115,11 +115,11 @@ define stream In (n long);
     let app = write(dir.path(), "app.siddhi", &text);
     let run = Running::connected(&[&app], 1);
     let many: String = (0..150).map(|n| format!("X-{n}: {n}\r\n")).collect();
-    let long = "x".repeat(2 << 20);
+    let (long, path) = ("x".repeat(2 << 20), "x".repeat(70_000));
     for (request, status) in [
         (format!("POST /in HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431"),
         (format!("POST /in HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"), "431"),
-        (format!("POST /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), "414"),
+        (format!("POST /{path} HTTP/1.1\r\nHost: a\r\n\r\n"), "414"),
         (
             "POST /in HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".into(),
             "400",
