@@ -326,6 +326,17 @@ impl OptionType {
     }
 }
 
+/// The numbers that an option may be.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Range {
+    /// Any number of its type.
+    Any,
+    /// From the first to the last; `i64::MAX` is no limit.
+    Whole(i64, i64),
+    /// From the first to less than the second.
+    Below(f64, f64),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OptionStatus {
     /// Works as documented; `test` names the test that shows it.
@@ -349,6 +360,11 @@ pub struct OptionSpec {
     pub required: bool,
     /// As text; empty for none.
     pub default: &'static str,
+    pub range: Range,
+    /// A number outside the range that has a meaning of its own (-1 for no limit).
+    pub special: Option<i64>,
+    /// What a number counts (`seconds`); empty where it has no unit.
+    pub unit: &'static str,
     /// May hold `{{attribute}}`.
     pub dynamic: bool,
     pub doc: &'static str,
@@ -367,6 +383,13 @@ impl OptionSpec {
             ty,
             required: false,
             default: "",
+            range: Range::Any,
+            special: None,
+            unit: match ty {
+                OptionType::Millis => "ms",
+                OptionType::Bytes => "bytes",
+                _ => "",
+            },
             dynamic: false,
             doc,
             status: OptionStatus::Honoured,
@@ -396,6 +419,85 @@ impl OptionSpec {
     pub const fn default(mut self, text: &'static str) -> OptionSpec {
         self.default = text;
         self
+    }
+
+    /// A whole number from `min` to `max`, both included.
+    pub const fn range(mut self, min: i64, max: i64) -> OptionSpec {
+        assert!(min <= max, "a range has numbers");
+        self.range = Range::Whole(min, max);
+        self
+    }
+
+    /// A whole number from `min`.
+    pub const fn at_least(self, min: i64) -> OptionSpec {
+        self.range(min, i64::MAX)
+    }
+
+    /// A number from `min` to less than `end`.
+    pub const fn below(mut self, min: f64, end: f64) -> OptionSpec {
+        assert!(min < end, "a range has numbers");
+        self.range = Range::Below(min, end);
+        self
+    }
+
+    /// A number outside the range that has a meaning of its own.
+    pub const fn or(mut self, special: i64) -> OptionSpec {
+        self.special = Some(special);
+        self
+    }
+
+    /// What the number counts, in the plural: `seconds`, `messages`.
+    pub const fn unit(mut self, unit: &'static str) -> OptionSpec {
+        self.unit = unit;
+        self
+    }
+
+    /// Is the number of a text in the range? What is no number is none of its business.
+    pub fn has_in_range(&self, text: &str) -> bool {
+        let text = text.trim();
+        match self.range {
+            Range::Any => true,
+            Range::Whole(min, max) => text.parse::<i128>().map_or(true, |number| {
+                (i128::from(min)..=i128::from(max)).contains(&number)
+                    || self.special.is_some_and(|n| i128::from(n) == number)
+            }),
+            // NaN is a number of no range.
+            Range::Below(min, end) => text
+                .parse::<f64>()
+                .map_or(true, |number| (min..end).contains(&number)),
+        }
+    }
+
+    /// `a number from 0 to 20 seconds, or -1`; without the range where every number will do.
+    pub fn wanted(&self) -> String {
+        let kind = match self.ty {
+            OptionType::Double => "a number",
+            _ => "a whole number",
+        };
+        match (self.range, self.range_text()) {
+            (Range::Any, _) if self.unit.is_empty() => kind.to_owned(),
+            (Range::Any, _) => format!("{kind} of {}", self.unit),
+            (Range::Whole(_, i64::MAX), range) => format!("a number of {range}"),
+            (Range::Whole(..) | Range::Below(..), range) => format!("a number from {range}"),
+        }
+    }
+
+    /// `0 to 20 seconds, or -1`; empty where every number will do.
+    pub fn range_text(&self) -> String {
+        let mut text = match self.range {
+            Range::Any => return String::new(),
+            Range::Whole(min, i64::MAX) => format!("at least {min}"),
+            Range::Whole(min, max) => format!("{min} to {max}"),
+            Range::Below(min, end) => format!("{min} to less than {end}"),
+        };
+        if !self.unit.is_empty() {
+            text.push(' ');
+            text.push_str(self.unit);
+        }
+        if let Some(special) = self.special {
+            text.push_str(&format!(", or {special}"));
+        }
+        text
     }
 
     pub const fn dynamic(mut self) -> OptionSpec {

@@ -78,6 +78,50 @@ fn check(annotation: &str, expect: &[&str]) {
 }
 
 #[test]
+fn numbers_out_of_range_are_found_at_their_place() {
+    let queue = |option: &str| {
+        format!(
+            "@source(type='sqs', queue='q', access.key='k', secret.key='s', region='r', \
+             polling.interval='10', {option}, @map(type='json'))"
+        )
+    };
+    check(&queue("visibility.timeout='43200'"), &[]);
+    check(&queue("visibility.timeout='50000'"), &["E0505 '50000'"]);
+    check(
+        "@store(type='redis', nodes='h:1@p', ttl.seconds='0')",
+        &["E0505 '0'"],
+    );
+    check("@store(type='redis', nodes='h:1@p', ttl.seconds='-1')", &[]);
+    let text = format!(
+        "{} define stream S (a int);",
+        queue("visibility.timeout='50000'")
+    );
+    let Element::Stream(stream) = &parse(&text).app.elements[0] else {
+        panic!("a stream");
+    };
+    let view = View {
+        name: "S",
+        attributes: &["a"],
+        is_open: false,
+    };
+    let catalog = crate::testing::catalog();
+    let (found, _) = validate_one(
+        &stream.annotations[0],
+        &view,
+        &catalog,
+        &Deployed::default(),
+    );
+    assert_eq!(
+        found[0].message,
+        "option 'visibility.timeout' is 50000, and must be a number from -1 to 43200 seconds"
+    );
+    assert_eq!(
+        found[0].help.as_deref(),
+        Some("write a number from -1 to 43200 seconds, or leave the option out for -1")
+    );
+}
+
+#[test]
 fn right_annotations_are_quiet() {
     check("@source(type='inMemory', topic='t')", &[]);
     check("@sink(type='inMemory', topic='{{b}}', on.error='log')", &[]);

@@ -9,6 +9,35 @@ use plan::spec::{OptionSpec, OptionType};
 
 pub(super) fn judge(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
     let text = given.value.trim();
+    judge_type(known, given, text).or_else(|| out_of_range(known, given))
+}
+
+fn out_of_range(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
+    if known.has_in_range(given.value) {
+        return None;
+    }
+    let wanted = known.wanted();
+    let help = match known.default {
+        "" => format!("write {wanted}"),
+        default => format!("write {wanted}, or leave the option out for {default}"),
+    };
+    Some(
+        finding(
+            code::BAD_VALUE,
+            Severity::Error,
+            given.value_span,
+            format!(
+                "option '{}' is {}, and must be {wanted}",
+                given.name,
+                given.value.trim()
+            ),
+            "out of range",
+        )
+        .with_help(help),
+    )
+}
+
+fn judge_type(known: &OptionSpec, given: &Given, text: &str) -> Option<Diagnostic> {
     match known.ty {
         OptionType::Text | OptionType::Pairs | OptionType::List => None,
         OptionType::Bool => is_not_bool(text).then(|| read_as_false(given)),
@@ -173,5 +202,68 @@ mod tests {
         check(OptionType::Regex, "a)", error);
         check(OptionType::Regex, "[a", error);
         check(OptionType::Regex, "a|*", error);
+    }
+
+    #[test]
+    fn numbers_and_their_ranges() {
+        let check = |option: OptionSpec, value: &str, expect: Option<&str>| {
+            let span = Span::default();
+            let given = Given {
+                name: "o",
+                name_span: span,
+                value,
+                value_span: span,
+            };
+            let found = judge(&option, &given).map(|d| {
+                assert_eq!((d.code, d.severity), (code::BAD_VALUE, Severity::Error));
+                format!("{}; {}", d.message, d.help.unwrap_or_default())
+            });
+            assert_eq!(found.as_deref(), expect, "{value}");
+        };
+        let of = |ty| OptionSpec::new("o", ty, "");
+        let wait = of(OptionType::Int).range(0, 20).or(-1).unit("seconds");
+        check(wait, " 20 ", None);
+        check(wait, "-1", None);
+        check(
+            wait,
+            "-2",
+            Some(
+                "option 'o' is -2, and must be a number from 0 to 20 seconds, or -1; \
+                 write a number from 0 to 20 seconds, or -1",
+            ),
+        );
+        check(
+            of(OptionType::Millis).default("5").at_least(1),
+            "0",
+            Some(
+                "option 'o' is 0, and must be a number of at least 1 ms; \
+                 write a number of at least 1 ms, or leave the option out for 5",
+            ),
+        );
+        check(
+            of(OptionType::Bytes).range(1, 9),
+            "10",
+            Some(
+                "option 'o' is 10, and must be a number from 1 to 9 bytes; \
+                 write a number from 1 to 9 bytes",
+            ),
+        );
+        let part = of(OptionType::Double).below(0.0, 1.0);
+        check(part, "0.999", None);
+        check(
+            part,
+            "1",
+            Some(
+                "option 'o' is 1, and must be a number from 0 to less than 1; \
+                 write a number from 0 to less than 1",
+            ),
+        );
+        check(of(OptionType::Long), "-9223372036854775808", None);
+        // What is no number at all has one finding, that of its type.
+        check(
+            wait,
+            "soon",
+            Some("option 'o' cannot be 'soon'; give a whole number"),
+        );
     }
 }
