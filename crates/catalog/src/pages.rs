@@ -18,6 +18,9 @@ struct Row {
     ty: String,
     required: bool,
     default: &'static str,
+    unit: &'static str,
+    /// Without the unit; empty for any value of the type.
+    range: String,
     dynamic: bool,
     status: OptionStatus,
     test: &'static str,
@@ -36,6 +39,12 @@ impl Row {
             ty,
             required: option.required,
             default: option.default,
+            unit: match option.ty {
+                // The type says it.
+                OptionType::Millis | OptionType::Bytes => "",
+                _ => option.unit,
+            },
+            range: option.unit("").range_text(),
             dynamic: option.dynamic,
             status: option.status,
             test: option.test,
@@ -66,6 +75,8 @@ fn parameters(function: &'static FunctionSpec) -> Vec<Row> {
             ty: type_names(param.types),
             required: function.overloads.iter().all(has_it),
             default: "",
+            unit: "",
+            range: String::new(),
             dynamic: !param.constant,
             status: OptionStatus::Honoured,
             test: "",
@@ -239,6 +250,12 @@ pub fn page(spec: &ConnectorSpec) -> String {
 /// `bool, default true, dynamic`.
 fn facts(row: &Row) -> String {
     let mut facts = vec![row.ty.clone()];
+    if !row.unit.is_empty() {
+        facts.push(format!("in {}", row.unit));
+    }
+    if !row.range.is_empty() {
+        facts.push(row.range.clone());
+    }
     if row.required {
         facts.push("required".to_owned());
     }
@@ -350,9 +367,9 @@ fn connector_section(out: &mut String, spec: &ConnectorSpec) {
         };
         line(
             out,
-            format_args!("| {title} | Type | Default | | Meaning |"),
+            format_args!("| {title} | Type | Default | Range | | Meaning |"),
         );
-        line(out, format_args!("|---|---|---|---|---|"));
+        line(out, format_args!("|---|---|---|---|---|---|"));
         for row in &rows {
             markdown_row(out, row);
         }
@@ -394,6 +411,10 @@ fn markdown_row(out: &mut String, row: &Row) {
     if !row.aliases.is_empty() {
         notes.push(format!("also `{}`", row.aliases.join("`, `")));
     }
+    let ty = match row.unit {
+        "" => row.ty.replace('|', "\\|"),
+        unit => format!("{}, {unit}", row.ty),
+    };
     let default = match row.default {
         "" => String::new(),
         text => format!("`{text}`"),
@@ -401,10 +422,11 @@ fn markdown_row(out: &mut String, row: &Row) {
     line(
         out,
         format_args!(
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} |",
             row.name,
-            row.ty.replace('|', "\\|"),
+            ty,
             default,
+            row.range,
             notes.join(", "),
             row.doc.replace('|', "\\|")
         ),

@@ -79,11 +79,11 @@ pub(super) const CODES: &[CodePage] = &[
     ),
     CodePage::new(
         BAD_VALUE,
-        "an option has a value it cannot have",
+        "invalid value of an option",
         "The text of the option cannot be read as its type, is a number outside the range of the \
-         option, or is none of the values that it may have. The reference prints the range, the \
-         unit and the default of each option.",
-        "Write a value that the help names.",
+         option, or is not one of the allowed values. The reference lists the range, unit and \
+         default of each option.",
+        "Use one of the values listed in the help.",
         "@source(type='file', file.uri='in.csv', mode='lines', tailing='false', @map(type='csv'))\n\
          define stream S (a int);\n\
          from S select a insert into Out;",

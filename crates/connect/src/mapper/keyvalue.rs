@@ -35,8 +35,8 @@ impl Mapper for KeyValue {
         let options = Options::of_source(setup.mapping);
         Ok(Box::new(Source {
             fields: Fields::of(setup.mapping, setup.schema).list,
-            allows_null: !options.bool("fail.on.missing.attribute", true),
-            casts: options.bool("implicit.cast.enable", false),
+            allows_null: !options.bool("fail.on.missing.attribute"),
+            casts: options.bool("implicit.cast.enable"),
         }))
     }
 

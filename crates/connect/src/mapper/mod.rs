@@ -27,6 +27,7 @@ use std::fmt::Write;
 use event::column::View;
 use event::{Batch, Chunks, Column, Schema, Times, Type};
 use plan::Mapping;
+use plan::spec::ConnectorKind;
 
 use crate::component::Mapper;
 use crate::error::Error;
@@ -99,9 +100,10 @@ impl Fields {
     }
 }
 
-/// Options of a mapper, with the name of the component for messages.
+/// Options of a mapper, with the name of the component for messages; defaults come from its spec.
 pub struct Options<'a> {
     mapping: &'a Mapping,
+    kind: ConnectorKind,
     pub component: String,
 }
 
@@ -109,6 +111,7 @@ impl<'a> Options<'a> {
     pub fn of_source(mapping: &'a Mapping) -> Options<'a> {
         Options {
             mapping,
+            kind: ConnectorKind::SourceMapper,
             component: format!("source mapper '{}'", mapping.ty),
         }
     }
@@ -116,6 +119,7 @@ impl<'a> Options<'a> {
     pub fn of_sink(mapping: &'a Mapping) -> Options<'a> {
         Options {
             mapping,
+            kind: ConnectorKind::SinkMapper,
             component: format!("sink mapper '{}'", mapping.ty),
         }
     }
@@ -128,9 +132,26 @@ impl<'a> Options<'a> {
         self.mapping.option(name)
     }
 
-    /// `Boolean.parseBoolean` of the option.
-    pub fn bool(&self, name: &str, default: bool) -> bool {
-        self.text(name).map_or(default, scalar::parse_bool)
+    /// What is written, else the default; empty where there is none.
+    ///
+    /// # Panics
+    /// The spec of the mapper does not have the option: a test goes over all calls.
+    pub fn text_or_default(&self, name: &str) -> &'a str {
+        let default = || {
+            let mapper = find(&self.mapping.ty);
+            let mut specs = mapper.map_or(&[] as &[_], |mapper| mapper.specs()).iter();
+            let spec = specs.find(|spec| spec.is_called(self.kind, &self.mapping.ty));
+            let known = spec.and_then(|spec| spec.option(name));
+            let known = known
+                .unwrap_or_else(|| panic!("the spec of {} has no option '{name}'", self.component));
+            known.default
+        };
+        self.text(name).unwrap_or_else(default)
+    }
+
+    /// `Boolean.parseBoolean` of what is written, else the default.
+    pub fn bool(&self, name: &str) -> bool {
+        scalar::parse_bool(self.text_or_default(name))
     }
 
     pub fn refused(&self, message: impl Into<String>) -> Error {

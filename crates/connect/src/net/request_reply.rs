@@ -16,7 +16,7 @@ use hyper::HeaderMap;
 use javatext::regex::Regex;
 use tokio::sync::oneshot;
 
-use crate::component::{Connection, Finished, Source, SourceLink, SourceSetup};
+use crate::component::{Connection, Finished, Source, SourceLink};
 use crate::error::Error;
 use crate::ids::Ids;
 use crate::net::{Body, Delivery, Ingress, Receiver};
@@ -134,11 +134,10 @@ impl ResponseSource {
     /// # Errors
     /// `sink.id` is missing, `status_text` is not a pattern, or another source has both.
     pub fn of(
-        setup: &SourceSetup<'_>,
+        settings: Settings<'_>,
         calls: &Arc<Calls>,
         status_text: &str,
     ) -> Result<ResponseSource, Error> {
-        let settings = Settings::of_source(setup.transport);
         let sink_id = settings
             .text("sink.id")
             .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
@@ -147,7 +146,7 @@ impl ResponseSource {
                 "option 'http.status.code' is not a pattern: {error}"
             ))
         })?;
-        let receiver = Receiver::new(property_names(setup.transport));
+        let receiver = Receiver::new(property_names(settings.transport()));
         let calls = Arc::clone(calls);
         let waiting = calls
             .register(Waiting {
@@ -155,7 +154,7 @@ impl ResponseSource {
                 status_text: status_text.to_owned(),
                 status,
                 names: receiver.names.clone(),
-                is_streaming: settings.flag("allow.streaming.responses", false),
+                is_streaming: settings.is_set_to("allow.streaming.responses", true),
                 ingress: Arc::clone(&receiver.ingress),
             })
             .ok_or_else(|| {
@@ -300,21 +299,15 @@ impl<A> Service<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{Environment, SourceSetup};
     use crate::net::testing;
 
     #[test]
     fn a_response_goes_to_the_sources_whose_status_it_has() {
-        let environment = Environment::new("A");
         let calls = Arc::new(Calls::default());
         let make = |status: &str| {
             let options = [("sink.id", "s"), ("http.status.code", status)];
             ResponseSource::of(
-                &SourceSetup {
-                    transport: &testing::transport("http-response", &options),
-                    schema: &testing::schema(),
-                    environment: &environment,
-                },
+                Settings::of_source(&testing::transport("http-response", &options), &[]),
                 &calls,
                 status,
             )

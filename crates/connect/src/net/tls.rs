@@ -202,8 +202,8 @@ impl ClientTls {
                 let password = of("https.keystore.password");
                 (path, password, of("https.keystore.key.password"))
             }),
-            accepts_any_name: !settings.flag("hostname.verification.enabled", true),
-            accepts_any_server: settings.flag("ssl.verification.disabled", false),
+            accepts_any_name: settings.is_set_to("hostname.verification.enabled", false),
+            accepts_any_server: settings.is_set_to("ssl.verification.disabled", true),
         };
         ClientTls::of(settings, &Choice::new(settings)?, trust)
     }

@@ -34,6 +34,7 @@ use crate::rdbms::url;
 use crate::rdbms::url::Target;
 use connect::component::{Connector, Difference, PayloadKind, Source, SourceSetup};
 use connect::error::Error;
+use connect::option::Settings;
 
 /// `@source(type='cdc')`.
 pub const CDC: CdcConnector = CdcConnector;
@@ -241,7 +242,7 @@ impl Connector for CdcConnector {
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         let options = Options::new(setup)?;
-        let mode = setup.transport.option("mode").unwrap_or("listening");
+        let mode = Settings::of_source(setup.transport, CONNECTORS).text_or_default("mode");
         if mode.trim().eq_ignore_ascii_case("polling") {
             return Ok(Box::new(polling::Polling::new(options, setup.schema)?));
         }

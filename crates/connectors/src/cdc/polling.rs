@@ -15,6 +15,7 @@ use connect::component::{
     Connection, Difference, Finished, Payload, Room, Signal, Source, SourceLink,
 };
 use connect::error::Error;
+use connect::option::Settings;
 use connect::rows::Properties;
 
 /// Rows that one question brings; what is behind them comes with the next.
@@ -43,17 +44,9 @@ pub(super) struct Polling {
 impl Polling {
     pub fn new(options: Options, schema: &Schema) -> Result<Polling, Error> {
         let option = |name: &str| options.transport.option(name).map(str::trim);
-        let seconds = |name: &str, default: i64| match option(name) {
-            None => Ok(default),
-            Some(text) => text.parse::<i64>().map_err(|_| {
-                options.refused(format!(
-                    "option '{name}' is '{text}': write a number of seconds"
-                ))
-            }),
-        };
-        let interval = u64::try_from(seconds("polling.interval", 1)?)
-            .map_err(|_| options.refused("option 'polling.interval' is below 0"))?;
-        let missed = seconds("missed.record.waiting.timeout", -1)?;
+        let settings = Settings::of_source(&options.transport, super::CONNECTORS);
+        let interval = settings.number("polling.interval")?;
+        let missed: i64 = settings.number("missed.record.waiting.timeout")?;
         let column = option("polling.column").unwrap_or_default().to_owned();
         let pace = match option("cron.expression") {
             None => Pace::Interval(Duration::from_secs(interval)),

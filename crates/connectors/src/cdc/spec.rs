@@ -54,7 +54,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         text("jndi.resource", "Data source of the server configuration by its JNDI name.")
             .test("connectors::cdc::a_data_source_stands_for_the_login"),
         text("polling.column", "Column that only grows, for polling.").test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
-        int("polling.interval", "1", "Seconds between two questions.").test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
+        int("polling.interval", "1", "Seconds between two questions.").at_least(0).unit("seconds").test("connectors::cdc::rows_beyond_the_last_are_polled_from_every_database"),
         OptionSpec::new(
             "cron.expression",
             OptionType::Cron,
@@ -71,13 +71,13 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "missed.record.waiting.timeout",
             "-1",
             "Seconds to wait for a missing number; -1: for ever.",
-        )
+        ).unit("seconds")
         .test("connectors::cdc::a_gap_is_waited_for"),
         int(
             "polling.history.size",
             "10",
             "Questions kept for the metrics.",
-        )
+        ).unit("questions")
         .test("check::validate::tests::options_without_effect_and_refused_ones_are_said")
         .status(OptionStatus::Ignored),
         text(

@@ -40,20 +40,17 @@ pub(super) struct EmailSink {
 
 impl EmailSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<EmailSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let of = |name: &str, default: &str| {
-            let found = settings.text(name).unwrap_or(default);
-            found.trim().to_owned()
-        };
-        let address = of("address", "");
+        let settings = Settings::of_sink(setup.transport, crate::email::CONNECTORS);
+        let of = |name: &str| settings.text_or_default(name).trim().to_owned();
+        let address = of("address");
         let from: Mailbox = address
             .parse()
             .map_err(|e| settings.refused(format!("option 'address' is '{address}': {e}")))?;
-        let host = of("host", "smtp.gmail.com");
-        let port: u16 = settings.number("port", 465)?;
+        let host = of("host");
+        let port: u16 = settings.number("port")?;
         let login = settings
-            .flag("auth", true)
-            .then(|| (of("username", ""), of("password", "")));
+            .flag("auth")
+            .then(|| (of("username"), of("password")));
         let (mut server, upgrade) = deployed(settings, setup.environment)?;
         let tls = || {
             let trust = ClientTrust {
@@ -62,7 +59,7 @@ impl EmailSink {
             };
             ClientTls::trusting(settings, "TLS", trust)
         };
-        server.secured = match (settings.flag("ssl.enable", true), upgrade) {
+        server.secured = match (settings.flag("ssl.enable"), upgrade) {
             (true, _) => Secured::First(tls()?),
             (false, Upgrade::Required) => Secured::Required(tls()?),
             (false, Upgrade::Offered) => Secured::Offered(tls()?),
@@ -75,12 +72,12 @@ impl EmailSink {
             server: Arc::new(server),
             label: format!("'smtp://{host}:{port}'"),
             from,
-            to: Dynamic::new(setup, "to", ""),
-            cc: Dynamic::new(setup, "cc", ""),
-            bcc: Dynamic::new(setup, "bcc", ""),
-            subject: Dynamic::new(setup, "subject", ""),
-            content_type: Dynamic::new(setup, "content.type", "text/plain"),
-            attachments: Dynamic::new(setup, "attachments", ""),
+            to: Dynamic::new(setup, settings, "to"),
+            cc: Dynamic::new(setup, settings, "cc"),
+            bcc: Dynamic::new(setup, settings, "bcc"),
+            subject: Dynamic::new(setup, settings, "subject"),
+            content_type: Dynamic::new(setup, settings, "content.type"),
+            attachments: Dynamic::new(setup, settings, "attachments"),
             session: None,
         };
         for (name, option) in [("to", &sink.to), ("cc", &sink.cc), ("bcc", &sink.bcc)] {

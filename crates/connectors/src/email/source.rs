@@ -40,10 +40,7 @@ enum Action {
 
 impl Action {
     fn of(settings: Settings<'_>) -> Result<Action, Error> {
-        let text = settings
-            .text("action.after.processed")
-            .unwrap_or("SEEN")
-            .trim();
+        let text = settings.text_or_default("action.after.processed").trim();
         Ok(match text.to_ascii_uppercase().as_str() {
             "NONE" => Action::Nothing,
             "SEEN" => Action::Mark("Seen"),
@@ -107,20 +104,20 @@ pub(super) struct EmailSource {
 
 impl EmailSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<EmailSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::email::CONNECTORS);
         let needed = |name: &str| {
             let text = settings.text(name).filter(|text| !text.trim().is_empty());
             text.map(str::to_owned)
                 .ok_or_else(|| settings.refused(format!("option '{name}' is missing")))
         };
-        let store = settings.text("store").unwrap_or("imap").trim();
+        let store = settings.text_or_default("store").trim();
         if !store.eq_ignore_ascii_case("imap") {
             return Err(settings.refused(format!(
                 "option 'store' is '{store}': mails are fetched by IMAP alone, which servers have \
                  beside POP3; write store='imap'"
             )));
         }
-        let tls = match settings.flag("ssl.enable", true) {
+        let tls = match settings.flag("ssl.enable") {
             true => Some(tls(settings, setup.environment)?),
             false => None,
         };
@@ -128,24 +125,19 @@ impl EmailSource {
             mailbox: Mailbox {
                 user: needed("username")?,
                 password: needed("password")?,
-                host: settings
-                    .text("host")
-                    .unwrap_or("imap.gmail.com")
-                    .trim()
-                    .to_owned(),
-                port: settings.number("port", 993)?,
-                folder: settings.text("folder").unwrap_or("INBOX").to_owned(),
+                host: settings.text_or_default("host").trim().to_owned(),
+                port: settings.number("port")?,
+                folder: settings.text_or_default("folder").to_owned(),
                 tls: tls.map(Arc::new),
             },
             action: Action::of(settings)?,
-            search: search(settings.text("search.term").unwrap_or_default())
+            search: search(settings.text_or_default("search.term"))
                 .map_err(|cause| settings.refused(format!("option 'search.term': {cause}")))?,
             content_type: settings
-                .text("content.type")
-                .unwrap_or("text/plain")
+                .text_or_default("content.type")
                 .trim()
                 .to_ascii_lowercase(),
-            interval: Duration::from_secs(settings.number("polling.interval", 600u64)?.max(1)),
+            interval: Duration::from_secs(settings.number::<u64>("polling.interval")?.max(1)),
             position: Position::default(),
             is_restored: false,
             is_connected: false,

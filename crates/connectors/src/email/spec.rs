@@ -19,7 +19,7 @@ define stream Alarms (sensor string, value double);",
         text("address", "Sender.").test(MAILS).required(),
         text("password", "Password at the server.").test(LET_IN).required(),
         text("host", "The SMTP server.").test(TLS).default("smtp.gmail.com"),
-        int("port", "465", "Its port.").test(MAILS),
+        int("port", "465", "Its port.").range(0, 65_535).test(MAILS),
         bool(
             "ssl.enable",
             "true",
@@ -74,14 +74,14 @@ define stream Orders (symbol string, sender string);",
         )
         .test("headwater::email_source::what_cannot_be_is_said"),
         text("host", "The mail server.").test(FETCHED).default("imap.gmail.com"),
-        int("port", "993", "Its port.").test(FETCHED),
+        int("port", "993", "Its port.").range(0, 65_535).test(FETCHED),
         text("folder", "Folder to read.").test(AFTER).default("INBOX"),
         text(
             "search.term",
             "Takes only mails that match, `subject:x, from:y`.",
         )
         .test(FETCHED),
-        int("polling.interval", "600", "Seconds between two looks.").test(FETCHED),
+        int("polling.interval", "600", "Seconds between two looks.").at_least(0).unit("seconds").test(FETCHED),
         choice(
             "action.after.processed",
             &["NONE", "FLAGGED", "SEEN", "ANSWERED", "DELETE", "MOVE"],

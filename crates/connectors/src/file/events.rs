@@ -118,7 +118,7 @@ impl Form {
 
 impl FileEvents {
     fn new(setup: &SourceSetup<'_>) -> Result<FileEvents, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, &[LISTENER]);
         let attributes = &setup.schema.attributes;
         if attributes.len() != 3 || attributes.iter().any(|a| a.ty != Type::String) {
             return Err(settings.refused(
@@ -126,10 +126,10 @@ impl FileEvents {
                  string",
             ));
         }
-        let root = local_path(settings.text("dir.uri").unwrap_or_default())
+        let root = local_path(settings.text_or_default("dir.uri"))
             .map_err(|error| settings.refused(format!("option 'dir.uri': {error}")))?;
-        let interval: u64 = settings.number("monitoring.interval", 100)?;
-        let names = settings.text("file.name.list").unwrap_or_default();
+        let interval: u64 = settings.number("monitoring.interval")?;
+        let names = settings.text_or_default("file.name.list");
         let names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
         Ok(FileEvents {
             interval: Duration::from_millis(interval.max(1)),

@@ -10,6 +10,7 @@ use regex::bytes::Regex as BytesRegex;
 
 use connect::error::Error;
 use connect::file_uri::local_path;
+use connect::option::Settings;
 
 #[derive(Debug)]
 pub struct SourceOptions {
@@ -80,12 +81,19 @@ pub enum Existing {
 
 impl SourceOptions {
     pub fn read(transport: &Transport) -> Result<SourceOptions, Error> {
-        let reader = OptionReader { transport };
+        let reader = OptionReader {
+            transport,
+            settings: Settings::of_source(transport, &[super::SOURCE]),
+        };
         let input = reader.input()?;
         let mode = reader.mode()?;
         let is_whole = !matches!(mode, Mode::Line | Mode::Records { .. });
         Ok(SourceOptions {
-            tailing: reader.flag("tailing", !is_whole)?,
+            tailing: match transport.option("tailing") {
+                // What is read as a whole does not grow.
+                None if is_whole => false,
+                _ => reader.settings.flag("tailing"),
+            },
             after: reader.after()?,
             header_lines: if matches!(mode, Mode::Line) {
                 reader.header_lines()?
@@ -93,9 +101,9 @@ impl SourceOptions {
                 0
             },
             part: reader.part()?,
-            file_poll: reader.millis("file.polling.interval", 1000)?,
-            dir_poll: reader.millis("dir.polling.interval", 1000)?,
-            settle: reader.millis("file.read.wait.timeout", 1000)?,
+            file_poll: reader.millis("file.polling.interval")?,
+            dir_poll: reader.millis("dir.polling.interval")?,
+            settle: reader.millis("file.read.wait.timeout")?,
             cron: match transport.option("cron.expression") {
                 Some(text) => Some(Cron::parse(text).map_err(|cause| reader.refused(cause))?),
                 None => None,
@@ -115,6 +123,7 @@ impl SourceOptions {
 
 struct OptionReader<'a> {
     transport: &'a Transport,
+    settings: Settings<'a>,
 }
 
 impl OptionReader<'_> {
@@ -133,25 +142,8 @@ impl OptionReader<'_> {
         local_path(uri).map_err(|error| self.refused(format!("option '{name}': {error}")))
     }
 
-    /// Java's `Boolean.parseBoolean`: anything but `true` is false.
-    fn flag(&self, name: &str, default: bool) -> Result<bool, Error> {
-        let text = self.transport.option(name);
-        Ok(text.map_or(default, |text| text.trim().eq_ignore_ascii_case("true")))
-    }
-
-    fn number(&self, name: &str, default: u64) -> Result<u64, Error> {
-        let Some(text) = self.transport.option(name) else {
-            return Ok(default);
-        };
-        text.trim().parse().map_err(|_| {
-            self.refused(format!(
-                "option '{name}' is '{text}': write a whole number, 0 or more"
-            ))
-        })
-    }
-
-    fn millis(&self, name: &str, default: u64) -> Result<Duration, Error> {
-        self.number(name, default).map(Duration::from_millis)
+    fn millis(&self, name: &str) -> Result<Duration, Error> {
+        self.settings.number(name).map(Duration::from_millis)
     }
 
     fn input(&self) -> Result<Input, Error> {
@@ -167,19 +159,18 @@ impl OptionReader<'_> {
 
     fn mode(&self) -> Result<Mode, Error> {
         let text = self
-            .transport
-            .option("mode")
-            .unwrap_or("line")
+            .settings
+            .text_or_default("mode")
             .trim()
             .to_ascii_lowercase();
         Ok(match text.as_str() {
             "line" => Mode::Line,
             "text.full" => Mode::TextFull,
             "binary.full" => Mode::BinaryFull,
-            "binary.chunked" => match self.number("buffer.size", 65536)? {
-                0 => return Err(self.refused("option 'buffer.size' is 0: write 1 or more")),
-                bytes => Mode::BinaryChunked(bytes.min(PIECE_BYTES_MAX) as usize),
-            },
+            "binary.chunked" => {
+                let bytes: u64 = self.settings.number("buffer.size")?;
+                Mode::BinaryChunked(bytes.min(PIECE_BYTES_MAX) as usize)
+            }
             "regex" => {
                 let (begin, end) = (self.regex("begin.regex")?, self.regex("end.regex")?);
                 // Without either, records are lines; published apps rely on it.
@@ -207,18 +198,17 @@ impl OptionReader<'_> {
     }
 
     fn header_lines(&self) -> Result<u32, Error> {
-        if !self.flag("header.present", false)? {
+        if !self.settings.flag("header.present") {
             return Ok(0);
         }
-        Ok(self
-            .number("header.line.count", 1)?
-            .min(u64::from(u32::MAX)) as u32)
+        let lines: u64 = self.settings.number("header.line.count")?;
+        Ok(lines.min(u64::from(u32::MAX)) as u32)
     }
 
     fn part(&self) -> Result<Part, Error> {
-        let header = self.flag("read.only.header", false)?;
-        let trailer = self.flag("read.only.trailer", false)?;
-        let skip = self.flag("skip.trailer", false)?;
+        let header = self.settings.flag("read.only.header");
+        let trailer = self.settings.flag("read.only.trailer");
+        let skip = self.settings.flag("skip.trailer");
         match (header, trailer, skip) {
             (false, false, false) => Ok(Part::All),
             (true, false, _) => Ok(Part::Header),
@@ -231,11 +221,7 @@ impl OptionReader<'_> {
     }
 
     fn after(&self) -> Result<After, Error> {
-        let action = self
-            .transport
-            .option("action.after.process")
-            .unwrap_or("keep")
-            .trim();
+        let action = self.settings.text_or_default("action.after.process").trim();
         match action.to_ascii_lowercase().as_str() {
             "keep" | "none" => Ok(After::Keep),
             "delete" => Ok(After::Delete),

@@ -112,12 +112,14 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "1000",
             "How often a followed file is looked at.",
         )
+        .at_least(0)
         .test("connectors::file::tests::intervals_between_two_looks"),
         millis(
             "dir.polling.interval",
             "1000",
             "How often the directory is looked at.",
         )
+        .at_least(0)
         .test("connectors::file::tests::intervals_between_two_looks"),
         millis(
             "timeout",
@@ -131,6 +133,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             "1000",
             "A file is read when it has not changed for so long.",
         )
+        .at_least(0)
         .test("connectors::file::tests::a_fresh_file_is_waited_for"),
         bool(
             "header.present",
@@ -139,6 +142,8 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
         )
         .test("connectors::file::tests::header_and_trailer_options"),
         int("header.line.count", "1", "Lines of the header.")
+            .at_least(0)
+            .unit("lines")
             .test("connectors::file::tests::header_and_trailer_options"),
         bool("read.only.header", "false", "Delivers the first line only.")
             .test("connectors::file::tests::header_and_trailer_options"),
@@ -159,6 +164,7 @@ pub const SOURCE: ConnectorSpec = ConnectorSpec {
             OptionType::Bytes,
             "Size of a piece, in mode binary.chunked.",
         )
+        .at_least(1)
         .test("connectors::file::tests::names_that_match_and_the_other_modes")
         .default("65536"),
         OptionSpec::new(
@@ -340,6 +346,7 @@ define stream Happenings (path string, name string, status string);",
             .test("headwater::file_events::what_becomes_of_files_is_told")
             .required(),
         millis("monitoring.interval", "100", "How often it is looked at.")
+            .at_least(0)
             .test("headwater::file_events::what_becomes_of_files_is_told"),
         list(
             "file.name.list",

@@ -24,6 +24,7 @@ use plan::spec::ConnectorSpec;
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
 use connect::net::request_reply::{Calls, ResponseSource};
+use connect::option::Settings;
 
 /// Calls of gRPC and the sources of their responses.
 #[derive(Default)]
@@ -56,7 +57,8 @@ impl Connector for GrpcConnector {
         Ok(match setup.transport.ty.as_str() {
             "grpc-call-response" => {
                 let calls = &setup.environment.shared.get::<GrpcCalls>().0;
-                Box::new(ResponseSource::of(setup, calls, "200")?)
+                let settings = Settings::of_source(setup.transport, CONNECTORS);
+                Box::new(ResponseSource::of(settings, calls, "200")?)
             }
             _ => Box::new(source::GrpcSource::new(setup)?),
         })

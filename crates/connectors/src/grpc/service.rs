@@ -27,14 +27,14 @@ pub(super) struct ResponseSink {
 
 impl ResponseSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<ResponseSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::grpc::CONNECTORS);
         let source_id = settings
             .text("source.id")
             .ok_or_else(|| settings.refused("option 'source.id' is missing"))?;
         Ok(ResponseSink {
             services: setup.environment.shared.get::<Services<Reply>>(),
             source_id: source_id.to_owned(),
-            message_id: Dynamic::new(setup, "message.id", ""),
+            message_id: Dynamic::new(setup, settings, "message.id"),
         })
     }
 }

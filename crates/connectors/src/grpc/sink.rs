@@ -23,7 +23,7 @@ use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::request_reply::{Calls, Received};
-use connect::net::{Body, ClientTls, ClientTrust, Network, QUIET, is_again_too_soon};
+use connect::net::{Body, ClientTls, ClientTrust, Network, is_again_too_soon};
 use connect::option::Dynamic;
 use connect::option::{Settings, list};
 
@@ -91,8 +91,8 @@ struct Job {
 
 impl GrpcSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<GrpcSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let text = settings.text("publisher.url").unwrap_or_default();
+        let settings = Settings::of_sink(setup.transport, crate::grpc::CONNECTORS);
+        let text = settings.text_or_default("publisher.url");
         let target = Target::parse(text)
             .map_err(|cause| settings.refused(format!("option 'publisher.url': {cause}")))?;
         check_mapper(settings, &target, &setup.transport.map.ty)?;
@@ -101,8 +101,8 @@ impl GrpcSink {
         let path = PathAndQuery::from_str(&target.path(usual))
             .map_err(|error| settings.refused(format!("option 'publisher.url': {error}")))?;
         let (headers, metadata) = (
-            Dynamic::new(setup, "headers", ""),
-            Dynamic::new(setup, "metadata", ""),
+            Dynamic::new(setup, settings, "headers"),
+            Dynamic::new(setup, settings, "metadata"),
         );
         for (name, option) in [("headers", &headers), ("metadata", &metadata)] {
             let Dynamic::Constant(text) = option else {
@@ -116,35 +116,29 @@ impl GrpcSink {
             checked.map_err(|cause| settings.refused(format!("option '{name}': {cause}")))?;
         }
         let seconds = |name: &str| -> Result<Option<Duration>, Error> {
-            let seconds: Option<u64> = match settings.text(name) {
-                None => None,
-                Some(_) => Some(settings.number(name, 0)?),
-            };
+            let seconds: Option<u64> = settings.optional(name)?;
             Ok(seconds.filter(|s| *s > 0).map(Duration::from_secs))
         };
-        let attempts = match settings.flag("enable.retry", false) {
-            true => settings.number("max.retry.attempts", 5)?,
+        let attempts = match settings.flag("enable.retry") {
+            true => settings.number("max.retry.attempts")?,
             false => 1,
         };
-        let on_error = settings.text("on.error").unwrap_or_default().trim();
+        let on_error = settings.text_or_default("on.error").trim();
         let server = Server {
             name: format!("{}/{}", setup.environment.app, setup.schema.name),
             target,
             path,
             tls: tls(settings)?,
             keep_alive: KeepAlive {
-                time: match settings.text("keep.alive.time") {
-                    None => Some(QUIET),
-                    Some(_) => seconds("keep.alive.time")?,
-                },
+                time: seconds("keep.alive.time")?,
                 timeout: seconds("keep.alive.timeout")?.unwrap_or(UNANSWERED),
                 without_calls: settings
                     .text("keep.alive.without.calls")
-                    .map(|_| settings.flag("keep.alive.without.calls", false)),
+                    .map(|_| settings.flag("keep.alive.without.calls")),
                 complaints: Arc::default(),
             },
-            message_bytes: settings.number("max.inbound.message.size", 4 << 20)?,
-            metadata_bytes: settings.number("max.inbound.metadata.size", 8 << 10)?,
+            message_bytes: settings.number("max.inbound.message.size")?,
+            metadata_bytes: settings.number("max.inbound.metadata.size")?,
         };
         Ok(GrpcSink {
             network: setup.environment.network(),
@@ -263,11 +257,11 @@ fn tls(settings: Settings<'_>) -> Result<Option<ClientTls>, Error> {
         let password = of("keystore.password");
         (path, password, password)
     });
-    if settings.flag("mutual.auth.enabled", false) && identity.is_none() {
+    if settings.flag("mutual.auth.enabled") && identity.is_none() {
         return Err(settings
             .refused("option 'mutual.auth.enabled' needs the certificate of 'keystore.file'"));
     }
-    if !settings.flag("enable.ssl", false) && store.is_none() && identity.is_none() {
+    if !settings.flag("enable.ssl") && store.is_none() && identity.is_none() {
         return Ok(None);
     }
     let trust = ClientTrust {

@@ -41,9 +41,9 @@ impl Drop for Registered {
 
 impl GrpcSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<GrpcSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::grpc::CONNECTORS);
         let environment = setup.environment;
-        let text = settings.text("receiver.url").unwrap_or_default();
+        let text = settings.text_or_default("receiver.url");
         let target = Target::parse(text)
             .map_err(|cause| settings.refused(format!("option 'receiver.url': {cause}")))?;
         check_mapper(settings, &target, &setup.transport.map.ty)?;
@@ -66,11 +66,11 @@ impl GrpcSource {
             },
             Some(_) => Key::Own(target.path("")),
         };
-        let threads: u32 = settings.number("threadpool.size", 100)?;
-        let waiting: u32 = settings.number("threadpool.buffer.size", 100)?;
+        let threads: u32 = settings.number("threadpool.size")?;
+        let waiting: u32 = settings.number("threadpool.buffer.size")?;
         let limits = Limits {
-            message_bytes: settings.number("max.inbound.message.size", 4 << 20)?,
-            metadata_bytes: settings.number("max.inbound.metadata.size", 8 << 10)?,
+            message_bytes: settings.number("max.inbound.message.size")?,
+            metadata_bytes: settings.number("max.inbound.metadata.size")?,
             calls: threads.saturating_add(waiting).max(1),
         };
         let lease = environment
@@ -83,7 +83,7 @@ impl GrpcSource {
                 tls(settings)?,
             )
             .map_err(|message| settings.refused(message))?;
-        let grace = settings.number("server.shutdown.waiting.time", 5)?;
+        let grace = settings.number("server.shutdown.waiting.time")?;
         Ok(GrpcSource {
             network: environment.network(),
             receiver,
@@ -115,7 +115,7 @@ fn register(setup: &SourceSetup<'_>, settings: Settings<'_>) -> Result<Registere
         .text("source.id")
         .ok_or_else(|| settings.refused("option 'source.id' is missing"))?;
     let services = setup.environment.shared.get::<Services<Reply>>();
-    let timeout = settings.millis("service.timeout", 10_000)?;
+    let timeout = settings.millis("service.timeout")?;
     let service = services.register(id, timeout).ok_or_else(|| {
         settings.refused(format!(
             "another source has the id '{id}'; give each service its own 'source.id'"
@@ -131,9 +131,9 @@ fn register(setup: &SourceSetup<'_>, settings: Settings<'_>) -> Result<Registere
 /// With a key store, TLS; with a trust store or `mutual.auth.enabled`, for clients that it trusts.
 fn tls(settings: Settings<'_>) -> Result<Option<ServerTls>, Error> {
     let of = |name| settings.text(name);
-    let is_mutual = settings.flag("mutual.auth.enabled", false);
+    let is_mutual = settings.flag("mutual.auth.enabled");
     let Some(path) = of("keystore.file") else {
-        return match settings.flag("enable.ssl", false) || is_mutual {
+        return match settings.flag("enable.ssl") || is_mutual {
             true => Err(settings.refused(
                 "options 'enable.ssl' and 'mutual.auth.enabled' need the certificate of \
                  'keystore.file'",

@@ -67,20 +67,20 @@ const CLIENT: &[OptionSpec] = &[
         "idle.timeout",
         "1800",
         "Seconds after which an idle connection is reopened.",
-    )
+    ).at_least(0).unit("seconds")
     .test(SENT),
     long(
         "keep.alive.time",
         "1",
         "Seconds between keep-alive pings; 0: none. If a server closes a connection because of too \
          many pings, the interval is doubled.",
-    )
+    ).at_least(0).unit("seconds")
     .test(STILL),
     long(
         "keep.alive.timeout",
         "2",
         "Seconds to wait for the answer to one.",
-    )
+    ).at_least(0).unit("seconds")
     .test(AWAY),
     OptionSpec::new(
         "keep.alive.without.calls",
@@ -95,7 +95,7 @@ const CLIENT: &[OptionSpec] = &[
         "Makes a call again that the server asks to make later.",
     )
     .test(AWAY),
-    int("max.retry.attempts", "5", "How often a call is made then.").test(AWAY),
+    int("max.retry.attempts", "5", "How often a call is made then.").at_least(0).unit("calls").test(AWAY),
     OptionSpec::new(
         "retry.buffer.size",
         OptionType::Bytes,
@@ -114,7 +114,7 @@ const CLIENT: &[OptionSpec] = &[
         "channel.termination.waiting.time",
         "5",
         "Seconds to wait for answers when the sink closes.",
-    )
+    ).at_least(0).unit("seconds")
     .test(CALLED),
     DESCRIPTOR,
     DESCRIPTOR_IMPORTS,
@@ -126,6 +126,7 @@ const LIMITS: &[OptionSpec] = &[
         OptionType::Bytes,
         "Largest message accepted.",
     )
+    .at_least(0)
     .test(LIMITED)
     .default("4194304"),
     OptionSpec::new(
@@ -133,6 +134,7 @@ const LIMITS: &[OptionSpec] = &[
         OptionType::Bytes,
         "Largest metadata accepted.",
     )
+    .at_least(0)
     .test(LIMITED)
     .default("8192"),
 ];
@@ -149,18 +151,24 @@ const SERVER: &[OptionSpec] = &[
         "5",
         "Seconds to wait when the server stops.",
     )
+    .at_least(0)
+    .unit("seconds")
     .test(TAKEN),
     int(
         "threadpool.size",
         "100",
         "Calls of a connection handled at once.",
     )
+    .at_least(0)
+    .unit("calls")
     .test(TAKEN),
     int(
         "threadpool.buffer.size",
         "100",
         "Calls of a connection that may wait.",
     )
+    .at_least(0)
+    .unit("calls")
     .test(TAKEN),
     DESCRIPTOR,
     DESCRIPTOR_IMPORTS,

@@ -43,12 +43,12 @@ pub(super) fn common_headers(
 pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
     const OPTION: &str = "client.bootstrap.configurations";
     let mut options = ClientOptions {
-        idle_timeout: settings.millis("socket.idle.timeout", 6000)?,
+        idle_timeout: settings.millis("socket.idle.timeout")?,
         idle_max: settings
             .number::<i64>("max.pool.idle.connections", 100)?
             .try_into()
             .unwrap_or(usize::MAX),
-        evict_after: settings.millis("min.evictable.idle.time", 300_000)?,
+        evict_after: settings.millis("min.evictable.idle.time")?,
         proxy: proxy(settings)?,
         ..ClientOptions::default()
     };
@@ -94,13 +94,13 @@ fn proxy(settings: Settings<'_>) -> Result<Option<Proxy>, Error> {
     };
     let user = settings.text("proxy.username");
     let authorization = user.map(|user| {
-        let password = settings.text("proxy.password").unwrap_or_default();
+        let password = settings.text_or_default("proxy.password");
         let value = headers::basic(user, password);
         value.to_str().unwrap_or_default().to_owned()
     });
     Ok(Some(Proxy {
         host: host.trim().to_owned(),
-        port: settings.number("proxy.port", 8080)?,
+        port: settings.number("proxy.port")?,
         authorization,
     }))
 }

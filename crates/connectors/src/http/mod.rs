@@ -23,6 +23,7 @@ use plan::spec::ConnectorSpec;
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
 use connect::error::Error;
 use connect::net::request_reply::{self, Calls, ResponseSource};
+use connect::option::Settings;
 
 pub use hub::HUB;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
@@ -78,8 +79,9 @@ impl Connector for HttpConnector {
         Ok(match setup.transport.ty.as_str() {
             "http-call-response" | "http-response" => {
                 let calls = &setup.environment.shared.get::<HttpCalls>().0;
-                let status = setup.transport.option("http.status.code").unwrap_or("200");
-                Box::new(ResponseSource::of(setup, calls, status)?)
+                let settings = Settings::of_source(setup.transport, SPECS);
+                let status = settings.text_or_default("http.status.code");
+                Box::new(ResponseSource::of(settings, calls, status)?)
             }
             "sse" => Box::new(sse::SseSource::new(setup)?),
             _ => Box::new(source::HttpSource::new(setup)?),

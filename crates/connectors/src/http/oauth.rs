@@ -57,7 +57,7 @@ impl OAuth {
             (None, Some((key, secret))) => Credentials::Body(key, secret),
             (None, None) => return Ok(None),
         };
-        let text = settings.text("token.url").unwrap_or_default();
+        let text = settings.text_or_default("token.url");
         let token_url = Url::parse(text).ok_or_else(|| {
             settings.refused(
                 "option 'token.url' is missing or no URL: tokens of OAuth are obtained there",
@@ -67,7 +67,7 @@ impl OAuth {
             token_url,
             client,
             user: pair("oauth.username", "oauth.password")?,
-            scope: settings.text("oauth.scope").unwrap_or("default").to_owned(),
+            scope: settings.text_or_default("oauth.scope").to_owned(),
             tokens: Mutex::default(),
         }))
     }
@@ -175,7 +175,9 @@ mod tests {
         let mut all = vec![("token.url", "http://t/token")];
         all.extend(options);
         let transport = testing::transport("http", &all);
-        let oauth = OAuth::new(Settings::of_sink(&transport)).unwrap().unwrap();
+        let oauth = OAuth::new(Settings::of_sink(&transport, crate::http::SPECS))
+            .unwrap()
+            .unwrap();
         oauth.grant(refresh)
     }
 
@@ -210,11 +212,11 @@ mod tests {
             &[("consumer.key", "k"), ("consumer.secret", "s")],
         ] {
             let transport = testing::transport("http", options);
-            assert!(OAuth::new(Settings::of_sink(&transport)).is_err());
+            assert!(OAuth::new(Settings::of_sink(&transport, crate::http::SPECS)).is_err());
         }
         let transport = testing::transport("http", &[]);
         assert!(matches!(
-            OAuth::new(Settings::of_sink(&transport)),
+            OAuth::new(Settings::of_sink(&transport, crate::http::SPECS)),
             Ok(None)
         ));
     }

@@ -32,7 +32,7 @@ pub(super) struct ResponseSink {
 
 impl ResponseSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<ResponseSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
         let source_id = settings
             .text("source.id")
             .ok_or_else(|| settings.refused("option 'source.id' is missing"))?;
@@ -40,9 +40,9 @@ impl ResponseSink {
             name: format!("sink '{}'", setup.transport.ty),
             services: setup.environment.shared.get::<Services>(),
             source_id: source_id.to_owned(),
-            message_id: Dynamic::new(setup, "message.id", ""),
-            status: Dynamic::new(setup, "status.code", "200"),
-            headers: Dynamic::new(setup, "headers", ""),
+            message_id: Dynamic::new(setup, settings, "message.id"),
+            status: Dynamic::new(setup, settings, "status.code"),
+            headers: Dynamic::new(setup, settings, "headers"),
             content_type: content_type(&setup.transport.map.ty),
         })
     }

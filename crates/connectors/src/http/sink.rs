@@ -213,8 +213,8 @@ impl Job {
 
 impl HttpSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let target = match Dynamic::new(setup, "publisher.url", "") {
+        let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
+        let target = match Dynamic::new(setup, settings, "publisher.url") {
             Dynamic::Event(index) => Target::Event(index),
             Dynamic::Constant(text) => Target::Constant(Url::parse(&text).ok_or_else(|| {
                 settings.refused(format!(
@@ -227,7 +227,7 @@ impl HttpSink {
 
     /// One that sends where it is told to each time, within this reach.
     pub fn of_hub(setup: &SinkSetup<'_>, egress_policy: EgressPolicy) -> Result<HttpSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
         HttpSink::to(Target::Subscribers, setup, settings, Some(egress_policy))
     }
 
@@ -252,35 +252,35 @@ impl HttpSink {
             options.tls = Some(ClientTls::new(settings, setup.environment)?);
         }
         let common = common_headers(settings, &options, &setup.transport.map.ty)?;
-        let max: i64 = settings.number("max.pool.active.connections", -1)?;
-        let exhausted: i32 = settings.number("exhausted.action", 1)?;
+        let max: i64 = settings.number("max.pool.active.connections")?;
+        let exhausted: i32 = settings.number("exhausted.action")?;
         let allowed = usize::try_from(max).ok().filter(|max| *max > 0);
-        let headers = Dynamic::new(setup, "headers", "");
+        let headers = Dynamic::new(setup, settings, "headers");
         if let Dynamic::Constant(text) = &headers {
             headers::add(&mut HeaderMap::new(), text)
                 .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         }
         let call = call(setup, settings)?;
-        let is_waited_for = oauth.is_some() || settings.flag("blocking.io", false);
-        let on_error = settings.text("on.error").unwrap_or_default().trim();
+        let is_waited_for = oauth.is_some() || settings.flag("blocking.io");
+        let on_error = settings.text_or_default("on.error").trim();
         Ok(HttpSink {
             name: format!("sink '{}'", setup.transport.ty),
             network: setup.environment.network(),
             target,
-            method: Dynamic::new(setup, "method", "POST"),
+            method: Dynamic::new(setup, settings, "method"),
             headers,
-            refresh_token: Dynamic::new(setup, "refresh.token", ""),
+            refresh_token: Dynamic::new(setup, settings, "refresh.token"),
             download: settings
-                .flag("downloading.enabled", false)
-                .then(|| Dynamic::new(setup, "download.path", "")),
+                .flag("downloading.enabled")
+                .then(|| Dynamic::new(setup, settings, "download.path")),
             common,
-            has_length: settings.flag("chunk.disabled", false),
+            has_length: settings.flag("chunk.disabled"),
             in_flight_max: match (allowed, exhausted) {
                 // The pool grows beyond its size.
                 (_, 2) | (None, _) => IN_FLIGHT_MAX,
                 (Some(max), _) => max.min(IN_FLIGHT_MAX),
             },
-            max_wait: settings.millis("max.wait.time", 60_000)?,
+            max_wait: settings.millis("max.wait.time")?,
             fails_when_full: exhausted == 0,
             is_waited_for,
             connected: None,

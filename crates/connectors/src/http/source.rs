@@ -44,7 +44,7 @@ impl Drop for Registered {
 
 impl HttpSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<HttpSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::http::SPECS);
         let environment = setup.environment;
         let url = receiver_url(setup, settings)?;
         let name = format!("{}/{}", environment.app, setup.schema.name);
@@ -63,7 +63,7 @@ impl HttpSource {
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
             desk: desk.clone(),
             limits: limits(settings)?,
-            is_traced: settings.flag("trace.log.enabled", false),
+            is_traced: settings.flag("trace.log.enabled"),
         };
         let tls = url
             .is_tls
@@ -129,7 +129,7 @@ fn register(environment: &Environment, settings: Settings<'_>) -> Result<Registe
         .text("source.id")
         .ok_or_else(|| settings.refused("option 'source.id' is missing"))?;
     let services = environment.shared.get::<Services>();
-    let timeout = settings.millis("connection.timeout", 120_000)?;
+    let timeout = settings.millis("connection.timeout")?;
     let service = services.register(id, timeout).ok_or_else(|| {
         settings.refused(format!(
             "another source has the id '{id}'; give each service its own 'source.id'"
@@ -144,7 +144,7 @@ fn register(environment: &Environment, settings: Settings<'_>) -> Result<Registe
 
 /// Who asks for authentication must say whom to let in: an open door would be no answer.
 fn credentials(environment: &Environment, settings: Settings<'_>) -> Result<Option<String>, Error> {
-    if !settings.flag("basic.auth.enabled", false) {
+    if !settings.flag("basic.auth.enabled") {
         return Ok(None);
     }
     let of = |key| environment.setting("source", "http", key);
@@ -232,7 +232,7 @@ pub(super) fn port_options(settings: Settings<'_>) -> Result<PortOptions, Error>
     const OPTION: &str = "server.bootstrap.configurations";
     let mut options = PortOptions {
         socket: SocketOptions::default(),
-        idle: settings.millis("socket.idle.timeout", 120_000)?,
+        idle: settings.millis("socket.idle.timeout")?,
     };
     let socket = &mut options.socket;
     for (key, value) in settings.list(OPTION)? {
@@ -357,7 +357,7 @@ mod tests {
             );
             let transport =
                 testing::transport("http", &[("request.size.validation.configurations", &size)]);
-            limits(Settings::of_source(&transport)).unwrap()
+            limits(Settings::of_source(&transport, crate::http::SPECS)).unwrap()
         };
         assert_eq!(limits_of("true").body, 10);
         assert_eq!(

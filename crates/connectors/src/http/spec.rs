@@ -13,6 +13,7 @@ pub(super) const WORKERS: OptionSpec = int(
     "1",
     "Requests handled at once; order is kept only with 1.",
 )
+.unit("requests")
 .test("headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it");
 pub(super) const HEADERS: OptionSpec = list("headers", "Headers, as `'name:value','name:value'`.")
     .test("headwater::http::method_headers_and_url_follow_from_the_event")
@@ -56,6 +57,7 @@ pub(super) const LISTENER: &[OptionSpec] = &[
         "120000",
         "Closes a connection idle for so many ms.",
     )
+    .unit("ms")
     .test("headwater::http_options::a_connection_without_requests_is_closed_after_its_time"),
     text(
         "ssl.verify.client",
@@ -148,7 +150,7 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "socket.idle.timeout",
         "6000",
         "Gives a connection up after so many ms without traffic.",
-    )
+    ).unit("ms")
     .test("headwater::http_options::a_server_that_is_silent_is_given_up_after_its_time"),
     bool(
         "chunk.disabled",
@@ -184,7 +186,8 @@ pub(super) const CLIENT: &[OptionSpec] = &[
     .test("headwater::http_options::the_name_in_a_certificate_is_compared_unless_it_is_not_to_be"),
     text("proxy.host", "Host of a proxy.")
         .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
-    text("proxy.port", "Port of the proxy.")
+    int("proxy.port", "8080", "Port of the proxy.")
+        .range(0, 65_535)
         .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
     text("proxy.username", "User at the proxy.")
         .test("headwater::http::a_proxy_is_asked_with_the_whole_url"),
@@ -195,25 +198,25 @@ pub(super) const CLIENT: &[OptionSpec] = &[
         "max.pool.active.connections",
         "-1",
         "Most connections in use at once; -1: no limit.",
-    )
+    ).unit("connections")
     .test("headwater::http::method_headers_and_url_follow_from_the_event"),
     int(
         "min.pool.idle.connections",
         "0",
         "Idle connections kept at least; connections are opened when they are needed.",
-    )
+    ).unit("connections")
     .status(OptionStatus::Ignored),
     int(
         "max.pool.idle.connections",
         "100",
         "Idle connections kept at most.",
-    )
+    ).unit("connections")
     .test("headwater::http_options::a_pool_keeps_idle_connections_as_it_is_told"),
     int(
         "executor.service.threads",
         "20",
         "Threads that handle answers; a thread for each core serves all.",
-    )
+    ).unit("threads")
     .status(OptionStatus::Ignored),
     millis(
         "min.evictable.idle.time",

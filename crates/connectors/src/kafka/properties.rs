@@ -322,7 +322,7 @@ mod tests {
             distribution: None,
             span: Span::default(),
         };
-        let settings = Settings::of_source(&transport);
+        let settings = Settings::of_source(&transport, crate::kafka::CONNECTORS);
         let own = &["enable.auto.commit"];
         Properties::new(settings, side, &[("linger.ms", "1")], own, text).map_err(|e| e.to_string())
     }

@@ -1,12 +1,12 @@
 //! What an app can know of a record beside its value: the `trp:` properties.
 
 use event::Value;
-use plan::{Mapping, Transport};
+use plan::Mapping;
 use rdkafka::message::{Headers as _, Message};
 
 use connect::component::Payload;
 use connect::net::reads_text;
-use connect::option::transport_flag;
+use connect::option::Settings;
 use connect::rows::{PROPERTY_PREFIX, Properties};
 
 /// The properties that a mapping names, all of them text (`KafkaConsumerThread`). A name that is none
@@ -95,8 +95,8 @@ impl Field {
 }
 
 /// Are values bytes? The app says so, or its mapper takes nothing else.
-pub(super) fn is_binary(transport: &Transport) -> bool {
-    transport_flag(transport, "is.binary.message", false) || !reads_text(transport)
+pub(super) fn is_binary(settings: Settings<'_>) -> bool {
+    settings.flag("is.binary.message") || !reads_text(settings.transport())
 }
 
 /// A value as bytes, or as Java's `StringDeserializer` reads it; `lossy` is for what is not UTF-8.

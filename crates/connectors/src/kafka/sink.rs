@@ -31,7 +31,7 @@ use connect::event_text::write_events;
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::is_again_too_soon;
 use connect::option::Dynamic;
-use connect::option::{Settings, number, transport_flag};
+use connect::option::{Settings, number};
 
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka. Ours is
 /// idempotence: what is repeated is neither doubled nor out of order (Siddhi sets `retries` to 0, and
@@ -250,7 +250,7 @@ pub(super) fn is_retriable(error: &KafkaError) -> bool {
 
 impl KafkaSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<KafkaSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::kafka::CONNECTORS);
         let brokers = option(settings, setup.environment, "sink", "bootstrap.servers")
             .filter(|text| !text.is_empty())
             .ok_or_else(|| settings.refused("option 'bootstrap.servers' is missing"))?;
@@ -278,7 +278,7 @@ impl KafkaSink {
     }
 
     fn at(setup: &SinkSetup<'_>, brokers: &str) -> Result<KafkaSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::kafka::CONNECTORS);
         let text = |name| option(settings, setup.environment, "sink", name);
         let optional = text("optional.configuration").unwrap_or_default();
         let mut properties = Properties::new(settings, Side::Producer, DEFAULTS, &[], optional)?;
@@ -295,8 +295,8 @@ impl KafkaSink {
         {
             properties.config.set("enable.idempotence", "true");
         }
-        let is_synchronous = transport_flag(setup.transport, "is.synchronous", false);
-        let on_error = settings.text("on.error").unwrap_or_default().trim();
+        let is_synchronous = settings.is_set_to("is.synchronous", true);
+        let on_error = settings.text_or_default("on.error").trim();
         let is_transactional = properties.config.get("transactional.id").is_some();
         let takes_part = is_transactional && setup.environment.state.is_some();
         let waits = on_error.eq_ignore_ascii_case("WAIT") && !is_synchronous || takes_part;
@@ -321,7 +321,7 @@ impl KafkaSink {
             partition: dynamic(setup, settings, "partition.no"),
             key: dynamic(setup, settings, "key"),
             sequence: text("sequence.id").map(Sequence::new),
-            is_binary: transport_flag(setup.transport, "is.binary.message", false),
+            is_binary: settings.flag("is.binary.message"),
             is_synchronous,
             is_transactional,
             is_one_of_several: false,
@@ -363,7 +363,7 @@ pub(super) fn fit_into_transaction(config: &mut ClientConfig) {
 fn dynamic(setup: &SinkSetup<'_>, settings: Settings<'_>, name: &str) -> Dynamic {
     let environment: &Environment = setup.environment;
     let default = option(settings, environment, "sink", name).unwrap_or_default();
-    match Dynamic::new(setup, name, default) {
+    match Dynamic::or_else(setup, name, || default) {
         Dynamic::Constant(text) if text.trim() == "null" => Dynamic::Constant(String::new()),
         other => other,
     }

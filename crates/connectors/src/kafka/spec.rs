@@ -224,7 +224,7 @@ define stream Trades (symbol string, price double);",
             .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order")
             .required()
             .dynamic(),
-        SEQUENCE,
+        SEQUENCE.default("null"),
         KEY,
         int("partition.no", "0", "Partition to write to.")
             .test("headwater::kafka::what_goes_to_two_centres_comes_once_and_in_order")

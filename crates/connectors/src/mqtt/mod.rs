@@ -53,7 +53,7 @@ impl Broker {
         kind: &str,
         stream: &str,
     ) -> Result<Broker, Error> {
-        let url = settings.text("url").unwrap_or_default().trim();
+        let url = settings.text_or_default("url").trim();
         let (is_tls, host, port) = parse(url).ok_or_else(|| {
             settings.refused(format!(
                 "option 'url' is '{url}': write tcp://host:port or ssl://host:port"
@@ -68,7 +68,7 @@ impl Broker {
         } else {
             None
         };
-        let is_clean = settings.flag("clean.session", true);
+        let is_clean = settings.flag("clean.session");
         let client = settings.text("client.id").map(str::to_owned);
         let client = client.unwrap_or_else(|| match is_clean {
             true => format!("headwater-{}", Ids::default().next()),
@@ -76,8 +76,8 @@ impl Broker {
             false => format!("headwater/{}/{stream}/{kind}", environment.app),
         });
         let username = settings.text("username").filter(|name| !name.is_empty());
-        let password = settings.text("password").unwrap_or_default();
-        let seconds = settings.number::<u64>("connection.timeout", 30)?;
+        let password = settings.text_or_default("password");
+        let seconds = settings.number::<u64>("connection.timeout")?;
         Ok(Broker {
             url: format!("'{url}'"),
             host: host.to_owned(),
@@ -86,7 +86,7 @@ impl Broker {
             client,
             login: username.map(|name| (name.to_owned(), password.to_owned())),
             is_clean,
-            keep_alive: settings.number("keep.alive", 60)?,
+            keep_alive: settings.number("keep.alive")?,
             // 0 is as long as the system waits, which is minutes.
             timeout: Duration::from_secs(if seconds == 0 { 3600 } else { seconds }),
         })

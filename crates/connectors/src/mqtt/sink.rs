@@ -58,16 +58,16 @@ struct Handshakes {
 
 impl MqttSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<MqttSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::mqtt::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let broker = Broker::new(settings, setup.environment, "sink", stream)?;
-        let qos = Dynamic::new(setup, "quality.of.service", "1");
+        let qos = Dynamic::new(setup, settings, "quality.of.service");
         if let Dynamic::Constant(text) = &qos
             && quality(text).is_none()
         {
             return Err(settings.refused(bad_quality(text)));
         }
-        let topic = Dynamic::new(setup, "topic", "");
+        let topic = Dynamic::new(setup, settings, "topic");
         if let Dynamic::Constant(text) = &topic {
             check_topic(text)
                 .map_err(|cause| settings.refused(format!("option 'topic': {cause}")))?;
@@ -83,7 +83,7 @@ impl MqttSink {
                 broker,
                 topic,
                 quality: qos,
-                retain: Dynamic::new(setup, "message.retain", "false"),
+                retain: Dynamic::new(setup, settings, "message.retain"),
                 handshakes: Mutex::default(),
                 fewer: Notify::new(),
             }),

@@ -45,11 +45,11 @@ impl Taken {
 
 impl MqttSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<MqttSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::mqtt::CONNECTORS);
         let broker = Broker::new(settings, setup.environment, "source", &setup.schema.name)?;
-        let text = settings.text("quality.of.service").unwrap_or("1");
+        let text = settings.text_or_default("quality.of.service");
         let qos = quality(text).ok_or_else(|| settings.refused(bad_quality(text)))?;
-        let topics = settings.text("topic").unwrap_or_default();
+        let topics = settings.text_or_default("topic");
         let mut filters = Vec::new();
         for topic in topics.split(',').map(str::trim) {
             if !valid_filter(topic) {

@@ -31,13 +31,15 @@ const KEEP_ALIVE: OptionSpec = int(
     "60",
     "Seconds after which the broker gives a silent client up; 0 for never, which also stops looking \
      for a silent broker.",
-)
+).range(0, 65_535).unit("seconds")
 .test("headwater::kit::mqtt::silent");
 const TIMEOUT: OptionSpec = int(
     "connection.timeout",
     "30",
     "Seconds to wait for a connection; 0 for as long as the system does.",
 )
+.at_least(0)
+.unit("seconds")
 .test("headwater::mqtt::a_broker_that_does_not_answer_is_given_up");
 const QUALITY: OptionSpec = text(
     "quality.of.service",

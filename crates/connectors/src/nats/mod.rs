@@ -100,7 +100,7 @@ impl Server {
         }
         let labels = addresses.iter().map(|a| format!("{}:{}", a.host, a.port));
         let own = Properties::new(settings)?;
-        let auth = settings.text("auth.type").unwrap_or_default().trim();
+        let auth = settings.text_or_default("auth.type").trim();
         let of = |name| settings.text(name).unwrap_or_default().to_owned();
         let login = match auth.to_ascii_lowercase().as_str() {
             "user" => Login::User(of("username"), of("password")),
@@ -112,7 +112,7 @@ impl Server {
             true => Some(client_tls(settings, environment, kind)?),
             false => None,
         };
-        let seconds: u64 = settings.number("ack.wait", ACK_WAIT.as_secs())?;
+        let seconds: u64 = settings.number("ack.wait")?;
         let client = settings.text("client.id").map(str::to_owned);
         let random = || format!("{}_{stream}_{}", environment.app, Ids::default().next());
         Ok(Server {
@@ -140,7 +140,7 @@ fn client_tls(
 ) -> Result<ClientTls, Error> {
     let of = |name| settings.text(name);
     let own = of("truststore.file").map(|path| (path, of("truststore.password")));
-    let identity = settings.flag("client.verify", false).then(|| {
+    let identity = settings.flag("client.verify").then(|| {
         let path = of("keystore.file").ok_or_else(|| {
             settings.refused("option 'client.verify' needs the certificate of 'keystore.file'")
         })?;

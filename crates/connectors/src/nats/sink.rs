@@ -46,10 +46,10 @@ struct Shared {
 
 impl NatsSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<NatsSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::nats::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let server = Server::new(settings, setup.environment, "sink", stream)?;
-        let subject = Dynamic::new(setup, "destination", "");
+        let subject = Dynamic::new(setup, settings, "destination");
         if let Dynamic::Constant(text) = &subject {
             check_subject(text)
                 .map_err(|cause| settings.refused(format!("option 'destination': {cause}")))?;

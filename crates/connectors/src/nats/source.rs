@@ -52,10 +52,10 @@ struct Counts {
 
 impl NatsSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<NatsSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::nats::CONNECTORS);
         let stream = &setup.schema.name;
         let server = Server::new(settings, setup.environment, "source", stream)?;
-        let subject = settings.text("destination").unwrap_or_default().trim();
+        let subject = settings.text_or_default("destination").trim();
         let checked = match server.is_streaming {
             // What keeps them may have more than one subject; a channel was one.
             true => check_subject(subject),
@@ -68,10 +68,7 @@ impl NatsSource {
                 .map_err(|cause| settings.refused(format!("option 'queue.group.name': {cause}")))?;
         }
         let durable = settings.text("durable.name");
-        let from = match settings.text("subscription.sequence") {
-            None => None,
-            Some(_) => Some(settings.number("subscription.sequence", 0)?),
-        };
+        let from = settings.optional("subscription.sequence")?;
         if !server.is_streaming && (durable.is_some() || from.is_some()) {
             tracing::warn!(
                 stream,

@@ -33,10 +33,10 @@ const COMMON: &[OptionSpec] = &[
     .test(STREAM),
     long(
         "ack.wait",
-        "",
-        "Seconds to wait for an acknowledgement, 30 by default: a stream gives the message again, a \
+        "30",
+        "Seconds to wait for an acknowledgement; 0: the default. A stream gives the message again, a \
          sink connects again.",
-    )
+    ).at_least(0).unit("seconds")
     .test(PLACE),
     list(
         "optional.configuration",
@@ -135,11 +135,12 @@ define stream Orders (id long, total double);",
                  a time.",
             )
             .test(STREAM),
-            text(
+            long(
                 "subscription.sequence",
+                "",
                 "Number of the message of the stream to start from, the first by default; a place that \
                  was kept goes before it.",
-            )
+            ).at_least(0)
             .test(PLACE),
         ],
         COMMON,

@@ -65,7 +65,7 @@ struct Gateway {
 
 impl PrometheusSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<PrometheusSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::prometheus::CONNECTORS);
         let refused = |message: String| settings.refused(message);
         if !setup.transport.map.payload.is_empty() {
             return Err(refused(
@@ -73,13 +73,14 @@ impl PrometheusSink {
             ));
         }
         let deployed = |key: &str| setup.environment.setting("sink", "prometheus", key);
-        let of = |name: &str, key: &str, default: &str| {
+        let of = |name: &str, key: &str| {
             let found = settings.text(name).or_else(|| deployed(key));
-            found.unwrap_or(default).trim().to_owned()
+            let found = found.unwrap_or_else(|| settings.default(name));
+            found.trim().to_owned()
         };
         let shape = shape(setup, settings)?;
         let network = setup.environment.network();
-        let mode = of("publish.mode", "publishMode", "server");
+        let mode = of("publish.mode", "publishMode");
         let is_server = match mode.to_ascii_lowercase().as_str() {
             "server" => true,
             "pushgateway" => false,
@@ -89,11 +90,11 @@ impl PrometheusSink {
                 )));
             }
         };
-        let (option, key, default) = match is_server {
-            true => ("server.url", "serverURL", "http://localhost:9080"),
-            false => ("push.url", "pushURL", "http://localhost:9091"),
+        let (option, key) = match is_server {
+            true => ("server.url", "serverURL"),
+            false => ("push.url", "pushURL"),
         };
-        let text = of(option, key, default);
+        let text = of(option, key);
         let mut url = Url::parse(&text).ok_or_else(|| {
             refused(format!(
                 "option '{option}' is '{text}': write http://host:port"
@@ -113,7 +114,7 @@ impl PrometheusSink {
                 is_open: false,
             }
         } else {
-            let operation = settings.text("push.operation").unwrap_or("pushadd").trim();
+            let operation = settings.text_or_default("push.operation").trim();
             let method = match operation.to_ascii_lowercase().as_str() {
                 "push" => Method::PUT,
                 "pushadd" => Method::POST,
@@ -123,14 +124,14 @@ impl PrometheusSink {
                     )));
                 }
             };
-            let group = of("grouping.key", "groupingKey", "");
+            let group = of("grouping.key", "groupingKey");
             let group = list(&group).map_err(|entry| {
                 refused(format!(
                     "option 'grouping.key' has the entry '{entry}': write 'name:value','name:value'"
                 ))
             })?;
             let path = url.path.trim_end_matches('/').to_owned();
-            url.path = group_path(&path, &of("job", "jobName", "siddhiJob"), &group);
+            url.path = group_path(&path, &of("job", "jobName"), &group);
             let tls = match url.is_tls {
                 false => None,
                 true => {
@@ -158,7 +159,7 @@ impl PrometheusSink {
             .get::<Places>()
             .find(&format!("{}{group}", url.authority()));
         let name = format!("'{}://{}'", url.scheme(), url.authority());
-        let value = settings.text("value.attribute").unwrap_or("value").trim();
+        let value = settings.text_or_default("value.attribute").trim();
         let metric = place.registry.metric(shape);
         Ok(PrometheusSink {
             metric: metric.ok_or_else(|| {
@@ -271,7 +272,7 @@ fn shape(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Shape, Error> 
         numbers.map_err(|_| refused(format!("option '{option}' is '{text}': write 1,5,10")))
     };
     let (buckets, quantiles) = (numbers("buckets")?, numbers("quantiles")?);
-    let kind = settings.text("metric.type").unwrap_or_default().trim();
+    let kind = settings.text_or_default("metric.type").trim();
     let kind = kind.to_ascii_lowercase();
     for (option, given, owner) in [
         ("buckets", !buckets.is_empty(), "histogram"),
@@ -293,12 +294,7 @@ fn shape(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Shape, Error> 
             "option 'quantiles' has {quantile}: write numbers from 0 to 1"
         )));
     }
-    let error: f64 = settings.number("quantile.error", 0.001)?;
-    if !(0.0..1.0).contains(&error) {
-        return Err(refused(format!(
-            "option 'quantile.error' is {error}: write a number from 0 up to 1"
-        )));
-    }
+    let error: f64 = settings.number("quantile.error")?;
     let kind = match kind.as_str() {
         "counter" => Kind::Counter,
         "gauge" => Kind::Gauge,
@@ -321,7 +317,7 @@ fn shape(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Shape, Error> 
              with a digit: set 'metric.name'"
         )));
     }
-    let value = settings.text("value.attribute").unwrap_or("value").trim();
+    let value = settings.text_or_default("value.attribute").trim();
     let attribute = schema.attributes.iter().find(|a| a.name == value);
     match attribute.map(|a| a.ty) {
         Some(Type::Int | Type::Long | Type::Float | Type::Double) => {}

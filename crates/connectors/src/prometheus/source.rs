@@ -15,7 +15,7 @@ use connect::component::{
 use connect::error::Error;
 use connect::net::http_client::{Fetch, add_headers, basic};
 use connect::net::{ClientTls, ClientTrust, Network};
-use connect::option::{Settings, list, number};
+use connect::option::{Settings, list};
 use connect::rows::{Properties, Rejected};
 use connect::url::Url;
 
@@ -38,43 +38,36 @@ pub(super) struct PrometheusSource {
 
 impl PrometheusSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<PrometheusSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::prometheus::CONNECTORS);
         let refused = |message: String| settings.refused(message);
         let deployed = |key: &str| setup.environment.setting("source", "prometheus", key);
-        let of = |name: &str, key: &str, default: &str| {
+        let of = |name: &str, key: &str| {
             let found = settings.text(name).or_else(|| deployed(key));
-            found.unwrap_or(default).trim().to_owned()
+            let found = found.unwrap_or_else(|| settings.default(name));
+            found.trim().to_owned()
         };
-        let text = of("target.url", "targetURL", "");
+        let text = of("target.url", "targetURL");
         let url = Url::parse(&text).ok_or_else(|| {
             refused(format!(
                 "option 'target.url' is '{text}': write http://host:port/metrics"
             ))
         })?;
-        let scheme = of("scheme", "scheme", url.scheme());
-        if !scheme.eq_ignore_ascii_case(url.scheme()) {
+        let scheme = of("scheme", "scheme");
+        if !scheme.is_empty() && !scheme.eq_ignore_ascii_case(url.scheme()) {
             return Err(refused(format!(
                 "option 'scheme' is '{scheme}', the target is '{text}': write the same in both"
             )));
         }
-        let seconds = |option: &str, key: &str, default: &str| {
-            let text = of(option, key, default);
-            let seconds = number::<u64>(&text).filter(|seconds| *seconds > 0);
-            seconds.map(Duration::from_secs).ok_or_else(|| {
-                refused(format!(
-                    "option '{option}' is '{text}': write a number of seconds"
-                ))
-            })
+        let seconds = |option: &str, key: &str| {
+            let seconds = settings.read(option, &of(option, key))?;
+            Ok::<_, Error>(Duration::from_secs(seconds))
         };
-        let interval = seconds("scrape.interval", "scrapeInterval", "60")?;
-        let timeout = seconds("scrape.timeout", "scrapeTimeout", "10")?;
+        let interval = seconds("scrape.interval", "scrapeInterval")?;
+        let timeout = seconds("scrape.timeout", "scrapeTimeout")?;
         let mut headers = HeaderMap::new();
-        add_headers(&mut headers, &of("headers", "headers", ""))
+        add_headers(&mut headers, &of("headers", "headers"))
             .map_err(|cause| refused(format!("option 'headers': {cause}")))?;
-        let (user, password) = (
-            of("username", "username", ""),
-            of("password", "password", ""),
-        );
+        let (user, password) = (of("username", "username"), of("password", "password"));
         match (user.is_empty(), password.is_empty()) {
             (true, true) => {}
             (false, false) => {
@@ -102,14 +95,14 @@ impl PrometheusSource {
                 Some(ClientTls::trusting(settings, "TLS", trust)?)
             }
         };
-        let group = of("grouping.key", "groupingKey", "");
+        let group = of("grouping.key", "groupingKey");
         let mut labels = list(&group).map_err(|entry| {
             refused(format!(
                 "option 'grouping.key' has the entry '{entry}': write 'name:value','name:value'"
             ))
         })?;
         for name in ["job", "instance"] {
-            let value = of(name, name, "");
+            let value = of(name, name);
             if !value.is_empty() {
                 labels.push((name.to_owned(), value));
             }
@@ -122,8 +115,12 @@ impl PrometheusSource {
             headers,
             interval,
             wanted: Wanted {
-                name: of("metric.name", "", &setup.schema.name),
-                kind: of("metric.type", "", "").to_ascii_lowercase(),
+                name: settings
+                    .text("metric.name")
+                    .unwrap_or(&setup.schema.name)
+                    .trim()
+                    .to_owned(),
+                kind: of("metric.type", "").to_ascii_lowercase(),
                 labels,
             },
             ty: value_type(setup),

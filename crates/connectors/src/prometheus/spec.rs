@@ -72,7 +72,7 @@ define stream Sweets (name string, amount double);",
             "quantile.error",
             OptionType::Double,
             "Error allowed for quantiles.",
-        )
+        ).below(0.0, 1.0)
         .test(SCRAPED)
         .default("0.001"),
         pairs(
@@ -97,11 +97,10 @@ define stream Sweets (metric_name string, metric_type string, help string, subty
     payloads: &[Payload::Map],
     options: &[
         text("target.url", "What is scraped.").test(CIRCLE).required(),
-        int("scrape.interval", "60", "Seconds between two scrapes.").test(CIRCLE),
-        int("scrape.timeout", "10", "Seconds to wait for the answer.").test(ASKED),
+        int("scrape.interval", "60", "Seconds between two scrapes.").at_least(1).unit("seconds").test(CIRCLE),
+        int("scrape.timeout", "10", "Seconds to wait for the answer.").at_least(1).unit("seconds").test(ASKED),
         text("scheme", "HTTP or HTTPS, as in the target.")
-            .test(ASKED)
-            .default("HTTP"),
+            .test(ASKED),
         text(
             "metric.name",
             "The metric to take; the name of the stream by default.",

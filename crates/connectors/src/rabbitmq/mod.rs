@@ -69,8 +69,8 @@ impl Broker {
         kind: &str,
         stream: &str,
     ) -> Result<Broker, Error> {
-        let is_tls = settings.flag("tls.enabled", false);
-        let uri = settings.text("uri").unwrap_or_default().trim();
+        let is_tls = settings.flag("tls.enabled");
+        let uri = settings.text_or_default("uri").trim();
         let address = parse(uri, is_tls).ok_or_else(|| {
             // It may hold a password.
             let shown = uri.rsplit('@').next().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Broker {
             ),
             address,
             tls,
-            heartbeat: settings.number("heartbeat", 60)?,
+            heartbeat: settings.number("heartbeat")?,
             name: format!("{}/{stream} ({kind})", environment.app),
         })
     }

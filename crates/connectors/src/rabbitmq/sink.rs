@@ -50,11 +50,11 @@ struct Shared {
 
 impl RabbitSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<RabbitSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::rabbitmq::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let broker = Broker::new(settings, setup.environment, "sink", stream)?;
-        let exchange = Dynamic::new(setup, "exchange.name", "");
-        let kind = Dynamic::new(setup, "exchange.type", "direct");
+        let exchange = Dynamic::new(setup, settings, "exchange.name");
+        let kind = Dynamic::new(setup, settings, "exchange.type");
         let name = match &exchange {
             Dynamic::Constant(name) => name,
             Dynamic::Event(_) => "",
@@ -73,10 +73,10 @@ impl RabbitSink {
             broker,
             exchange,
             kind,
-            is_durable: Dynamic::new(setup, "exchange.durable.enabled", "false"),
-            is_auto_delete: Dynamic::new(setup, "exchange.autodelete.enabled", "false"),
-            routing_key: Dynamic::new(setup, "routing.key", ""),
-            headers: Dynamic::new(setup, "headers", ""),
+            is_durable: Dynamic::new(setup, settings, "exchange.durable.enabled"),
+            is_auto_delete: Dynamic::new(setup, settings, "exchange.autodelete.enabled"),
+            routing_key: Dynamic::new(setup, settings, "routing.key"),
+            headers: Dynamic::new(setup, settings, "headers"),
             properties: properties(setup, settings)?,
         };
         let constants = Message::with_options(Payload::Text(""), &[]);
@@ -101,11 +101,6 @@ fn properties(
 ) -> Result<Vec<(&'static str, Dynamic)>, Error> {
     let mut found = Vec::new();
     for name in SETTABLE {
-        let default = match name {
-            "delivery.mode" => "1",
-            "priority" => "0",
-            _ => "",
-        };
         let value = match (name, settings.text(name)) {
             // The annotation has an element of that name, so that it is never anything else.
             ("type", _) => Dynamic::Constant(setup.transport.ty.clone()),
@@ -117,8 +112,8 @@ fn properties(
                 })?;
                 Dynamic::Constant(at.timestamp().as_second().to_string())
             }
-            (_, None) if default.is_empty() => continue,
-            _ => Dynamic::new(setup, name, default),
+            (_, None) if settings.text_or_default(name).is_empty() => continue,
+            _ => Dynamic::new(setup, settings, name),
         };
         found.push((name, value));
     }

@@ -55,27 +55,27 @@ struct Wish {
 
 impl RabbitSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<RabbitSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::rabbitmq::CONNECTORS);
         let broker = Broker::new(settings, setup.environment, "source", &setup.schema.name)?;
         let of = |name, default: &str| settings.text(name).unwrap_or(default).trim().to_owned();
         let wish = Wish {
             exchange: of("exchange.name", ""),
             kind: of("exchange.type", "direct"),
             exchange_options: ExchangeDeclareOptions {
-                durable: settings.flag("exchange.durable.enabled", false),
-                auto_delete: settings.flag("exchange.autodelete.enabled", false),
+                durable: settings.flag("exchange.durable.enabled"),
+                auto_delete: settings.flag("exchange.autodelete.enabled"),
                 ..ExchangeDeclareOptions::default()
             },
             queue: of("queue.name", ""),
             queue_options: QueueDeclareOptions {
-                durable: settings.flag("queue.durable.enabled", false),
-                exclusive: settings.flag("queue.exclusive.enabled", false),
-                auto_delete: settings.flag("queue.autodelete.enabled", false),
+                durable: settings.flag("queue.durable.enabled"),
+                exclusive: settings.flag("queue.exclusive.enabled"),
+                auto_delete: settings.flag("queue.autodelete.enabled"),
                 ..QueueDeclareOptions::default()
             },
             routing_key: of("routing.key", ""),
             arguments: settings.list("headers")?,
-            acks_itself: settings.flag("auto.ack", true),
+            acks_itself: settings.flag("auto.ack"),
             names: property_names(setup.transport),
         };
         check_exchange(&wish.exchange, &wish.kind)

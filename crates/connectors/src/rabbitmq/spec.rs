@@ -21,7 +21,7 @@ const HEARTBEAT: OptionSpec = int(
     "60",
     "Seconds between signs of life, at most 4 so that a silent broker is noticed; 0 for what the broker \
      proposes.",
-)
+).range(0, 65_535).unit("seconds")
 .test("headwater::kit::rabbitmq::silent");
 const EXCHANGE: OptionSpec = text(
     "exchange.name",

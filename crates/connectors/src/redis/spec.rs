@@ -1,6 +1,6 @@
 //! Redis as a store of tables.
 
-use plan::spec::{ConnectorKind, ConnectorSpec, Status, bool, list, long, text};
+use plan::spec::{ConnectorKind, ConnectorSpec, Status, bool, int, list, long, text};
 
 const RECORDS: &str = "headwater::redis::records_lie_as_siddhi_has_them_and_every_condition_works";
 const TTL: &str = "headwater::redis::records_go_when_their_time_is_over";
@@ -31,6 +31,9 @@ define table Stocks (symbol string, price int);",
             "-1",
             "Seconds after which a record goes; -1: never.",
         )
+        .at_least(1)
+        .or(-1)
+        .unit("seconds")
         .test(TTL),
         bool(
             "ttl.on.update",
@@ -45,7 +48,9 @@ define table Stocks (symbol string, price int);",
         )
         .test(TTL),
         text("host", "Host of the server; goes before that of nodes.").test(LOGIN),
-        text("port", "Port of the server; goes before that of nodes.").test(LOGIN),
+        int("port", "", "Port of the server; goes before that of nodes.")
+            .range(0, 65_535)
+            .test(LOGIN),
         text(
             "password",
             "Password at the server; goes before that of nodes.",

@@ -18,6 +18,7 @@ use connect::component::{Answer, Epochs, Store, StoreSetup, Written};
 use connect::condition::{holds, is_plain, value};
 use connect::error::Error;
 use connect::ids::Ids;
+use connect::option::number_of;
 use connect::scalar;
 use connect::url::split_port;
 
@@ -148,6 +149,10 @@ impl RedisTable {
                 "clusters are not supported: name one server in 'nodes'".into(),
             ));
         }
+        let spec = |name| {
+            let store = &super::CONNECTORS[0];
+            store.option(name).expect("the spec has each option")
+        };
         // Siddhi's default has a password; who names the host by itself names its own.
         let default = match own.option("host") {
             None => "localhost:6379@root",
@@ -165,22 +170,12 @@ impl RedisTable {
             })?;
         let port = match own.option("port") {
             None => port.unwrap_or(6379),
-            Some(text) => text
-                .trim()
-                .parse()
-                .map_err(|_| refused(format!("option 'port' is '{text}': write a number")))?,
+            Some(text) => number_of(spec("port"), "port", text).map_err(refused)?,
         };
-        let ttl = match own.option("ttl.seconds").map(str::trim) {
-            None | Some("-1") => None,
-            Some(text) => match text.parse() {
-                Ok(seconds) if seconds > 0 => Some(seconds),
-                _ => {
-                    return Err(refused(format!(
-                        "option 'ttl.seconds' is '{text}': write seconds, at least 1"
-                    )));
-                }
-            },
-        };
+        let ttl = spec("ttl.seconds");
+        let text = own.option("ttl.seconds").unwrap_or(ttl.default);
+        let ttl: i64 = number_of(ttl, "ttl.seconds", text).map_err(refused)?;
+        let ttl = u64::try_from(ttl).ok();
         let flag = |name| {
             own.option(name)
                 .is_some_and(|text| scalar::parse_bool(text.trim()))

@@ -76,8 +76,8 @@ struct State {
 
 impl TcpSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<TcpSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let url = settings.text("url").unwrap_or_default();
+        let settings = Settings::of_sink(setup.transport, crate::tcp::CONNECTORS);
+        let url = settings.text_or_default("url");
         let (host, port, context) = parse(url).ok_or_else(|| {
             settings.refused(format!(
                 "option 'url' is '{url}': write tcp://host:port/context"
@@ -88,9 +88,9 @@ impl TcpSink {
             network: setup.environment.network(),
             host,
             port,
-            no_delay: settings.flag("tcp.no.delay", true),
-            keep_alive: settings.flag("keep.alive", true),
-            is_sync: Dynamic::new(setup, "sync", "false"),
+            no_delay: settings.flag("tcp.no.delay"),
+            keep_alive: settings.flag("keep.alive"),
+            is_sync: Dynamic::new(setup, settings, "sync"),
             line: Arc::new(Line {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
                 session: Ids::default().next(),

@@ -64,7 +64,7 @@ pub(super) struct TcpSource {
 
 impl TcpSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<TcpSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::tcp::CONNECTORS);
         let own = || format!("{}/{}", setup.environment.app, setup.schema.name);
         let context = settings.text("context").map_or_else(own, str::to_owned);
         let address = address(setup.environment, settings)?;

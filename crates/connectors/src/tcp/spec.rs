@@ -46,6 +46,7 @@ define stream Trades (symbol string, price double);",
             "10",
             "Threads that write; one connection is written by one, in order.",
         )
+        .unit("threads")
         .status(OptionStatus::Ignored),
     ],
     addresses: &[("url", 9892)],

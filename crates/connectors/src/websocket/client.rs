@@ -36,7 +36,7 @@ struct Server {
 impl Server {
     /// `kind` is `source` or `sink`.
     fn new(settings: Settings<'_>, environment: &Environment, kind: &str) -> Result<Server, Error> {
-        let text = settings.text("url").unwrap_or_default().trim();
+        let text = settings.text_or_default("url").trim();
         let url = parse(text).ok_or_else(|| {
             let shown = text.rsplit('@').next().unwrap_or_default();
             settings.refused(format!(
@@ -47,7 +47,7 @@ impl Server {
         if let Some(login) = login(text) {
             headers.insert(AUTHORIZATION, login);
         }
-        add_headers(&mut headers, settings.text("headers").unwrap_or_default())
+        add_headers(&mut headers, settings.text_or_default("headers"))
             .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         let own = settings
             .text("truststore.path")
@@ -148,7 +148,7 @@ pub(super) struct ClientSource {
 
 impl ClientSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<ClientSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::websocket::CONNECTORS);
         let server = Server::new(settings, setup.environment, "source")?;
         Ok(ClientSource {
             network: setup.environment.network(),
@@ -232,7 +232,7 @@ pub(super) struct ClientSink {
 
 impl ClientSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<ClientSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::websocket::CONNECTORS);
         let server = Server::new(settings, setup.environment, "sink")?;
         let name = format!("{}/{}", setup.environment.app, setup.schema.name);
         Ok(ClientSink {
@@ -307,7 +307,7 @@ mod tests {
         options.extend(more);
         testing::source("websocket", &options, |setup| {
             Server::new(
-                Settings::of_source(setup.transport),
+                Settings::of_source(setup.transport, crate::websocket::CONNECTORS),
                 setup.environment,
                 "source",
             )

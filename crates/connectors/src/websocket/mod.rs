@@ -30,7 +30,7 @@ pub struct WebSocketConnector;
 
 impl Connector for WebSocketConnector {
     fn specs(&self) -> &'static [ConnectorSpec] {
-        websocket::CONNECTORS
+        CONNECTORS
     }
 
     fn gives(&self) -> &'static [PayloadKind] {
@@ -61,7 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sub-protocols in the order in which they are preferred.
 fn protocols(settings: Settings<'_>) -> Vec<String> {
-    let text = settings.text("sub.protocol").unwrap_or_default();
+    let text = settings.text_or_default("sub.protocol");
     let names = text.split(',').map(str::trim);
     names
         .filter(|name| !name.is_empty() && *name != "null")
@@ -71,14 +71,7 @@ fn protocols(settings: Settings<'_>) -> Vec<String> {
 
 /// `idle.timeout`, in milliseconds; `None` for -1 (`WebSocketSource`).
 fn idle(settings: Settings<'_>) -> Result<Option<Duration>, Error> {
-    let millis: i64 = settings.number("idle.timeout", -1)?;
-    match millis {
-        -1 => Ok(None),
-        1.. => Ok(Some(Duration::from_millis(millis.unsigned_abs()))),
-        _ => Err(settings.refused(format!(
-            "option 'idle.timeout' is '{millis}': write milliseconds, or -1 for never"
-        ))),
-    }
+    settings.millis("idle.timeout")
 }
 
 /// What a mapper makes of the two kinds of frames.
@@ -115,7 +108,11 @@ mod tests {
     fn options_are_read_as_siddhi_reads_them() {
         let idle_of = |text| {
             let transport = transport("websocket", &[("idle.timeout", text)]);
-            idle(Settings::of_source(&transport)).ok()
+            idle(Settings::of_source(
+                &transport,
+                crate::websocket::CONNECTORS,
+            ))
+            .ok()
         };
         assert_eq!(idle_of("-1"), Some(None));
         assert_eq!(idle_of("1500"), Some(Some(Duration::from_millis(1500))));
@@ -123,7 +120,13 @@ mod tests {
             assert_eq!(idle_of(bad), None, "{bad}");
         }
         let transport = transport("websocket", &[("sub.protocol", " chat, v2.x ,")]);
-        assert_eq!(protocols(Settings::of_source(&transport)), ["chat", "v2.x"]);
+        assert_eq!(
+            protocols(Settings::of_source(
+                &transport,
+                crate::websocket::CONNECTORS
+            )),
+            ["chat", "v2.x"]
+        );
     }
 
     #[test]

@@ -43,12 +43,12 @@ struct Port {
 impl Port {
     /// `kind` is `source` or `sink`.
     fn new(settings: Settings<'_>, environment: &Environment, kind: &str) -> Result<Port, Error> {
-        let number = settings.number("port", 0)?;
+        let number = settings.number("port")?;
         let of = |key| {
             let deployed = || environment.setting(kind, "websocket-server", key);
             settings.text(key).or_else(deployed)
         };
-        let tls = match settings.flag("tls.enabled", false) {
+        let tls = match settings.flag("tls.enabled") {
             false => None,
             true => {
                 let path = of("keystore.path").ok_or_else(|| {
@@ -62,7 +62,7 @@ impl Port {
             }
         };
         Ok(Port {
-            host: settings.text("host").unwrap_or("0.0.0.0").trim().to_owned(),
+            host: settings.text_or_default("host").trim().to_owned(),
             number,
             tls,
             protocols: protocols(settings).into(),
@@ -138,7 +138,7 @@ pub(super) struct ServerSource {
 
 impl ServerSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<ServerSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::websocket::CONNECTORS);
         Ok(ServerSource {
             network: setup.environment.network(),
             name: format!("{}/{}", setup.environment.app, setup.schema.name).into(),
@@ -282,7 +282,7 @@ impl Clients {
 
 impl ServerSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<ServerSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::websocket::CONNECTORS);
         Ok(ServerSink {
             network: setup.environment.network(),
             port: Port::new(settings, setup.environment, "sink")?,
@@ -366,7 +366,7 @@ mod tests {
         let options = [("port", "9"), ("sub.protocol", "b,a")];
         let port = testing::source("websocket-server", &options, |setup| {
             Port::new(
-                Settings::of_source(setup.transport),
+                Settings::of_source(setup.transport, crate::websocket::CONNECTORS),
                 setup.environment,
                 "source",
             )

@@ -18,6 +18,9 @@ const IDLE_TIMEOUT: OptionSpec = int(
     "-1",
     "Closes a connection on which no message passed for so many milliseconds; -1: never.",
 )
+.at_least(1)
+.or(-1)
+.unit("ms")
 .test(IDLE);
 
 const CLIENT: &[OptionSpec] = &[
@@ -46,7 +49,10 @@ const CLIENT: &[OptionSpec] = &[
 const fn server(test: &'static str) -> [OptionSpec; 7] {
     [
         text("host", "Address to listen on.").test(test).required(),
-        text("port", "Port to listen on.").test(test).required(),
+        int("port", "", "Port to listen on.")
+            .range(0, 65_535)
+            .test(test)
+            .required(),
         list(
             "sub.protocol",
             "Sub-protocols that are spoken; the first that the client speaks as well is chosen.",

@@ -278,7 +278,7 @@ fn tls(options: &Options<'_>) -> Result<ClientTls, Error> {
         distribution: None,
         span: Span::default(),
     };
-    let made = ClientTls::trusting(Settings::of_source(&transport), "TLS", trust);
+    let made = ClientTls::trusting(Settings::of_source(&transport, &[]), "TLS", trust);
     made.map_err(|error| match error {
         Error::Refused { message, .. } => options.refused(message),
         other => other,

@@ -68,7 +68,7 @@ enum Plain {
 impl Sink {
     pub fn new(setup: &SinkMapperSetup<'_>) -> Result<Sink, Error> {
         let options = Options::of_sink(setup.mapping);
-        let is_framed = options.bool("use.avro.serializer", false);
+        let is_framed = options.bool("use.avro.serializer");
         let (mut origin, mut shapes) =
             Origin::new(&options, setup.schema, setup.around, is_framed)?;
         if origin.registry.is_some() && origin.id.is_none() && origin.text.is_none() {

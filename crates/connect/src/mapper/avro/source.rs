@@ -69,7 +69,7 @@ struct Flat {
 impl Source {
     pub fn new(setup: &SourceMapperSetup<'_>) -> Result<Source, Error> {
         let options = Options::of_source(setup.mapping);
-        let framed = options.bool("use.avro.deserializer", false);
+        let framed = options.bool("use.avro.deserializer");
         let (origin, reader) = Origin::new(&options, setup.schema, setup.around, framed)?;
         if framed && origin.registry.is_none() {
             return Err(options.refused(
@@ -77,7 +77,7 @@ impl Source {
             ));
         }
         let fields = Fields::of(setup.mapping, setup.schema);
-        let allows_null = !options.bool("fail.on.missing.attribute", true);
+        let allows_null = !options.bool("fail.on.missing.attribute");
         let mut source = Source {
             origin,
             reader,

@@ -44,7 +44,7 @@ impl Mapper for Csv {
 }
 
 fn delimiter(options: &Options<'_>) -> Result<String, Error> {
-    match options.text("delimiter").unwrap_or(",") {
+    match options.text_or_default("delimiter") {
         "" => Err(options.refused("option 'delimiter' is empty; name at least one character")),
         "\\t" => Ok("\t".to_owned()),
         text if text.contains(['"', '\n', '\r']) => Err(options
@@ -55,7 +55,7 @@ fn delimiter(options: &Options<'_>) -> Result<String, Error> {
 
 /// `header`, which the documentation calls `header.present`.
 fn header(options: &Options<'_>) -> bool {
-    options.bool("header", false) || options.bool("header.present", false)
+    options.bool("header") || options.bool("header.present")
 }
 
 #[cfg(test)]

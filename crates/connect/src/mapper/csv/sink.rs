@@ -44,7 +44,7 @@ impl Sink {
             delimiter,
             columns,
             header,
-            is_grouped: options.bool("event.grouping.enabled", false),
+            is_grouped: options.bool("event.grouping.enabled"),
             field: String::new(),
         })
     }

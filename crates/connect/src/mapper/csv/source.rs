@@ -74,7 +74,7 @@ impl Source {
             delimiter,
             width: wanted.iter().map(|w| w.index + 1).max().unwrap_or(0),
             wanted,
-            is_lenient: !options.bool("fail.on.unknown.attribute", true),
+            is_lenient: !options.bool("fail.on.unknown.attribute"),
             skips_header: header(&options),
             header_seen: false,
             ends: Vec::new(),

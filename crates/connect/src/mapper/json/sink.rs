@@ -49,14 +49,14 @@ impl Sink {
                     .collect(),
             ),
         };
-        let (prefix, suffix) = enclosing(options.text("enclosing.element").unwrap_or(""));
+        let (prefix, suffix) = enclosing(options.text_or_default("enclosing.element"));
         Ok(Sink {
             form,
             prefix,
             suffix,
-            is_grouped: options.bool("event.grouping.enabled", true),
-            is_validated: options.bool("validate.json", false),
-            writes_null: options.bool("enable.null.attribute.value", false),
+            is_grouped: options.bool("event.grouping.enabled"),
+            is_validated: options.bool("validate.json"),
+            writes_null: options.bool("enable.null.attribute.value"),
         })
     }
 

@@ -49,7 +49,7 @@ const NO_JSON: &str = "send strict JSON";
 impl Source {
     pub fn new(setup: &SourceMapperSetup<'_>) -> Result<Source, Error> {
         let options = Options::of_source(setup.mapping);
-        let allows_null = !options.bool("fail.on.missing.attribute", true);
+        let allows_null = !options.bool("fail.on.missing.attribute");
         let fields = Fields::of(setup.mapping, setup.schema);
         let way = if fields.is_default {
             Way::Default {
@@ -60,7 +60,7 @@ impl Source {
             let path =
                 |text: &str| Path::new(text).map_err(|error| options.refused(error.to_string()));
             Way::Custom {
-                enclosing: path(options.text("enclosing.element").unwrap_or("$"))?,
+                enclosing: path(options.text_or_default("enclosing.element"))?,
                 fields: fields
                     .list
                     .into_iter()
@@ -74,7 +74,7 @@ impl Source {
         Ok(Source {
             way,
             allows_null,
-            is_split: !options.bool("event.grouping.enabled", true),
+            is_split: !options.bool("event.grouping.enabled"),
         })
     }
 

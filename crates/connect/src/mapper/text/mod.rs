@@ -50,13 +50,14 @@ struct Layout {
 
 impl Layout {
     fn of(options: &Options<'_>) -> Layout {
+        // The spec names the default as a reader writes it, `\n`.
         let new_line = options
             .text("new.line.character")
             .unwrap_or("\n")
             .to_owned();
-        let delimiter = options.text("delimiter").unwrap_or("~~~~~~~~~~");
+        let delimiter = options.text_or_default("delimiter");
         Layout {
-            is_grouped: options.bool("event.grouping.enabled", false),
+            is_grouped: options.bool("event.grouping.enabled"),
             separator: format!("{new_line}{delimiter}{new_line}"),
             new_line,
         }

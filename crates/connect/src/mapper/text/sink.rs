@@ -28,7 +28,7 @@ impl Sink {
         let schema: &Schema = setup.schema;
         let form = match options.payload(schema)? {
             None => Form::Lines(schema.attributes.iter().map(|a| a.name.clone()).collect()),
-            Some(text) if options.bool("mustache.enabled", false) => Form::Mustache(
+            Some(text) if options.bool("mustache.enabled") => Form::Mustache(
                 Mustache::new(text, schema).map_err(|message| options.refused(message))?,
             ),
             Some(text) => Form::Template(Template::new(text, schema, &options.component)?),

@@ -50,7 +50,7 @@ impl Source {
         };
         Ok(Source {
             layout: Layout::of(&options),
-            allows_null: !options.bool("fail.on.missing.attribute", true),
+            allows_null: !options.bool("fail.on.missing.attribute"),
             way,
             groups: (0..count).map(|_| Groups::default()).collect(),
             found: vec![false; count],

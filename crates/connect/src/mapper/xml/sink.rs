@@ -41,7 +41,7 @@ impl Sink {
         Ok(Sink {
             suffix: closing(&prefix),
             prefix,
-            is_validated: template.is_some() && options.bool("validate.xml", false),
+            is_validated: template.is_some() && options.bool("validate.xml"),
             form: match template {
                 Some(template) => Form::Template(template),
                 None => Form::Events(

@@ -102,7 +102,7 @@ impl Source {
         let prefixes = prefixes(&options)?;
         let path = |text: &str| Path::new(text, &prefixes).map_err(|cause| options.refused(cause));
         let fields = Fields::of(setup.mapping, setup.schema);
-        let is_leaf = options.bool("extract.leaf.node.data", false);
+        let is_leaf = options.bool("extract.leaf.node.data");
         let way = if fields.is_default {
             Way::Default(fields.list)
         } else if is_leaf {
@@ -121,7 +121,7 @@ impl Source {
             )
         };
         let enclosing = options.text("enclosing.element").map(path).transpose()?;
-        let allows_null = !options.bool("fail.on.missing.attribute", true);
+        let allows_null = !options.bool("fail.on.missing.attribute");
         let segments = segments(&options, enclosing.as_ref())?;
         let projector = match (&segments, &way) {
             (Some(segments), Way::Custom(fields)) => segments
@@ -133,8 +133,8 @@ impl Source {
             reader: Reader {
                 way,
                 enclosing,
-                is_event: options.bool("enclosing.element.as.event", false)
-                    || options.bool("enclosingElementAsEvent", false),
+                is_event: options.bool("enclosing.element.as.event")
+                    || options.bool("enclosingElementAsEvent"),
                 is_leaf,
                 allows_null,
             },
@@ -173,7 +173,7 @@ impl Source {
 
 /// The names from the root to the event, where streaming is asked for.
 fn segments(options: &Options<'_>, path: Option<&Path>) -> Result<Option<Vec<String>>, Error> {
-    if !options.bool("enable.streaming.xml.content", false) {
+    if !options.bool("enable.streaming.xml.content") {
         return Ok(None);
     }
     let (Some(path), Some(text)) = (path, options.text("enclosing.element")) else {

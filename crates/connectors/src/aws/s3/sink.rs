@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, ObjectStore as _, PutOptions, PutPayload};
 
-use super::bucket::{Access, Bucket, REGION, storage_class};
+use super::bucket::{Access, Bucket, storage_class};
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::message::{Message, Sent, Undelivered};
@@ -61,10 +61,10 @@ struct Names {
 
 impl S3Sink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<S3Sink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::aws::s3::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
-        let bucket = settings.text("bucket.name").unwrap_or_default().trim();
-        let region = settings.text("aws.region").unwrap_or(REGION).trim();
+        let bucket = settings.text_or_default("bucket.name").trim();
+        let region = settings.text_or_default("aws.region").trim();
         let keys = settings
             .text("aws.access.key")
             .zip(settings.text("aws.secret.key"));
@@ -72,14 +72,13 @@ impl S3Sink {
             region: region.to_owned(),
             keys: keys.map(|(key, secret)| (key.to_owned(), secret.to_owned())),
             provider: settings
-                .text("credential.provider.class")
-                .unwrap_or_default()
+                .text_or_default("credential.provider.class")
                 .to_owned(),
             endpoint: setup
                 .environment
                 .setting("sink", "s3", "endpoint")
                 .map(str::to_owned),
-            is_versioned: settings.flag("versioning.enabled", false),
+            is_versioned: settings.flag("versioning.enabled"),
         };
         access.check().map_err(|cause| settings.refused(cause))?;
         let trust = ClientTrust {
@@ -90,19 +89,19 @@ impl S3Sink {
             true => None,
             false => Some(ClientTls::trusting(settings, "TLS", trust)?),
         };
-        let class = settings.text("storage.class").unwrap_or("standard");
-        let path = Dynamic::new(setup, "object.path", "");
+        let class = settings.text_or_default("storage.class");
+        let path = Dynamic::new(setup, settings, "object.path");
         if let Dynamic::Constant(text) = &path {
             folder(text).map_err(|cause| settings.refused(cause))?;
         }
-        let node = settings.text("node.id").unwrap_or_default().trim();
+        let node = settings.text_or_default("node.id").trim();
         let name = format!("{app}/{stream}");
         let shared = Shared {
             in_flight: InFlight::new(name.clone(), format!("'s3://{bucket}'"), setup.answers),
             name,
             bucket: Bucket::new(bucket, &access, tls).map_err(|cause| settings.refused(cause))?,
             path,
-            content_type: Dynamic::new(setup, "content.type", "application/octet-stream"),
+            content_type: Dynamic::new(setup, settings, "content.type"),
             storage_class: storage_class(class),
             stem: match node {
                 "" => format!("{stream}-"),

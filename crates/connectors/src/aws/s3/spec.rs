@@ -34,7 +34,9 @@ define stream Orders (day string, amount double);",
         .test(PROVIDER),
         text("aws.access.key", "Access key.").test(KEYS),
         text("aws.secret.key", "Secret key.").test(KEYS),
-        text("aws.region", "Region of the bucket.").test(OBJECTS),
+        text("aws.region", "Region of the bucket.")
+            .test(OBJECTS)
+            .default("us-east-1"),
         bool(
             "versioning.enabled",
             "false",

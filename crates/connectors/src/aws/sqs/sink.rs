@@ -44,17 +44,17 @@ type Batch = Vec<(Number, Arc<Sent>)>;
 
 impl SqsSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<SqsSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::aws::sqs::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let queue = Queue::new(settings, setup.environment, "sink")?;
-        let delay: i64 = settings.number("delay.interval", -1)?;
+        let delay: i64 = settings.number("delay.interval")?;
         Ok(SqsSink {
             network: setup.environment.network(),
             shared: Arc::new(Shared {
                 in_flight: InFlight::new(format!("{app}/{stream}"), queue.label(), setup.answers),
                 queue,
-                group: Dynamic::new(setup, "message.group.id", ""),
-                deduplication: Dynamic::new(setup, "deduplication.id", ""),
+                group: Dynamic::new(setup, settings, "message.group.id"),
+                deduplication: Dynamic::new(setup, settings, "deduplication.id"),
                 delay: u64::try_from(delay).ok(),
             }),
             connected: None,

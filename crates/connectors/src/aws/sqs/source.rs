@@ -24,9 +24,6 @@ const LEAVE: Duration = Duration::from_secs(5);
 /// Messages of one consumer that may wait to be deleted; beyond, it asks for no more.
 const HANDLED_MAX: usize = 4096;
 
-/// Longest wait that the protocol knows, seconds.
-const WAIT_MAX: i64 = 20;
-
 pub(super) struct SqsSource {
     network: Arc<Network>,
     receiver: Receiver,
@@ -60,38 +57,24 @@ struct Options {
 
 impl Options {
     fn new(settings: Settings<'_>) -> Result<Options, Error> {
-        let between = |name: &str, default: i64, from: i64, to: i64| {
-            let number: i64 = settings.number(name, default)?;
-            match (from..=to).contains(&number) {
-                true => Ok(number),
-                false => Err(settings.refused(format!(
-                    "option '{name}' is {number}: write a number from {from} to {to}"
-                ))),
-            }
-        };
-        let given = |seconds: i64| u64::try_from(seconds).ok();
-        let millis = |number: i64| Duration::from_millis(number.unsigned_abs());
+        let given = |name| Ok(u64::try_from(settings.number::<i64>(name)?).ok());
+        let millis = |name| Ok(Duration::from_millis(settings.number(name)?));
         Ok(Options {
-            interval: millis(between("polling.interval", 0, 0, i64::from(u32::MAX))?),
-            wait: given(between("wait.time", -1, -1, WAIT_MAX)?),
-            messages_max: between("max.number.of.messages", 1, 1, BATCH_MAX as i64)? as usize,
-            visibility: given(between("visibility.timeout", -1, -1, 43_200)?),
-            deletes: settings.flag("delete.messages", true),
-            retry_interval: millis(between(
-                "delete.retry.interval",
-                5000,
-                0,
-                i64::from(u32::MAX),
-            )?),
-            retries: between("max.number.of.delete.retry.attempts", 10, 0, 1_000_000)? as u32,
-            consumers: between("number.of.parallel.consumers", 1, 1, 1000)? as usize,
+            interval: millis("polling.interval")?,
+            wait: given("wait.time")?,
+            messages_max: settings.number("max.number.of.messages")?,
+            visibility: given("visibility.timeout")?,
+            deletes: settings.flag("delete.messages"),
+            retry_interval: millis("delete.retry.interval")?,
+            retries: settings.number("max.number.of.delete.retry.attempts")?,
+            consumers: settings.number("number.of.parallel.consumers")?,
         })
     }
 }
 
 impl SqsSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<SqsSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::aws::sqs::CONNECTORS);
         let queue = Queue::new(settings, setup.environment, "source")?;
         let receiver = Receiver::of_server(&queue.label(), &["MESSAGE_ID"]);
         let shared = Shared {

@@ -33,26 +33,26 @@ define stream Orders (id long, amount double);",
         ACCESS_KEY.required(),
         SECRET_KEY.required(),
         REGION,
-        millis("polling.interval", "", "Time between two questions.")
+        millis("polling.interval", "", "Time between two questions.").range(0, 4_294_967_295)
             .test(LIMITS)
             .required(),
         int(
             "wait.time",
             "-1",
             "Seconds to wait for messages, 20 at most; -1: the setting of the queue.",
-        )
+        ).range(-1, 20).unit("seconds")
         .test(LIMITS),
         int(
             "max.number.of.messages",
             "1",
             "Messages of one answer, 1 to 10.",
-        )
+        ).range(1, 10).unit("messages")
         .test(VALUES),
         int(
             "visibility.timeout",
             "-1",
             "Seconds a message is hidden; -1: the setting of the queue.",
-        )
+        ).range(-1, 43_200).unit("seconds")
         .test(LIMITS),
         bool(
             "delete.messages",
@@ -64,15 +64,15 @@ define stream Orders (id long, amount double);",
             "delete.retry.interval",
             "5000",
             "Time between two tries to remove.",
-        )
+        ).range(0, 4_294_967_295)
         .test(RETRIES),
         int(
             "max.number.of.delete.retry.attempts",
             "10",
             "How often it is tried again; what cannot be removed comes again.",
-        )
+        ).range(0, 1_000_000).unit("tries")
         .test(RETRIES),
-        int("number.of.parallel.consumers", "1", "Consumers at once.").test(LIMITS),
+        int("number.of.parallel.consumers", "1", "Consumers at once.").range(1, 1000).unit("consumers").test(LIMITS),
     ],
     properties: &["MESSAGE_ID"],
     ..ConnectorSpec::new(
@@ -106,7 +106,7 @@ define stream Orders (id long, customer string);",
             "delay.interval",
             "-1",
             "Seconds before a message becomes visible; -1: the setting of the queue.",
-        )
+        ).unit("seconds")
         .test(LIMITS),
     ],
     rules: &[Rule::Together(&["access.key", "secret.key"])],

@@ -91,8 +91,8 @@ impl Desk {
         if transport.ty != "websubhub" {
             return Ok(None);
         }
-        let settings = Settings::of_source(transport);
-        let topics = settings.text("topic.list").unwrap_or_default().split(',');
+        let settings = Settings::of_source(transport, crate::http::hub::SPECS);
+        let topics = settings.text_or_default("topic.list").split(',');
         let topics = topics.map(str::trim).filter(|topic| !topic.is_empty());
         let topics: Vec<String> = topics.map(str::to_owned).collect();
         if topics.is_empty() {

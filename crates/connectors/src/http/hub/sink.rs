@@ -133,7 +133,7 @@ impl Columns {
 
 impl HubSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<HubSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
+        let settings = Settings::of_sink(setup.transport, crate::http::hub::SPECS);
         let table = setup
             .table
             .ok_or_else(|| settings.refused("option 'table.name' is not a table of the app"))?;
@@ -150,8 +150,8 @@ impl HubSink {
         };
         Ok(HubSink {
             http: HttpSink::of_hub(setup, super::egress_policy(settings)?)?,
-            hub_id: settings.text("hub.id").unwrap_or_default().to_owned(),
-            topic: Dynamic::new(setup, TOPIC, ""),
+            hub_id: settings.text_or_default("hub.id").to_owned(),
+            topic: Dynamic::new(setup, settings, TOPIC),
             hub_link,
             columns: Columns::new(table, settings)?,
             by_topic: HashMap::new(),

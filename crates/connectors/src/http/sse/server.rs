@@ -54,8 +54,8 @@ pub(in crate::http) struct SseServer {
 
 impl SseServer {
     pub fn new(setup: &SinkSetup<'_>) -> Result<SseServer, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let text = settings.text("server.url").unwrap_or_default();
+        let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
+        let text = settings.text_or_default("server.url");
         let url = Url::parse(text).ok_or_else(|| {
             settings.refused(format!(
                 "option 'server.url' is '{text}': write http://host:port/path"
@@ -65,7 +65,7 @@ impl SseServer {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(BEAT_HEADER, HeaderValue::from(BEAT.as_secs()));
-        add_headers(&mut headers, settings.text("headers").unwrap_or_default())
+        add_headers(&mut headers, settings.text_or_default("headers"))
             .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         let tls = match url.is_tls {
             true => Some(ServerTls::new(settings, setup.environment)?),

@@ -65,8 +65,8 @@ impl Last {
 
 impl SseSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<SseSource, Error> {
-        let settings = Settings::of_source(setup.transport);
-        let text = settings.text("receiver.url").unwrap_or_default();
+        let settings = Settings::of_source(setup.transport, crate::http::SPECS);
+        let text = settings.text_or_default("receiver.url");
         let url = Url::parse(text).ok_or_else(|| {
             settings.refused(format!(
                 "option 'receiver.url' is '{text}': write http://host:port/path"
@@ -82,7 +82,7 @@ impl SseSource {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let host = HeaderValue::from_str(&url.host_header());
         headers.insert(HOST, host.map_err(|e| settings.refused(e.to_string()))?);
-        add_headers(&mut headers, settings.text("headers").unwrap_or_default())
+        add_headers(&mut headers, settings.text_or_default("headers"))
             .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         let label = format!("'{}://{}{}'", url.scheme(), url.authority(), url.path);
         let names = property_names(setup.transport);

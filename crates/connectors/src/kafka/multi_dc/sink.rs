@@ -22,15 +22,15 @@ pub(in crate::kafka) struct MultiDcSink {
 
 impl MultiDcSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<MultiDcSink, Error> {
-        let settings = Settings::of_sink(setup.transport);
-        let brokers = settings.text("bootstrap.servers").unwrap_or_default();
+        let settings = Settings::of_sink(setup.transport, crate::kafka::CONNECTORS);
+        let brokers = settings.text_or_default("bootstrap.servers");
         let [one, two] = super::two(settings, brokers)?;
         let cluster = |brokers: &str| KafkaSink::of_centre(setup, brokers);
         Ok(MultiDcSink {
             clusters: [cluster(&one)?, cluster(&two)?],
             // Without an id the header has the word, as `KafkaMultiDCSink` writes it.
-            sequence: Sequence::new(settings.text("sequence.id").unwrap_or("null")),
-            is_binary: settings.flag("is.binary.message", false),
+            sequence: Sequence::new(settings.text_or_default("sequence.id")),
+            is_binary: settings.flag("is.binary.message"),
             halves: HashMap::new(),
             failed: Vec::new(),
             buffer: Vec::new(),

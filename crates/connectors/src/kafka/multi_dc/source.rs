@@ -68,13 +68,13 @@ struct Early {
 
 impl MultiDcSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<MultiDcSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::kafka::CONNECTORS);
         let text = |name| option(settings, setup.environment, "source", name);
         let brokers = text("bootstrap.servers").unwrap_or_default();
         let topic = text("topic")
             .filter(|topic| !topic.is_empty())
             .ok_or_else(|| settings.refused("option 'topic' is missing"))?;
-        let partition = settings.number("partition.no", 0)?;
+        let partition = settings.number("partition.no")?;
         let optional = text("optional.configuration").unwrap_or_default();
         let cluster = |brokers: String| {
             let mut properties =
@@ -102,7 +102,7 @@ impl MultiDcSource {
             clusters: [cluster(one)?, cluster(two)?],
             topic: topic.to_owned(),
             partition,
-            is_binary: is_binary(setup.transport),
+            is_binary: is_binary(settings),
             wanted: Wanted::new(&setup.transport.map),
             order: Order::default(),
             read: Partitions::default(),

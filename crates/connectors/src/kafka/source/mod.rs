@@ -27,7 +27,7 @@ use super::watch::STATISTICS_MILLIS;
 use super::{REPLAY_RESPONSE, said};
 use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::option::{Settings, number, transport_flag};
+use connect::option::{Settings, number};
 
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
@@ -94,7 +94,7 @@ pub(in crate::kafka) struct KafkaSource {
 
 impl KafkaSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<KafkaSource, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::kafka::CONNECTORS);
         let text = |name| option(settings, setup.environment, "source", name);
         let needed = |name| {
             text(name)
@@ -155,8 +155,8 @@ impl KafkaSource {
             starts: starts(settings, text("topic.offsets.map").unwrap_or_default())?,
             commits: commits(settings, &properties)?,
             config: properties.config,
-            is_binary: is_binary(setup.transport),
-            is_sequenced: transport_flag(setup.transport, "seq.enabled", false),
+            is_binary: is_binary(settings),
+            is_sequenced: settings.flag("seq.enabled"),
             wanted: Wanted::new(&setup.transport.map),
             partitions: Partitions::default(),
             instance,
@@ -210,7 +210,7 @@ fn starts(settings: Settings<'_>, text: &str) -> Result<HashMap<String, i64>, Er
 }
 
 fn commits(settings: Settings<'_>, properties: &Properties) -> Result<Commits, Error> {
-    if !settings.flag("enable.offsets.commit", true) {
+    if !settings.flag("enable.offsets.commit") {
         return Ok(Commits::Never);
     }
     let by_hand = properties
@@ -218,7 +218,7 @@ fn commits(settings: Settings<'_>, properties: &Properties) -> Result<Commits, E
         .is_some_and(|text| text.eq_ignore_ascii_case("false"));
     if by_hand {
         return Ok(Commits::AtOnce(
-            match settings.flag("enable.async.commit", true) {
+            match settings.flag("enable.async.commit") {
                 true => CommitMode::Async,
                 false => CommitMode::Sync,
             },

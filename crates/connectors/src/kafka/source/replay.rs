@@ -98,11 +98,13 @@ pub(in crate::kafka) struct ReplayRequest {
 
 impl ReplayRequest {
     pub fn new(setup: &SinkSetup<'_>) -> Result<ReplayRequest, Error> {
-        let id = sink_id(Settings::of_sink(setup.transport))?;
+        let id = sink_id(Settings::of_sink(setup.transport, crate::kafka::CONNECTORS))?;
         if setup.schema.attributes.len() < 4 {
-            return Err(Settings::of_sink(setup.transport).refused(
-                "its stream has four attributes: topic, partition, first and last offset",
-            ));
+            return Err(
+                Settings::of_sink(setup.transport, crate::kafka::CONNECTORS).refused(
+                    "its stream has four attributes: topic, partition, first and last offset",
+                ),
+            );
         }
         Ok(ReplayRequest {
             requests: setup.environment.shared.get::<Replays>().of(&id),
@@ -208,7 +210,7 @@ pub(in crate::kafka) struct ReplayResponse {
 
 impl ReplayResponse {
     pub fn new(setup: &SourceSetup<'_>) -> Result<ReplayResponse, Error> {
-        let settings = Settings::of_source(setup.transport);
+        let settings = Settings::of_source(setup.transport, crate::kafka::CONNECTORS);
         for name in WITHOUT_EFFECT {
             if settings.text(name).is_some() {
                 tracing::warn!(
