@@ -610,6 +610,23 @@ mod tests {
     }
 
     #[test]
+    fn pages_print_unit_range_and_default() {
+        let sqs = named(&catalog(), Some("sqs"));
+        let text = page(sqs[0]);
+        let rows = [
+            "  polling.interval  ms, 0 to 4294967295, required\n",
+            "  wait.time  int, in seconds, -1 to 20, default -1\n",
+        ];
+        for row in rows {
+            assert!(text.contains(row), "{text}");
+        }
+        let chapters = reference(&catalog());
+        let (_, text) = &chapters[0];
+        let row = "| `wait.time` | int, seconds | `-1` | -1 to 20 |  | ";
+        assert!(text.contains(row));
+    }
+
+    #[test]
     fn the_reference_has_all_functions() {
         let chapters = reference(&catalog());
         let sections = |name: &str| {

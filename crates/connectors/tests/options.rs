@@ -151,7 +151,8 @@ fn names_that_code_asks_for_are_in_the_specs() {
     }
     for mapper in connect::mapper::MAPPERS {
         let specs: Vec<_> = mapper.specs().iter().collect();
-        let path = root.join("../connect/src/mapper").join(specs[0].name);
+        let name = specs[0].name.replace("passThrough", "pass_through");
+        let path = root.join("../connect/src/mapper").join(name);
         let path = match path.is_dir() {
             true => path,
             false => path.with_extension("rs"),

@@ -202,7 +202,7 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
     example: "@sink(type='grpc', publisher.url='grpc://localhost:8888/org.wso2.grpc.EventService/consume', headers=\"'stream.id:Trades'\", on.error='WAIT', @map(type='json'))
 define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
-    options: plan::spec::options!(CLIENT, TLS),
+    options: plan::spec::options!(CLIENT, LIMITS, TLS),
     addresses: &[("publisher.url", 80)],
     identity: &["publisher.url"],
     ..ConnectorSpec::new(

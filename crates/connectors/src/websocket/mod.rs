@@ -15,7 +15,7 @@ mod session;
 
 use std::time::Duration;
 
-use crate::spec::websocket;
+use crate::spec::websocket::CONNECTORS;
 use plan::spec::ConnectorSpec;
 
 use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};

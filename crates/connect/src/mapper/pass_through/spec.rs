@@ -3,6 +3,9 @@
 use plan::spec::{ConnectorKind, ConnectorSpec, Payload, Status};
 
 pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
+    example: "@source(type='inMemory', topic='trades', @map(type='passThrough'))
+define stream Trades (symbol string, price double);
+from Trades select symbol insert into Out;",
     payloads: &[Payload::Events],
     status: Status::Runs,
     ..ConnectorSpec::new(
@@ -14,6 +17,8 @@ pub const SOURCE_MAPPER: ConnectorSpec = ConnectorSpec {
 };
 
 pub const SINK_MAPPER: ConnectorSpec = ConnectorSpec {
+    example: "@sink(type='inMemory', topic='trades', @map(type='passThrough'))
+define stream Trades (symbol string, price double);",
     payloads: &[Payload::Events],
     status: Status::Runs,
     ..ConnectorSpec::new(
