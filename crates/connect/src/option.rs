@@ -22,6 +22,8 @@ pub struct Settings<'a> {
     kind: &'static str,
     /// `None`: it reads what is written, and no defaults.
     spec: Option<&'static ConnectorSpec>,
+    /// The spec of the component whose code it shares.
+    shared: Option<&'static ConnectorSpec>,
 }
 
 impl<'a> Settings<'a> {
@@ -45,6 +47,15 @@ impl<'a> Settings<'a> {
             transport,
             kind: kind.name(),
             spec,
+            shared: None,
+        }
+    }
+
+    /// What its own spec does not have has the defaults of another component, whose code reads it.
+    pub fn with_defaults_of(self, spec: &'static ConnectorSpec) -> Settings<'a> {
+        Settings {
+            shared: Some(spec),
+            ..self
         }
     }
 
@@ -130,7 +141,8 @@ impl<'a> Settings<'a> {
     /// # Panics
     /// The spec of the component does not have it: a test of the connectors goes over all calls.
     fn option(&self, name: &str) -> &'static OptionSpec {
-        let known = self.spec.and_then(|spec| spec.option(name));
+        let mut specs = self.spec.iter().chain(&self.shared);
+        let known = specs.find_map(|spec| spec.option(name));
         known.unwrap_or_else(|| {
             panic!(
                 "the spec of {} '{}' has no option '{name}'",

@@ -41,6 +41,8 @@ pub(super) fn common_headers(
 }
 
 pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Error> {
+    // The source of events has none of these options of its own.
+    let settings = settings.with_defaults_of(&crate::spec::http::SINK);
     const OPTION: &str = "client.bootstrap.configurations";
     let mut options = ClientOptions {
         idle_timeout: settings.millis("socket.idle.timeout")?,

@@ -237,6 +237,8 @@ impl HttpSink {
         settings: Settings<'_>,
         egress_policy: Option<EgressPolicy>,
     ) -> Result<HttpSink, Error> {
+        // Subscribers of a hub are served by the same code.
+        let settings = settings.with_defaults_of(&super::http::SINK);
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
         options.egress_policy = egress_policy;
@@ -261,7 +263,7 @@ impl HttpSink {
                 .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
         }
         let call = call(setup, settings)?;
-        let is_waited_for = oauth.is_some() || settings.flag("blocking.io");
+        let is_waited_for = oauth.is_some() || settings.is_set_to("blocking.io", true);
         let on_error = settings.text_or_default("on.error").trim();
         Ok(HttpSink {
             name: format!("sink '{}'", setup.transport.ty),
@@ -270,9 +272,11 @@ impl HttpSink {
             method: Dynamic::new(setup, settings, "method"),
             headers,
             refresh_token: Dynamic::new(setup, settings, "refresh.token"),
-            download: settings
-                .flag("downloading.enabled")
-                .then(|| Dynamic::new(setup, settings, "download.path")),
+            download: settings.is_set_to("downloading.enabled", true).then(|| {
+                Dynamic::or_else(setup, "download.path", || {
+                    settings.text("download.path").unwrap_or_default()
+                })
+            }),
             common,
             has_length: settings.flag("chunk.disabled"),
             in_flight_max: match (allowed, exhausted) {

@@ -44,7 +44,8 @@ impl Drop for Registered {
 
 impl HttpSource {
     pub fn new(setup: &SourceSetup<'_>) -> Result<HttpSource, Error> {
-        let settings = Settings::of_source(setup.transport, crate::http::SPECS);
+        let settings = Settings::of_source(setup.transport, crate::http::SPECS)
+            .with_defaults_of(&super::http_service::SOURCE);
         let environment = setup.environment;
         let url = receiver_url(setup, settings)?;
         let name = format!("{}/{}", environment.app, setup.schema.name);
@@ -229,6 +230,8 @@ fn set_refusal(refusal: &mut Refusal, key: &str, value: &str) -> Option<()> {
 }
 
 pub(super) fn port_options(settings: Settings<'_>) -> Result<PortOptions, Error> {
+    // The server of events has none of these options of its own.
+    let settings = settings.with_defaults_of(&super::http_service::SOURCE);
     const OPTION: &str = "server.bootstrap.configurations";
     let mut options = PortOptions {
         socket: SocketOptions::default(),
