@@ -200,7 +200,7 @@ from S select * insert into Out;
     assert!(copied.expect("cp starts").success());
     let copy = copy.display().to_string();
     let second = Running::connected(&[&case.app, "--state", &copy], 1);
-    run.err_has("source has failed", 1);
+    run.err_has("source failed", 1);
     run.err_has("a state directory of its own", 1);
     run.stop();
     second.stop();
