@@ -58,11 +58,13 @@ fn make(spec: &ConnectorSpec, options: &[(String, String)]) {
         };
         drop(connector.source(&setup));
     } else {
+        let answers = Default::default();
         let setup = SinkSetup {
             transport,
             schema,
             dynamic: &[],
             table: None,
+            answers: &answers,
             environment,
         };
         drop(connector.sink(&setup));

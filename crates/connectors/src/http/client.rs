@@ -47,7 +47,7 @@ pub(super) fn client_options(settings: Settings<'_>) -> Result<ClientOptions, Er
     let mut options = ClientOptions {
         idle_timeout: settings.millis("socket.idle.timeout")?,
         idle_max: settings
-            .number::<i64>("max.pool.idle.connections", 100)?
+            .number::<i64>("max.pool.idle.connections")?
             .try_into()
             .unwrap_or(usize::MAX),
         evict_after: settings.millis("min.evictable.idle.time")?,

@@ -29,7 +29,8 @@ pub mod sqlite;
 pub mod sqlserver;
 mod statements;
 mod table;
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod tests;
 pub mod text;
 pub mod url;
