@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plan", &["event", "lang"]),
     ("check", &["event", "lang", "plan"]),
     ("engine", &["event", "javatext", "lang", "plan"]),
-    ("script", &["engine", "event", "lang", "plan"]),
+    ("script", &["check", "engine", "event", "lang", "plan"]),
     ("connect", &["event", "javatext", "lang", "plan"]),
     (
         "connectors",
@@ -73,7 +73,6 @@ const CLIENTS_IN: &[&str] = &["connectors", "xtask"];
 
 /// Libraries that speak to one system.
 const CLIENTS: &[&str] = &[
-    "apache-avro",
     "async-imap",
     "lapin",
     "lettre",

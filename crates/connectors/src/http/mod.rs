@@ -5,6 +5,7 @@
 //! as slow answers, never as lost requests; a stopped source has freed its port. Never: a redirect
 //! followed, a path put right, a request sent twice after its answer began.
 
+mod call;
 mod client;
 mod hub;
 mod listener;

@@ -9,7 +9,7 @@
 //! with `@app:compat('siddhi-5.1')` so has any answer, as in Siddhi.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -19,7 +19,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::watch;
 
-use super::HttpCalls;
+use super::call::{Call, call, download_path, write_file};
 use super::client::{client_options, common_headers};
 use super::hub::{self, Subscriber};
 use super::oauth::OAuth;
@@ -30,7 +30,7 @@ use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::headers;
 use connect::net::http_client::{Client, ClientOptions, RequestBody, has_body, read_body, within};
 use connect::net::http_client::{EgressDenied, EgressPolicy};
-use connect::net::request_reply::{Calls, Received, Waiting};
+use connect::net::request_reply::{Received, Waiting};
 use connect::net::{Body, ClientTls, Network, is_again_too_soon};
 use connect::option::Dynamic;
 use connect::option::Settings;
@@ -98,16 +98,6 @@ struct Shared {
     changed: Condvar,
     /// Nobody is tried once more.
     leaving: watch::Sender<bool>,
-}
-
-/// What a call does with its response.
-struct Call {
-    sink_id: String,
-    calls: Arc<Calls>,
-    /// Requests whose response has not been handed over.
-    on_their_way: Arc<AtomicUsize>,
-    /// Names of the stream's attributes, for `trp:` of the response.
-    names: Vec<String>,
 }
 
 /// One of the requests on their way.
@@ -946,50 +936,6 @@ fn undelivered((job, error): (Job, Error)) -> Undelivered {
     }
 }
 
-fn call(setup: &SinkSetup<'_>, settings: Settings<'_>) -> Result<Option<Call>, Error> {
-    if matches!(setup.transport.ty.as_str(), "http" | "websubhub") {
-        return Ok(None);
-    }
-    let sink_id = settings
-        .text("sink.id")
-        .ok_or_else(|| settings.refused("option 'sink.id' is missing"))?;
-    Ok(Some(Call {
-        sink_id: sink_id.to_owned(),
-        on_their_way: setup
-            .environment
-            .shared
-            .get::<HttpCalls>()
-            .0
-            .on_their_way(sink_id),
-        calls: Arc::clone(&setup.environment.shared.get::<HttpCalls>().0),
-        names: setup
-            .schema
-            .attributes
-            .iter()
-            .map(|attribute| attribute.name.clone())
-            .collect(),
-    }))
-}
-
-/// A path made of event data may not climb out of the directory that the option names.
-fn download_path(text: &str) -> Result<PathBuf, String> {
-    let path = Path::new(text.trim());
-    let climbs = path
-        .components()
-        .any(|part| part == std::path::Component::ParentDir);
-    if text.trim().is_empty() || climbs {
-        return Err(format!("'{text}' is not a path to download to"));
-    }
-    Ok(path.to_owned())
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    std::fs::write(path, bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1017,13 +963,5 @@ mod tests {
             assert!(message.contains(cause), "{option}: {message}");
         }
         assert_eq!(refusal(&[]), "");
-    }
-
-    #[test]
-    fn downloads_stay_where_the_option_puts_them() {
-        assert!(download_path("/a/b").is_ok());
-        for bad in ["", "a/../../b"] {
-            assert!(download_path(bad).is_err(), "{bad}");
-        }
     }
 }
