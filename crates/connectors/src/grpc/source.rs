@@ -207,7 +207,11 @@ mod tests {
             ),
             ("grpc", vec![own], "mapper 'protobuf'"),
             ("grpc", vec![url, ("enable.ssl", "true")], "'keystore.file'"),
-            ("grpc", vec![url, ("threadpool.size", "x")], "whole number"),
+            (
+                "grpc",
+                vec![url, ("threadpool.size", "x")],
+                "write a number",
+            ),
             ("grpc-service", vec![url], "'source.id' is missing"),
         ] {
             let message = made(ty, &options);

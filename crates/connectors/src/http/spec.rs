@@ -364,7 +364,7 @@ define stream Prices (symbol string, price double);",
             "http.status.code",
             OptionType::Regex,
             "Regular expression for the whole status code of the responses to take.",
-        ).test("connectors::http::call::tests::a_response_goes_to_the_sources_whose_status_it_has")
+        ).test("connect::net::request_reply::tests::a_response_goes_to_the_sources_whose_status_it_has")
         .default("200"),
         WORKERS,
         bool(

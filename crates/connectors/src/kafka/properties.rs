@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn key_stores_of_java_become_pem() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/testdata");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../connect/src/net/testdata");
         for file in ["server.jks", "server.p12", "server.pem"] {
             let text = format!(
                 "ssl.truststore.location:{folder}/{file},ssl.truststore.password:wso2carbon,\

@@ -153,7 +153,7 @@ fn away(database: &Database) {
     let run = Running::connected(&args, 1);
     case.fill(0, 1_000);
     eventually("the first rows", || case.received().len() >= 1_000);
-    let faults = || run.err().matches("ERROR source").count();
+    let faults = || run.err().matches("ERROR").count();
     let before = faults();
     server.kill();
     let since = Instant::now();
@@ -263,7 +263,7 @@ fn reload(database: &Database) {
         case.fill(block * 100, (block + 1) * 100);
         case.write(&format!("edit {block}"), FILE);
         run.reload();
-        run.err_has("the apps were read again change", block as usize + 1);
+        run.err_has("apps reloaded change", block as usize + 1);
     }
     eventually("all rows", || case.received().last() == Some(&499));
     let (code, summary) = run.stop();

@@ -128,7 +128,7 @@ from In select n insert into Reloaded;
         written.expect("it is there").expect("there is room");
         write(block + 1);
         running.reload();
-        running.err_has("the apps were read again change", block + 1);
+        running.err_has("apps reloaded change", block + 1);
     }
     eventually("all rows", || {
         ask(name, server.port(), "SELECT count(*) FROM Reloaded") == "1000\n"

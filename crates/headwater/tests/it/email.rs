@@ -272,7 +272,7 @@ fn reloads_while_mails_are_sent_send_each() {
         }
         write(block);
         sender.reload();
-        sender.err_has("the apps were read again change", block as usize);
+        sender.err_has("apps reloaded change", block as usize);
     }
     let has =
         |mails: &[String], n: u64| mails.iter().any(|mail| mail.contains(&format!("row {n} ")));

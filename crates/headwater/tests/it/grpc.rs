@@ -688,7 +688,7 @@ fn a_reload_between_calls_loses_nothing() {
     eventually("some responses", || !apps.received().is_empty());
     apps.write("service", &edited, "");
     service.reload();
-    service.err_has("the apps were read again change", 1);
+    service.err_has("apps reloaded change", 1);
     let found = || {
         let received = apps.received();
         let mut rows: Vec<&str> = received.lines().collect();

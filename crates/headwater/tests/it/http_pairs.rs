@@ -221,7 +221,7 @@ fn a_reload_between_request_and_response_waits_for_the_response() {
     run.reload();
     run.err_has("reloading apps", 1);
     gate.open();
-    run.err_has("the apps were read again change", 1);
+    run.err_has("apps reloaded change", 1);
     run.out_has("data=[1, 1]", 1);
     run.err_has("source is ready", 4);
     calls.send(2..=2);
@@ -399,7 +399,7 @@ fn a_reload_between_request_and_response_tells_the_client_and_serves_the_next() 
     run.reload();
     let (status, _) = held.join().expect("no panic");
     assert_eq!(status, "504");
-    run.err_has("the apps were read again change", 1);
+    run.err_has("apps reloaded change", 1);
     service.answered(6);
     run.stop();
 }

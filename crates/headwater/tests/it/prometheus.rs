@@ -286,7 +286,7 @@ fn a_reload_leaves_the_port_to_the_metrics_that_go_on() {
     for edit in 1..=3 {
         write(edit);
         run.reload();
-        run.err_has("the apps were read again change", edit as usize);
+        run.err_has("apps reloaded change", edit as usize);
         // What the file brings from now on is counted, on the same port.
         let mut input = fs::File::options()
             .append(true)

@@ -152,10 +152,10 @@ fn a_reload_is_reported_after_each_source_is_connected_or_has_said_why_not() {
         &SILENT.replace("{port}", &port.to_string()),
     );
     run.reload();
-    run.err_has("the apps were read again change", 1);
+    run.err_has("apps reloaded change", 1);
     let said = run.err();
     let [why, reported] =
-        ["cannot connect source", "the apps were read again change"].map(|text| said.find(text));
+        ["cannot connect source", "apps reloaded change"].map(|text| said.find(text));
     assert!(why.is_some() && why < reported, "{said}");
     run.stop();
 }
@@ -368,7 +368,7 @@ fn a_topic_goes_on_when_one_of_its_apps_is_edited() {
         place.append(&event(n));
         write(n + 1);
         run.reload();
-        run.err_has("the apps were read again change", n as usize + 1);
+        run.err_has("apps reloaded change", n as usize + 1);
     }
     for n in 0..5 {
         run.out_has(&format!("data=[{n}]"), 1);

@@ -286,7 +286,7 @@ fn reloads_while_objects_are_stored_store_each_once() {
         }
         edit(&format!("edit {block}"));
         run.reload();
-        run.err_has("the apps were read again change", block as usize + 1);
+        run.err_has("apps reloaded change", block as usize + 1);
     }
     let numbers = || -> Vec<u64> {
         let listed = asked(&server, LIST);

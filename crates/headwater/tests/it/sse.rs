@@ -269,7 +269,7 @@ fn a_source_hears_a_sink_in_order_and_both_are_reloaded() {
     eventually("all rows", || apps.received() == rows);
     receiver(&apps, "worker.count='2'");
     receiving.reload();
-    receiving.err_has("the apps were read again change", 1);
+    receiving.err_has("apps reloaded change", 1);
     receiving.err_has("source is ready", 2);
     append(&apps, "5000,reloaded\n");
     eventually("a row more", || {
@@ -277,7 +277,7 @@ fn a_source_hears_a_sink_in_order_and_both_are_reloaded() {
     });
     sender(&apps, "worker.count='2'");
     sending.reload();
-    sending.err_has("the apps were read again change", 1);
+    sending.err_has("apps reloaded change", 1);
     receiving.err_has("source lost its connection", 1);
     receiving.err_has("source is ready", 3);
     append(&apps, "5001,again\n");
@@ -355,7 +355,7 @@ fn what_waits_for_a_client_is_bounded_on_a_connection_that_was_there_before_the_
     run.out_has("taken", 1);
     sender(&apps, "");
     run.reload();
-    run.err_has("the apps were read again change", 1);
+    run.err_has("apps reloaded change", 1);
     append(&apps, "-1,nobody\n");
     run.err_has("no client is connected", 1);
     ask("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -296,7 +296,7 @@ fn what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else() {
 
 #[test]
 fn a_reload_of_the_receiver_loses_nothing_that_senders_write_meanwhile() {
-    const AGAIN: &str = "the apps were read again change";
+    const AGAIN: &str = "apps reloaded change";
     let pair = Pair::new(0, false);
     let receiver = pair.receive();
     let connect = || TcpStream::connect(("127.0.0.1", pair.port)).expect("it listens");
@@ -363,7 +363,7 @@ fn who_sends_to_an_app_that_is_taken_away_sees_the_end() {
     assert_eq!(end, 0);
     drop(sender);
     receiver.out_has("data=[1]", 1);
-    receiver.err_has("the apps were read again change", 1);
+    receiver.err_has("apps reloaded change", 1);
     assert!(TcpStream::connect(("127.0.0.1", pair.port)).is_err());
     receiver.stop();
 }

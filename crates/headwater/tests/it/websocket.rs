@@ -586,7 +586,7 @@ fn a_reload_takes_what_was_sent_and_connects_again() {
     other.write("sender", &edited, "");
     run.reload();
     before.has("closed 1000", 1);
-    run.err_has("the apps were read again change", 1);
+    run.err_has("apps reloaded change", 1);
     append(&other, "2,nobody\n");
     run.err_has("no websocket client is connected", 2);
     let after = client(&url, "", "").expect("the library is there");

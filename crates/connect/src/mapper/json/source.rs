@@ -60,7 +60,7 @@ impl Source {
             let path =
                 |text: &str| Path::new(text).map_err(|error| options.refused(error.to_string()));
             Way::Custom {
-                enclosing: path(options.text_or_default("enclosing.element"))?,
+                enclosing: path(options.text("enclosing.element").unwrap_or_default())?,
                 fields: fields
                     .list
                     .into_iter()
@@ -74,7 +74,10 @@ impl Source {
         Ok(Source {
             way,
             allows_null,
-            is_split: !options.bool("event.grouping.enabled"),
+            // Avro maps through here and does not have these two options.
+            is_split: options
+                .text("event.grouping.enabled")
+                .is_some_and(|text| !scalar::parse_bool(text)),
         })
     }
 

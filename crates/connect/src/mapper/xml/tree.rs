@@ -430,7 +430,7 @@ mod tests {
         check("<a/><b/>", Err("second root"));
         check("<a x=1/>", Err("byte"));
         check("<a x='1' x='2'/>", Err("byte"));
-        check("<a x='1'y='2'/>", Err("blank"));
+        check("<a x='1'y='2'/>", Err("space"));
         check("<p:a/>", Err("prefix 'p'"));
         check("<a p:x='1'/>", Err("prefix 'p'"));
         assert!(Tree::fragment("<p:a q:x='1'/>").is_ok());

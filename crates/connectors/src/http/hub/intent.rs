@@ -406,7 +406,7 @@ mod tests {
             ),
             (
                 "hub.callback=ftp://h/&hub.mode=subscribe&hub.topic=a",
-                "no http",
+                "not an http",
             ),
             ("hub.callback=http://h/&hub.mode=x&hub.topic=a", "neither"),
             (

@@ -125,7 +125,7 @@ fn records_that_cannot_be_read_are_kept_and_a_reload_goes_on_where_each_centre_w
     for note in 1..=3 {
         edit(note);
         run.reload();
-        run.err_has("the apps were read again change", note as usize);
+        run.err_has("apps reloaded change", note as usize);
         // A header that is right, and behind it nothing that could be read.
         let bad = format!("bad:{note}~no JSON");
         produce(one, "edited", 1, [bad.clone()]);

@@ -11,7 +11,7 @@ use super::subject::{Between, Subject, replaced};
 use crate::broker::{Apps, errors, key_file};
 use crate::network::{NOTICED, Running, Throttle, curl, eventually, free_port, number};
 
-const RELOADED: &str = "the apps were read again change";
+const RELOADED: &str = "apps reloaded change";
 
 /// An app as `headwater run` is told of it.
 fn args<'a>(app: &'a str, deployment: &'a [String], more: &[&'a str]) -> Vec<&'a str> {

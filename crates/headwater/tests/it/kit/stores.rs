@@ -235,7 +235,7 @@ fn reload(kept: &Kept) {
         let note = format!("edit {block}");
         kept.write(&apps, port, &[("note", &note), ("table", TABLE)]);
         run.reload();
-        run.err_has("the apps were read again change", block as usize + 1);
+        run.err_has("apps reloaded change", block as usize + 1);
     }
     let all: Vec<u64> = (0..500).collect();
     eventually("all rows", || (kept.rows)(port, TABLE).len() >= all.len());
@@ -360,7 +360,7 @@ fn a_database_in_a_file_is_reloaded_and_waited_for_as_on_error_says() {
         append(&apps, block * 100..(block + 1) * 100);
         write(&format!("edit {block}"));
         run.reload();
-        run.err_has("the apps were read again change", block as usize + 1);
+        run.err_has("apps reloaded change", block as usize + 1);
     }
     eventually("all rows", || rows() == 500);
     // Another process has it for itself; `on.error` says to try again.
