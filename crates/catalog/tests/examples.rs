@@ -50,7 +50,7 @@ fn examples_are_accepted_and_use_what_they_show() {
 #[test]
 fn every_component_has_an_example() {
     let without: Vec<&str> = connector_specs()
-        .filter(|c| c.example.is_empty())
+        .filter(|c| c.status == Status::Runs && c.example.is_empty())
         .map(|c| c.name)
         .collect();
     assert!(without.is_empty(), "no example: {}", without.join(", "));

@@ -411,7 +411,7 @@ fn check_take_over(mut pair: Pair, stop: &str) {
     pair.primary.kill();
     let refused = writer.join().expect("no panic");
     assert!(refused > 4 * TRANSACTION);
-    run.err_has("ERROR source", 1);
+    run.err_has("ERROR", 1);
     ask(name, pair.replica.port(), stop);
     let rows = pair.rows();
     let next = rows.last().map_or(0, |last| last + 1);

@@ -632,7 +632,7 @@ mod tests {
         for epoch in [1, 2] {
             fs::remove_file(group.path(&format!("snapshot-{epoch}"))).expect("removes");
         }
-        refused(&group, &["snapshot-2: it is not there"]);
+        refused(&group, &["snapshot-2: it is missing"]);
         assert_eq!(group.find().expect("reads").highest, 2);
         // Dropped, it is the empty beginning that is current.
         write(&group, 3, b"given up");
@@ -650,7 +650,7 @@ mod tests {
         write(&group, 1, b"good");
         for bytes in [&b""[..], b"one", b"\xff\xfe"] {
             fs::write(group.path("current"), bytes).expect("writes");
-            refused(&group, &["current: it does not hold the number"]);
+            refused(&group, &["current: it does not contain an epoch number"]);
         }
         drop(state);
         fs::write(root.path().join("id"), b"").expect("writes");

@@ -149,12 +149,7 @@ fn types_are_judged_as_json_judges_tokens() {
     );
     check_one(r#""int""#, "double", b"\x02", Err("1 is no double"));
     check_one(r#""int""#, "float", b"\x02", Ok("1.0"));
-    check_one(
-        r#""double""#,
-        "long",
-        &double(1.0),
-        Err("1.0 is not a long"),
-    );
+    check_one(r#""double""#, "long", &double(1.0), Err("1.0 is no long"));
     check_one(r#""double""#, "float", &double(0.1), Ok("0.1"));
     check_one(r#""float""#, "double", &0.1f32.to_le_bytes(), Ok("0.1"));
     check_one(r#""double""#, "double", &double(f64::NAN), Ok("NaN"));
@@ -407,7 +402,7 @@ fn values_are_fitted_to_their_fields() {
         r#"{"type":"enum","name":"E","symbols":["A"]}"#,
         "string",
         text("B"),
-        Err("is not an enum 'E'"),
+        Err("is no enum 'E'"),
     );
     check_one(
         r#"{"type":"fixed","name":"F","size":2}"#,

@@ -60,7 +60,7 @@ impl Source {
             let path =
                 |text: &str| Path::new(text).map_err(|error| options.refused(error.to_string()));
             Way::Custom {
-                enclosing: path(options.text("enclosing.element").unwrap_or_default())?,
+                enclosing: path(options.text("enclosing.element").unwrap_or("$"))?,
                 fields: fields
                     .list
                     .into_iter()

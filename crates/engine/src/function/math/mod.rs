@@ -349,7 +349,7 @@ mod tests {
         check("math:round", &[d(0.499_999_999_999_999_94)], "0L");
         check("math:round", &[f(2.4)], "2");
         check("math:parseInt", &[s("12")], "12");
-        check("math:parseInt", &[s("1.2")], "!is no such number");
+        check("math:parseInt", &[s("1.2")], "!is not a valid number");
         check("math:parseDouble", &[s("1.2")], "1.2");
         check("math:parseLong", &[NULL], "null");
     }
