@@ -297,7 +297,7 @@ impl ReplayResponse {
                         }
                     }
                     Some(Err(KafkaError::PartitionEOF(_))) => is_done = true,
-                    Some(Err(error)) => self.reader.judge(&member, &error)?,
+                    Some(Err(error)) => self.reader.judge(member, &error)?,
                     None => break,
                 }
                 if is_done {
