@@ -103,8 +103,8 @@ fn what_a_server_says_decides_where_an_event_goes() {
     assert!(mails[1].contains("row 3"), "{}", mails[1]);
     let errors = crate::broker::errors(&state);
     for said in [
-        "recipient 'nobody@example.org': the server says 550",
-        "recipient 'later@example.org': the server says 451",
+        "recipient 'nobody@example.org': the server answers 550",
+        "recipient 'later@example.org': the server answers 451",
     ] {
         assert!(errors.contains(said), "{errors}");
     }

@@ -289,7 +289,7 @@ fn clients_are_answered_when_their_event_is_taken() {
     let (code, summary) = run.stop();
     assert_eq!(code, Some(4), "one payload was rejected: {summary}");
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
-    assert!(errors(&state).contains("not a number"));
+    assert!(errors(&state).contains("no number"));
     // The port is free at once, and a client that waits for the server gets its answer. It is a new
     // one: the other would write to its old connection before it looks whether that still stands.
     let Some(mut peer) = client(apps.port(), "", "") else {

@@ -171,7 +171,7 @@ fn the_rest_path_of_streaming_integrator_is_served() {
             "the query is empty",
         ),
         (r#"{"appName":"Shop"}"#, "400", "the query is empty"),
-        ("nonsense", "400", "no JSON"),
+        ("nonsense", "400", "not JSON"),
         (
             r#"{"appName":"X","query":"from Stock"}"#,
             "404",

@@ -797,7 +797,7 @@ from Lines#window.length(100) select sum(amount) as total insert into Seen;
         }
         for part in [
             "would start empty",
-            "lost would be: where the sources",
+            "lost would be: the read positions",
             "--drop-state",
         ] {
             assert!(said.contains(part), "{part} in {said}");

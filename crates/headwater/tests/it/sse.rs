@@ -204,7 +204,7 @@ fn events_are_read_as_they_are_and_asked_for_behind_the_last() {
     let (code, summary) = run.stop();
     assert_eq!(code, Some(4), "one event was rejected: {summary}");
     assert_eq!(number(&summary, "sources", "In", "rejected"), 1);
-    assert!(errors(&state).contains("not a number"));
+    assert!(errors(&state).contains("no number"));
     // Another process goes on behind what the state has.
     let run = Running::connected(&args, 1);
     peer.has("seven x8", 1);

@@ -612,7 +612,7 @@ fn a_payload_of_a_server_that_cannot_be_read_is_kept() {
     eventually("the neighbours", || apps.received() == "1,a\n3,c\n");
     let (code, summary) = run.stop();
     assert_eq!(code, Some(4), "{summary}");
-    assert!(errors(&state).contains("not a number"));
+    assert!(errors(&state).contains("no number"));
 }
 
 // shows: source websocket-server open
