@@ -40,9 +40,9 @@ expect Out be
 ",
 );
 
-/// All parts of an event are one chunk, as the recorded cases of the extension have it. (Its release
+/// All parts of an event are one chunk, by ruling 84; no case replayed here shows it. (Release
 /// 5.0.5 sends the whole chunk again for each part, and of a chunk of several events splits only the
-/// first: ruling 84, whose old form with compat is a chunk for each part.)
+/// first: the old form with compat, a chunk for each part.)
 pub const TOKENIZE: EachRow = EachRow {
     spec: &SPEC,
     call: tokenize,
