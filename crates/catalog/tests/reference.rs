@@ -202,8 +202,8 @@ impl Comparison {
         };
         let mut fact = |what: &str, expect: String, found: String| {
             self.facts += 1;
-            let is_known = subject.ends_with(" nats")
-                && DIFFERENT_HERE.contains(&(option.name, what));
+            let is_known =
+                subject.ends_with(" nats") && DIFFERENT_HERE.contains(&(option.name, what));
             if expect != found && !is_known {
                 self.faults.push(format!(
                     "{subject} option '{}': {what} is '{found}', the reference has '{expect}'",
