@@ -61,7 +61,7 @@ fn without_descriptors_it_waits_quietly_and_goes_on_when_there_are_some() {
     }
     let warnings = || {
         let text = fs::read_to_string(&log).expect("it can be read");
-        text.matches("cannot accept connections").count()
+        text.matches("cannot accept HTTP connections").count()
     };
     eventually("a warning", || warnings() > 0);
     let (before, began) = (worked(run.0.id()), Instant::now());

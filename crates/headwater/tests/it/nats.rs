@@ -200,7 +200,7 @@ const KEEPER: &str = "@app:name('Keeper')
 define stream In (n long, text string);
 @sink(type='nats', server.urls='nats://localhost:{port}', destination='{{subject}}', on.error='WAIT', {options}, @map(type='json', @payload('{\"n\":{{n}}}')))
 define stream Out (n long, subject string);
-from In select n, ifThenElse(n == 1L, 'no subject', ifThenElse(n == 2L, 'counted', 'other.x')) as subject insert into Out;
+from In select n, ifThenElse(n == 1L, 'no subject', ifThenElse(n == 2L, 'kept', 'other.x')) as subject insert into Out;
 ";
 
 // shows: sink nats open
@@ -220,7 +220,7 @@ fn subjects_follow_from_the_event_and_each_gets_its_stream() {
     assert_eq!(number(&summary, "sinks", "Out", "failed"), 1);
     assert!(crate::broker::errors(&state).contains("is not a subject"));
     for (subject, seen) in [
-        ("counted", ["data=[2, 1]", ""]),
+        ("kept", ["data=[2, 1]", ""]),
         ("other.x", ["data=[0, 1]", "data=[3, 2]"]),
     ] {
         let app = COUNTED.replace("destination='counted'", &format!("destination='{subject}'"));

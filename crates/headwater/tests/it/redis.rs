@@ -185,7 +185,7 @@ fn records_go_when_their_time_is_over() {
     assert!(left("T:0") > 900);
     let bad = apps.write("bad", &TIMED.replace("1000", "0"), "");
     let run = Running::start(&[&bad]);
-    run.err_has("write seconds, at least 1", 1);
+    run.err_has("write a number of at least 1 seconds, or -1", 1);
 }
 
 // shows: store redis login

@@ -277,7 +277,7 @@ fn what_is_no_frame_or_for_nobody_is_told_and_hurts_no_one_else() {
     let mut answer = Vec::new();
     bad.read_to_end(&mut answer).ok();
     assert!(answer.is_empty());
-    receiver.err_has("a frame begins with byte 71, not 2", 1);
+    receiver.err_has("a frame begins with byte 71 instead of 2", 1);
     let mut lost = connect();
     lost.write_all(&frame("nobody", 1)).expect("it reads");
     lost.write_all(&frame("other", 2)).expect("it reads");
