@@ -390,6 +390,7 @@ fn check_take_over(mut pair: Pair, stop: &str) {
     let app = APP
         .replace("{note}", name)
         .replace("{url}", &url)
+        .replace("{table}", "t")
         .replace("{sink}", FILE);
     let app = apps.write("changes", &app, "");
     let state = apps.path("state");
