@@ -94,33 +94,22 @@ pub fn source(
     if let Some(found) = &found {
         validate_options(found, annotation, Some(view), &mut validated);
     }
-    let map = map(
+    let map = mapper(
         ConnectorKind::SourceMapper,
         annotation,
-        catalog,
-        deployed,
+        found.as_ref(),
+        (catalog, deployed),
         &mut validated,
-    );
-    if let (Some(found), Some((mapper, at))) = (&found, &map) {
-        let span = at.map_or(annotation.head(), |_| mapper.type_span);
-        validated
-            .diagnostics
-            .extend(no_common_payload(found.spec, mapper.spec, span));
-    }
-    let map = map.map(|(mapper, map_annotation)| {
-        let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
-        let attributes = map_annotation.and_then(|a| a.nested("attributes"));
-        if let (Some(a), Some(found)) = (attributes, &found) {
+        |mapper, attributes, mapping| {
+            let Some(found) = &found else {
+                return Vec::new();
+            };
             let (values, diagnostics) =
-                mapping::attributes(found.spec, mapper.spec, &mapper.given, a, view);
-            validated.diagnostics.extend(diagnostics);
+                mapping::attributes(found.spec, mapper.spec, &mapper.given, attributes, view);
             mapping.attributes = values;
-        }
-        if let Some(map_annotation) = map_annotation {
-            only_nested(map_annotation, &["attributes"], &mut validated.diagnostics);
-        }
-        mapping
-    });
+            diagnostics
+        },
+    );
     only_nested(annotation, &["map"], &mut validated.diagnostics);
     validated.value = to_transport(annotation, found, map, None);
     validated
@@ -152,31 +141,19 @@ pub fn sink(
         }
         (None, _) => None,
     };
-    let map = map(
+    let map = mapper(
         ConnectorKind::SinkMapper,
         annotation,
-        catalog,
-        deployed,
+        found.as_ref(),
+        (catalog, deployed),
         &mut validated,
-    );
-    if let (Some(found), Some((mapper, at))) = (&found, &map) {
-        let span = at.map_or(annotation.head(), |_| mapper.type_span);
-        validated
-            .diagnostics
-            .extend(no_common_payload(found.spec, mapper.spec, span));
-    }
-    let map = map.map(|(mapper, map_annotation)| {
-        let mut mapping = to_mapping(&mapper, map_annotation.map_or(annotation.span, |a| a.span));
-        if let Some(a) = map_annotation.and_then(|a| a.nested("payload")) {
-            let (entries, diagnostics) = mapping::payload(mapper.spec, &mapper.given, a, view);
-            validated.diagnostics.extend(diagnostics);
+        |mapper, payload, mapping| {
+            let (entries, diagnostics) =
+                mapping::payload(mapper.spec, &mapper.given, payload, view);
             mapping.payload = entries;
-        }
-        if let Some(map_annotation) = map_annotation {
-            only_nested(map_annotation, &["payload"], &mut validated.diagnostics);
-        }
-        mapping
-    });
+            diagnostics
+        },
+    );
     only_nested(
         annotation,
         &["map", "distribution"],
@@ -395,6 +372,39 @@ fn unknown_component(kind: ConnectorKind, name: &str, span: Span, catalog: &Cata
         replacement: format!("'{near}'"),
     });
     unknown
+}
+
+/// The mapping of a source or sink. `read` reads the one annotation that its `@map` may hold:
+/// `@attributes` of a source, `@payload` of a sink.
+fn mapper<T>(
+    kind: ConnectorKind,
+    annotation: &Annotation,
+    transport: Option<&Found>,
+    (catalog, deployed): (&Catalog, &Deployed),
+    validated: &mut Validated<T>,
+    read: impl FnOnce(&Found, &Annotation, &mut plan::Mapping) -> Vec<Diagnostic>,
+) -> Option<plan::Mapping> {
+    let (mapper, written) = map(kind, annotation, catalog, deployed, validated)?;
+    if let Some(transport) = transport {
+        let span = written.map_or(annotation.head(), |_| mapper.type_span);
+        validated
+            .diagnostics
+            .extend(no_common_payload(transport.spec, mapper.spec, span));
+    }
+    let mut mapping = to_mapping(&mapper, written.map_or(annotation.span, |map| map.span));
+    let Some(written) = written else {
+        return Some(mapping);
+    };
+    let nested = match kind {
+        ConnectorKind::SourceMapper => "attributes",
+        _ => "payload",
+    };
+    if let Some(nested) = written.nested(nested) {
+        let diagnostics = read(&mapper, nested, &mut mapping);
+        validated.diagnostics.extend(diagnostics);
+    }
+    only_nested(written, &[nested], &mut validated.diagnostics);
+    Some(mapping)
 }
 
 /// The mapper of a source or sink: what `@map` says, or `passThrough`.

@@ -5,6 +5,7 @@
 //! is warm. Promises: nothing is started before the first connector needs it; a connection is read no
 //! further while its source has no room. Never: mapping or publishing on a worker.
 
+mod broker_sink;
 mod dial;
 pub mod http_client;
 mod in_flight;
@@ -30,6 +31,7 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+pub use broker_sink::{BrokerSink, Producer};
 pub use dial::{Line, dial, dial_patient, signs_of_life};
 pub use in_flight::{InFlight, Number, WAITING_MAX};
 pub use ingress::{Body, Delivery, Ingress, Receiver, place_of, reads_text};

@@ -26,7 +26,7 @@ use connect::url::split_port;
 /// `@source(type='mqtt')` and `@sink(type='mqtt')`.
 pub const MQTT: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::MqttSource::new(setup)?))),
-    sink: Some(|setup| Ok(Box::new(sink::MqttSink::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::MqttProducer::sink(setup)?))),
     ..ConnectorDef::of_payloads(CONNECTORS)
 };
 

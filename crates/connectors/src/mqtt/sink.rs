@@ -1,8 +1,8 @@
 //! The `mqtt` sink: messages in order, many on their way, each kept until the broker has it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rumqttc::{Packet, PubRel, Publish, QoS};
@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 
 use super::session::{Out, Outgoing, PACKET_BYTES_MAX, Reader, Session, channel, watch};
 use super::{Broker, bad_quality, quality};
-use connect::component::{Payload, Sink, SinkSetup};
+use connect::component::SinkSetup;
 use connect::error::Error;
-use connect::message::{Message, Sent, Undelivered};
-use connect::net::{InFlight, Network};
+use connect::message::{Message, Sent};
+use connect::net::{BrokerSink, InFlight, Producer};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -24,13 +24,7 @@ const EXACT_MAX: usize = 10;
 /// How long the good-bye may take.
 const LEAVE: Duration = Duration::from_secs(2);
 
-pub(super) struct MqttSink {
-    network: Arc<Network>,
-    shared: Arc<Shared>,
-    connected: Option<Instant>,
-}
-
-struct Shared {
+pub(super) struct MqttProducer {
     broker: Broker,
     topic: Dynamic,
     quality: Dynamic,
@@ -56,8 +50,8 @@ struct Handshakes {
     is_fresh: bool,
 }
 
-impl MqttSink {
-    pub fn new(setup: &SinkSetup<'_>) -> Result<MqttSink, Error> {
+impl MqttProducer {
+    pub fn sink(setup: &SinkSetup<'_>) -> Result<BrokerSink<MqttProducer>, Error> {
         let settings = Settings::of_sink(setup.transport, crate::mqtt::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let broker = Broker::new(settings, setup.environment, "sink", stream)?;
@@ -72,27 +66,16 @@ impl MqttSink {
             check_topic(text)
                 .map_err(|cause| settings.refused(format!("option 'topic': {cause}")))?;
         }
-        Ok(MqttSink {
-            network: setup.environment.network(),
-            shared: Arc::new(Shared {
-                in_flight: InFlight::new(
-                    format!("{app}/{stream}"),
-                    broker.url.clone(),
-                    setup.answers,
-                ),
-                broker,
-                topic,
-                quality: qos,
-                retain: Dynamic::new(setup, settings, "message.retain"),
-                handshakes: Mutex::default(),
-                fewer: Notify::new(),
-            }),
-            connected: None,
-        })
-    }
-
-    fn failed(&self, cause: impl Into<connect::error::Cause>) -> Error {
-        Error::failed(format!("sending to {}", self.shared.broker.url), cause)
+        let producer = MqttProducer {
+            in_flight: InFlight::new(format!("{app}/{stream}"), broker.url.clone(), setup.answers),
+            broker,
+            topic,
+            quality: qos,
+            retain: Dynamic::new(setup, settings, "message.retain"),
+            handshakes: Mutex::default(),
+            fewer: Notify::new(),
+        };
+        Ok(BrokerSink::new(setup, producer))
     }
 }
 
@@ -106,59 +89,28 @@ fn check_topic(topic: &str) -> Result<(), String> {
     }
 }
 
-impl Sink for MqttSink {
-    fn connect(&mut self) -> Result<(), Error> {
-        let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
-        let open = async move { opening.open().await };
-        let serve = |session| {
-            serving.in_flight.open();
-            async move { serving.serve(session).await }
-        };
-        let in_flight = &self.shared.in_flight;
-        in_flight.connect(&self.network, &mut self.connected, open, serve)
+impl Producer for MqttProducer {
+    type Session = Session;
+
+    fn label(&self) -> &str {
+        &self.broker.url
     }
 
-    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let (Payload::Text(_) | Payload::Bytes(_)) = message.payload else {
-            return Err(self.failed("the payload is neither text nor bytes"));
-        };
-        let topic = self.shared.topic.of(message);
-        check_topic(topic).map_err(|cause| self.failed(cause))?;
-        let qos = self.shared.quality.of(message);
+    fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    fn check(&self, message: &Message<'_>, payload: &[u8]) -> Result<(), String> {
+        let topic = self.topic.of(message);
+        check_topic(topic)?;
+        let qos = self.quality.of(message);
         if quality(qos).is_none() {
-            return Err(self.failed(bad_quality(qos)));
+            return Err(bad_quality(qos));
         }
-        let sent = Sent::new(message);
-        if sent.payload.len() + topic.len() + 16 > PACKET_BYTES_MAX {
-            let cause = format!("the payload has {} bytes, too many", sent.payload.len());
-            return Err(self.failed(cause));
+        match payload.len() + topic.len() + 16 > PACKET_BYTES_MAX {
+            true => Err(format!("the payload has {} bytes, too many", payload.len())),
+            false => Ok(()),
         }
-        self.shared.in_flight.push(sent)
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.flush()
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.close()
-    }
-
-    fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.in_flight.take_undelivered()
-    }
-}
-
-/// Numbers of packets go round; no more messages are on their way than there are numbers.
-fn packet_number(number: u64) -> u16 {
-    (number % 65_535 + 1) as u16
-}
-
-impl Shared {
-    fn handshakes(&self) -> MutexGuard<'_, Handshakes> {
-        self.handshakes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(&self) -> Result<Session, String> {
@@ -206,6 +158,19 @@ impl Shared {
             None => tokio::time::timeout(LEAVE, writing).await.unwrap_or(Ok(())),
         };
         self.in_flight.ended(result);
+    }
+}
+
+/// Numbers of packets go round; no more messages are on their way than there are numbers.
+fn packet_number(number: u64) -> u16 {
+    (number % 65_535 + 1) as u16
+}
+
+impl MqttProducer {
+    fn handshakes(&self) -> MutexGuard<'_, Handshakes> {
+        self.handshakes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends what waits, until the sink is closed and nothing waits.

@@ -10,6 +10,7 @@ use rumqttc::{
     valid_filter,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::session::{Out, Reader, Session, channel, watch};
 use super::{Broker, bad_quality, quality};
@@ -19,7 +20,7 @@ use connect::net::{Delivery, Ingress, Liveness, Network, Receiver, reads_text};
 use connect::option::Settings;
 
 /// How long the last acknowledgements may take when the source stops.
-const LEAVE: Duration = Duration::from_secs(2);
+const LEAVE: Duration = Duration::from_secs(5);
 
 /// Acknowledgements that may wait: as many as there are packet numbers.
 const UNACKNOWLEDGED_MAX: usize = 65_535;
@@ -171,6 +172,7 @@ impl Serving {
         let (unacknowledged, to_do) = mpsc::channel(UNACKNOWLEDGED_MAX);
         // It goes on when the connection has ended: what is safe must be known on the next one.
         let acknowledging = tokio::spawn(acknowledge(to_do, out.clone(), Arc::clone(&self.taken)));
+        let answers = out.clone();
         liveness.heard();
         let mut writing = Box::pin(writer.run(packets, None));
         let lost = {
@@ -191,9 +193,12 @@ impl Serving {
                 acknowledging.await.ok();
             }
             None => {
-                // The last acknowledgements, and good-bye; a broker that does not take them in time
-                // sends those messages again.
-                let all = async { tokio::join!(acknowledging, writing) };
+                // A broker that does not finish in time sends those messages again.
+                let settling = async {
+                    self.settle(&mut reader, answers, acknowledging).await;
+                    while reader.packet().await.is_ok() {}
+                };
+                let all = async { tokio::join!(settling, writing) };
                 tokio::time::timeout(LEAVE, all).await.ok();
             }
         }
@@ -236,6 +241,28 @@ impl Serving {
             {
                 // The writer has ended, and says why.
                 return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Reads on until what is safe is acknowledged and released. A broker that cannot write to us
+    /// does not read our acknowledgements either. Messages that come meanwhile stay with the broker.
+    async fn settle(&self, reader: &mut Reader, answers: Out, mut acknowledging: JoinHandle<()>) {
+        let mut is_acknowledged = false;
+        while !is_acknowledged || self.taken.lock().values().any(|is_safe| *is_safe) {
+            tokio::select! {
+                _ = &mut acknowledging, if !is_acknowledged => is_acknowledged = true,
+                packet = reader.packet() => match packet {
+                    Ok(Packet::PubRel(release)) => {
+                        self.taken.lock().remove(&release.pkid);
+                        let complete = Packet::PubComp(PubComp::new(release.pkid));
+                        if answers.send(complete.into()).await.is_err() {
+                            return;
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(_) => return,
+                },
             }
         }
     }

@@ -33,7 +33,7 @@ use connect::url::split_port;
 /// `@source(type='nats')` and `@sink(type='nats')`.
 pub const NATS: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::NatsSource::new(setup)?))),
-    sink: Some(|setup| Ok(Box::new(sink::NatsSink::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::NatsProducer::sink(setup)?))),
     ..ConnectorDef::of_payloads(CONNECTORS)
 };
 

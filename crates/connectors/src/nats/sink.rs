@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
@@ -12,11 +12,11 @@ use super::jetstream::{first_name, names_question, new_stream};
 use super::protocol::{Message as Received, Said, publish};
 use super::session::{BLOCK_BYTES, Out, Pings, Reader, Refusal, Session, answer, channel};
 use super::{PATIENCE, Server, check_subject};
-use connect::component::{Payload, Sink, SinkSetup};
+use connect::component::SinkSetup;
 use connect::error::Error;
 use connect::ids::Ids;
-use connect::message::{Message, Sent, Undelivered};
-use connect::net::{InFlight, Network};
+use connect::message::Message;
+use connect::net::{BrokerSink, InFlight, Producer};
 use connect::option::Dynamic;
 use connect::option::Settings;
 
@@ -26,13 +26,7 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// How often it is looked whether an acknowledgement is overdue.
 const LOOK: Duration = Duration::from_millis(500);
 
-pub(super) struct NatsSink {
-    network: Arc<Network>,
-    shared: Arc<Shared>,
-    connected: Option<Instant>,
-}
-
-struct Shared {
+pub(super) struct NatsProducer {
     server: Server,
     subject: Dynamic,
     in_flight: InFlight,
@@ -44,8 +38,8 @@ struct Shared {
     asked: Mutex<HashMap<String, oneshot::Sender<Received>>>,
 }
 
-impl NatsSink {
-    pub fn new(setup: &SinkSetup<'_>) -> Result<NatsSink, Error> {
+impl NatsProducer {
+    pub fn sink(setup: &SinkSetup<'_>) -> Result<BrokerSink<NatsProducer>, Error> {
         let settings = Settings::of_sink(setup.transport, crate::nats::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let server = Server::new(settings, setup.environment, "sink", stream)?;
@@ -54,73 +48,45 @@ impl NatsSink {
             check_subject(text)
                 .map_err(|cause| settings.refused(format!("option 'destination': {cause}")))?;
         }
-        Ok(NatsSink {
-            network: setup.environment.network(),
-            shared: Arc::new(Shared {
-                in_flight: InFlight::new(
-                    format!("{app}/{stream}"),
-                    server.label.clone(),
-                    setup.answers,
-                ),
-                server,
-                subject,
-                payload_bytes_max: AtomicUsize::new(1 << 20),
-                id: Ids::default().next(),
-                asked: Mutex::default(),
-            }),
-            connected: None,
-        })
-    }
-
-    fn failed(&self, cause: impl Into<connect::error::Cause>) -> Error {
-        Error::failed(format!("sending to {}", self.shared.server.label), cause)
+        let producer = NatsProducer {
+            in_flight: InFlight::new(
+                format!("{app}/{stream}"),
+                server.label.clone(),
+                setup.answers,
+            ),
+            server,
+            subject,
+            payload_bytes_max: AtomicUsize::new(1 << 20),
+            id: Ids::default().next(),
+            asked: Mutex::default(),
+        };
+        Ok(BrokerSink::new(setup, producer))
     }
 }
 
-impl Sink for NatsSink {
-    fn connect(&mut self) -> Result<(), Error> {
-        let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
-        let open = async move { opening.open().await };
-        let serve = |session| {
-            serving.in_flight.open();
-            async move { serving.serve(session).await }
-        };
-        let in_flight = &self.shared.in_flight;
-        in_flight.connect(&self.network, &mut self.connected, open, serve)
+impl Producer for NatsProducer {
+    type Session = Session;
+
+    fn label(&self) -> &str {
+        &self.server.label
     }
 
-    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let (Payload::Text(_) | Payload::Bytes(_)) = message.payload else {
-            return Err(self.failed("the payload is neither text nor bytes"));
-        };
-        check_subject(self.shared.subject.of(message)).map_err(|cause| self.failed(cause))?;
-        let sent = Sent::new(message);
-        let max = self.shared.payload_bytes_max.load(Ordering::Relaxed);
-        if sent.payload.len() > max {
-            let bytes = sent.payload.len();
-            return Err(self.failed(format!(
+    fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    fn check(&self, message: &Message<'_>, payload: &[u8]) -> Result<(), String> {
+        check_subject(self.subject.of(message))?;
+        let (bytes, max) = (
+            payload.len(),
+            self.payload_bytes_max.load(Ordering::Relaxed),
+        );
+        match bytes > max {
+            true => Err(format!(
                 "the payload has {bytes} bytes, the server takes {max}"
-            )));
+            )),
+            false => Ok(()),
         }
-        self.shared.in_flight.push(sent)
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.flush()
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.close()
-    }
-
-    fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.in_flight.take_undelivered()
-    }
-}
-
-impl Shared {
-    fn asked(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Received>>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(&self) -> Result<Session, String> {
@@ -171,6 +137,12 @@ impl Shared {
         };
         self.in_flight.ended(result);
     }
+}
+
+impl NatsProducer {
+    fn asked(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Received>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// Sends what waits, until the sink is closed and nothing waits. The pong behind a block confirms
     /// what stands in it.
@@ -194,7 +166,7 @@ impl Shared {
         Ok(())
     }
 
-    /// As [`Shared::send`]; each message is acknowledged by the stream that keeps its subject.
+    /// As [`NatsProducer::send`]; each message is acknowledged by the stream that keeps its subject.
     async fn send_to_streams(&self, inbox: &str, out: Out) -> Result<(), String> {
         let mut kept = HashSet::new();
         while !self.in_flight.is_done() {

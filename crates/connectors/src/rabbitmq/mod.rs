@@ -31,7 +31,7 @@ use connect::url::split_port;
 /// `@source(type='rabbitmq')` and `@sink(type='rabbitmq')`.
 pub const RABBITMQ: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::RabbitSource::new(setup)?))),
-    sink: Some(|setup| Ok(Box::new(sink::RabbitSink::new(setup)?))),
+    sink: Some(|setup| Ok(Box::new(sink::RabbitProducer::sink(setup)?))),
     ..ConnectorDef::of_payloads(CONNECTORS)
 };
 

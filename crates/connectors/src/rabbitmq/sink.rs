@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::future::{MaybeDone, maybe_done};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions};
@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use super::property::{SETTABLE, set, short, table};
 use super::session::{Session, Wanted, answered, told};
 use super::{Broker, KINDS, check_exchange, check_short};
-use connect::component::{Payload, Sink, SinkSetup};
+use connect::component::{Payload, SinkSetup};
 use connect::error::Error;
-use connect::message::{Message, Sent, Undelivered};
-use connect::net::{InFlight, Network};
+use connect::message::{Message, Sent};
+use connect::net::{BrokerSink, InFlight, Producer};
 use connect::option::Dynamic;
 use connect::option::{Settings, list, number};
 use connect::scalar::parse_bool;
@@ -29,13 +29,7 @@ const FLYING_MAX: usize = connect::net::WAITING_MAX;
 /// A message on its way; done when the broker confirms it.
 type Publishing = MaybeDone<Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>>;
 
-pub(super) struct RabbitSink {
-    network: Arc<Network>,
-    shared: Arc<Shared>,
-    connected: Option<Instant>,
-}
-
-struct Shared {
+pub(super) struct RabbitProducer {
     broker: Broker,
     exchange: Dynamic,
     kind: Dynamic,
@@ -48,8 +42,8 @@ struct Shared {
     in_flight: InFlight,
 }
 
-impl RabbitSink {
-    pub fn new(setup: &SinkSetup<'_>) -> Result<RabbitSink, Error> {
+impl RabbitProducer {
+    pub fn sink(setup: &SinkSetup<'_>) -> Result<BrokerSink<RabbitProducer>, Error> {
         let settings = Settings::of_sink(setup.transport, crate::rabbitmq::CONNECTORS);
         let (app, stream) = (&setup.environment.app, &setup.schema.name);
         let broker = Broker::new(settings, setup.environment, "sink", stream)?;
@@ -64,7 +58,7 @@ impl RabbitSink {
             Dynamic::Event(_) => KINDS[0],
         };
         check_exchange(name, fixed).map_err(|cause| settings.refused(cause))?;
-        let shared = Shared {
+        let producer = RabbitProducer {
             in_flight: InFlight::new(
                 format!("{app}/{stream}"),
                 broker.label.clone(),
@@ -80,17 +74,9 @@ impl RabbitSink {
             properties: properties(setup, settings)?,
         };
         let constants = Message::with_options(Payload::Text(""), &[]);
-        let checked = shared.check(&constants, true);
+        let checked = producer.check_values(&constants, true);
         checked.map_err(|cause| settings.refused(cause))?;
-        Ok(RabbitSink {
-            network: setup.environment.network(),
-            shared: Arc::new(shared),
-            connected: None,
-        })
-    }
-
-    fn failed(&self, cause: impl Into<connect::error::Cause>) -> Error {
-        Error::failed(format!("sending to {}", self.shared.broker.label), cause)
+        Ok(BrokerSink::new(setup, producer))
     }
 }
 
@@ -120,44 +106,54 @@ fn properties(
     Ok(found)
 }
 
-impl Sink for RabbitSink {
-    fn connect(&mut self) -> Result<(), Error> {
-        let (opening, serving) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
-        let open = async move { opening.open().await };
-        let serve = |(session, messages)| {
-            serving.in_flight.open();
-            async move { serving.serve(session, messages).await }
+impl Producer for RabbitProducer {
+    type Session = (Session, Channel);
+
+    fn label(&self) -> &str {
+        &self.broker.label
+    }
+
+    fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    fn check(&self, message: &Message<'_>, _payload: &[u8]) -> Result<(), String> {
+        self.check_values(message, false)
+    }
+
+    /// A connection, and the channel that messages go by.
+    async fn open(&self) -> Result<(Session, Channel), String> {
+        let session = Session::open(&self.broker).await?;
+        let messages = session.channel().await?;
+        answered(messages.confirm_select(ConfirmSelectOptions::default())).await?;
+        if self.is_fixed() {
+            let message = Message::with_options(Payload::Text(""), &[]);
+            self.ensure(&session, &message).await?;
+        }
+        Ok((session, messages))
+    }
+
+    async fn serve(&self, (session, messages): (Session, Channel)) {
+        let (flying, flown) = mpsc::channel(FLYING_MAX);
+        let lost = tokio::select! {
+            ended = self.send(&session, &messages, flying) => ended.err(),
+            cause = self.confirm(flown) => Some(cause),
+            cause = session.lost() => Some(cause),
         };
-        let in_flight = &self.shared.in_flight;
-        in_flight.connect(&self.network, &mut self.connected, open, serve)
-    }
-
-    fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let (Payload::Text(_) | Payload::Bytes(_)) = message.payload else {
-            return Err(self.failed("the payload is neither text nor bytes"));
+        let result = match lost {
+            Some(cause) => Err(cause),
+            None => {
+                session.close().await;
+                Ok(())
+            }
         };
-        self.shared
-            .check(message, false)
-            .map_err(|cause| self.failed(cause))?;
-        self.shared.in_flight.push(Sent::new(message))
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.flush()
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        self.shared.in_flight.close()
-    }
-
-    fn take_undelivered(&mut self) -> Vec<Undelivered> {
-        self.shared.in_flight.take_undelivered()
+        self.in_flight.ended(result);
     }
 }
 
-impl Shared {
+impl RabbitProducer {
     /// Can a message be written? Before the first event only what does not depend on one is judged.
-    fn check(&self, message: &Message<'_>, only_constant: bool) -> Result<(), String> {
+    fn check_values(&self, message: &Message<'_>, only_constant: bool) -> Result<(), String> {
         let value = |dynamic: &Dynamic| match dynamic {
             Dynamic::Event(_) if only_constant => None,
             dynamic => Some(dynamic.of(message).to_owned()),
@@ -189,18 +185,6 @@ impl Shared {
         Ok(())
     }
 
-    /// A connection, and the channel that messages go by.
-    async fn open(&self) -> Result<(Session, Channel), String> {
-        let session = Session::open(&self.broker).await?;
-        let messages = session.channel().await?;
-        answered(messages.confirm_select(ConfirmSelectOptions::default())).await?;
-        if self.is_fixed() {
-            let message = Message::with_options(Payload::Text(""), &[]);
-            self.ensure(&session, &message).await?;
-        }
-        Ok((session, messages))
-    }
-
     /// Does no event say what the exchange is? Then it is found or made with the connection.
     fn is_fixed(&self) -> bool {
         let all = [
@@ -228,23 +212,6 @@ impl Shared {
             },
         };
         session.ensure(&wanted).await
-    }
-
-    async fn serve(&self, session: Session, messages: Channel) {
-        let (flying, flown) = mpsc::channel(FLYING_MAX);
-        let lost = tokio::select! {
-            ended = self.send(&session, &messages, flying) => ended.err(),
-            cause = self.confirm(flown) => Some(cause),
-            cause = session.lost() => Some(cause),
-        };
-        let result = match lost {
-            Some(cause) => Err(cause),
-            None => {
-                session.close().await;
-                Ok(())
-            }
-        };
-        self.in_flight.ended(result);
     }
 
     /// Sends what waits, until the sink is closed and nothing waits.
