@@ -8,15 +8,40 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::{Order, Running, find};
+
+/// Servers of one kind that are lent out at once. More would only compete for the processor.
+const LENT_MAX: usize = 2;
 
 /// One of these per kind of server; it lives as long as the process.
 #[derive(Default)]
 struct Kind {
     shared: OnceLock<Option<Running>>,
-    lent: Mutex<Option<Running>>,
+    lending: Mutex<Lending>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct Lending {
+    /// Run, and nobody has them.
+    idle: Vec<Running>,
+    /// Tests that have one.
+    lent: usize,
+}
+
+impl Kind {
+    fn lending(&self) -> MutexGuard<'_, Lending> {
+        self.lending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_back(&self, server: Option<Running>) {
+        let mut lending = self.lending();
+        lending.lent -= 1;
+        lending.idle.extend(server);
+        self.returned.notify_one();
+    }
 }
 
 /// Kinds are locked one by one: a slow start holds up nobody who wants another server.
@@ -47,29 +72,33 @@ pub fn shared(name: &str) -> Option<&'static Running> {
 }
 
 /// A server for a test that stops, kills or freezes it, until the [`Lent`] is dropped. Waits while
-/// another test has it. `None` as by [`shared`].
+/// other tests have all of [`LENT_MAX`]. `None` as by [`shared`].
 ///
 /// # Panics
 /// The server is there and does not start.
 pub fn lent(name: &str) -> Option<Lent> {
-    let lent = &kind(name).lent;
-    // A test that failed has left none.
-    let mut slot = lent.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = match slot.take() {
-        Some(server) => Some(server),
-        None => order(name).start_or_skip(name),
-    };
-    Some(Lent {
-        server: Some(server?),
-        slot,
-    })
+    let kind = kind(name);
+    let waiting = kind.lending();
+    let mut lending = kind
+        .returned
+        .wait_while(waiting, |lending| lending.lent == LENT_MAX)
+        .unwrap_or_else(PoisonError::into_inner);
+    lending.lent += 1;
+    let idle = lending.idle.pop();
+    drop(lending);
+    // Given back by its drop, also where the start fails.
+    let mut lent = Lent { server: idle, kind };
+    if lent.server.is_none() {
+        lent.server = Some(order(name).start_or_skip(name)?);
+    }
+    Some(lent)
 }
 
 /// A server that one test has.
 pub struct Lent {
-    /// `None` while it is dropped.
+    /// `None` while it starts and while it is dropped.
     server: Option<Running>,
-    slot: MutexGuard<'static, Option<Running>>,
+    kind: &'static Kind,
 }
 
 impl Deref for Lent {
@@ -88,17 +117,17 @@ impl DerefMut for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let Some(mut server) = self.server.take() else {
-            return;
-        };
+        let server = self.server.take();
         // A test that failed may have left it in any state; its log is kept.
         if std::thread::panicking() {
-            return;
+            return self.kind.take_back(None);
         }
-        server.thaw();
-        if server.pid().is_some() || server.restart().is_ok() {
-            *self.slot = Some(server);
-        }
+        let runs_again = server.and_then(|mut server| {
+            server.thaw();
+            let runs = server.pid().is_some() || server.restart().is_ok();
+            runs.then_some(server)
+        });
+        self.kind.take_back(runs_again);
     }
 }
 
@@ -107,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_shared_by_all_and_lent_to_one_after_the_other() {
+    fn a_server_is_shared_by_all_and_a_lent_one_runs_again_for_the_next() {
         let [Some(one), Some(two)] = ["nats", "nats"].map(shared) else {
             return;
         };
