@@ -378,6 +378,10 @@ pub trait SourceLink {
 
     fn report(&mut self, state: Connection);
 
+    /// Where it is listened for input, as a client is told it: named when it is said that the source
+    /// is ready.
+    fn set_address(&mut self, _url: &str) {}
+
     /// Something that was not a message: a file that cannot be read, a record that is too long.
     fn reject(&mut self, rejected: Rejected);
 
@@ -504,6 +508,12 @@ pub trait Sink: Send {
     /// they look. Gives the time to the next look; `None`: no more are wanted.
     fn look(&mut self) -> Option<Duration> {
         None
+    }
+
+    /// Is its destination known to be away, although `connect` did not fail: by a client that connects
+    /// by itself?
+    fn is_away(&self) -> bool {
+        false
     }
 
     /// As [`Sink::flush`], but waits no longer than `patience`; false: it has to be asked again. For

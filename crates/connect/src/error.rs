@@ -17,6 +17,14 @@ pub enum Error {
         #[source]
         cause: Cause,
     },
+    /// An address of this machine cannot be listened on now, mostly because another process has it; the
+    /// caller waits and tries again.
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: String,
+        #[source]
+        cause: Cause,
+    },
     /// The other side was reached and said no, or the work cannot be done however often it is tried.
     #[error("{action} failed")]
     Failed {
@@ -45,6 +53,14 @@ impl Error {
         }
     }
 
+    /// `address`: host and port.
+    pub fn listen(address: impl Into<String>, cause: impl Into<Cause>) -> Error {
+        Error::Listen {
+            address: address.into(),
+            cause: cause.into(),
+        }
+    }
+
     pub fn failed(action: impl Into<String>, cause: impl Into<Cause>) -> Error {
         Error::Failed {
             action: action.into(),
@@ -54,7 +70,7 @@ impl Error {
 
     /// Is it worth trying again later?
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Error::Unavailable { .. })
+        matches!(self, Error::Unavailable { .. } | Error::Listen { .. })
     }
 }
 

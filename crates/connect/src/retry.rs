@@ -4,7 +4,7 @@
 //! connectors that send one message again. What is logged as the pause is the pause.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pauses of [`RetrySchedule::waiting`] before the jitter, in milliseconds. Who only starts again
 /// is found at once.
@@ -56,6 +56,35 @@ pub fn jittered(pause: Duration) -> Duration {
 /// A pause as it is logged: seconds, rounded to hundredths.
 pub fn seconds(pause: Duration) -> f64 {
     (pause.as_secs_f64() * 100.0).round() / 100.0
+}
+
+/// When something that lasts is said again: at once, then after 10 s, then after twice as long each
+/// time, 5 min at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reminder {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Reminder {
+    const FIRST: Duration = Duration::from_secs(10);
+    const MAX: Duration = Duration::from_secs(300);
+
+    /// Is it to be said now? Then it counts as said.
+    pub fn is_due(&mut self) -> bool {
+        self.is_due_at(Instant::now())
+    }
+
+    fn is_due_at(&mut self, now: Instant) -> bool {
+        let pause = match self.last {
+            None => Reminder::FIRST,
+            Some((at, pause)) if now.saturating_duration_since(at) >= pause => {
+                (pause * 2).min(Reminder::MAX)
+            }
+            Some(_) => return false,
+        };
+        self.last = Some((now, pause));
+        true
+    }
 }
 
 /// Which of many equal reports are worth a line: the first few, then 10, 100, 1,000, …
@@ -113,6 +142,16 @@ mod tests {
             seconds(Duration::from_micros(4_567_890)).to_string(),
             "4.57"
         );
+    }
+
+    #[test]
+    fn what_lasts_is_said_again_at_growing_intervals() {
+        let (begin, mut reminder) = (Instant::now(), Reminder::default());
+        let second = |n| begin + Duration::from_secs(n);
+        let said: Vec<u64> = (0..1300)
+            .filter(|n| reminder.is_due_at(second(*n)))
+            .collect();
+        assert_eq!(said, [0, 10, 30, 70, 150, 310, 610, 910, 1210]);
     }
 
     #[test]

@@ -67,6 +67,18 @@ impl Url {
     }
 }
 
+impl std::fmt::Display for Url {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            out,
+            "{}://{}{}",
+            self.scheme(),
+            self.authority(),
+            self.target()
+        )
+    }
+}
+
 fn bracketed(host: &str) -> String {
     if host.contains(':') {
         format!("[{host}]")

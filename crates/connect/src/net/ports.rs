@@ -178,8 +178,14 @@ impl<P: Protocol> Port<P> {
         routes.values().any(is_so)
     }
 
+    /// The keys of all routes, in no order.
+    pub fn keys(&self) -> Vec<P::Key> {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        routes.keys().cloned().collect()
+    }
+
     fn unavailable(&self, cause: io::Error) -> Error {
-        Error::unavailable(format!("address {}:{}", self.host, self.number), cause)
+        Error::listen(format!("{}:{}", self.host, self.number), cause)
     }
 
     fn listen(self: &Arc<Port<P>>, workers: &Workers) -> io::Result<Listening> {

@@ -26,7 +26,7 @@ use crate::option::property_names;
 /// A source that stops waits until so long no request of its sink was on its way, so that what the
 /// app has asked is answered; not longer than the second.
 const QUIET: Duration = Duration::from_millis(100);
-const STOP_GRACE: Duration = Duration::from_secs(5);
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// The sources of a server that wait for responses.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{Listening, Workers};
 
 /// How long connections may take to end when the listener stops.
-pub const STOP_GRACE: Duration = Duration::from_secs(5);
+pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// How long connections that go on sending are heard when the listener stops: one that does not heed the
 /// sign to end would hold the server for ever.

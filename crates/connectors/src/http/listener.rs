@@ -181,7 +181,24 @@ async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Respon
     let answer = match port.route(request.uri().path()) {
         Some(Target::Events(audience)) => return audience.answer(&request, peer),
         Some(Target::Source(route)) => request::answer(request, &route, peer).await,
-        None => request::plain(StatusCode::NOT_FOUND, "no source listens on this path\n"),
+        None => request::plain(StatusCode::NOT_FOUND, &unknown_path(port)),
     };
     answer.map(Either::Left)
+}
+
+/// Names the paths that there are, to who has misspelt one.
+fn unknown_path(port: &Port) -> String {
+    const SHOWN: usize = 20;
+    let mut paths = port.keys();
+    paths.sort();
+    let left = paths.len().saturating_sub(SHOWN);
+    paths.truncate(SHOWN);
+    let more = match left {
+        0 => String::new(),
+        left => format!(" and {left} more"),
+    };
+    format!(
+        "no source listens on this path; there is {}{more}\n",
+        paths.join(", ")
+    )
 }

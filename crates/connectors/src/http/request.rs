@@ -14,7 +14,7 @@ use event::Value;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
     AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
     RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -25,6 +25,10 @@ use super::hub::{self, Desk};
 use super::sse::Outgoing;
 use connect::net::{Delivery, Ingress};
 use connect::url::decode;
+
+/// A client is told to come again when what it has sent could not be taken or saved for so long, before
+/// it gives up by itself and knows nothing.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Longest body where no limit is configured.
 pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
@@ -224,15 +228,19 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
         _ if route.is_durable => {
             let (delivery, told) = delivery.with_receipt();
-            if route.ingress.push(delivery).await.is_err() || told.await.is_err() {
-                return stopped();
-            }
-            empty(StatusCode::OK)
+            let saved = async { route.ingress.push(delivery).await.is_ok() && told.await.is_ok() };
+            taken(saved).await
         }
-        _ => match route.ingress.push(delivery).await {
-            Ok(()) => empty(StatusCode::OK),
-            Err(_) => stopped(),
-        },
+        _ => taken(async { route.ingress.push(delivery).await.is_ok() }).await,
+    }
+}
+
+/// The answer once `is_taken` says whether the source has taken the request.
+async fn taken(is_taken: impl Future<Output = bool>) -> Answer {
+    match tokio::time::timeout(ANSWER_MAX, is_taken).await {
+        Ok(true) => empty(StatusCode::OK),
+        Ok(false) => stopped(),
+        Err(_) => unavailable("the app is busy: what it writes to takes nothing now\n"),
     }
 }
 
@@ -270,10 +278,12 @@ fn refuse(request: &Request<Incoming>, route: &Route) -> Option<Answer> {
         Method::POST => {}
         Method::OPTIONS => return Some(preflight(request.headers())),
         _ => {
-            return Some(plain(
-                StatusCode::BAD_REQUEST,
-                "the request is not a POST: this source takes POST requests\n",
-            ));
+            let why = "this source takes POST requests only\n";
+            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, why);
+            answer
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("POST, OPTIONS"));
+            return Some(answer);
         }
     }
     if let Some(credentials) = &route.credentials

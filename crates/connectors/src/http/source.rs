@@ -22,6 +22,8 @@ const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct HttpSource {
     network: Arc<Network>,
+    /// Where clients send requests.
+    address: String,
     receiver: Receiver,
     lease: Lease,
     service: Option<Registered>,
@@ -81,6 +83,7 @@ impl HttpSource {
             .map_err(|message| settings.refused(message))?;
         Ok(HttpSource {
             network: environment.network(),
+            address: url.to_string(),
             receiver,
             lease,
             service,
@@ -277,6 +280,7 @@ impl Source for HttpSource {
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
+        link.set_address(&self.address);
         link.report(Connection::Connected);
         let desk = self.desk.as_deref();
         if let Some(desk) = desk {

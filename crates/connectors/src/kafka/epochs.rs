@@ -23,7 +23,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::said;
 use super::sink::{
     CLOSE_TRANSACTION, KafkaSink, LOOK, POLL_EVERY, TRANSACTION, TRANSACTION_LOOK,
-    TRANSACTION_MILLIS, is_retriable,
+    TRANSACTION_MILLIS, is_retriable, look_after,
 };
 use super::watch;
 use connect::component::{Epochs, KEPT_BYTES_MAX, Payload};
@@ -336,7 +336,7 @@ impl KafkaSink {
             if since.elapsed() >= TRANSACTION_LOOK {
                 return Err(self.unavailable(lost));
             }
-            producer.poll(LOOK);
+            producer.poll(look_after(since.elapsed()));
         }
         Ok(())
     }
@@ -461,7 +461,7 @@ impl KafkaSink {
                 let cause = lost.unwrap_or_else(|| "records are not confirmed".to_owned());
                 return Err(self.unavailable(cause));
             }
-            producer.poll(LOOK);
+            producer.poll(look_after(since.elapsed()));
         }
     }
 }

@@ -13,7 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::producer::{Producer as _, PurgeConfig};
 
 use super::said;
-use super::sink::{KafkaSink, LOOK, is_permanent};
+use super::sink::{KafkaSink, is_permanent, look_after};
 use connect::error::Error;
 use connect::message::Undelivered;
 use connect::option::number;
@@ -170,7 +170,7 @@ impl KafkaSink {
             producer.purge(PurgeConfig::default().queue());
             let since = Instant::now();
             while producer.in_flight_count() > 0 && since.elapsed() < ENDING {
-                producer.poll(LOOK);
+                producer.poll(look_after(since.elapsed()));
             }
         }
         self.give_up();

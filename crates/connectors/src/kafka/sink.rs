@@ -32,6 +32,7 @@ use connect::message::{Message, Sent, Undelivered};
 use connect::net::is_again_too_soon;
 use connect::option::Dynamic;
 use connect::option::{Settings, number};
+use connect::retry::Reminder;
 
 /// What Siddhi sets, and what differs between the defaults of Java's client and of librdkafka. Ours is
 /// idempotence: what is repeated is neither doubled nor out of order (Siddhi sets `retries` to 0, and
@@ -52,6 +53,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("partitioner", "murmur2_random"),
     ("client.id", "headwater"),
     ("log.connection.close", "false"),
+    ("reconnect.backoff.max.ms", RECONNECT_MAX),
     ("statistics.interval.ms", STATISTICS_MILLIS),
     // A client that has nothing to send lets a lost connection be: asking for its topics it misses it.
     ("topic.metadata.refresh.interval.ms", "1000"),
@@ -67,8 +69,18 @@ const IDEMPOTENT_IN_FLIGHT_MAX: u32 = 5;
 /// For as long as librdkafka can count, in milliseconds: some 24 days.
 const ENDLESS_MILLIS: &str = "2147483647";
 
-/// Wait for room, and between two looks at what was confirmed.
+/// Wait for room, and between two looks at what was confirmed, at first and at most. The client's poll
+/// spins through its last millisecond, so that short ones in a row would keep a core busy.
 pub(super) const LOOK: Duration = Duration::from_millis(1);
+const LOOK_MAX: Duration = Duration::from_millis(200);
+
+/// What is waited for comes later than it did by no more than this part of the wait.
+const LOOK_PART: u32 = 8;
+
+/// The next wait for what has not come for so long.
+pub(super) fn look_after(waited: Duration) -> Duration {
+    (waited / LOOK_PART).clamp(LOOK, LOOK_MAX)
+}
 
 /// How long a transaction may last where the app does not say, in milliseconds.
 pub(super) const TRANSACTION_MILLIS: u32 = 60_000;
@@ -77,9 +89,15 @@ pub(super) const TRANSACTION_MILLIS: u32 = 60_000;
 pub(super) const TRANSACTION: Duration = Duration::from_secs(30);
 pub(super) const TRANSACTION_LOOK: Duration = Duration::from_millis(500);
 
-/// A sink that closes waits for the broker no longer than this, and for a transaction not that long.
-const CLOSE: Duration = Duration::from_secs(10);
-pub(super) const CLOSE_TRANSACTION: Duration = Duration::from_secs(3);
+/// A sink that closes waits for a broker that is there no longer than this, and for a transaction not
+/// that long.
+const CLOSE: Duration = Duration::from_secs(3);
+pub(super) const CLOSE_TRANSACTION: Duration = Duration::from_secs(2);
+
+/// Longest pause between two tries of the client to reach a broker, in milliseconds; and as it is
+/// logged.
+const RECONNECT_MAX: &str = "4000";
+const RECONNECT_SECONDS: u32 = 4;
 
 /// For so long a full queue of a broker that is away is waited for before the server is asked whether
 /// it is to stop, and what is on its way before records that failed are sent again.
@@ -134,7 +152,11 @@ pub(super) struct KafkaSink {
     /// Of the last record.
     last_number: u64,
     unpolled: u32,
+    /// Records that were waited for when they were last looked at, and since when there are so many.
+    waiting: Option<(i32, Instant)>,
     is_lost: bool,
+    /// When it is said again that the broker is away.
+    reminder: Reminder,
     buffer: Vec<u8>,
 }
 
@@ -339,7 +361,9 @@ impl KafkaSink {
             refused: Vec::new(),
             last_number: 0,
             unpolled: 0,
+            waiting: None,
             is_lost: false,
+            reminder: Reminder::default(),
             buffer: Vec::new(),
         })
     }
@@ -455,6 +479,11 @@ impl Sink for KafkaSink {
         Some(IDLE_LOOK)
     }
 
+    fn is_away(&self) -> bool {
+        let was_there = |producer: &BaseProducer<Context>| producer.context().watch.was_there();
+        self.is_lost || !self.producer.as_ref().is_some_and(was_there)
+    }
+
     fn flush_within(&mut self, patience: Duration) -> Result<bool, Error> {
         if self.is_transactional {
             return self.commit_within(patience);
@@ -478,7 +507,9 @@ impl Sink for KafkaSink {
             self.producer = None;
             return committed;
         }
-        self.settle(Some(CLOSE));
+        if !self.is_lost {
+            self.settle(Some(CLOSE));
+        }
         self.give_up();
         self.undelivered().map_or(Ok(()), Err)
     }
@@ -563,21 +594,26 @@ impl KafkaSink {
         let fatal = producer.client().fatal_error();
         let has_gap = matches!(fatal, Some((Code::GaplessGuarantee, _)));
         match lost {
-            Some(cause) if !self.is_lost => {
-                self.is_lost = true;
+            Some(cause) => {
                 let waiting = producer.in_flight_count();
-                tracing::error!(
-                    sink = self.name,
-                    cause,
-                    waiting,
-                    "sink lost its connection; reconnecting"
-                );
+                let what = match (self.is_lost, context.watch.was_there()) {
+                    (true, _) => "sink is still without a connection; reconnecting",
+                    (false, true) => "sink lost its connection; reconnecting",
+                    (false, false) => "cannot connect sink",
+                };
+                self.is_lost = true;
+                if self.reminder.is_due() {
+                    let sink = &self.name;
+                    let again_in_seconds = RECONNECT_SECONDS;
+                    tracing::error!(sink, cause, waiting, again_in_seconds, "{what}");
+                }
             }
             None if self.is_lost => {
                 self.is_lost = false;
+                self.reminder = Reminder::default();
                 tracing::info!(sink = self.name, "sink reconnected");
             }
-            _ => {}
+            None => {}
         }
         self.take_in(told, request_bytes);
         self.is_to_divide |= has_gap && !self.part.takes_part;
@@ -817,7 +853,7 @@ impl KafkaSink {
                         && !((self.waits || self.is_transactional)
                             && since.elapsed() > PATIENCE) =>
                 {
-                    producer.poll(LOOK);
+                    producer.poll(look_after(since.elapsed()));
                     record = back;
                 }
                 Err((error, _)) if is_permanent(&error) => {
@@ -868,8 +904,17 @@ impl KafkaSink {
             if waiting == 0 || patience.is_some_and(|patience| since.elapsed() >= patience) {
                 return waiting == 0;
             }
+            // Calls follow each other while a broker is away: the wait of all of them counts.
+            let (_, waited_since) =
+                *self
+                    .waiting
+                    .insert(match self.waiting.filter(|(count, _)| *count == waiting) {
+                        Some(known) => known,
+                        None => (waiting, Instant::now()),
+                    });
+            let left = patience.map_or(LOOK_MAX, |all| all.saturating_sub(since.elapsed()));
             if let Some(producer) = &self.producer {
-                producer.poll(LOOK);
+                producer.poll(look_after(waited_since.elapsed()).min(left.max(LOOK)));
             }
         }
     }

@@ -34,6 +34,8 @@ struct State {
     /// What was said last about a broker.
     cause: String,
     lost: Option<String>,
+    /// There was a broker at some time.
+    was_there: bool,
     /// The client is of no more use.
     fatal: Option<String>,
     progress: Option<Vec<Progress>>,
@@ -57,6 +59,11 @@ impl Watch {
     /// Why there is no broker now.
     pub fn lost(&self) -> Option<String> {
         self.lock().lost.clone()
+    }
+
+    /// Was there a broker at any time?
+    pub fn was_there(&self) -> bool {
+        self.lock().was_there
     }
 
     pub fn fatal(&self) -> Option<String> {
@@ -110,6 +117,7 @@ impl Watch {
         let mut state = self.lock();
         if brokers.iter().any(|broker| is_there(broker)) {
             state.lost = None;
+            state.was_there = true;
             state.cause.clear();
         } else if let Some(broker) = brokers.iter().copied().find(silent) {
             state.lost = Some(format!(

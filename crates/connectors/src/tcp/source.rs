@@ -243,10 +243,9 @@ impl TcpListeners {
         };
         let place = (address.host.as_str(), address.port);
         let listen = || Listening::start(workers, place, &address.socket, CONNECTIONS_MAX, serve);
-        self.listener.enter(workers, listen).map_err(|e| {
-            let peer = format!("address {}:{}", address.host, address.port);
-            Error::unavailable(peer, e)
-        })
+        self.listener
+            .enter(workers, listen)
+            .map_err(|e| Error::listen(format!("{}:{}", address.host, address.port), e))
     }
 }
 

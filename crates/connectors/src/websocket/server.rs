@@ -103,7 +103,7 @@ impl Port {
     }
 
     fn unavailable(&self, cause: io::Error) -> Error {
-        Error::unavailable(format!("address {}:{}", self.host, self.number), cause)
+        Error::listen(format!("{}:{}", self.host, self.number), cause)
     }
 }
 

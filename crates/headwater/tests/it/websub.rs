@@ -243,7 +243,7 @@ fn a_request_that_cannot_be_is_refused_and_one_that_is_not_meant_is_dropped() {
         assert_eq!(status, "400", "{answer}");
         assert!(answer.contains(cause), "{answer}");
     }
-    assert_eq!(curl(&[&hub.url("hub")]).0, "400");
+    assert_eq!(curl(&[&hub.url("hub")]).0, "405");
     assert_eq!(curl(&["-X", "POST", &hub.url("hub")]).0, "405");
     // Nobody who has not asked for it is subscribed by others.
     let says_no = Stub::start(0, |_| {
