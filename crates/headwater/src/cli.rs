@@ -15,7 +15,8 @@ use plan::StatisticsLevel;
                   headwater run app.siddhi              run it until Ctrl-C\n  \
                   headwater run app.siddhi --until-done run it until all input is read\n\n\
                   Exit codes: 0 success; 1 app refused, or a check or test failed; 2 usage; \
-                  3 could not connect; 4 finished, but some events were rejected.",
+                  3 could not connect; 4 finished (--until-done), but some events were rejected. A server \
+                  that is stopped by SIGTERM or Ctrl-C exits with 0.",
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -31,12 +32,21 @@ pub struct OutputArgs {
     /// When to colour messages
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub color: Color,
-    /// Verbose output (-vv: debug)
+    /// Log more: what each part does (-vv: also what client libraries do)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Log errors only
+    /// Log only what needs someone to act: warnings, among them rejected events, and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Format of the log on standard error: text, or one JSON object per line
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
+    pub log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -81,8 +91,8 @@ pub struct ChangeArgs {
 /// Run apps in the foreground
 ///
 /// Loads the apps (for a folder, every .siddhi file in it), connects their sources, sinks and
-/// stores, and runs them until Ctrl-C or, with --until-done, until all input has been read and
-/// no timer is pending. Lines of log sinks and a final summary are written to standard output,
+/// stores, and runs them until Ctrl-C or SIGTERM or, with --until-done, until all input has been
+/// read and no timer is pending. Lines of log sinks and a final summary are written to standard output,
 /// diagnostics and progress to standard error.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -114,6 +124,10 @@ pub struct RunArgs {
     /// Exit when all input has been read and no timer is pending
     #[arg(long)]
     pub until_done: bool,
+    /// Time that a stop by SIGTERM or Ctrl-C may take; what sinks and stores have not taken by then is
+    /// read again after the next start with --state, and lost without
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_interval)]
+    pub grace: std::time::Duration,
     /// Reload the apps when one of their files changes, as SIGHUP does at any time: changed apps
     /// resume from their state and positions, the others keep running
     #[arg(long, conflicts_with = "until_done")]

@@ -1,11 +1,12 @@
 //! The binary: reads the command line, runs the command, turns its outcome into an exit code.
 //!
-//! Promises: 0 done; 1 refused, or a check or test failed; 2 usage; 3 could not connect; 4 done but
-//! some events were rejected. Never another code: a fault of our own is caught and is 1. Standard
+//! Promises: 0 done; 1 refused, or a check or test failed; 2 usage; 3 could not connect; 4 a run
+//! with an end (`--until-done`) is done but some events were rejected. Never another code: a fault of our own is caught and is 1. Standard
 //! output carries what was asked for, standard error everything else.
 
 mod cli;
 mod command;
+mod log;
 mod output;
 mod progress;
 
@@ -37,7 +38,8 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let output = Output::new(cli.output);
+    let is_server = matches!(&cli.command, Command::Run(args) if !args.until_done);
+    let output = Output::new(cli.output, is_server);
     quiet_panics();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         run(cli.command, &output, process)

@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::{Color, OutputArgs};
+use crate::log::LogLayer;
 
 /// A terminal with a progress bar on its last line: whoever writes to it takes the bar away first.
 #[derive(Clone, Default)]
@@ -17,7 +20,7 @@ impl Console {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bar;
     }
 
-    fn without_bar<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn without_bar<T>(&self, write: impl FnOnce() -> T) -> T {
         let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match bar.as_ref() {
             Some(bar) => bar.suspend(write),
@@ -49,12 +52,13 @@ pub struct Output {
     /// Colours on standard error.
     pub colour: bool,
     pub is_quiet: bool,
+    pub is_verbose: bool,
 }
 
 impl Output {
-    /// Sets up logs as well: warnings and errors unless `-v` or `-q` say otherwise;
-    /// `HEADWATER_LOG` overrides (`info`, `headwater_connect=debug`).
-    pub fn new(args: OutputArgs) -> Output {
+    /// Sets up logs as well: what needs someone to act and, of a server, what starts and stops, unless
+    /// `-v` or `-q` say otherwise; `HEADWATER_LOG` overrides (`info`, `headwater_connect=debug`).
+    pub fn new(args: OutputArgs, is_server: bool) -> Output {
         let colour = match args.color {
             Color::Always => true,
             Color::Never => false,
@@ -64,10 +68,11 @@ impl Output {
             }
         };
         let level = match (args.quiet, args.verbose) {
-            (true, _) => "error",
+            (true, _) => "warn",
+            (_, 0) if is_server => "warn,headwater=info",
             (_, 0) => "warn",
-            (_, 1) => "info",
-            _ => "debug",
+            (_, 1) => "info,headwater=debug",
+            _ => "debug,headwater=trace",
         };
         // What lapin meets is said once, by its connector.
         let filter = |wanted: &str| EnvFilter::try_new(format!("lapin=off,{wanted}"));
@@ -76,24 +81,21 @@ impl Output {
             .and_then(|wanted| filter(&wanted).ok())
             .unwrap_or_else(|| EnvFilter::new(format!("lapin=off,{level}")));
         let console = Console::default();
-        let beside = console.clone();
-        let errors = move || BesideBar {
-            console: beside.clone(),
-            out: io::stderr(),
+        let log = LogLayer {
+            console: console.clone(),
+            format: args.log_format,
+            colour,
         };
         // A subscriber is set once per process; tests of the binary may have set theirs.
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(errors)
-            .with_ansi(colour)
-            .with_target(false)
-            .without_time()
+        tracing_subscriber::registry()
+            .with(log.with_filter(filter))
             .try_init()
             .ok();
         Output {
             console,
             colour,
             is_quiet: args.quiet,
+            is_verbose: args.verbose > 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a person sees while apps run, and at the end.
 //!
-//! On a terminal a bar with rate, bytes and time left; elsewhere one plain line every ten seconds.
-//! Both go to standard error.
+//! While they run: on a terminal a bar with rate, bytes and time left, on standard error; elsewhere
+//! nothing, because a log that says each ten seconds that all is well hides what is not.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -13,15 +13,12 @@ use server::metrics::Metrics;
 
 use crate::output::Output;
 
-const PLAIN_EVERY: Duration = Duration::from_secs(10);
-
 /// How long the rate shown looks back.
 const RATE_OVER: Duration = Duration::from_secs(2);
 
 pub struct Progress<'a> {
     output: &'a Output,
     bar: Option<ProgressBar>,
-    last_plain: Instant,
     /// Events at the begin of the span that the rate is taken over.
     mark: (Instant, u64),
     rate: f64,
@@ -48,33 +45,24 @@ impl<'a> Progress<'a> {
         Progress {
             output,
             bar,
-            last_plain: Instant::now(),
             mark: (Instant::now(), 0),
             rate: 0.0,
         }
     }
 
     pub fn show(&mut self, metrics: &Metrics) {
-        let is_plain_due = self.last_plain.elapsed() >= PLAIN_EVERY;
-        if self.bar.is_none() && (!is_plain_due || self.output.is_quiet) {
+        if self.bar.is_none() {
             return;
         }
         let totals = totals(metrics);
         self.measure(totals.events);
-        match &self.bar {
-            Some(bar) => {
-                if totals.expected > 0 && bar.length().is_none() {
-                    bar.set_length(totals.expected);
-                    bar.set_style(with_length());
-                }
-                bar.set_position(totals.bytes);
-                bar.set_message(self.words(totals));
-            }
-            None => {
-                self.last_plain = Instant::now();
-                self.output.say(&self.words(totals));
-            }
+        let Some(bar) = &self.bar else { return };
+        if totals.expected > 0 && bar.length().is_none() {
+            bar.set_length(totals.expected);
+            bar.set_style(with_length());
         }
+        bar.set_position(totals.bytes);
+        bar.set_message(self.words(totals));
     }
 
     pub fn clear(&self) {
@@ -145,8 +133,9 @@ fn totals(metrics: &Metrics) -> Totals {
     totals
 }
 
-/// The summary of a run as a table.
-pub fn summary_text(summary: &Summary) -> String {
+/// The summary of a run as a table. `is_whole`: with figures that say little of a server that was
+/// stopped.
+pub fn summary_text(summary: &Summary, is_whole: bool) -> String {
     let mut text = String::from("\n");
     for app in &summary.apps {
         put(&mut text, format_args!("{}\n", app.name));
@@ -199,7 +188,7 @@ pub fn summary_text(summary: &Summary) -> String {
             thousands(summary.peak_rss_bytes / 1_000_000)
         ),
     );
-    if let Some(ms) = summary.first_event_ms {
+    if let Some(ms) = summary.first_event_ms.filter(|_| is_whole) {
         put(
             &mut text,
             format_args!("first event {ms} ms after the start of the process\n"),

@@ -29,6 +29,8 @@ struct State {
     next_number: usize,
     is_stopping: bool,
     is_reload_asked: bool,
+    /// How long a stop may take.
+    grace: Duration,
 }
 
 #[derive(Debug)]
@@ -192,6 +194,15 @@ impl ActivityTracker {
     pub fn stop(&self) {
         self.lock().is_stopping = true;
         self.changed.notify_all();
+    }
+
+    pub fn set_grace(&self, grace: Duration) {
+        self.lock().grace = grace;
+    }
+
+    /// How long a stop may take.
+    pub fn grace(&self) -> Duration {
+        self.lock().grace
     }
 
     pub fn is_stopping(&self) -> bool {

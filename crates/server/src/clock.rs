@@ -9,6 +9,15 @@ pub fn wall_millis() -> i64 {
         .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Milliseconds since 1970 as text, in UTC: `2026-01-31T09:00:00.000Z`; the number itself where no
+/// calendar has it.
+pub fn timestamp(millis: i64) -> String {
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(time) => format!("{time:.3}"),
+        Err(_) => millis.to_string(),
+    }
+}
+
 /// Is there a time zone of this name?
 pub fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok()

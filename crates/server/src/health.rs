@@ -16,17 +16,20 @@ pub(crate) struct Health {
     activity: Arc<ActivityTracker>,
     member: Member,
     failure: Mutex<Option<String>>,
+    /// What was not delivered is read again after the next start.
+    has_state: bool,
     /// Nobody waits for a destination or a store any more.
     is_cut_short: AtomicBool,
 }
 
 impl Health {
-    pub fn new(name: String, activity: &Arc<ActivityTracker>) -> Health {
+    pub fn new(name: String, activity: &Arc<ActivityTracker>, has_state: bool) -> Health {
         Health {
             name,
             activity: Arc::clone(activity),
             member: Member::of(activity),
             failure: Mutex::new(None),
+            has_state,
             is_cut_short: AtomicBool::new(false),
         }
     }
@@ -41,14 +44,40 @@ impl Health {
         &self.member
     }
 
-    /// The group cannot go on. The first reason counts: those that follow come of it.
-    pub fn fail(&self, why: String) {
+    /// Is this the first reason? Those that follow come of it.
+    fn is_first(&self, why: &str) -> bool {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_some() {
+        let is_first = failure.is_none();
+        failure.get_or_insert_with(|| why.to_owned());
+        is_first
+    }
+
+    /// The group ends at a stop while something is away that takes what it has. With state that is no
+    /// failure: what was not taken is read again after the next start.
+    pub fn leave(&self, why: String) {
+        if !self.has_state {
+            return self.fail(why);
+        }
+        if self.is_first(&why) {
+            tracing::warn!(
+                app = self.name,
+                cause = why,
+                "stopped before everything was delivered; it is read again after the next start"
+            );
+        }
+    }
+
+    /// How long what is stopping may still take for one of its steps, where it would like so much:
+    /// two steps (sources, then sinks and stores) fit into the grace of the server.
+    pub fn patience(&self, wanted: Duration) -> Duration {
+        wanted.min(self.activity.grace() * 2 / 5)
+    }
+
+    /// The group cannot go on. The first reason counts.
+    pub fn fail(&self, why: String) {
+        if !self.is_first(&why) {
             return;
         }
-        *failure = Some(why.clone());
-        drop(failure);
         tracing::error!(apps = self.name, cause = why, "apps stopped");
         self.member
             .failed(format!("'{}' has stopped: {why}", self.name));

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use connect::answer::{AnswerClass, AnswerCounts};
 use connect::component::Progress;
 
+use crate::process;
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
 
 /// A number that only grows.
@@ -67,6 +68,9 @@ pub struct SinkMetrics {
     pub retries: Counter,
     /// Rows that wait in its queue.
     pub queued: Counter,
+    pub is_connected: AtomicBool,
+    /// Its destination is away.
+    pub is_lost: AtomicBool,
     /// What its requests were answered.
     pub answers: Arc<AnswerCounts>,
 }
@@ -82,6 +86,8 @@ pub struct TableMetrics {
     pub rows: Counter,
     /// Rows that the store refused.
     pub failed: Counter,
+    /// Its store is away.
+    pub is_lost: AtomicBool,
 }
 
 /// One stream inside an app.
@@ -298,23 +304,36 @@ impl Metrics {
             .sum()
     }
 
-    /// Why the server is not ready: sources that are not connected. `None`: it is.
+    /// Why the server is not ready: sources, sinks and tables that are not connected, a line each.
+    /// `None`: it is.
     pub fn not_ready(&self) -> Option<String> {
-        let waiting: Vec<String> = self
-            .apps
-            .all()
-            .iter()
-            .flat_map(|app| app.sources.all())
-            .filter(|s| s.is_lost.load(Ordering::Relaxed))
-            .map(|s| format!("source '{}' of app '{}'\n", s.label.element, s.label.app))
-            .collect();
-        (!waiting.is_empty()).then(|| format!("not connected:\n{}", waiting.concat()))
+        let mut waiting = String::new();
+        let mut put = |kind: &str, label: &Label, is_lost: &AtomicBool| {
+            if is_lost.load(Ordering::Relaxed) {
+                let Label { app, element, ty } = label;
+                writeln!(waiting, "{kind} '{element}' ({ty}) of app '{app}'")
+                    .expect("writing to a string does not fail");
+            }
+        };
+        for app in self.apps.all() {
+            for source in app.sources.all() {
+                put("source", &source.label, &source.is_lost);
+            }
+            for sink in app.sinks.all() {
+                put("sink", &sink.label, &sink.is_lost);
+            }
+            for table in app.tables.all() {
+                put("table", &table.label, &table.is_lost);
+            }
+        }
+        (!waiting.is_empty()).then(|| format!("not connected:\n{waiting}"))
     }
 
     /// The Prometheus text format, version 0.0.4.
     pub fn prometheus(&self) -> String {
         let mut text = Text::default();
         let apps = self.apps.all();
+        process_families(&mut text);
         for (name, help, value) in SOURCE_FAMILIES {
             text.family(name, help);
             for source in apps.iter().flat_map(|a| a.sources.all()) {
@@ -347,6 +366,13 @@ impl Metrics {
         for (name, help, value) in TABLE_FAMILIES {
             text.family(name, help);
             for table in apps.iter().flat_map(|a| a.tables.all()) {
+                text.line(name, &table.label, "table", value(&table));
+            }
+        }
+        let (name, help, value) = STORE_CONNECTED;
+        text.family(name, help);
+        for table in apps.iter().flat_map(|a| a.tables.all()) {
+            if table.label.ty != MEMORY {
                 text.line(name, &table.label, "table", value(&table));
             }
         }
@@ -436,6 +462,11 @@ const SINK_FAMILIES: &[Family<SinkMetrics>] = &[
         "Events that wait for the destination.",
         |s| s.queued.get() as f64,
     ),
+    (
+        "headwater_sink_connected",
+        "1 while the sink is connected.",
+        |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
+    ),
 ];
 
 /// Zero in all classes for sinks that get no answers.
@@ -463,6 +494,52 @@ const TABLE_ROWS: Family<TableMetrics> =
     ("headwater_table_rows", "Rows in a table in memory.", |t| {
         t.rows.get() as f64
     });
+
+const STORE_CONNECTED: Family<TableMetrics> = (
+    "headwater_store_connected",
+    "0 while the store of the table is away.",
+    |t| f64::from(u8::from(!t.is_lost.load(Ordering::Relaxed))),
+);
+
+/// What Prometheus clients tell of every process, by the names that its dashboards know, and which
+/// build this is.
+fn process_families(text: &mut Text) {
+    let families = [
+        (
+            "process_cpu_seconds_total",
+            "User and system CPU time.",
+            process::cpu_seconds(),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "Resident memory.",
+            process::rss_bytes() as f64,
+        ),
+        (
+            "process_start_time_seconds",
+            "Start of the process, in seconds since 1970.",
+            process::start_seconds(),
+        ),
+        (
+            "process_open_fds",
+            "Open file descriptors.",
+            process::open_fds() as f64,
+        ),
+        (
+            "process_max_fds",
+            "Most file descriptors that may be open.",
+            process::max_fds() as f64,
+        ),
+    ];
+    for (name, help, value) in families {
+        text.family(name, help);
+        text.put(format_args!("{name} {value}\n"));
+    }
+    let name = "headwater_build_info";
+    text.family(name, "1; the labels say which build this is.");
+    let version = env!("CARGO_PKG_VERSION");
+    text.put(format_args!("{name}{{version=\"{version}\"}} 1\n"));
+}
 
 const STREAM_FAMILIES: &[Family<StreamMetrics>] = &[
     (
@@ -637,6 +714,26 @@ mod tests {
         assert!(text.contains(line), "{text}");
         assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
         assert_eq!(metrics.rejected(), 2);
+        assert!(text.contains("process_resident_memory_bytes "), "{text}");
+        assert!(text.contains("headwater_build_info{version="), "{text}");
+    }
+
+    #[test]
+    fn what_is_away_is_named_by_kind_type_and_app() {
+        let metrics = Metrics::default();
+        let app = metrics.enlist("A");
+        let sink = app.sinks.enlist(SinkMetrics {
+            label: Label {
+                app: "A".into(),
+                element: "Out".into(),
+                ty: "kafka".into(),
+            },
+            ..SinkMetrics::default()
+        });
+        assert_eq!(metrics.not_ready(), None);
+        sink.is_lost.store(true, Ordering::Relaxed);
+        let expected = "not connected:\nsink 'Out' (kafka) of app 'A'\n";
+        assert_eq!(metrics.not_ready().as_deref(), Some(expected));
     }
 
     #[test]

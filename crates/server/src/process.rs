@@ -58,20 +58,41 @@ pub fn cpu_seconds() -> f64 {
 
 /// Most memory that was resident at any time.
 pub fn peak_rss_bytes() -> u64 {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else {
-        return 0;
-    };
-    status
+    status_bytes("VmHWM:")
+}
+
+/// Memory that is resident now.
+pub fn rss_bytes() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+/// A number of `/proc/self/status` that is given in kB there.
+fn status_bytes(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let rest = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = rest.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse().ok());
+    kib.map_or(0, |kib: u64| kib * 1024)
+}
+
+/// When the process began, in seconds since 1970.
+pub fn start_seconds() -> f64 {
+    let age = age().unwrap_or_default().as_secs_f64();
+    crate::clock::wall_millis() as f64 / 1000.0 - age
+}
+
+/// File descriptors that are open.
+pub fn open_fds() -> u64 {
+    fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64)
+}
+
+/// The soft limit of [`open_fds`]; 0 where there is none that is known.
+pub fn max_fds() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| {
-            rest.trim()
-                .trim_end_matches("kB")
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-        .map_or(0, |kib| kib * 1024)
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    soft.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -85,5 +106,9 @@ mod tests {
         assert!(process.millis() >= first);
         assert!(peak_rss_bytes() > 1 << 20);
         assert!(cpu_seconds() >= 0.0);
+        assert!(rss_bytes() > 1 << 20 && rss_bytes() <= peak_rss_bytes());
+        assert!((3..=max_fds()).contains(&open_fds()), "{}", open_fds());
+        let age = crate::clock::wall_millis() as f64 / 1000.0 - start_seconds();
+        assert!((0.0..3600.0).contains(&age), "{age}");
     }
 }

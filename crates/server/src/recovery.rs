@@ -57,7 +57,7 @@ pub(crate) fn open(
     for slot in slots(sinks) {
         if slot.takes_part {
             let name = format!("sink '{}'", slot.name());
-            retry(&name, context, || slot.sink.connect()).map_err(away("a sink"))?;
+            retry(&name, None, context, || slot.sink.connect()).map_err(away("a sink"))?;
         }
     }
     Ok(())
@@ -167,7 +167,7 @@ fn note<E: Epochs + ?Sized>(
     epoch: u64,
     context: &StoreContext,
 ) -> Result<(), String> {
-    retry(name, context, || {
+    retry(name, None, context, || {
         part.begin()?;
         part.commit(epoch, context.store_key.as_bytes())
     })
@@ -200,7 +200,7 @@ fn last_epoch<E: Epochs + ?Sized>(
     part: &mut E,
     context: &StoreContext,
 ) -> Result<LastEpoch, String> {
-    let found = retry(name, context, || part.last_epoch())?;
+    let found = retry(name, None, context, || part.last_epoch())?;
     Ok(LastEpoch::of(found, context.store_key.as_bytes()))
 }
 

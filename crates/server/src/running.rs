@@ -53,26 +53,34 @@ impl Running {
             executor: None,
             followers: Vec::new(),
         };
+        // What is logged on a thread carries the app and the stream that it works for.
+        let of_group = || tracing::error_span!("apps", app = running.health.name());
+        let mut followers = Vec::new();
         for sink in group.sinks {
-            let name = format!("sink {}", sink.name);
-            running.followers.push(spawn(name, move || sink.run())?);
+            let (name, span) = (format!("sink {}", sink.name), sink.span());
+            followers.push(spawn(name, span, move || sink.run())?);
         }
         for store in group.stores {
-            let handle = spawn("store".to_owned(), move || store.run())?;
-            running.followers.push(handle);
+            followers.push(spawn("store".to_owned(), of_group(), move || store.run())?);
         }
         let coordinator = group.coordinator;
-        let handle = spawn("keeper".to_owned(), move || coordinator.run())?;
-        running.followers.push(handle);
+        let handle = spawn("keeper".to_owned(), of_group(), move || coordinator.run())?;
+        followers.push(handle);
         let executor = group.executor;
         let name = format!("lane {}", executor.name);
-        running.executor = Some(spawn(name, move || executor.run())?);
+        let handle = spawn(name, of_group(), move || executor.run())?;
+        running.followers = followers;
+        running.executor = Some(handle);
         for source in group.sources {
             running
                 .source_handles
                 .push(Arc::clone(&source.source_handle));
+            let label = &source.metrics.label;
+            let span = tracing::error_span!("source", app = label.app, stream = label.element);
             let name = format!("source {}", source.name);
-            running.sources.push(spawn(name, move || source.run())?);
+            running
+                .sources
+                .push(spawn(name, span, move || source.run())?);
         }
         Ok(running)
     }
@@ -104,6 +112,39 @@ impl Running {
         self.input_queue
             .push_always(ExecutorInput::Finish { hands_over })
             .ok();
+    }
+
+    /// Are all of its threads done?
+    pub fn has_ended(&self) -> bool {
+        let executor = self.executor.iter().all(JoinHandle::is_finished);
+        executor && self.have_sources_ended() && self.followers.iter().all(JoinHandle::is_finished)
+    }
+
+    pub fn have_sources_ended(&self) -> bool {
+        self.sources.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Leaves threads alone that have not ended by now, and says what of theirs is not delivered.
+    pub fn abandon(&mut self) {
+        let sources = self
+            .sources
+            .drain(..)
+            .map(|handle| (handle.is_finished(), name_of(&handle)));
+        let followers = self.followers.drain(..);
+        let followers = followers.map(|handle| (handle.is_finished(), name_of(&handle)));
+        let left: Vec<String> = sources
+            .chain(followers)
+            .filter(|(is_finished, _)| !is_finished)
+            .map(|(_, name)| name)
+            .collect();
+        self.executor = None;
+        self.health.leave(format!(
+            "the time that a stop may take (--grace) is over: {} did not end",
+            match left.is_empty() {
+                true => "its executor".to_owned(),
+                false => left.join(", "),
+            }
+        ));
     }
 
     /// Once it was told to finish.
@@ -161,14 +202,19 @@ impl Running {
 
 fn spawn<T: Send + 'static>(
     name: String,
+    span: tracing::Span,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Error> {
     std::thread::Builder::new()
         .name(name)
-        .spawn(work)
+        .spawn(move || span.in_scope(work))
         .map_err(|cause| Error::Stopped {
             message: format!("cannot start a thread: {cause}"),
         })
+}
+
+fn name_of<T>(handle: &JoinHandle<T>) -> String {
+    handle.thread().name().unwrap_or("a thread").to_owned()
 }
 
 /// The work of every thread catches its own panics; a thread that broke nevertheless gives nothing.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use check::Catalog;
 use connect::component::{DATA_SOURCES, Setting};
@@ -51,6 +51,8 @@ pub struct RunOptions {
     pub lines: Arc<Lines>,
     pub process: Process,
     pub stop: StopHandle,
+    /// How long a stop that somebody has asked for may take.
+    pub grace: Duration,
 }
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
@@ -107,6 +109,7 @@ impl Server {
     /// Connects what the apps write to, takes back saved state, and starts everything.
     pub fn start(apps: Vec<ReadyApp>, options: RunOptions) -> Result<Server, Error> {
         let state = options.state.as_deref().map(StateDir::open).transpose()?;
+        options.stop.0.set_grace(options.grace);
         let common = Common {
             metrics: Arc::new(Metrics::default()),
             activity: options.stop.0,
@@ -239,13 +242,32 @@ impl Server {
         probes.iter().all(|p| p.wait(ANSWER) == Some(true))
     }
 
-    /// Stops the sources, brings what is in flight to sinks and stores, saves the state.
+    /// Have all sources been connected, or said why they cannot be?
+    pub fn has_begun(&self) -> bool {
+        self.common.activity.have_sources_begun()
+    }
+
+    /// Stops the sources, brings what is in flight to sinks and stores, saves the state. Where somebody
+    /// has asked for the stop, that takes no longer than the grace: what has not ended by then is left
+    /// alone, and said.
     pub fn stop(mut self) -> End {
         let is_end = !self.common.activity.is_stopping();
+        let until = (!is_end).then(|| Instant::now() + self.common.activity.grace());
         self.running.iter().for_each(|g| g.stop_sources(is_end));
-        self.running.iter_mut().for_each(Running::join_sources);
+        self.wait_until(until, Running::have_sources_ended);
+        // A source that has not ended has nothing that an executor could still finish for it.
+        for group in self.running.iter_mut().filter(|g| g.have_sources_ended()) {
+            group.join_sources();
+        }
         self.running.iter().for_each(|g| g.finish(false));
-        let ends: Vec<ExecutorEnd> = self.running.iter_mut().filter_map(Running::join).collect();
+        self.wait_until(until, Running::has_ended);
+        let mut ends: Vec<ExecutorEnd> = Vec::new();
+        for group in &mut self.running {
+            match until.is_none() || group.has_ended() {
+                true => ends.extend(group.join()),
+                false => group.abandon(),
+            }
+        }
         let failed = self.common.activity.failed_sources();
         let failures = self.common.activity.failures();
         let error = if failures.is_empty() {
@@ -262,6 +284,13 @@ impl Server {
             summary: Summary::new(&self.common.metrics, self.common.process, ends),
             error,
         }
+    }
+
+    /// Waits for all groups; without `until` whoever joins them does.
+    fn wait_until(&self, until: Option<Instant>, is_done: impl Fn(&Running) -> bool) {
+        let Some(until) = until else { return };
+        let activity = &self.common.activity;
+        activity.wait_until(until, || self.running.iter().all(&is_done));
     }
 
     /// What has been counted so far.

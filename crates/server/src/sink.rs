@@ -7,6 +7,7 @@
 mod epochs;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use connect::component::Sink;
@@ -90,6 +91,8 @@ pub(crate) struct SinkSlot {
     /// In the epochs of its group.
     pub takes_part: bool,
     pub is_connected: bool,
+    /// It was said since the last failure that it is connected.
+    pub is_said_ready: bool,
     /// The mapper has what it needs.
     pub is_ready: bool,
     pub pauses: Pauses,
@@ -162,12 +165,33 @@ impl SinkSlot {
             mapper,
             takes_part,
             is_connected: false,
+            is_said_ready: false,
             is_ready: false,
             pauses: Pauses::of(on_unreachable),
             next_try: None,
             next_look: Some(Instant::now()),
             warn_throttle: LogThrottle::default(),
             flush_throttle: LogThrottle::default(),
+        }
+    }
+
+    /// Not connected, also for who looks from outside.
+    fn set_away(&mut self) {
+        self.is_connected = false;
+        self.metrics.is_connected.store(false, Ordering::Relaxed);
+        self.metrics.is_lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells those who look from outside whether the destination is there, of a sink that is connected
+    /// as far as the server knows.
+    fn show_connected(&mut self) {
+        let is_there = !self.sink.is_away();
+        self.metrics.is_connected.store(is_there, Ordering::Relaxed);
+        self.metrics.is_lost.store(!is_there, Ordering::Relaxed);
+        if is_there && !std::mem::replace(&mut self.is_said_ready, true) {
+            let (label, sink) = (&self.metrics.label, self.name());
+            let (app, stream) = (&label.app, &label.element);
+            tracing::info!(app, stream, sink, "sink is ready");
         }
     }
 
@@ -201,6 +225,21 @@ pub(crate) struct SinkThread {
 }
 
 impl SinkThread {
+    /// The app and the stream of what is logged on the thread, as far as its sinks have them in
+    /// common.
+    pub fn span(&self) -> tracing::Span {
+        let labels = || self.slots.iter().map(|slot| &slot.metrics.label);
+        let first = labels().next().cloned().unwrap_or_default();
+        let is_one_app = labels().all(|label| label.app == first.app);
+        if is_one_app && labels().all(|label| label.element == first.element) {
+            return tracing::error_span!("sink", app = first.app, stream = first.element);
+        }
+        match is_one_app {
+            true => tracing::error_span!("sink", app = first.app),
+            false => tracing::error_span!("sink"),
+        }
+    }
+
     pub fn run(mut self) {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run_inner()));
         if let Err(panic) = outcome {
@@ -268,6 +307,9 @@ impl SinkThread {
         for slot in &mut self.slots {
             if slot.next_look.is_some_and(|at| at <= now) {
                 slot.next_look = slot.sink.look().map(|pause| now + pause);
+                if slot.is_connected {
+                    slot.show_connected();
+                }
             }
         }
     }
@@ -292,18 +334,25 @@ impl SinkThread {
         let Err(error) = ready.and_then(|()| slot.sink.connect()) else {
             slot.is_connected = true;
             slot.next_try = None;
+            slot.show_connected();
             return true;
         };
-        slot.is_connected = false;
+        slot.set_away();
+        slot.is_said_ready = false;
         slot.metrics.retries.add(1);
         if slot.has_lost() {
             self.end(slot_number, chain(&error));
             return false;
         }
+        let (label, sink) = (&slot.metrics.label, slot.name());
+        let (app, stream) = (&label.app, &label.element);
+        let (cause, again_in_seconds) = (chain(&error), seconds(pause));
         tracing::error!(
-            sink = slot.name(),
-            cause = chain(&error),
-            again_in_seconds = seconds(pause),
+            app,
+            stream,
+            sink,
+            cause,
+            again_in_seconds,
             "cannot connect sink"
         );
         false
@@ -411,7 +460,7 @@ impl SinkThread {
                         return self.slots[slot].metrics.events.add(rows);
                     }
                     Err(error) if error.is_unavailable() => {
-                        self.slots[slot].is_connected = false;
+                        self.slots[slot].set_away();
                         if !has_retried {
                             has_retried = true;
                             self.try_connect(slot);
@@ -477,28 +526,38 @@ impl SinkThread {
     /// What the sink has taken does not arrive. Of many reports in a row few are logged.
     fn stumble(&mut self, slot: usize, error: &connect::Error, what: &str) {
         let slot = &mut self.slots[slot];
-        slot.is_connected = false;
+        slot.set_away();
         if let Some(count) = slot.flush_throttle.admit() {
-            let sink = slot.name();
-            tracing::error!(sink, cause = chain(error), count, "{what}");
+            let (label, sink) = (&slot.metrics.label, slot.name());
+            let (app, stream) = (&label.app, &label.element);
+            tracing::error!(app, stream, sink, cause = chain(error), count, "{what}");
         }
     }
 
     fn cut_off(&mut self, slot: usize) {
         self.is_cut_off = true;
-        self.health.fail(format!(
-            "sink '{}' is unreachable; events waiting for it are read again after the next start",
-            self.slots[slot].name()
-        ));
+        let slot = &self.slots[slot];
+        let (app, sink) = (&slot.metrics.label.app, slot.name());
+        self.health
+            .leave(format!("sink '{sink}' of app '{app}' is unreachable"));
     }
 
     fn give_up(&mut self, slot: usize, cause: &str, payload: &[u8], rows: u64) {
+        let remedy = match self.has_state {
+            true => "they are kept: list them with 'headwater errors list'",
+            false => "they are lost: --state keeps such events, on.error='WAIT' waits instead",
+        };
         let slot = &mut self.slots[slot];
         slot.metrics.failed.add(rows);
         if let Some(count) = slot.warn_throttle.admit() {
+            let (label, sink) = (&slot.metrics.label, slot.name());
+            let (app, stream) = (&label.app, &label.element);
             tracing::error!(
-                sink = slot.name(),
+                app,
+                stream,
+                sink,
                 cause,
+                remedy,
                 count,
                 "events were not delivered"
             );
@@ -516,13 +575,14 @@ impl SinkThread {
     /// Waits for as long as the sink does, but while the server stops no longer than it takes to close:
     /// what has not arrived by then is given back.
     fn flush_one(&mut self, slot: usize) -> Result<(), connect::Error> {
+        let grace = self.health.patience(STOP_GRACE);
         let slot = &mut self.slots[slot];
         let mut deadline = None;
         while !slot.sink.flush_within(FLUSH_LOOK)? {
             if !self.health.is_stopping() {
                 continue;
             }
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + STOP_GRACE);
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + grace);
             if Instant::now() >= deadline {
                 return slot.sink.close();
             }

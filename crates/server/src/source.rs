@@ -16,6 +16,7 @@ use crate::activity::{ActivityTracker, SourceState};
 use crate::backoff::{Backoff, seconds};
 use crate::clock::Clock;
 use crate::executor::{ExecutorInput, InputQueue};
+use crate::health::Health;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::process::Process;
 use crate::queue::Weight;
@@ -57,8 +58,9 @@ pub(crate) struct PlacedRejected {
 }
 
 /// The way back to a source: stop, and what has been acknowledged.
-#[derive(Default)]
 pub(crate) struct SourceHandle {
+    /// As long as a stop lets the source wait for its last acknowledgement.
+    stop_grace: Duration,
     state: Mutex<HandleState>,
     changed: Condvar,
 }
@@ -93,6 +95,19 @@ impl Waker for SourceHandle {
 }
 
 impl SourceHandle {
+    /// Of a source of this group.
+    pub fn new(health: &Health) -> SourceHandle {
+        SourceHandle::within(health.patience(STOP_GRACE))
+    }
+
+    fn within(stop_grace: Duration) -> SourceHandle {
+        SourceHandle {
+            stop_grace,
+            state: Mutex::default(),
+            changed: Condvar::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HandleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +180,7 @@ impl SourceHandle {
             let mut until = deadline;
             if let Some(since) = state.stop_since {
                 // A source that only waits for its last acknowledgement gets it before it stops.
-                let grace_ends = since + STOP_GRACE;
+                let grace_ends = since + self.stop_grace;
                 if timeout.is_zero() || state.acked >= posted || now >= grace_ends {
                     return Signal::Stop;
                 }
@@ -271,6 +286,7 @@ impl SourceThread {
             rejected: Vec::new(),
             was_busy: false,
             was_connected: false,
+            address: String::new(),
             has_begun: false,
             is_given_up: false,
         };
@@ -386,6 +402,8 @@ struct Link<'a> {
     /// Rows were posted, or something was acknowledged, in this run.
     was_busy: bool,
     was_connected: bool,
+    /// Where it is listened for input.
+    address: String,
     /// The pulse knows that it reads.
     has_begun: bool,
     /// A message could not be mapped before the stop: nothing more is posted.
@@ -636,7 +654,10 @@ impl SourceLink for Link<'_> {
                 self.was_connected = true;
                 self.metrics.is_connected.store(true, Ordering::Relaxed);
                 self.metrics.is_lost.store(false, Ordering::Relaxed);
-                tracing::info!(source = self.name, "source is ready");
+                match self.address.as_str() {
+                    "" => tracing::info!(source = self.name, "source is ready"),
+                    url => tracing::info!(source = self.name, url, "source is ready"),
+                }
             }
             Connection::Retrying { cause } => {
                 self.metrics.is_connected.store(false, Ordering::Relaxed);
@@ -650,6 +671,10 @@ impl SourceLink for Link<'_> {
             }
         }
         self.activity.begun(self.activity_id);
+    }
+
+    fn set_address(&mut self, url: &str) {
+        url.clone_into(&mut self.address);
     }
 
     fn reject(&mut self, rejected: Rejected) {
@@ -672,7 +697,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_are_told_once_and_together() {
-        let source_handle = SourceHandle::default();
+        let source_handle = SourceHandle::within(STOP_GRACE);
         source_handle.ack(3);
         source_handle.ack(5);
         assert_eq!(source_handle.wait(5, Duration::ZERO), Signal::Acked(5));
@@ -681,7 +706,7 @@ mod tests {
 
     #[test]
     fn a_ring_ends_a_wait_for_it_once_also_when_it_came_before() {
-        let source_handle = SourceHandle::default();
+        let source_handle = SourceHandle::within(STOP_GRACE);
         source_handle.wake();
         assert_eq!(source_handle.wait(0, Duration::ZERO), Signal::Timeout);
         assert_eq!(
@@ -698,7 +723,7 @@ mod tests {
 
     #[test]
     fn a_source_that_waits_for_its_last_acknowledgement_gets_it_before_it_stops() {
-        let source_handle = Arc::new(SourceHandle::default());
+        let source_handle = Arc::new(SourceHandle::within(STOP_GRACE));
         source_handle.stop();
         // While it reads, it stops at once.
         assert_eq!(source_handle.wait(2, Duration::ZERO), Signal::Stop);

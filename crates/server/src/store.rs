@@ -102,8 +102,14 @@ pub(crate) struct StoreContext {
 impl StoreBinding {
     /// Connects and compiles the operations; tries again while the database cannot be reached.
     pub fn open(&mut self, context: &StoreContext) -> Result<(), String> {
-        let name = self.name();
-        retry(&name, context, || self.store.connect())?;
+        let (name, metrics) = (self.name(), Arc::clone(&self.metrics));
+        retry(&name, Some(&metrics), context, || self.store.connect())?;
+        tracing::info!(
+            app = self.app,
+            store = name,
+            kind = metrics.label.ty,
+            "store is ready"
+        );
         for (id, operation) in &self.operations {
             self.store
                 .prepare(*id, operation)
@@ -127,8 +133,8 @@ impl StoreBinding {
         if self.in_transaction {
             return Ok(());
         }
-        let name = self.name();
-        retry(&name, context, || self.store.begin()).map_err(Trouble::Fatal)?;
+        let (name, metrics) = (self.name(), Arc::clone(&self.metrics));
+        retry(&name, Some(&metrics), context, || self.store.begin()).map_err(Trouble::Fatal)?;
         self.in_transaction = true;
         self.counts_at_begin = self.counts();
         Ok(())
@@ -195,9 +201,9 @@ impl StoreBinding {
             self.reject(batch, &chain(error), context);
             return Ok(());
         }
-        let name = self.name();
+        let (name, metrics) = (self.name(), Arc::clone(&self.metrics));
         tracing::error!(store = name, cause = chain(error), "cannot connect store");
-        retry(&name, context, || {
+        retry(&name, Some(&metrics), context, || {
             self.store.connect()?;
             self.apply(id, batch, context)
         })
@@ -283,7 +289,8 @@ impl StoreBinding {
         let key = context.store_key.as_bytes();
         let epoch = if self.has_epochs { epoch } else { 0 };
         let mut is_lost = false;
-        let committed = retry(&name, context, || {
+        let metrics = Arc::clone(&self.metrics);
+        let committed = retry(&name, Some(&metrics), context, || {
             let result = self.store.commit(epoch, key);
             is_lost = result.is_err() && self.store.has_lost();
             match result {
@@ -330,17 +337,33 @@ impl StoreBinding {
     }
 }
 
-/// Tries until it works, the server stops, or the fault is one that trying does not mend.
+/// Tries until it works, the server stops, or the fault is one that trying does not mend. `metrics`:
+/// of the table that is away meanwhile.
 pub(crate) fn retry<T>(
     name: &str,
+    metrics: Option<&TableMetrics>,
     context: &StoreContext,
     mut work: impl FnMut() -> Result<T, connect::Error>,
 ) -> Result<T, String> {
     let mut backoff = Backoff::with_second(context.second);
+    let set_lost = |is_lost| {
+        if let Some(metrics) = metrics {
+            metrics.is_lost.store(is_lost, Ordering::Relaxed);
+        }
+    };
+    let mut is_again = false;
     loop {
         match work() {
-            Ok(done) => return Ok(done),
+            Ok(done) => {
+                set_lost(false);
+                if is_again {
+                    tracing::info!(store = name, "store is connected again");
+                }
+                return Ok(done);
+            }
             Err(error) if error.is_unavailable() && !context.gives_up => {
+                is_again = true;
+                set_lost(true);
                 let cause = chain(&error);
                 let pause = backoff.next_pause();
                 tracing::error!(
@@ -350,7 +373,9 @@ pub(crate) fn retry<T>(
                     "cannot connect store"
                 );
                 if context.health.pause(pause) {
-                    return Err(format!("{name}: {cause}"));
+                    let why = format!("{name}: {cause}");
+                    context.health.leave(why.clone());
+                    return Err(why);
                 }
             }
             Err(error) => return Err(format!("{name}: {}", chain(&error))),
@@ -545,7 +570,7 @@ mod tests {
     ) -> (Database, Arc<TableMetrics>, Arc<Health>) {
         let metrics = Arc::new(TableMetrics::default());
         let activity = Arc::new(crate::activity::ActivityTracker::default());
-        let health = Arc::new(Health::new("A".into(), &activity));
+        let health = Arc::new(Health::new("A".into(), &activity, false));
         let operation = |kind| Operation {
             table: 0,
             kind,

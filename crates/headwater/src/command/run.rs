@@ -1,6 +1,6 @@
 //! `headwater run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,14 +45,21 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     };
     let lines = Lines::new(Box::new(output.lines()), format);
     let mut watch = args.watch.then(|| Watch::new(&args));
-    let mut server = Server::start(
+    let state = state_directory(&args, &config);
+    announce(
+        &args,
+        &apps,
+        state.as_deref(),
+        state_interval(&args, &config),
+    );
+    let started = Server::start(
         apps,
         RunOptions {
             registry: ::connectors::REGISTRY,
             catalog: catalog::full(),
             until_done: args.until_done,
             is_asked: args.http.is_some(),
-            state: state_directory(&args, &config),
+            state,
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
             memory_max: memory_max(&args, &config)?,
@@ -61,8 +68,17 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             config,
             process,
             stop: stop.clone(),
+            grace: args.grace,
         },
-    )?;
+    );
+    let mut server = match started {
+        // Whoever waits for a store at the start is stopped as a server is.
+        Err(Error::Connect { what, message }) if stop.is_stopping() => {
+            tracing::warn!(cause = message, "stopped while waiting for {what}");
+            return Ok(0);
+        }
+        started => started?,
+    };
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -74,7 +90,12 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
                                                    queries)");
     }
     let mut progress = Progress::new(output);
+    let mut is_begun = false;
     let status = loop {
+        if !is_begun && server.has_begun() {
+            is_begun = true;
+            say_begun(&server, process);
+        }
         match server.wait(LOOK) {
             Status::Running => progress.show(server.metrics()),
             Status::Reload => reload(&mut server, &args, output),
@@ -90,7 +111,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     if args.json {
         output.print_json(&end.summary.to_json())?;
     } else {
-        output.print(&summary_text(&end.summary))?;
+        let is_whole = args.until_done || output.is_verbose;
+        output.print(&summary_text(&end.summary, is_whole))?;
     }
     if let Some(error) = end.error {
         return Err(error.into());
@@ -102,7 +124,47 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         }
         .into());
     }
-    Ok(if end.summary.rejected > 0 { 4 } else { 0 })
+    // A server that is stopped has done its work, whatever it has rejected in its life: the service
+    // manager would call any other code a failure.
+    Ok(match args.until_done && end.summary.rejected > 0 {
+        true => 4,
+        false => 0,
+    })
+}
+
+/// What is about to run. Each source, sink and store says itself when it is ready, and where.
+fn announce(args: &RunArgs, apps: &[ReadyApp], state: Option<&Path>, every: Duration) {
+    for app in apps {
+        let streams = || app.plan.streams.iter();
+        tracing::info!(
+            app = app.name(),
+            sources = streams().map(|s| s.sources.len()).sum::<usize>(),
+            sinks = streams().map(|s| s.sinks.len()).sum::<usize>(),
+            tables = app.plan.tables.len(),
+            "starting app"
+        );
+    }
+    match state {
+        Some(directory) => tracing::info!(
+            every = format!("{every:?}"),
+            directory = %directory.display(),
+            "state is saved"
+        ),
+        None if args.until_done => {}
+        None => tracing::info!("state is not saved: give a directory with --state to keep it"),
+    }
+}
+
+/// All sources have been connected, or have said why they cannot be.
+fn say_begun(server: &Server, process: Process) {
+    let millis = process.millis();
+    match server.metrics().not_ready() {
+        None => tracing::info!("ready in {millis} ms"),
+        Some(what) => tracing::warn!(
+            away = what.replace('\n', " ").trim(),
+            "running after {millis} ms, but not ready: what is away is tried again"
+        ),
+    }
 }
 
 /// Where and for whom `--http` listens.
@@ -174,7 +236,17 @@ fn watch_signals(stop: StopHandle) -> anyhow::Result<()> {
                     SIGXFSZ => {}
                     SIGHUP => stop.reload(),
                     _ if is_second.swap(true, Ordering::Relaxed) => std::process::exit(1),
-                    _ => stop.stop(),
+                    _ => {
+                        let signal = if signal == SIGINT {
+                            "SIGINT"
+                        } else {
+                            "SIGTERM"
+                        };
+                        tracing::info!(
+                            "stopping on {signal}; a second signal ends the process at once"
+                        );
+                        stop.stop();
+                    }
                 }
             }
         })

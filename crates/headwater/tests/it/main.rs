@@ -25,6 +25,7 @@ mod mongodb;
 mod mqtt;
 mod nats;
 mod network;
+mod operate;
 mod preview;
 mod prometheus;
 mod query;

@@ -204,7 +204,7 @@ fn an_app_that_cannot_run_changes_nothing() {
         "restoring the previous apps",
         3,
     );
-    running.err_has("source is ready source=\"Thirds", 2);
+    running.err_has("source is ready app=\"Thirds", 2);
     place.append("b\n");
     counted(&running, "first", "b", 2);
     place.post(2);

@@ -163,7 +163,11 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|plan| app_metrics(plan, &common.metrics))
             .collect();
-        let health = Arc::new(Health::new(names.join("+"), &common.activity));
+        let health = Arc::new(Health::new(
+            names.join("+"),
+            &common.activity,
+            state.is_some(),
+        ));
         Ok(Builder {
             common,
             plans,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use connect::component::{PayloadKind, SinkSetup};
 use connect::message::Messages;
@@ -90,6 +91,7 @@ impl Builder<'_> {
         let mut made = connector.sink(&setup).map_err(|e| self.refused(app, &e))?;
         if spec.is_inline {
             made.connect().map_err(|e| self.refused(app, &e))?;
+            metrics.is_connected.store(true, Ordering::Relaxed);
             return Ok(SinkBinding::Inline {
                 encoder,
                 sink: made,
@@ -158,6 +160,7 @@ impl Builder<'_> {
             Some(index) => Topic::Dynamic(index),
             None => Topic::Named(transport.option("topic").unwrap_or_default().to_owned()),
         };
+        metrics.is_connected.store(true, Ordering::Relaxed);
         Ok(SinkBinding::Topic {
             encoder,
             topic,

@@ -116,7 +116,7 @@ impl Builder<'_> {
                 .map_err(|e| self.state_error(format!("source '{key}': {}", chain(&e))))?;
             decoder.restore(&position.mapper);
         }
-        let source_handle = Arc::new(SourceHandle::default());
+        let source_handle = Arc::new(SourceHandle::new(&self.health));
         let name = format!("{}/{key}", plan.name);
         let thread = SourceThread {
             activity_id: self.health.member().enlist(&name),

@@ -506,6 +506,8 @@ impl Executor {
         };
         if let Some(count) = binding.warn_throttle.admit() {
             tracing::warn!(
+                app = plan.name,
+                stream,
                 place,
                 cause = placed.rejected.cause,
                 remedy = placed.rejected.remedy,

@@ -1,6 +1,8 @@
 //! The tables of one database: they share its transaction, so what it has undone is done again for
 //! all of them, in the order in which it was done.
 
+use std::sync::Arc;
+
 use connect::component::{Answer, KEPT_BYTES_MAX};
 use event::Batch;
 use plan::store::{OperationId, OperationKind};
@@ -126,9 +128,12 @@ impl Database {
                 "cannot connect store"
             );
             if self.context.health.pause(pause) {
+                self.context.health.leave(format!("{name}: {cause}"));
                 return Err(Failure::Fatal(cause));
             }
-            retry(&name, &self.context, || binding.store.connect()).map_err(Failure::Fatal)?;
+            let metrics = Arc::clone(&binding.metrics);
+            let connect = || binding.store.connect();
+            retry(&name, Some(&metrics), &self.context, connect).map_err(Failure::Fatal)?;
         }
     }
 
@@ -150,6 +155,7 @@ impl Database {
                 "store rolled back its writes; retrying them"
             );
             if self.context.health.pause(pause) {
+                self.context.health.leave(cause.clone());
                 return Err(cause);
             }
             match self.write_all_again() {
