@@ -12,6 +12,10 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--help" | "-h" => {
+                usage();
+                return Ok(true);
+            }
             "--install" => return Ok(install()),
             "--packages" => return Ok(packages()),
             "--port" => {
@@ -25,12 +29,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         }
     }
     let Some(name) = name else {
-        println!(
-            "usage: cargo xtask server NAME [--port N] [KEY=VALUE…] | --install | --packages\n"
-        );
-        for recipe in SERVERS {
-            println!("  {:<14}{}", recipe.name(), recipe.about());
-        }
+        usage();
         return Ok(false);
     };
     let mut running = order.start(&name)?;
@@ -44,6 +43,17 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     std::io::stdin().lock().read_line(&mut String::new())?;
     running.stop();
     Ok(true)
+}
+
+fn usage() {
+    println!(
+        "usage: cargo xtask server NAME [--port N] [KEY=VALUE…] | --install | --packages\n\n\
+         It runs until a line is read from standard input, or that ends. In the background of a\n\
+         script: sleep infinity | cargo xtask server kafka &\n"
+    );
+    for recipe in SERVERS {
+        println!("  {:<14}{}", recipe.name(), recipe.about());
+    }
 }
 
 /// Whatever is missing is said, and is no failure: tests that need it are skipped.

@@ -7,6 +7,7 @@ use lang::span::Span;
 use plan::{PartitionId, Plan, StreamId};
 
 use crate::catalog::Catalog;
+use crate::codes::option::{MISSPELT, UNKNOWN};
 use crate::config::CheckConfig;
 use crate::names;
 
@@ -94,7 +95,25 @@ impl<'a> Checker<'a> {
     }
 
     /// The plan, if nothing is an error, and what was found, in the order of the text.
+    /// An option with nearly the name of one that there is was meant to be that one: with its default
+    /// instead, the app would do something else than its author thinks.
+    fn refuse_misspelt(&mut self) {
+        let unknown = self.diagnostics.iter_mut().filter(|d| d.code == UNKNOWN);
+        for diagnostic in unknown.filter(|d| d.fix.is_some()) {
+            diagnostic.code = MISSPELT;
+            diagnostic.severity = Severity::Error;
+            let cut = diagnostic.message.strip_suffix(": it is ignored");
+            diagnostic.message = cut.unwrap_or(&diagnostic.message).to_owned();
+            if let Some(help) = &mut diagnostic.help {
+                help.push_str(" (--lenient ignores such options, as Siddhi does)");
+            }
+        }
+    }
+
     pub(crate) fn finish(mut self) -> (Option<Plan>, Vec<Diagnostic>) {
+        if !self.config.is_lenient {
+            self.refuse_misspelt();
+        }
         let is_faulty = self
             .diagnostics
             .iter()

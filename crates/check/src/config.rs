@@ -16,6 +16,8 @@ pub struct CheckConfig {
     pub properties: Option<BTreeMap<String, String>>,
     /// What is known but does not run yet is an error instead of a warning.
     pub must_run: bool,
+    /// An option whose name is misspelt is a warning, as in Siddhi, instead of an error.
+    pub is_lenient: bool,
     /// What is wrong with the body of a script function; without it bodies are not looked at.
     pub script_fault: Option<fn(&str) -> Option<ScriptFault>>,
     /// Where the parser found faults: names that may have been lost there are not reported again.

@@ -382,6 +382,11 @@ pub trait SourceLink {
     /// is ready.
     fn set_address(&mut self, _url: &str) {}
 
+    /// Why something of the message that was mapped last was rejected, in words for whoever sent it.
+    fn take_refusal(&mut self) -> Option<String> {
+        None
+    }
+
     /// Something that was not a message: a file that cannot be read, a record that is too long.
     fn reject(&mut self, rejected: Rejected);
 

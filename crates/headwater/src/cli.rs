@@ -86,6 +86,9 @@ pub struct ChangeArgs {
     /// Deployment file of Streaming Integrator (deployment.yaml): refs, extensions, data sources, persistence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Ignore options whose name is misspelt, as Siddhi does, instead of refusing the app
+    #[arg(long)]
+    pub lenient: bool,
 }
 
 /// Run apps in the foreground
@@ -135,9 +138,9 @@ pub struct RunArgs {
     /// Time zone of the time:* functions, such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
-    /// Listen for HTTP here, such as 127.0.0.1:9090: /metrics, /ready, on-demand queries and the
-    /// statistics level
-    #[arg(long, value_name = "ADDRESS")]
+    /// Listen for HTTP here, such as 127.0.0.1:9090, localhost:9090 or 9090 (on 127.0.0.1): /metrics,
+    /// /ready, on-demand queries and the statistics level
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub http: Option<std::net::SocketAddr>,
     /// Additional host name accepted by --http; requests for any other host are refused, to protect
     /// against requests sent by web pages
@@ -212,8 +215,8 @@ pub struct StatisticsArgs {
     headwater check apps/ --runnable --json\n  \
     headwater explain E0312                    what a code means, with examples")]
 pub struct CheckArgs {
-    /// App files, or folders of them
-    #[arg(required = true, value_name = "APP|DIR")]
+    /// App files, folders of them, or - for standard input
+    #[arg(required = true, value_name = "APP|DIR|-")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -253,7 +256,7 @@ pub struct TestArgs {
     /// Test files, or folders of them
     #[arg(required = true, value_name = "FILE|DIR")]
     pub paths: Vec<PathBuf>,
-    /// Run only this mode (one, seven, whole, lockstep, snapshot)
+    /// Run only this mode (one, seven, whole, lockstep, snapshot, changes)
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
 }
@@ -385,7 +388,33 @@ fn parse_level(text: &str) -> Result<StatisticsLevel, String> {
     StatisticsLevel::from_name(text).ok_or_else(|| format!("write {}", StatisticsLevel::NAMES))
 }
 
-/// `500ms`, `5s`, `1min`, `2h`; a bare number is seconds.
+/// `host:port`, `:port` or `port`; without a host this machine alone can connect.
+fn parse_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+    let text = text.trim();
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let form = "write host:port, such as 127.0.0.1:9090, localhost:9090 or 9090";
+    let (host, port) = text.rsplit_once(':').ok_or(form)?;
+    let port: u16 = match port.parse::<u32>() {
+        Ok(port) => u16::try_from(port).map_err(|_| "a port is a number from 0 to 65535")?,
+        Err(_) => return Err(form.to_owned()),
+    };
+    let found = (host, port).to_socket_addrs();
+    let found: Vec<SocketAddr> = found
+        .map_err(|cause| format!("host '{host}' is not known: {cause}; {form}"))?
+        .collect();
+    // What people call localhost is an address of either family; the older one is there everywhere.
+    let first = found.iter().find(|a| a.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| form.to_owned())
+}
+
+/// `500ms`, `5s`, `1min`, `2h`.
 fn parse_interval(text: &str) -> Result<std::time::Duration, String> {
     const UNITS: [(&str, f64); 6] = [
         ("ms", 0.001),
@@ -396,14 +425,12 @@ fn parse_interval(text: &str) -> Result<std::time::Duration, String> {
         ("h", 3600.0),
     ];
     let text = text.trim();
+    let form = "write a time with its unit, such as 500ms, 5s or 1min";
     let (number, scale) = UNITS
         .iter()
         .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))
-        .unwrap_or((text, 1.0));
-    let seconds: f64 = number
-        .trim()
-        .parse()
-        .map_err(|_| "write a time such as 500ms, 5s or 1min".to_owned())?;
+        .ok_or(form)?;
+    let seconds: f64 = number.trim().parse().map_err(|_| form)?;
     let seconds = seconds * scale;
     if !(0.01..=86_400.0).contains(&seconds) {
         return Err("must be between 10ms and 24h".to_owned());
@@ -422,10 +449,31 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_taken_as_people_write_them() {
+        let address = |text: &str| parse_address(text).map(|address| address.to_string());
+        for text in ["9090", ":9090", "localhost:9090", "127.0.0.1:9090"] {
+            assert_eq!(address(text), Ok("127.0.0.1:9090".to_owned()), "{text}");
+        }
+        assert_eq!(address("[::1]:80"), Ok("[::1]:80".to_owned()));
+        for text in [
+            "",
+            "localhost",
+            "localhost:http",
+            "127.0.0.1:99999",
+            "99999",
+        ] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn intervals_are_read_with_their_units() {
         let millis = |text: &str| parse_interval(text).map(|d| d.as_millis());
         assert_eq!(millis("500ms"), Ok(500));
-        assert_eq!(millis("5"), Ok(5000));
+        assert_eq!(
+            millis("5"),
+            Err("write a time with its unit, such as 500ms, 5s or 1min".to_owned())
+        );
         assert_eq!(millis("1.5 s"), Ok(1500));
         assert_eq!(millis("2min"), Ok(120_000));
         assert_eq!(millis("1h"), Ok(3_600_000));

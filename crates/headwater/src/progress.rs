@@ -140,13 +140,20 @@ pub fn summary_text(summary: &Summary, is_whole: bool) -> String {
     for app in &summary.apps {
         put(&mut text, format_args!("{}\n", app.name));
         for source in &app.sources {
-            let rate = source.events as f64 / summary.seconds.max(0.001);
+            // What was only waited for at the end says nothing of the speed.
+            let worked = summary.seconds - summary.waited_seconds;
+            let rate = source.events as f64 / worked.max(0.001);
             let figures = [
                 (source.events, "events"),
                 (source.bytes, "bytes"),
                 (rate as u64, "events/s"),
             ];
-            line(&mut text, "source", &source.stream, &figures);
+            line(
+                &mut text,
+                "source",
+                &of_type(&source.stream, &source.ty),
+                &figures,
+            );
             more(&mut text, source.rejected, "rejected");
         }
         for table in &app.tables {
@@ -159,7 +166,8 @@ pub fn summary_text(summary: &Summary, is_whole: bool) -> String {
             more(&mut text, table.failed, "refused");
         }
         for sink in &app.sinks {
-            line(&mut text, "sink", &sink.stream, &[(sink.events, "events")]);
+            let name = of_type(&sink.stream, &sink.ty);
+            line(&mut text, "sink", &name, &[(sink.events, "events")]);
             more(&mut text, sink.failed, "not delivered");
         }
         if app.rejected > 0 {
@@ -195,6 +203,11 @@ pub fn summary_text(summary: &Summary, is_whole: bool) -> String {
         );
     }
     text
+}
+
+/// A stream may have several.
+fn of_type(stream: &str, ty: &str) -> String {
+    format!("{stream} ({ty})")
 }
 
 fn line(text: &mut String, kind: &str, name: &str, figures: &[(u64, &str)]) {

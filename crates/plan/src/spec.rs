@@ -371,6 +371,9 @@ pub struct OptionSpec {
     pub status: OptionStatus,
     /// Beginnings of values, in any case, that are known but do not run (`jdbc:mysql:`).
     pub not_yet: &'static [&'static str],
+    /// Beginnings of values, in any case, of which one is needed (`http://`); where it ends with `//`,
+    /// a host follows and, if at all, a port from 0 to 65535. Empty: any value.
+    pub beginnings: &'static [&'static str],
     /// Name of the test that shows the status; empty where none does yet.
     pub test: &'static str,
 }
@@ -394,6 +397,7 @@ impl OptionSpec {
             doc,
             status: OptionStatus::Honoured,
             not_yet: &[],
+            beginnings: &[],
             test: "",
         }
     }
@@ -510,6 +514,12 @@ impl OptionSpec {
         if matches!(status, OptionStatus::Ignored) && self.test.is_empty() {
             self.test = WITHOUT_EFFECT;
         }
+        self
+    }
+
+    /// The value is a URL that begins with one of these.
+    pub const fn url(mut self, beginnings: &'static [&'static str]) -> OptionSpec {
+        self.beginnings = beginnings;
         self
     }
 

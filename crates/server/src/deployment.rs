@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use check::Catalog;
+use check::codes::option as code;
 use check::validate::{Deployed, Setting};
 use check::{CheckConfig, Producer, check};
 use connect::registry::Registry;
@@ -44,6 +45,8 @@ pub struct LoadOptions {
     pub config: Option<Config>,
     /// What is known but does not run yet is an error.
     pub must_run: bool,
+    /// An option whose name is misspelt is a warning.
+    pub is_lenient: bool,
 }
 
 impl LoadOptions {
@@ -56,6 +59,7 @@ impl LoadOptions {
             replaces: Vec::new(),
             config: None,
             must_run: false,
+            is_lenient: false,
         }
     }
 }
@@ -131,11 +135,26 @@ pub fn find_files(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Reads the files behind the arguments.
+/// Stands for standard input among the arguments.
+const STANDARD_INPUT: &str = "-";
+
+fn read_standard_input() -> Result<AppText, Error> {
+    let text =
+        std::io::read_to_string(std::io::stdin()).map_err(Error::file("read", "standard input"))?;
+    Ok(AppText {
+        file: "stdin".to_owned(),
+        text,
+    })
+}
+
+/// Reads the files behind the arguments; `-` is standard input.
 pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
     find_files(arguments)?
         .into_iter()
         .map(|path| {
+            if path == Path::new(STANDARD_INPUT) {
+                return read_standard_input();
+            }
             let bytes = std::fs::read(&path).map_err(Error::file("read", &path))?;
             let text = String::from_utf8(bytes).map_err(|e| {
                 let at = e.utf8_error().valid_up_to();
@@ -178,7 +197,47 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         substituted.push(text);
     }
     same_producers(&mut apps, &substituted);
-    Ok(apps)
+    match options.sets.iter().find_map(|set| unknown_set(set, &apps)) {
+        Some(error) => Err(error),
+        None => Ok(apps),
+    }
+}
+
+/// An option that the command line adds and that its component does not have: nobody can have meant
+/// that, and no place in the app is to blame.
+fn unknown_set(setting: &str, apps: &[LoadedApp]) -> Option<Error> {
+    let (path, _) = setting.split_once('=')?;
+    let unknown = |d: &&Diagnostic| matches!(d.code, code::UNKNOWN | code::MISSPELT);
+    for app in apps {
+        for diagnostic in app.diagnostics.iter().filter(unknown) {
+            let span = diagnostic.span.start as usize..diagnostic.span.end as usize;
+            let written = app.text.get(span).unwrap_or_default();
+            let (_, rest) = diagnostic.message.split_once(" has no option '")?;
+            let (name, _) = rest.split_once('\'')?;
+            let is_set = path.strip_suffix(name).is_some_and(|p| p.ends_with('.'));
+            if is_set && written.trim_matches(['\'', '"']) != name {
+                let message = diagnostic.message.trim_end_matches(": it is ignored");
+                let help = diagnostic.help.as_deref().unwrap_or_default();
+                let help = help.split(" (--lenient").next().unwrap_or_default();
+                return Some(Error::Usage(format!("--set {path}: {message}; {help}")));
+            }
+        }
+    }
+    None
+}
+
+/// Apps that cannot run beside each other, because they have one name.
+pub fn twins(apps: &[LoadedApp]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (i, app) in apps.iter().enumerate() {
+        if let Some(twin) = apps[..i].iter().find(|other| other.name == app.name) {
+            found.push(format!(
+                "two apps have the name '{}': '{}' and '{}'; give one of them another @app:name",
+                app.name, twin.file, app.file
+            ));
+        }
+    }
+    found
 }
 
 /// Sinks of different apps that take their `transactional.id` away from each other; of those of one
@@ -257,6 +316,7 @@ fn judge(
             .as_ref()
             .map(|c| c.properties.iter().cloned().collect()),
         must_run: options.must_run,
+        is_lenient: options.is_lenient,
         script_fault: Some(script::fault),
         syntax_faults: parsed
             .diagnostics
@@ -332,15 +392,10 @@ fn name_of_file(file: &str) -> String {
 }
 
 fn refuse_twins(apps: &[LoadedApp]) -> Result<(), Error> {
-    for (i, app) in apps.iter().enumerate() {
-        if let Some(twin) = apps[..i].iter().find(|other| other.name == app.name) {
-            return Err(Error::Refused(format!(
-                "two apps have the name '{}': '{}' and '{}'; give one of them another @app:name",
-                app.name, twin.file, app.file
-            )));
-        }
+    match twins(apps).into_iter().next() {
+        Some(twins) => Err(Error::Refused(twins)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The apps that may run, with the options of their data sources filled in.

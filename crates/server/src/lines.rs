@@ -24,6 +24,18 @@ struct State {
     has_unflushed: bool,
 }
 
+impl State {
+    fn broke(&mut self, cause: &std::io::Error) {
+        if !std::mem::replace(&mut self.is_broken, true) {
+            tracing::warn!(
+                %cause,
+                "standard output cannot be written; dropping the lines of log sinks, everything \
+                 else goes on"
+            );
+        }
+    }
+}
+
 impl Lines {
     /// `out` should be buffered: [`Lines::flush`] is called whenever an executor has nothing to do.
     pub fn new(out: Box<dyn Write + Send>, format: LineFormat) -> Lines {
@@ -56,14 +68,18 @@ impl Lines {
                 writeln!(state.out, "{object}")
             }
         };
-        state.is_broken = written.is_err();
+        if let Err(cause) = written {
+            state.broke(&cause);
+        }
         state.has_unflushed = true;
     }
 
     pub fn flush(&self) {
         let mut state = self.lock();
-        if std::mem::take(&mut state.has_unflushed) && state.out.flush().is_err() {
-            state.is_broken = true;
+        if std::mem::take(&mut state.has_unflushed)
+            && let Err(cause) = state.out.flush()
+        {
+            state.broke(&cause);
         }
     }
 }

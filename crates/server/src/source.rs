@@ -284,6 +284,7 @@ impl SourceThread {
             input: String::new(),
             record: None,
             rejected: Vec::new(),
+            refusal: None,
             was_busy: false,
             was_connected: false,
             address: String::new(),
@@ -399,6 +400,8 @@ struct Link<'a> {
     /// Input and number of the record that is read, where the source counts records.
     record: Option<(Arc<str>, i64)>,
     rejected: Vec<PlacedRejected>,
+    /// Why something of the last message was rejected.
+    refusal: Option<String>,
     /// Rows were posted, or something was acknowledged, in this run.
     was_busy: bool,
     was_connected: bool,
@@ -503,6 +506,7 @@ impl Link<'_> {
 
 impl SourceLink for Link<'_> {
     fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
+        self.refusal = None;
         self.note_input(properties);
         if !self.is_mappable(payload) {
             return Room::Full;
@@ -677,8 +681,17 @@ impl SourceLink for Link<'_> {
         url.clone_into(&mut self.address);
     }
 
+    fn take_refusal(&mut self) -> Option<String> {
+        self.refusal.take()
+    }
+
     fn reject(&mut self, rejected: Rejected) {
         self.metrics.rejected.add(1);
+        if self.refusal.is_none() {
+            let line = rejected.place.line.map(|line| format!("line {line}: "));
+            let (cause, remedy) = (&rejected.cause, &rejected.remedy);
+            self.refusal = Some(format!("{}{cause}; {remedy}", line.unwrap_or_default()));
+        }
         let input = match &self.record {
             Some((input, record)) => format!("{input} offset {record}"),
             None => self.input.clone(),

@@ -36,6 +36,8 @@ pub struct AppSummary {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SourceSummary {
     pub stream: String,
+    /// `file`, `kafka`.
+    pub ty: String,
     pub events: u64,
     pub bytes: u64,
     pub rejected: u64,
@@ -44,6 +46,8 @@ pub struct SourceSummary {
 #[derive(Clone, PartialEq, Debug)]
 pub struct SinkSummary {
     pub stream: String,
+    /// `file`, `kafka`.
+    pub ty: String,
     pub events: u64,
     pub failed: u64,
 }
@@ -102,12 +106,14 @@ fn rounded(seconds: f64) -> f64 {
 fn app(metrics: &AppMetrics) -> AppSummary {
     let source = |s: &std::sync::Arc<crate::metrics::SourceMetrics>| SourceSummary {
         stream: s.label.element.clone(),
+        ty: s.label.ty.clone(),
         events: s.events.get(),
         bytes: s.bytes.get(),
         rejected: s.rejected.get(),
     };
     let sink = |s: &std::sync::Arc<crate::metrics::SinkMetrics>| SinkSummary {
         stream: s.label.element.clone(),
+        ty: s.label.ty.clone(),
         events: s.events.get(),
         failed: s.failed.get(),
     };
@@ -133,14 +139,14 @@ fn app_json(app: &AppSummary) -> Value {
         .sources
         .iter()
         .map(|s| {
-            json!({"stream": s.stream, "events": s.events, "bytes": s.bytes,
+            json!({"stream": s.stream, "type": s.ty, "events": s.events, "bytes": s.bytes,
                    "rejected": s.rejected})
         })
         .collect();
     let sinks: Vec<Value> = app
         .sinks
         .iter()
-        .map(|s| json!({"stream": s.stream, "events": s.events, "failed": s.failed}))
+        .map(|s| json!({"stream": s.stream, "type": s.ty, "events": s.events, "failed": s.failed}))
         .collect();
     let tables: Vec<Value> = app
         .tables

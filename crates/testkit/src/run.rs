@@ -86,11 +86,19 @@ fn run_file(file: &Path, text: &str, catalog: &Catalog, modes: &[Mode], report: 
     };
     let cases = match parse(text, &name) {
         Ok(cases) => cases,
-        Err(error) => {
-            report
-                .failures
-                .push(failed(&name, error.line, Mode::One, error.message));
-            return;
+        // One case that cannot be read keeps the others of its file from nothing.
+        Err(_) => {
+            let mut cases = Vec::new();
+            for (case, block) in blocks(text, &name) {
+                match parse(&block, &name) {
+                    Ok(read) => cases.extend(read),
+                    Err(error) => {
+                        let failure = failed(&case, error.line, Mode::One, error.message);
+                        report.failures.push(failure);
+                    }
+                }
+            }
+            cases
         }
     };
     for case in &cases {
@@ -103,6 +111,22 @@ fn run_file(file: &Path, text: &str, catalog: &Catalog, modes: &[Mode], report: 
             None => report.passed += 1,
         }
     }
+}
+
+/// The cases of a file by their names, each with all lines of the others empty, so that its own keep
+/// their numbers.
+fn blocks(text: &str, file_name: &str) -> Vec<(String, String)> {
+    let mut blocks = vec![(file_name.to_owned(), String::new())];
+    for (index, line) in text.lines().enumerate() {
+        if let Some(name) = line.strip_prefix("===") {
+            blocks.push((name.trim().to_owned(), "\n".repeat(index)));
+        }
+        if let Some((_, block)) = blocks.last_mut() {
+            block.push_str(line);
+            block.push('\n');
+        }
+    }
+    blocks
 }
 
 /// Line and words of the first thing that is not as the script says.
@@ -555,4 +579,34 @@ pub(crate) fn write_row(schema: &Schema, row: &Row) -> String {
         write_value(&mut out, value, attribute.ty);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_that_cannot_be_read_leaves_the_others_alone() {
+        let case = |name: &str, step: &str| {
+            format!("=== {name}\ndefine stream S (a int);\n---\n{step} S @0 1\nexpect S @0 1\n")
+        };
+        let text = format!("{}{}", case("good", "send"), case("typo", "sned"));
+        let mut report = Report::default();
+        run_file(
+            Path::new("t.test"),
+            &text,
+            &Catalog::new([], []),
+            &[Mode::One],
+            &mut report,
+        );
+        let failures: Vec<(&str, usize)> = report
+            .failures
+            .iter()
+            .map(|f| (f.case.as_str(), f.line))
+            .collect();
+        assert_eq!(
+            (report.passed, failures.as_slice()),
+            (1, &[("typo", 9)][..])
+        );
+    }
 }

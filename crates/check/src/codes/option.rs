@@ -18,6 +18,7 @@ pub const BAD_MAPPING: &str = "E0513";
 pub const BAD_PAYLOAD: &str = "E0514";
 pub const NO_COMMON_PAYLOAD: &str = "E0515";
 pub const SAME_PRODUCER: &str = "E0516";
+pub const MISSPELT: &str = "E0517";
 pub const UNKNOWN: &str = "W0501";
 pub const IGNORED: &str = "W0502";
 pub const TWICE: &str = "W0503";
@@ -226,12 +227,24 @@ pub(super) const CODES: &[CodePage] = &[
          define stream Orders (id long);",
     ),
     CodePage::new(
+        MISSPELT,
+        "an option whose name is misspelt",
+        "The component has no such option, but one of nearly that name. Siddhi ignores it and uses the \
+         default of the other: an app that was to listen on one port listens on another. Names of \
+         options are matched as written, capitals included.",
+        "Correct the name. `--lenient` makes this a warning.",
+        "@sink(type='log', prefx='S')\n\
+         define stream S (a int);",
+        "@sink(type='log', prefix='S')\n\
+         define stream S (a int);",
+    ),
+    CodePage::new(
         UNKNOWN,
         "an option that the component does not have",
         "The component has no such option and ignores it, as in Siddhi. Names of options are \
          matched as written, capitals included.",
         "Write the name as `headwater connectors NAME` lists it, or leave the option out.",
-        "@sink(type='log', prefx='S')\n\
+        "@sink(type='log', colour='red')\n\
          define stream S (a int);",
         "@sink(type='log', prefix='S')\n\
          define stream S (a int);",

@@ -4,12 +4,102 @@ use super::{Given, WithHelp, finding};
 use crate::codes::option as code;
 use lang::cron::Cron;
 use lang::diagnostic::{Diagnostic, Fix, Severity};
+use lang::span::Span;
 use lang::suggest::nearest;
 use plan::spec::{OptionSpec, OptionType};
 
 pub(super) fn judge(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
     let text = given.value.trim();
-    judge_type(known, given, text).or_else(|| out_of_range(known, given))
+    judge_type(known, given, text)
+        .or_else(|| out_of_range(known, given))
+        .or_else(|| not_such_url(known, given, text))
+}
+
+/// A URL of another kind, or one that leads nowhere. It may hold a password, so that no more of it is
+/// repeated than is wrong.
+fn not_such_url(known: &OptionSpec, given: &Given, text: &str) -> Option<Diagnostic> {
+    if known.beginnings.is_empty() {
+        return None;
+    }
+    let all = || known.beginnings.iter().chain(known.not_yet);
+    let begins = |with: &&&str| {
+        let start = text.get(..with.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(with))
+    };
+    let wrong = |message: String, label: &str| {
+        finding(
+            code::BAD_VALUE,
+            Severity::Error,
+            given.value_span,
+            format!("option '{}' {message}", given.name),
+            label,
+        )
+    };
+    let Some(beginning) = all().find(begins) else {
+        let list: Vec<String> = known.beginnings.iter().map(|b| format!("'{b}'")).collect();
+        let list = list.join(", ");
+        let depth = match known.beginnings[0].starts_with("jdbc:") {
+            true => 2,
+            false => 1,
+        };
+        let written = scheme(text, depth);
+        let near = written.and_then(|written| nearest(written, all().copied()));
+        let message = match written {
+            Some(written) => format!("begins with '{written}', which is no kind of URL for it"),
+            None => "is no URL".to_owned(),
+        };
+        let mut diagnostic = wrong(message, "not a URL that can be used");
+        diagnostic.help = Some(match near {
+            Some(near) => format!("did you mean '{near}'? It begins with one of {list}"),
+            None => format!("it begins with one of {list}"),
+        });
+        // The beginning alone, between the quotes: the rest may be secret.
+        let span = given.value_span;
+        let is_as_written =
+            (span.end - span.start) as usize == given.value.len() + 2 && given.value == text;
+        diagnostic.fix = near
+            .zip(written)
+            .filter(|_| is_as_written)
+            .map(|(near, written)| Fix {
+                span: Span {
+                    start: span.start + 1,
+                    end: span.start + 1 + written.len() as u32,
+                },
+                replacement: near.to_owned(),
+            });
+        return Some(diagnostic);
+    };
+    if !beginning.ends_with("//") {
+        return None;
+    }
+    let rest = &text[beginning.len()..];
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit('@').next().unwrap_or_default();
+    let behind_host = place.rsplit(']').next().unwrap_or_default();
+    let (host, port) = match behind_host.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (behind_host, None),
+    };
+    if host.is_empty() && !place.starts_with('[') {
+        return Some(wrong("has no host".to_owned(), "no host").with_help("write host:port"));
+    }
+    let port = port.filter(|port| port.parse::<u16>().is_err())?;
+    Some(
+        wrong(format!("has the port '{port}'"), "no such port")
+            .with_help("a port is a number from 0 to 65535"),
+    )
+}
+
+/// What stands before the so manyth colon, with it and the slashes behind.
+fn scheme(text: &str, colons: usize) -> Option<&str> {
+    let (at, _) = text.match_indices(':').nth(colons - 1)?;
+    let scheme = &text[..=at];
+    let is_one = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '+' | '-' | '.');
+    if !scheme.chars().all(is_one) {
+        return None;
+    }
+    let slashes = text[at + 1..].starts_with("//") && colons == 1;
+    Some(&text[..at + 1 + if slashes { 2 } else { 0 }])
 }
 
 fn out_of_range(known: &OptionSpec, given: &Given) -> Option<Diagnostic> {
@@ -163,7 +253,6 @@ fn regex_fault(pattern: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::span::Span;
 
     #[test]
     fn texts_of_each_type() {
@@ -202,6 +291,57 @@ mod tests {
         check(OptionType::Regex, "a)", error);
         check(OptionType::Regex, "[a", error);
         check(OptionType::Regex, "a|*", error);
+    }
+
+    #[test]
+    fn urls_begin_as_they_must_and_lead_somewhere() {
+        let check = |beginnings: &'static [&'static str], value: &str, expect: Option<&str>| {
+            let option = OptionSpec::new("o", OptionType::Text, "").url(beginnings);
+            let span = Span::default();
+            let given = Given {
+                name: "o",
+                name_span: span,
+                value,
+                value_span: span,
+            };
+            let found = judge(&option, &given);
+            let found = found.map(|d| format!("{}; {}", d.message, d.help.unwrap_or_default()));
+            assert_eq!(found.as_deref(), expect, "{value}");
+        };
+        let http = &["http://", "https://"];
+        check(http, " HTTP://host:8280/path", None);
+        check(http, "https://user:secret@[::1]:0", None);
+        check(http, "http://host", None);
+        check(
+            http,
+            "htp://user:secret@host",
+            Some(
+                "option 'o' begins with 'htp://', which is no kind of URL for it; did you mean \
+                 'http://'? It begins with one of 'http://', 'https://'",
+            ),
+        );
+        check(
+            http,
+            "host",
+            Some("option 'o' is no URL; it begins with one of 'http://', 'https://'"),
+        );
+        let port = "option 'o' has the port '99999'; a port is a number from 0 to 65535";
+        check(http, "http://host:99999/path", Some(port));
+        check(
+            http,
+            "http:///path",
+            Some("option 'o' has no host; write host:port"),
+        );
+        let jdbc = &["jdbc:mysql:", "jdbc:postgresql:"];
+        check(jdbc, "jdbc:mysql://host/db", None);
+        check(
+            jdbc,
+            "jdbc:postgrsql://user:secret@host/db",
+            Some(
+                "option 'o' begins with 'jdbc:postgrsql:', which is no kind of URL for it; did you \
+                 mean 'jdbc:postgresql:'? It begins with one of 'jdbc:mysql:', 'jdbc:postgresql:'",
+            ),
+        );
     }
 
     #[test]

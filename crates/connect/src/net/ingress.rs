@@ -41,6 +41,8 @@ pub struct Delivery {
     pub properties: Vec<Value>,
     /// Told when what the message brought is safe; dropped unused when it never will be.
     pub receipt: Option<oneshot::Sender<()>>,
+    /// Told what is wrong with the message, or that nothing is, once it has been mapped.
+    pub verdict: Option<oneshot::Sender<Option<String>>>,
     /// Where the server can give what follows it once more: the source goes on behind it.
     pub place: Option<Place>,
 }
@@ -105,6 +107,7 @@ impl Delivery {
             body,
             properties,
             receipt: None,
+            verdict: None,
             place: None,
         }
     }
@@ -147,6 +150,15 @@ impl Delivery {
     pub fn with_receipt(mut self) -> (Delivery, oneshot::Receiver<()>) {
         let (receipt, told) = oneshot::channel();
         self.receipt = Some(receipt);
+        (self, told)
+    }
+}
+
+impl Delivery {
+    /// Asks to be told whether the message fits.
+    pub fn with_verdict(mut self) -> (Delivery, oneshot::Receiver<Option<String>>) {
+        let (verdict, told) = oneshot::channel();
+        self.verdict = Some(verdict);
         (self, told)
     }
 }
@@ -454,6 +466,10 @@ fn hand_over(
             properties.set(index, value);
         }
         let room = link.map(delivery.body.payload(), properties);
+        if let Some(verdict) = delivery.verdict {
+            // Who no longer waits is not told.
+            verdict.send(link.take_refusal()).ok();
+        }
         receipts.extend(delivery.receipt);
         place = delivery.place;
         is_posted = room == Room::Full;

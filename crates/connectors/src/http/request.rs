@@ -44,6 +44,8 @@ pub(crate) struct Route {
     pub credentials: Option<String>,
     /// Answer when what the request brought is saved.
     pub is_durable: bool,
+    /// A request of which something is rejected is answered with the cause.
+    pub tells_rejected: bool,
     /// Requests are held for a response sink.
     pub service: Option<Arc<Service>>,
     /// Requests are subscriptions.
@@ -226,12 +228,42 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
     let delivery = Delivery::text(text(&body), properties);
     match (&route.service, message_id) {
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
+        _ if route.tells_rejected => judged(route, delivery).await,
         _ if route.is_durable => {
             let (delivery, told) = delivery.with_receipt();
             let saved = async { route.ingress.push(delivery).await.is_ok() && told.await.is_ok() };
             taken(saved).await
         }
         _ => taken(async { route.ingress.push(delivery).await.is_ok() }).await,
+    }
+}
+
+/// As an answer without it, but 400 with the cause where something of the request is rejected.
+async fn judged(route: &Route, delivery: Delivery) -> Answer {
+    let (delivery, verdict) = delivery.with_verdict();
+    let (delivery, saved) = match route.is_durable {
+        true => {
+            let (delivery, saved) = delivery.with_receipt();
+            (delivery, Some(saved))
+        }
+        false => (delivery, None),
+    };
+    let mut refusal = None;
+    let is_taken = async {
+        let is_pushed = route.ingress.push(delivery).await.is_ok();
+        let Some(Ok(found)) = is_pushed.then_some(verdict.await) else {
+            return false;
+        };
+        refusal = found;
+        match saved {
+            Some(saved) if refusal.is_none() => saved.await.is_ok(),
+            _ => true,
+        }
+    };
+    let answer = taken(is_taken).await;
+    match refusal {
+        Some(cause) => plain(StatusCode::BAD_REQUEST, &format!("rejected: {cause}\n")),
+        None => answer,
     }
 }
 

@@ -1,7 +1,9 @@
 //! HTTP as a server: the `http` source, services with their responses, and the WebSub hub.
 
 use super::http::{CLIENT, HEADERS, LISTENER, TEXT_BYTES_OR_MAP};
-use plan::spec::{ConnectorKind, ConnectorSpec, OptionSpec, Payload, Status, list, millis, text};
+use plan::spec::{
+    ConnectorKind, ConnectorSpec, OptionSpec, Payload, Status, bool, list, millis, text,
+};
 
 const SOURCE_ID: OptionSpec = text(
     "source.id",
@@ -30,12 +32,20 @@ const CALLBACK_NETWORKS: OptionSpec = list(
 )
 .test("headwater::websub::callbacks_in_networks_of_our_own_are_not_called_unless_they_may_be");
 
+const ANSWER_REJECTED: OptionSpec = bool(
+    "answer.rejected",
+    "false",
+    "Answers 400 with the cause to a request of which something does not fit (an extension); by default \
+     it is answered 200, as by Siddhi, and only the log and the error store have the cause.",
+)
+.test("headwater::operate::a_client_may_hear_what_is_wrong_with_its_event");
+
 pub const SOURCE: ConnectorSpec = ConnectorSpec {
     status: Status::Runs,
     example: "@source(type='http', receiver.url='http://0.0.0.0:8280/trades', @map(type='json'))
 define stream Trades (symbol string, price double);",
     payloads: &[Payload::Text],
-    options: LISTENER,
+    options: plan::spec::options!(LISTENER, &[ANSWER_REJECTED]),
     properties: &["*"],
     exposes_service: true,
     ..ConnectorSpec::new(

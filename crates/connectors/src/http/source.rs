@@ -63,6 +63,7 @@ impl HttpSource {
             wanted: receiver.names.iter().map(|n| Wanted::new(n)).collect(),
             credentials: credentials(environment, settings)?,
             is_durable: environment.state.is_some(),
+            tells_rejected: settings.is_set_to("answer.rejected", true),
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
             desk: desk.clone(),
             limits: limits(settings)?,

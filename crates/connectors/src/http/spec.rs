@@ -38,12 +38,16 @@ const CLIENT_BOOTSTRAP: OptionSpec = list(
 )
 .test("headwater::http_options::a_server_that_is_silent_is_given_up_after_its_time");
 
+/// Beginnings of an address.
+const HTTP_URL: &[&str] = &["http://", "https://"];
+
 /// Options of everything that listens for requests.
 pub(super) const LISTENER: &[OptionSpec] = &[
     text(
         "receiver.url",
-        "URL to listen on; `https` turns TLS on. By default `/<app>/<stream>`.",
+        "URL to listen on; `https` turns TLS on. By default `http://0.0.0.0:8280/<app>/<stream>`.",
     )
+    .url(HTTP_URL)
     .test("headwater::http::two_sources_share_a_port_keep_order_and_a_stop_frees_it"),
     text(
         "basic.auth.enabled",
@@ -262,6 +266,7 @@ const TARGET: OptionSpec = text(
     "publisher.url",
     "Where requests go; the path is kept as written.",
 )
+.url(HTTP_URL)
 .test("headwater::http::method_headers_and_url_follow_from_the_event")
 .required()
 .dynamic();
@@ -407,6 +412,7 @@ define stream Trades (symbol string, price double);",
             "receiver.url",
             "The stream of events to read; the data of each is a message.",
         )
+        .url(HTTP_URL)
         .test(SSE_READ)
         .required(),
         BASIC_USER.test(SSE_TLS),
@@ -443,6 +449,7 @@ define stream Trades (symbol string, price double);",
             "server.url",
             "URL on which clients connect; `https` turns TLS on.",
         )
+        .url(HTTP_URL)
         .test(SSE_HEARD)
         .required(),
         WORKERS.status(OptionStatus::Ignored),

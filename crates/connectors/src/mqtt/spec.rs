@@ -11,6 +11,7 @@ const TOPICS: &str =
     "headwater::mqtt::topics_come_with_each_event_and_the_broker_keeps_what_it_is_told_to";
 
 const URL: OptionSpec = text("url", "The broker, `tcp://host:1883` or `ssl://host:8883`.")
+    .url(&["tcp://", "ssl://", "tls://", "mqtt://", "mqtts://"])
     .test("headwater::kit::mqtt::tls")
     .required();
 const USERNAME: OptionSpec = text("username", "User at the broker.").test(PASSWORD_TEST);

@@ -8,6 +8,18 @@ use plan::spec::{
     Overload, Param, Rule, Status, Types, bool, pairs, text,
 };
 
+/// Databases that a table may be in.
+const DATABASES: &[&str] = &[
+    "jdbc:mysql:",
+    "jdbc:mariadb:",
+    "jdbc:postgresql:",
+    "jdbc:sqlserver:",
+    "jdbc:jtds:",
+    "jdbc:oracle:",
+    "jdbc:sqlite:",
+    "jdbc:h2:",
+];
+
 /// Databases that no driver is here for.
 const OTHERS: &[&str] = &["jdbc:db2:", "jdbc:derby:", "jdbc:teradata:"];
 
@@ -21,6 +33,7 @@ pub const STORE: ConnectorSpec = ConnectorSpec {
              URLs of H2 run inside Headwater.",
         )
         .test("connectors::rdbms::url::tests::urls_of_the_embedded_database")
+        .url(DATABASES)
         .not_yet(OTHERS),
         text(
             "username",

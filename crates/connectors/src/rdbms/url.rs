@@ -55,11 +55,14 @@ pub enum UrlError {
         table: String,
     },
     #[error(
-        "option 'jdbc.url' of table '{table}' is of an unknown kind '{kind}': write jdbc:sqlite:FILE"
+        "option 'jdbc.url' of table '{table}' is of an unknown kind '{kind}': it begins with \
+         jdbc:mysql:, jdbc:mariadb:, jdbc:postgresql:, jdbc:sqlserver:, jdbc:jtds:, jdbc:oracle:, jdbc:h2: or \
+         jdbc:sqlite:"
     )]
     Unknown { kind: String, table: String },
     #[error(
-        "option 'jdbc.url' of table '{table}' does not begin with 'jdbc:': write jdbc:sqlite:FILE"
+        "option 'jdbc.url' of table '{table}' does not begin with 'jdbc:': write jdbc:KIND:…, such as \
+         jdbc:postgresql://HOST/DATABASE or jdbc:sqlite:FILE"
     )]
     NotJdbc { table: String },
     #[error("option 'jdbc.url' of table '{table}': {source}")]

@@ -31,6 +31,7 @@ define stream Trades (symbol string, price double);",
     payloads: TEXT_OR_BYTES,
     options: &[
         text("url", "`tcp://host:port/context` of the source.")
+            .url(&["tcp://"])
             .test("headwater::tcp::every_row_arrives_once_and_in_order")
             .required(),
         text("sync", "Waits until a payload has been written.")

@@ -28,6 +28,7 @@ const CLIENT: &[OptionSpec] = &[
         "url",
         "The server, `ws://…` or `wss://…`; `user:password@` before the host logs in.",
     )
+    .url(&["ws://", "wss://"])
     .test(LOGIN)
     .required(),
     list(

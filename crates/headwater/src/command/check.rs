@@ -15,7 +15,8 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     let options = load_options(&args.change, args.runnable)?;
     let texts = deployment::read_texts(&args.apps)?;
     let apps = deployment::load(&texts, &options)?;
-    let has_errors = apps.iter().any(LoadedApp::has_errors);
+    let twins = deployment::twins(&apps);
+    let has_errors = !twins.is_empty() || apps.iter().any(LoadedApp::has_errors);
     let findings = if args.connect && !has_errors {
         server::probe::findings(&apps, &::connectors::REGISTRY)
     } else {
@@ -23,7 +24,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     };
     if args.json {
         let apps: Vec<Value> = apps.iter().map(app_json).collect();
-        let mut document = json!({"version": 1, "apps": apps});
+        let mut document = json!({"version": 1, "apps": apps, "errors": twins});
         if args.connect {
             let findings: Vec<Value> = findings.iter().map(finding_json).collect();
             document["findings"] = json!(findings);
@@ -34,9 +35,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         for finding in &findings {
             output.error(&in_words(finding));
         }
-        if !has_errors && findings.is_empty() && !output.is_quiet {
-            let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
-            output.say(&format!("no errors: {}", names.join(", ")));
+        for twins in &twins {
+            output.error(twins);
+        }
+        // One app with errors has said so.
+        let is_known = has_errors && apps.len() == 1;
+        if findings.is_empty() && !output.is_quiet && !is_known {
+            output.say(&totals(&apps, has_errors));
         }
     }
     let is_other = findings.iter().any(|finding| finding.is_reached);
@@ -46,6 +51,28 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         (false, true) => 3,
         (false, false) => 0,
     })
+}
+
+/// The last line: how it stands with all of them.
+fn totals(apps: &[LoadedApp], has_errors: bool) -> String {
+    /// As many apps are named.
+    const NAMED: usize = 5;
+    let warnings = apps.iter().flat_map(|app| &app.diagnostics);
+    let warnings = warnings.filter(|d| d.severity == Severity::Warning).count();
+    let warnings = match warnings {
+        0 => String::new(),
+        1 => "; 1 warning".to_owned(),
+        count => format!("; {count} warnings"),
+    };
+    let faulty = apps.iter().filter(|app| app.has_errors()).count();
+    match (has_errors, apps.len()) {
+        (false, count) if count <= NAMED => {
+            let names: Vec<&str> = apps.iter().map(|a| a.name.as_str()).collect();
+            format!("no errors: {}{warnings}", names.join(", "))
+        }
+        (false, count) => format!("no errors in {count} apps{warnings}"),
+        (true, count) => format!("{faulty} of {count} apps have errors{warnings}"),
+    }
 }
 
 fn in_words(finding: &Finding) -> String {

@@ -17,6 +17,7 @@ mod watch;
 use std::path::Path;
 
 use anyhow::Context as _;
+use lang::suggest::nearest;
 use server::config::Config;
 use server::deployment::LoadOptions;
 use server::variable;
@@ -29,14 +30,35 @@ fn read_config(path: &Path) -> anyhow::Result<Config> {
         .with_context(|| format!("cannot read configuration file '{}'", path.display()))?;
     let config = Config::parse(&path.display().to_string(), &text, &variable::value)?;
     if !config.ignored.is_empty() {
+        let keys = config.ignored.iter();
+        let meant: Vec<&str> = keys
+            .filter_map(|key| nearest(key, CONFIG_KEYS.iter().copied()))
+            .collect();
         tracing::warn!(
             file = %path.display(),
             keys = config.ignored.join(", "),
+            did_you_mean = (!meant.is_empty()).then(|| meant.join(", ")),
             "ignoring configuration keys that Headwater does not use"
         );
     }
     Ok(config)
 }
+
+/// Keys of a configuration file that are used, as far as one may be misspelt at the top or below
+/// `siddhi`.
+const CONFIG_KEYS: [&str; 11] = [
+    "siddhi",
+    "siddhi.refs",
+    "siddhi.extensions",
+    "siddhi.properties",
+    "siddhi.dataSources",
+    "refs",
+    "extensions",
+    "properties",
+    "dataSources",
+    "wso2.datasources",
+    "state.persistence",
+];
 
 fn load_options(change: &ChangeArgs, must_run: bool) -> anyhow::Result<LoadOptions> {
     Ok(LoadOptions {
@@ -46,5 +68,6 @@ fn load_options(change: &ChangeArgs, must_run: bool) -> anyhow::Result<LoadOptio
         replaces: change.replaces.clone(),
         config: change.config.as_deref().map(read_config).transpose()?,
         must_run,
+        is_lenient: change.lenient,
     })
 }

@@ -94,7 +94,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let status = loop {
         if !is_begun && server.has_begun() {
             is_begun = true;
-            say_begun(&server, process);
+            say_begun(&server, process, args.until_done);
         }
         match server.wait(LOOK) {
             Status::Running => progress.show(server.metrics()),
@@ -156,10 +156,12 @@ fn announce(args: &RunArgs, apps: &[ReadyApp], state: Option<&Path>, every: Dura
 }
 
 /// All sources have been connected, or have said why they cannot be.
-fn say_begun(server: &Server, process: Process) {
+fn say_begun(server: &Server, process: Process, until_done: bool) {
     let millis = process.millis();
     match server.metrics().not_ready() {
         None => tracing::info!("ready in {millis} ms"),
+        // Nobody watches a run that ends for its being ready.
+        Some(_) if until_done => {}
         Some(what) => tracing::warn!(
             away = what.replace('\n', " ").trim(),
             "running after {millis} ms, but not ready: what is away is tried again"

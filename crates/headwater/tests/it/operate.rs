@@ -2,7 +2,7 @@
 //! a peer is away, how long a stop takes.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -130,6 +130,112 @@ fn each_line_of_the_log_is_an_object_where_json_is_asked_for() {
     for line in rest.lines() {
         serde_json::from_str::<Json>(line).expect("an object");
     }
+}
+
+#[test]
+fn a_client_may_hear_what_is_wrong_with_its_event() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let port = free_port();
+    let app = APP
+        .replace("{port}", &port.to_string())
+        .replace("/in',", "/in', answer.rejected='true',");
+    let path = dir.path().join("shop.siddhi");
+    fs::write(&path, app).expect("it can be written");
+    let path = path.display().to_string();
+    let state = dir.path().join("state").display().to_string();
+    for args in [&[path.as_str()][..], &[path.as_str(), "--state", &state]] {
+        let run = Running::connected(args, 1);
+        let url = format!("http://127.0.0.1:{port}/in");
+        let good = r#"{"event":{"id":"a","amount":1.5}}"#;
+        assert_eq!(curl(&["-d", good, &url]).0, "200");
+        let (status, answer) = curl(&["-d", r#"{"event":{"id":"a","amount":"much"}}"#, &url]);
+        assert_eq!(status, "400", "{answer}");
+        assert!(answer.contains("attribute 'amount'"), "{answer}");
+        run.err_has("event rejected app=\"Shop\" stream=\"Orders\"", 1);
+        run.stop();
+    }
+}
+
+/// Runs the binary; exit code and what it said.
+fn said(args: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).ok();
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn what_check_can_know_it_says_and_run_says_the_same() {
+    let source = |options: &str| {
+        format!(
+            "@app:name('Base') @source(type='http', {options}, @map(type='json')) \
+             define stream S (a int); from S select a insert into Out;"
+        )
+    };
+    let store =
+        "@store(type='rdbms', jdbc.url='jdbc:postgrsql://u:secret@h/d') define table T (a int);";
+    let cases = [
+        (
+            source("reciever.url='http://h:8099/in'"),
+            "did you mean 'receiver.url'?",
+        ),
+        (
+            source("receiver.url='htp://h:8099/in'"),
+            "did you mean 'http://'?",
+        ),
+        (
+            source("receiver.url='http://h:99999/in'"),
+            "a number from 0 to 65535",
+        ),
+        (store.to_owned(), "did you mean 'jdbc:postgresql:'?"),
+    ];
+    for (app, expect) in &cases {
+        for command in [&["check", "-"][..], &["run", "-", "--until-done"]] {
+            let (code, text) = said(command, app);
+            assert_eq!(code, Some(1), "{text}");
+            assert!(text.contains(expect), "{text}");
+        }
+    }
+    // As Siddhi.
+    let (code, text) = said(&["check", "-", "--lenient"], &cases[0].0);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("no errors: Base; 1 warning"), "{text}");
+}
+
+#[test]
+fn two_apps_of_one_name_and_options_that_nobody_has_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for name in ["a.siddhi", "b.siddhi"] {
+        let app = APP.replace("{port}", "8099");
+        fs::write(dir.path().join(name), app).expect("it can be written");
+    }
+    let folder = dir.path().display().to_string();
+    let (code, text) = said(&["check", &folder], "");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("two apps have the name 'Shop'"), "{text}");
+    let app = dir.path().join("a.siddhi").display().to_string();
+    let misspelt = [
+        "run",
+        &app,
+        "--set",
+        "Orders.source.reciever.url=http://h:1/",
+    ];
+    let (code, text) = said(&misspelt, "");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("did you mean 'receiver.url'?"), "{text}");
+    let unlike = ["check", &app, "--set", "Orders.source.colour=red"];
+    let (code, text) = said(&unlike, "");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("has no option 'colour'"), "{text}");
 }
 
 const TO_KAFKA: &str = "@app:name('Pipe')

@@ -230,6 +230,7 @@ fn a_sink_that_has_written_nothing_notices_that_its_broker_is_gone() {
     };
     let answers = || kcat(&broker, &["-L"], "");
     eventually("the broker is there", || answers().contains("broker"));
+    run.err_has("sink is ready", 2);
     broker.freeze();
     lost(2);
     broker.thaw();
