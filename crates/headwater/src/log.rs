@@ -96,25 +96,29 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let mut first = Vec::new();
         for span in context.event_scope(event).into_iter().flatten() {
             let extensions = span.extensions();
             let Some(of_span) = extensions.get::<Fields>() else {
                 continue;
             };
-            let added = of_span.others.iter().filter(|field| {
-                let is_known = has(&fields.others, field.name) || has(&first, field.name);
-                OF_SPAN.contains(&field.name) && !is_known
-            });
-            let added: Vec<_> = added.cloned().collect();
-            first.extend(added);
+            for field in &of_span.others {
+                if OF_SPAN.contains(&field.name) && !has(&fields.others, field.name) {
+                    fields.others.push(field.clone());
+                }
+            }
         }
-        first.append(&mut fields.others);
+        // App and stream come first, whoever has said them.
+        let place = |field: &Named| OF_SPAN.iter().position(|name| *name == field.name);
+        fields
+            .others
+            .sort_by_key(|field| place(field).unwrap_or(OF_SPAN.len()));
         let time = server::clock::timestamp(server::clock::wall_millis());
         let level = *event.metadata().level();
         let line = match self.format {
-            LogFormat::Text => text_line(&time, level, &fields.message, &first, self.colour),
-            LogFormat::Json => json_line(time, level, fields.message, first),
+            LogFormat::Text => {
+                text_line(&time, level, &fields.message, &fields.others, self.colour)
+            }
+            LogFormat::Json => json_line(time, level, fields.message, fields.others),
         };
         // Nobody is left to tell when standard error cannot be written.
         self.console

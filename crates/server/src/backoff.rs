@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connect::retry::jittered;
 
-pub(crate) use connect::retry::{LogThrottle, RetrySchedule, seconds};
+pub(crate) use connect::retry::{LogThrottle, Reminder, RetrySchedule, seconds};
 
 /// Siddhi's `BackoffRetryCounter`: 5 s at first, 5 min at most, back to 5 s after a success; with
 /// jitter, which makes a pause shorter.

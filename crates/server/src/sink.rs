@@ -16,7 +16,7 @@ use connect::row_encoder::RowEncoder;
 use event::Batch;
 use plan::StreamId;
 
-use crate::backoff::{Backoff, LogThrottle, RetrySchedule, seconds};
+use crate::backoff::{Backoff, LogThrottle, Reminder, RetrySchedule, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
@@ -99,6 +99,8 @@ pub(crate) struct SinkSlot {
     pub next_try: Option<Instant>,
     /// When the sink wants to look after its connection.
     pub next_look: Option<Instant>,
+    /// When it is said again that the destination is away, where it is tried often.
+    pub reminder: Reminder,
     pub warn_throttle: LogThrottle,
     /// Of flushes and commits that do not work, since the last that did.
     pub flush_throttle: LogThrottle,
@@ -170,6 +172,7 @@ impl SinkSlot {
             pauses: Pauses::of(on_unreachable),
             next_try: None,
             next_look: Some(Instant::now()),
+            reminder: Reminder::default(),
             warn_throttle: LogThrottle::default(),
             flush_throttle: LogThrottle::default(),
         }
@@ -189,6 +192,7 @@ impl SinkSlot {
         self.metrics.is_connected.store(is_there, Ordering::Relaxed);
         self.metrics.is_lost.store(!is_there, Ordering::Relaxed);
         if is_there && !std::mem::replace(&mut self.is_said_ready, true) {
+            self.reminder = Reminder::default();
             let (label, sink) = (&self.metrics.label, self.name());
             let (app, stream) = (&label.app, &label.element);
             tracing::info!(app, stream, sink, "sink is ready");
@@ -342,6 +346,9 @@ impl SinkThread {
         slot.metrics.retries.add(1);
         if slot.has_lost() {
             self.end(slot_number, chain(&error));
+            return false;
+        }
+        if matches!(slot.pauses, Pauses::Waiting(_)) && !slot.reminder.is_due() {
             return false;
         }
         let (label, sink) = (&slot.metrics.label, slot.name());

@@ -103,6 +103,8 @@ impl StoreBinding {
     /// Connects and compiles the operations; tries again while the database cannot be reached.
     pub fn open(&mut self, context: &StoreContext) -> Result<(), String> {
         let (name, metrics) = (self.name(), Arc::clone(&self.metrics));
+        // This may be the thread that starts all apps.
+        let _span = tracing::error_span!("store", app = self.app).entered();
         retry(&name, Some(&metrics), context, || self.store.connect())?;
         tracing::info!(
             app = self.app,
