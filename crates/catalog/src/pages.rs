@@ -111,6 +111,73 @@ pub fn named(catalog: &Catalog, name: Option<&str>) -> Vec<&'static ConnectorSpe
         .collect()
 }
 
+/// All kinds of functions, in the order in which their pages are shown.
+const FUNCTION_KINDS: [FunctionKind; 4] = [
+    FunctionKind::Window,
+    FunctionKind::StreamProcessor,
+    FunctionKind::Aggregator,
+    FunctionKind::Scalar,
+];
+
+/// All windows, stream functions, aggregators and functions.
+pub fn functions(catalog: &Catalog) -> impl Iterator<Item = &'static FunctionSpec> {
+    FUNCTION_KINDS
+        .into_iter()
+        .flat_map(|kind| catalog.functions(kind))
+}
+
+/// The functions of this name, of whatever kind. A name may stand as in an app (`#window.time`,
+/// `#str:tokenize`), and without its namespace.
+pub fn functions_named(catalog: &Catalog, name: &str) -> Vec<&'static FunctionSpec> {
+    let name = name.trim_start_matches('#');
+    let name = name.strip_prefix("window.").unwrap_or(name);
+    let is_it = |spec: &&FunctionSpec| {
+        spec.full_name().eq_ignore_ascii_case(name) || spec.name.eq_ignore_ascii_case(name)
+    };
+    functions(catalog).filter(is_it).collect()
+}
+
+/// As a function is called in an app.
+fn called(spec: &FunctionSpec) -> String {
+    match spec.kind {
+        FunctionKind::StreamProcessor => format!("#{}", spec.full_name()),
+        FunctionKind::Window => format!("#window.{}", spec.full_name()),
+        _ => spec.full_name(),
+    }
+}
+
+/// The page of one window, stream function, aggregator or function.
+pub fn function_page(spec: &FunctionSpec) -> String {
+    let (mut out, name) = (String::new(), called(spec));
+    let (kind, status) = (spec.kind.name(), status_name(spec.status));
+    line(
+        &mut out,
+        format_args!("{kind} {name} ({}, {status})", spec.origin),
+    );
+    line(&mut out, format_args!("{}\n", spec.summary));
+    for overload in spec.overloads {
+        let (arguments, result) = (argument_list(overload), result(spec));
+        line(&mut out, format_args!("  {name}({arguments}){result}"));
+    }
+    let parameters = parameters_of(spec);
+    if !parameters.is_empty() {
+        line(&mut out, format_args!("\nparameters"));
+    }
+    for (name, doc) in parameters {
+        line(&mut out, format_args!("  {name}  {doc}"));
+    }
+    if !spec.adds.is_empty() {
+        line(&mut out, format_args!("\nadds {}", added(spec)));
+    }
+    if !spec.example.is_empty() {
+        line(&mut out, format_args!("\nexample"));
+        for part in spec.example.trim_end().lines() {
+            line(&mut out, format_args!("  {part}"));
+        }
+    }
+    out
+}
+
 /// What `headwater connectors --json` prints: the fields that others rely on, and for people
 /// summaries, aliases and meanings. `missing` gives the Cargo feature of a component that runs, but not
 /// in this build.
@@ -452,11 +519,7 @@ fn function_chapter(
 }
 
 fn function_section(out: &mut String, spec: &FunctionSpec) {
-    let name = match spec.kind {
-        FunctionKind::StreamProcessor => format!("#{}", spec.full_name()),
-        FunctionKind::Window => format!("#window.{}", spec.full_name()),
-        _ => spec.full_name(),
-    };
+    let name = called(spec);
     line(out, format_args!("### `{name}`\n"));
     line(
         out,

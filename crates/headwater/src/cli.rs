@@ -261,14 +261,15 @@ pub struct TestArgs {
     pub mode: Option<String>,
 }
 
-/// Explain the plan of an app, or a diagnostic code
+/// Explain the plan of an app, a diagnostic code, a connector or a function
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater explain E0312\n  \
+    headwater explain timeBatch\n  \
     headwater explain app.siddhi")]
 pub struct ExplainArgs {
-    /// An app, or a code such as E0312
-    #[arg(value_name = "APP|CODE")]
+    /// An app, a code such as E0312, or a name such as kafka or str:concat
+    #[arg(value_name = "APP|CODE|NAME")]
     pub what: String,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -281,14 +282,15 @@ pub struct ExplainArgs {
     pub json: bool,
 }
 
-/// List sources, sinks, mappers, stores and functions with their options
+/// List sources, sinks, mappers and stores with their options; describe functions by name
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater connectors                       all of them\n  \
     headwater connectors file                  every option of the components named file\n  \
+    headwater connectors str:concat            windows, aggregators and functions as well\n  \
     headwater connectors --json")]
 pub struct ConnectorsArgs {
-    /// Only components with this name
+    /// Only components, windows, aggregators and functions with this name
     pub name: Option<String>,
     /// Print one JSON document
     #[arg(long)]

@@ -5,6 +5,7 @@ use catalog::pages;
 use check::Catalog;
 use lang::suggest::nearest;
 use plan::spec::{ConnectorSpec, Status};
+use serde_json::json;
 use server::Error;
 
 use crate::cli::ConnectorsArgs;
@@ -13,14 +14,14 @@ use crate::output::Output;
 pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
     let catalog = catalog::full();
     let components = pages::named(&catalog, args.name.as_deref());
-    if components.is_empty() {
-        return Err(unknown(&catalog, args.name.as_deref().unwrap_or_default()).into());
-    }
-    if args.json {
+    if args.json && !components.is_empty() {
         output.print_json(&pages::to_json(&components, absent_feature))?;
-    } else if args.name.is_some() {
-        let texts: Vec<String> = components.iter().map(|c| page(c)).collect();
-        output.print(&texts.join("\n"))?;
+    } else if let Some(name) = &args.name {
+        let found = pages_of(&catalog, name).ok_or_else(|| unknown(&catalog, name))?;
+        match args.json {
+            true => output.print_json(&json!({"version": 1, "pages": found}))?,
+            false => output.print(&found.join("\n"))?,
+        }
     } else {
         output.print(&pages::list(&catalog))?;
         let absent = absent(&catalog);
@@ -29,6 +30,16 @@ pub fn run(args: &ConnectorsArgs, output: &Output) -> anyhow::Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// The pages of the components and functions of a name; `None` if there is none.
+pub(super) fn pages_of(catalog: &Catalog, name: &str) -> Option<Vec<String>> {
+    let components = pages::named(catalog, Some(name)).into_iter().map(page);
+    let functions = pages::functions_named(catalog, name).into_iter();
+    let found: Vec<String> = components
+        .chain(functions.map(pages::function_page))
+        .collect();
+    (!found.is_empty()).then_some(found)
 }
 
 /// The page of a component, with what to do if this build does not have it.
@@ -66,8 +77,13 @@ fn absent_feature(spec: &ConnectorSpec) -> Option<&'static str> {
     is_absent.then(|| (REGISTRY.feature)(spec))
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> Error {
-    let hint = nearest(name, catalog.all_connectors().map(|s| s.name))
+/// With the name that was meant, if one is near.
+pub(super) fn unknown(catalog: &Catalog, name: &str) -> Error {
+    let functions: Vec<String> = pages::functions(catalog)
+        .flat_map(|spec| [spec.full_name(), spec.name.to_owned()])
+        .collect();
+    let names = catalog.all_connectors().map(|s| s.name);
+    let hint = nearest(name, names.chain(functions.iter().map(String::as_str)))
         .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
-    Error::Usage(format!("there is no component '{name}'{hint}"))
+    Error::Usage(format!("there is no component or function '{name}'{hint}"))
 }

@@ -8,6 +8,7 @@ use server::preview::Preview;
 use server::{Error, deployment};
 
 use crate::cli::ExplainArgs;
+use crate::command::connectors::{pages_of, unknown};
 use crate::command::{check, load_options};
 use crate::output::Output;
 
@@ -35,6 +36,16 @@ pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
             args.what
         ))
         .into());
+    }
+    let is_name = !args.what.contains(['/', '.']) && !Path::new(&args.what).exists();
+    if is_name {
+        let catalog = catalog::full();
+        let found = pages_of(&catalog, &args.what).ok_or_else(|| unknown(&catalog, &args.what))?;
+        match args.json {
+            true => output.print_json(&json!({"version": 1, "pages": found}))?,
+            false => output.print(&found.join("\n"))?,
+        }
+        return Ok(0);
     }
     let options = load_options(&args.change, false)?;
     let texts = deployment::read_texts(&[PathBuf::from(&args.what)])?;

@@ -238,6 +238,31 @@ fn two_apps_of_one_name_and_options_that_nobody_has_are_refused() {
     assert!(text.contains("has no option 'colour'"), "{text}");
 }
 
+#[test]
+fn windows_and_functions_have_their_pages() {
+    let printed = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+            .args(args)
+            .output();
+        let output = output.expect("the binary starts");
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let page = printed(&["explain", "timeBatch"]);
+    assert!(page.contains("window #window.timeBatch"), "{page}");
+    let page = printed(&["connectors", "str:concat"]);
+    assert!(page.contains("function str:concat"), "{page}");
+    // A name may be that of several.
+    let page = printed(&["connectors", "file"]);
+    assert!(
+        page.contains("source file") && page.contains("sink file"),
+        "{page}"
+    );
+    let (code, text) = said(&["explain", "lenghtBatch"], "");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("did you mean 'lengthBatch'?"), "{text}");
+}
+
 const TO_KAFKA: &str = "@app:name('Pipe')
 @source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
 @sink(type='kafka', bootstrap.servers='127.0.0.1:{far}', topic='t', @map(type='json'))
