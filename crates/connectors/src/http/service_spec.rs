@@ -35,8 +35,9 @@ const CALLBACK_NETWORKS: OptionSpec = list(
 const ANSWER_REJECTED: OptionSpec = bool(
     "answer.rejected",
     "false",
-    "Answers 400 with the cause to a request of which something does not fit (an extension); by default \
-     it is answered 200, as by Siddhi, and only the log and the error store have the cause.",
+    "Answers 400 with the cause to a request of which something does not fit, although what fits is taken \
+     (an extension); by default it is answered 200, as by Siddhi, and only the log and the error store have \
+     the cause.",
 )
 .test("headwater::operate::a_client_may_hear_what_is_wrong_with_its_event");
 

@@ -23,7 +23,7 @@ const ANSWER_GRACE: Duration = Duration::from_secs(1);
 pub(super) struct HttpSource {
     network: Arc<Network>,
     /// Where clients send requests.
-    address: String,
+    url: Url,
     receiver: Receiver,
     lease: Lease,
     service: Option<Registered>,
@@ -84,7 +84,7 @@ impl HttpSource {
             .map_err(|message| settings.refused(message))?;
         Ok(HttpSource {
             network: environment.network(),
-            address: url.to_string(),
+            url,
             receiver,
             lease,
             service,
@@ -281,7 +281,7 @@ impl Source for HttpSource {
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
-        link.set_address(&self.address);
+        link.set_address(&self.url.to_string());
         link.report(Connection::Connected);
         let desk = self.desk.as_deref();
         if let Some(desk) = desk {
