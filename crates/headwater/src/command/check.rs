@@ -71,6 +71,9 @@ fn totals(apps: &[LoadedApp], has_errors: bool) -> String {
             format!("no errors: {}{warnings}", names.join(", "))
         }
         (false, count) => format!("no errors in {count} apps{warnings}"),
+        (true, count) if faulty == 0 => {
+            format!("{count} apps without errors of their own, but with names used twice{warnings}")
+        }
         (true, count) => format!("{faulty} of {count} apps have errors{warnings}"),
     }
 }
