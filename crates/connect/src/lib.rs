@@ -22,6 +22,7 @@ pub mod error;
 pub mod event_text;
 pub mod file_uri;
 pub mod ids;
+pub mod intake;
 pub mod mapper;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;

@@ -21,7 +21,7 @@ use crate::prometheus::scrape::Wanted;
 use crate::rabbitmq::Nesting;
 use crate::tcp::frame;
 use connect::mapper::protobuf::compile;
-use connect::net::KeyStore;
+use connect::net::{Crowd, KeyStore, Pace};
 use connect::object;
 use connect::url::{decode, encode};
 
@@ -294,10 +294,11 @@ pub fn sse(bytes: &[u8]) {
 /// Frames of siddhi-io-tcp.
 pub fn tcp(bytes: &[u8]) {
     let mut rest = bytes;
-    while let Some(Ok(Some(found))) = frame::read(&mut rest).now_or_never() {
+    let (pace, crowd) = (Pace::default(), Crowd::new(2));
+    while let Some(Ok(Some(found))) = frame::read(&mut rest, pace, &crowd).now_or_never() {
         let mut written = Vec::new();
         frame::write(&mut written, "session", &found.channel, &found.data);
-        let again = frame::read(&mut written.as_slice()).now_or_never();
+        let again = frame::read(&mut written.as_slice(), pace, &crowd).now_or_never();
         let again = again.expect("all is there").expect("it is a frame");
         assert_eq!(again, Some(found));
     }

@@ -5,10 +5,11 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use connect::answer::{AnswerClass, AnswerCounts};
 use connect::component::Progress;
+use connect::intake::Intake;
 
 use crate::process;
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
@@ -162,6 +163,8 @@ pub struct Metrics {
     pub apps: Listed<AppMetrics>,
     /// Milliseconds from process start to the first event, plus one; 0: none yet.
     first_event_ms: AtomicU64,
+    /// What comes in on the ports of the server.
+    pub intake: OnceLock<Arc<Intake>>,
 }
 
 /// What a number is found again by when its app is made anew.
@@ -396,9 +399,21 @@ impl Metrics {
                 text.line(name, &app.label, "", value(app));
             }
         }
+        if let Some(intake) = self.intake.get() {
+            for (name, help, value) in INTAKE_FAMILIES {
+                text.family(name, help);
+                text.put(format_args!("{name} {}\n", value(intake)));
+            }
+        }
         text.0
     }
 }
+
+const INTAKE_FAMILIES: &[Family<Intake>] = &[(
+    "headwater_late_total",
+    "Bodies, frames and messages that clients began and did not complete in their time.",
+    |i| i.late() as f64,
+)];
 
 type Family<T> = (&'static str, &'static str, fn(&T) -> f64);
 

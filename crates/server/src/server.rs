@@ -127,6 +127,7 @@ impl Server {
             is_asked: options.is_asked,
             waits_for_stores: true,
         };
+        common.metrics.intake.set(common.shared.get()).ok();
         let mut server = Server {
             common,
             state,

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::{Listening, STOP_GRACE, ServerTls, SharedListener, SocketOptions, Stay, Workers};
+use super::{
+    Crowd, Listening, STOP_GRACE, ServerTls, SharedListener, SocketOptions, Stay, Workers,
+};
 use crate::error::Error;
 
 /// What is spoken on a port, with its settings. Those of the first source of a port hold.
@@ -61,6 +63,8 @@ pub struct Port<P: Protocol> {
     number: u16,
     pub protocol: P,
     pub tls: Option<ServerTls>,
+    /// Its connections.
+    pub crowd: Crowd,
     routes: RwLock<HashMap<P::Key, P::Route>>,
     listener: SharedListener,
 }
@@ -89,6 +93,7 @@ impl<P: Protocol> Ports<P> {
                 number,
                 protocol,
                 tls: tls.clone(),
+                crowd: Crowd::new(P::CONNECTIONS_MAX),
                 routes: RwLock::default(),
                 listener: SharedListener::default(),
             })
@@ -194,6 +199,8 @@ impl<P: Protocol> Port<P> {
         let serve = move |stream, stopped| {
             let port = Arc::clone(&port);
             async move {
+                let own = Arc::clone(&port);
+                let _place = own.crowd.enter();
                 if let Err(error) = P::serve(port, stream, stopped).await {
                     tracing::debug!(cause = %error, "connection failed");
                 }

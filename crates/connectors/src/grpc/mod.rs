@@ -9,6 +9,7 @@
 //! full app is felt as late answers. Never: a call that is sent twice after it was answered, a message
 //! beyond the limit.
 
+mod body;
 mod channel;
 mod ports;
 mod service;

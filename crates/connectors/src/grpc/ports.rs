@@ -22,13 +22,15 @@ use tonic::metadata::MetadataMap;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
 
+use super::body;
 use super::service::Reply;
 use super::wire::{Event, Raw};
+use connect::intake::Intake;
 use connect::mapper::protobuf::target::EVENT_SERVICE_PATH;
 use connect::net;
 use connect::net::request_reply::Service;
 use connect::net::{
-    Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
+    Burst, Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
     SocketOptions,
 };
 
@@ -49,15 +51,17 @@ pub(crate) type Ports = net::Ports<Limits>;
 
 pub(super) type Lease = net::Lease<Limits>;
 
-type Port = net::Port<Limits>;
+pub(super) type Port = net::Port<Limits>;
 
 /// Limits of a port; those of its first source hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
     pub message_bytes: usize,
     pub metadata_bytes: u32,
     /// Calls of one connection at once.
     pub calls: u32,
+    pub intake: Arc<Intake>,
+    /// Messages that did not come in their time.
+    pub late: Burst,
 }
 
 /// What a source takes.
@@ -166,6 +170,7 @@ async fn answer(port: Arc<Port>, request: Request<Incoming>) -> Response<tonic::
             }
         },
     };
+    let request = request.map(|body| body::timed(body, Arc::clone(&port)));
     let mut grpc = Grpc::new(Raw).max_decoding_message_size(port.protocol.message_bytes);
     grpc.streaming(Exchange { port, way }, request).await
 }

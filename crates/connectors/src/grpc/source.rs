@@ -9,7 +9,7 @@ use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
 use connect::net::request_reply::{Service, Services};
-use connect::net::{Network, Receiver, ServerTls};
+use connect::net::{Burst, Network, Receiver, ServerTls};
 use connect::option::Settings;
 use connect::option::property_names;
 
@@ -72,6 +72,8 @@ impl GrpcSource {
             message_bytes: settings.number("max.inbound.message.size")?,
             metadata_bytes: settings.number("max.inbound.metadata.size")?,
             calls: threads.saturating_add(waiting).max(1),
+            intake: environment.shared.get(),
+            late: Burst::default(),
         };
         let lease = environment
             .shared

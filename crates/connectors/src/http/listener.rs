@@ -6,7 +6,7 @@
 //! answer. Never: a pattern in a path, or a path put right.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{Either, Full};
@@ -19,6 +19,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::sse::{Audience, Events, SLOW_MAX};
 use crate::http::request;
@@ -139,15 +140,27 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // Never `pipeline_flush`: it holds back what is written while a byte is unread, and with it the
     // refusal of a request that cannot be read.
     let outgoing = Arc::clone(&peer.outgoing);
+    let waits = Arc::new(Waits::default());
+    let (own, line_waits) = (Arc::clone(&port), Arc::clone(&waits));
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
-        async move { Ok::<_, Infallible>(respond(request, &port, &peer).await) }
+        let waits = Arc::clone(&line_waits);
+        async move {
+            waits.set(None);
+            let answer = respond(request, &port, &peer).await;
+            waits.set(Some(Instant::now()));
+            Ok::<_, Infallible>(answer)
+        }
     });
     let line = Observed::new(stream, Arc::clone(&outgoing));
     let mut connection = server.serve_connection(TokioIo::new(line), answer);
     let served = tokio::select! {
         served = &mut connection => Some(served),
         () = outgoing.is_cut() => return Ok(()),
+        // An answer without end is not waited for.
+        () = own.crowd.gives_way(|| waits.since().filter(|_| !outgoing.has_events())) => {
+            return Ok(());
+        }
         _ = stopped.wait_for(|is_stopped| *is_stopped) => None,
     };
     if let Some(served) = served {
@@ -158,6 +171,25 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
     std::pin::Pin::new(&mut connection).graceful_shutdown();
     Ok(tokio::time::timeout(STOP_GRACE, connection).await??)
+}
+
+/// Since when a connection is waited for: for its first head, or the next one.
+struct Waits(Mutex<Option<Instant>>);
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits(Mutex::new(Some(Instant::now())))
+    }
+}
+
+impl Waits {
+    fn since(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, since: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
 }
 
 /// Reads on for a while after a request was refused: a line that is closed with bytes unread is reset,
@@ -180,7 +212,7 @@ async fn linger<S: AsyncRead + Unpin>(mut line: S) {
 async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Response<AnswerBody> {
     let answer = match port.route(request.uri().path()) {
         Some(Target::Events(audience)) => return audience.answer(&request, peer),
-        Some(Target::Source(route)) => request::answer(request, &route, peer).await,
+        Some(Target::Source(route)) => request::answer(request, &route, peer, &port.crowd).await,
         None => request::plain(StatusCode::NOT_FOUND, &unknown_path(port)),
     };
     answer.map(Either::Left)

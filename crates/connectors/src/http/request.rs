@@ -23,7 +23,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::Service;
 use super::hub::{self, Desk};
 use super::sse::Outgoing;
-use connect::net::{Delivery, Ingress};
+use connect::intake::Intake;
+use connect::net::{Burst, Clock, Crowd, Delivery, Ingress, Late, Pace};
 use connect::url::decode;
 
 /// A client is told to come again when what it has sent could not be taken or saved for so long, before
@@ -51,6 +52,9 @@ pub(crate) struct Route {
     /// Requests are subscriptions.
     pub desk: Option<Arc<Desk>>,
     pub limits: Limits,
+    pub intake: Arc<Intake>,
+    /// Bodies that did not come in their time.
+    pub late: Burst,
     pub is_traced: bool,
 }
 
@@ -59,6 +63,8 @@ pub(crate) struct Route {
 pub(crate) struct Limits {
     pub body: usize,
     pub body_refusal: Refusal,
+    /// `body.idle.timeout` and `body.timeout`.
+    pub pace: Pace,
     /// Longest request line, and all headers together.
     pub request_line: Option<usize>,
     pub headers: Option<usize>,
@@ -201,7 +207,12 @@ pub(super) fn unavailable(why: &str) -> Answer {
 }
 
 /// Takes a request to its source.
-pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer: &Peer) -> Answer {
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    route: &Arc<Route>,
+    peer: &Peer,
+    crowd: &Crowd,
+) -> Answer {
     if let Some(refused) = refuse(&request, route) {
         return refused;
     }
@@ -211,10 +222,11 @@ pub(super) async fn answer(request: Request<Incoming>, route: &Arc<Route>, peer:
         .iter()
         .map(|wanted| wanted.value(&request, peer, message_id.as_deref()))
         .collect();
-    let body = match read(request.into_body(), route.limits.body).await {
+    let body = match read(request.into_body(), &route.limits, crowd).await {
         Ok(body) => body,
         Err(Unread::TooLong) => return route.limits.body_refusal.answer(),
         Err(Unread::Broken) => return empty(StatusCode::BAD_REQUEST),
+        Err(Unread::Late(late)) => return too_late(route, peer, late),
     };
     if route.is_traced {
         tracing::info!(source = route.name, peer = %peer.address, body = %String::from_utf8_lossy(&body), "request");
@@ -369,21 +381,49 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
+/// The client is to begin again, on a connection of its own.
+fn too_late(route: &Route, peer: &Peer, late: Late) -> Answer {
+    route.intake.count_late();
+    if let Some(times) = route.late.note() {
+        tracing::warn!(
+            source = route.name,
+            peer = %peer.address,
+            times,
+            cause = %late,
+            "refusing request with 408: its body came too slowly; for slower clients raise \
+             'body.idle.timeout' or 'body.timeout'"
+        );
+    }
+    let mut answer = plain(
+        StatusCode::REQUEST_TIMEOUT,
+        &format!("the body came too slowly: {late}\n"),
+    );
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(CONNECTION, close);
+    answer
+}
+
 /// Why a body was not read.
 enum Unread {
     TooLong,
     Broken,
+    Late(Late),
 }
 
-async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
+async fn read(mut body: Incoming, limits: &Limits, crowd: &Crowd) -> Result<Bytes, Unread> {
+    let mut clock = Clock::start(limits.pace);
     let mut whole: Option<Vec<u8>> = None;
     let mut first = Bytes::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = clock
+        .wait(crowd, body.frame())
+        .await
+        .map_err(Unread::Late)?
+    {
         let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else {
             continue;
         };
         let before = whole.as_ref().map_or(first.len(), Vec::len);
-        if before + data.len() > max {
+        if before + data.len() > limits.body {
             return Err(Unread::TooLong);
         }
         match &mut whole {

@@ -12,7 +12,7 @@ use super::{Service, Services};
 use crate::http::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::net::{Network, Receiver, STOP_GRACE, ServerTls, SocketOptions};
+use connect::net::{Burst, Network, Pace, Receiver, STOP_GRACE, ServerTls, SocketOptions};
 use connect::option::{Settings, number, property_names};
 use connect::url::Url;
 
@@ -67,6 +67,8 @@ impl HttpSource {
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
             desk: desk.clone(),
             limits: limits(settings)?,
+            intake: environment.shared.get(),
+            late: Burst::default(),
             is_traced: settings.flag("trace.log.enabled"),
         };
         let tls = url
@@ -213,9 +215,18 @@ fn limits(settings: Settings<'_>) -> Result<Limits, Error> {
     Ok(Limits {
         body: body.filter(|_| checks_size).unwrap_or(BODY_BYTES_MAX),
         body_refusal,
+        pace: pace(settings)?,
         request_line: request_line.filter(|_| checks_headers),
         headers: headers.filter(|_| checks_headers),
         header_refusal,
+    })
+}
+
+/// How long a body may take.
+fn pace(settings: Settings<'_>) -> Result<Pace, Error> {
+    Ok(Pace {
+        gap: settings.millis("body.idle.timeout")?,
+        whole: settings.millis("body.timeout")?,
     })
 }
 

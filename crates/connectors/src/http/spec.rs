@@ -63,6 +63,24 @@ pub(super) const LISTENER: &[OptionSpec] = &[
     )
     .unit("ms")
     .test("headwater::http_options::a_connection_without_requests_is_closed_after_its_time"),
+    int(
+        "body.idle.timeout",
+        "10000",
+        "Answers 408 when nothing of a body came for so many ms; 0: never (an extension). While half \
+         of the port's 8192 connections are taken, 1000 at most.",
+    )
+    .at_least(0)
+    .unit("ms")
+    .test("headwater::bounds::a_body_that_does_not_come_is_answered_408"),
+    int(
+        "body.timeout",
+        "120000",
+        "Answers 408 when a body is not complete after so many ms; 0: never (an extension). While \
+         half of the port's 8192 connections are taken, 10000 at most.",
+    )
+    .at_least(0)
+    .unit("ms")
+    .test("headwater::bounds::a_body_that_does_not_come_is_answered_408"),
     text(
         "ssl.verify.client",
         "`require` or `optional`: asks for a client certificate.",

@@ -4,6 +4,7 @@
 use std::io;
 
 use bytes::Bytes;
+use connect::net::{Clock, Crowd, Pace};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The first byte of every frame.
@@ -11,6 +12,9 @@ const START: u8 = 2;
 
 /// Longest frame that is read.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes for which there is room at first.
+const BLOCK_BYTES: usize = 4 << 10;
 
 /// What a frame carries.
 #[derive(PartialEq, Eq, Debug)]
@@ -32,8 +36,16 @@ pub(crate) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8
     }
 }
 
-/// The next frame; `None` at the end, also where it cuts a frame off: that one comes again.
-pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+/// The next frame, which may take its time to begin, but comes at `pace` from then on; `None` at the end,
+/// also where it cuts a frame off: that one comes again.
+///
+/// # Errors
+/// What is no frame; [`io::ErrorKind::TimedOut`] with a `Late` for one that does not come.
+pub(crate) async fn read(
+    from: &mut (impl AsyncRead + Unpin),
+    pace: Pace,
+    crowd: &Crowd,
+) -> io::Result<Option<Frame>> {
     let start = match from.read_u8().await {
         Ok(start) => start,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -45,7 +57,9 @@ pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opti
         )));
     }
     let whole = async {
-        let len = from.read_u32().await? as usize;
+        let mut clock = Clock::start(pace);
+        let late = |late| io::Error::new(io::ErrorKind::TimedOut, late);
+        let len = clock.wait(crowd, from.read_u32()).await.map_err(late)?? as usize;
         if len > FRAME_BYTES_MAX {
             return Err(wrong(format!(
                 "a frame has {len} bytes, more than {FRAME_BYTES_MAX}"
@@ -53,9 +67,17 @@ pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opti
         }
         // As it comes, so that a length alone takes no memory.
         let mut rest = Vec::new();
-        let read = from.take(len as u64).read_to_end(&mut rest).await?;
-        if read < len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let mut from = from.take(len as u64);
+        while rest.len() < len {
+            // Grown by doubling, to what the frame needs and no further.
+            if rest.len() == rest.capacity() {
+                let more = rest.len().max(BLOCK_BYTES).min(len - rest.len());
+                rest.reserve_exact(more);
+            }
+            let read = clock.wait(crowd, from.read_buf(&mut rest)).await;
+            if read.map_err(late)?? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
         }
         Ok(Bytes::from(rest))
     };
@@ -95,15 +117,24 @@ fn wrong(text: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     fn read_all(mut bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
             .build()
             .expect("a runtime");
         runtime.block_on(async {
             let mut frames = Vec::new();
-            while let Some(frame) = read(&mut bytes).await.map_err(|e| e.to_string())? {
+            let crowd = Crowd::new(2);
+            while let Some(frame) = read(&mut bytes, Pace::default(), &crowd)
+                .await
+                .map_err(|e| e.to_string())?
+            {
                 frames.push((frame.channel, frame.data.to_vec()));
             }
             Ok(frames)
@@ -130,6 +161,35 @@ mod tests {
             let found = read_all(&bytes[..len]).expect("an end is no fault");
             assert_eq!(found, both[..expect], "{len}");
         }
+    }
+
+    #[test]
+    fn a_frame_that_has_begun_comes_in_its_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let (mut near, mut far) = tokio::io::duplex(64);
+            let pace = Pace {
+                gap: Some(Duration::from_millis(20)),
+                whole: None,
+            };
+            let crowd = Crowd::new(2);
+            // What has not begun may take its time.
+            let none = read(&mut far, pace, &crowd);
+            let waited = tokio::time::timeout(Duration::from_millis(60), none).await;
+            assert!(waited.is_err());
+            for half in [&b"\x02"[..], b"\x02\0", b"\x02\0\0\0\x14\0\0\0\x01s"] {
+                near.write_all(half).await.expect("there is room");
+                let error = read(&mut far, pace, &crowd).await.expect_err("it is late");
+                assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+                assert!(
+                    error.to_string().contains("nothing came for 20 ms"),
+                    "{error}"
+                );
+            }
+        });
     }
 
     #[test]

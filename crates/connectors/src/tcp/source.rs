@@ -16,8 +16,10 @@ use tokio::sync::{Notify, watch};
 use super::frame::{self, Frame};
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
+use connect::intake::Intake;
 use connect::net::{
-    Delivery, Ingress, Listening, Network, Receiver, SharedListener, SocketOptions, Stay, Workers,
+    Burst, Crowd, Delivery, Ingress, Late, Listening, Network, Pace, Receiver, SharedListener,
+    SocketOptions, Stay, Workers,
 };
 use connect::option::{Settings, number};
 use connect::shared::{Renewable, Shared};
@@ -29,7 +31,6 @@ const CONNECTIONS_MAX: u32 = 4096;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Sources by context, and the listener that feeds them.
-#[derive(Default)]
 pub(crate) struct TcpListeners {
     contexts: RwLock<HashMap<String, Context>>,
     /// Apps that are made anew.
@@ -37,6 +38,22 @@ pub(crate) struct TcpListeners {
     listener: SharedListener,
     /// A source runs or has gone, or all are made anew: whoever waits to give a frame looks again.
     changed: Notify,
+    crowd: Crowd,
+    /// Frames that did not come in their time.
+    late: Burst,
+}
+
+impl Default for TcpListeners {
+    fn default() -> TcpListeners {
+        TcpListeners {
+            contexts: RwLock::default(),
+            renewed: Mutex::default(),
+            listener: SharedListener::default(),
+            changed: Notify::default(),
+            crowd: Crowd::new(CONNECTIONS_MAX),
+            late: Burst::default(),
+        }
+    }
 }
 
 /// Who has a context, and where its frames go.
@@ -59,6 +76,7 @@ pub(super) struct TcpSource {
     app: String,
     context: String,
     address: Address,
+    intake: Arc<Intake>,
     receiver: Receiver,
 }
 
@@ -90,6 +108,7 @@ impl TcpSource {
             app,
             context,
             address,
+            intake: setup.environment.shared.get(),
             receiver,
         })
     }
@@ -139,7 +158,7 @@ impl Source for TcpSource {
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.ingress.open();
-        let mut stay = listeners.open(workers, &self.address)?;
+        let mut stay = listeners.open(workers, &self.address, &self.intake)?;
         listeners.changed.notify_waiters();
         link.report(Connection::Connected);
         let mut last = (self.receiver.ingress.count(), Instant::now());
@@ -210,6 +229,23 @@ impl TcpListeners {
         self.renewed().iter().any(|renewed| renewed == app)
     }
 
+    fn failed(&self, peer: &str, error: &std::io::Error, intake: &Intake) {
+        if !error.get_ref().is_some_and(|cause| cause.is::<Late>()) {
+            tracing::error!(peer, cause = %error, "TCP connection failed");
+            return;
+        }
+        intake.count_late();
+        if let Some(times) = self.late.note() {
+            tracing::warn!(
+                peer,
+                times,
+                cause = %error,
+                "closing TCP connection: a frame was begun and not completed in its time; its sender \
+                 has to connect again"
+            );
+        }
+    }
+
     /// Gives a frame to its source, which may have to run first. `None`: no source has this context.
     async fn give(&self, context: &str, data: &Bytes) -> Option<Arc<Ingress>> {
         loop {
@@ -229,15 +265,16 @@ impl TcpListeners {
         self: &'a Arc<TcpListeners>,
         workers: &'a Workers,
         address: &Address,
+        intake: &Arc<Intake>,
     ) -> Result<Stay<'a>, Error> {
-        let listeners = Arc::clone(self);
+        let (listeners, intake) = (Arc::clone(self), Arc::clone(intake));
         let serve = move |stream: TcpStream, stopped| {
-            let listeners = Arc::clone(&listeners);
+            let (listeners, intake) = (Arc::clone(&listeners), Arc::clone(&intake));
             async move {
+                let _place = listeners.crowd.enter();
                 let peer = stream.peer_addr().map(|peer| peer.to_string());
                 if let Err(error) = serve(stream, &listeners, stopped).await {
-                    let peer = peer.as_deref().unwrap_or("unknown");
-                    tracing::error!(peer, cause = %error, "TCP connection failed");
+                    listeners.failed(peer.as_deref().unwrap_or("unknown"), &error, &intake);
                 }
             }
         };
@@ -290,7 +327,9 @@ async fn take_frames(
     dropped: &mut Dropped,
 ) -> std::io::Result<()> {
     let mut known: Option<(String, Arc<Ingress>)> = None;
-    while let Some(Frame { channel, data }) = frame::read(from).await? {
+    while let Some(Frame { channel, data }) =
+        frame::read(from, Pace::default(), &listeners.crowd).await?
+    {
         if let Some((context, ingress)) = &known
             && *context == channel
             && is_given(ingress, &data).await

@@ -4,6 +4,7 @@
 
 mod amazon;
 mod bench;
+mod bounds;
 mod broker;
 mod changes;
 mod crash;

@@ -1,0 +1,149 @@
+//! The body of a call as it comes: a message that has begun has its time.
+//!
+//! Messages of gRPC have a byte of flags and four of length in front. A call may stay silent between two
+//! messages for as long as it likes, not within one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
+use tonic::Status;
+
+use super::ports::Port;
+use connect::net::{Clock, Late, Pace};
+
+/// Bytes in front of a message.
+const PREFIX_BYTES: usize = 5;
+
+/// Where in its messages a body is.
+#[derive(Default)]
+struct Framing {
+    /// What of a prefix has come.
+    prefix: Vec<u8>,
+    /// Bytes that the message still has to come.
+    left: usize,
+}
+
+impl Framing {
+    /// Bytes have come; true: a message ended in them.
+    fn pass(&mut self, mut data: &[u8]) -> bool {
+        let mut has_ended = false;
+        while !data.is_empty() {
+            let skipped = self.left.min(data.len());
+            data = &data[skipped..];
+            if self.left > 0 {
+                self.left -= skipped;
+                has_ended |= self.left == 0;
+                continue;
+            }
+            let wanted = (PREFIX_BYTES - self.prefix.len()).min(data.len());
+            self.prefix.extend_from_slice(&data[..wanted]);
+            data = &data[wanted..];
+            if let [_, length @ ..] = self.prefix.as_slice()
+                && let Ok(length) = length.try_into()
+            {
+                self.left = u32::from_be_bytes(length) as usize;
+                has_ended |= self.left == 0;
+                self.prefix.clear();
+            }
+        }
+        has_ended
+    }
+
+    fn is_inside(&self) -> bool {
+        self.left > 0 || !self.prefix.is_empty()
+    }
+}
+
+struct Reading {
+    body: Incoming,
+    port: Arc<Port>,
+    framing: Framing,
+    /// That of the message that has begun.
+    clock: Option<Clock>,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Result<Option<Frame<Bytes>>, Status> {
+        let frame = match &mut self.clock {
+            None => self.body.frame().await,
+            Some(clock) => match clock.wait(&self.port.crowd, self.body.frame()).await {
+                Ok(frame) => frame,
+                Err(late) => return Err(too_late(&self.port, late)),
+            },
+        };
+        let Some(frame) = frame else {
+            return Ok(None);
+        };
+        let frame = frame.map_err(|e| Status::from_error(Box::new(e)))?;
+        if let Some(data) = frame.data_ref() {
+            let has_ended = self.framing.pass(data);
+            if has_ended || !self.framing.is_inside() {
+                self.clock = None;
+            }
+            if self.framing.is_inside() && self.clock.is_none() {
+                self.clock = Some(Clock::start(Pace::default()));
+            }
+        }
+        Ok(Some(frame))
+    }
+}
+
+fn too_late(port: &Port, late: Late) -> Status {
+    let limits = &port.protocol;
+    limits.intake.count_late();
+    if let Some(times) = limits.late.note() {
+        tracing::warn!(
+            times,
+            cause = %late,
+            "ending gRPC call: a message was begun and not completed in its time; the client has to \
+             call again"
+        );
+    }
+    Status::deadline_exceeded(format!("the message came too slowly: {late}"))
+}
+
+/// A body that ends with `DEADLINE_EXCEEDED` where a message does not come in its time.
+pub(super) fn timed(
+    body: Incoming,
+    port: Arc<Port>,
+) -> impl Body<Data = Bytes, Error = Status> + Send + 'static {
+    let reading = Reading {
+        body,
+        port,
+        framing: Framing::default(),
+        clock: None,
+    };
+    StreamBody::new(stream::try_unfold(reading, |mut reading| async move {
+        let next = reading.next().await?;
+        Ok(next.map(|frame| (frame, reading)))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_however_they_are_cut() {
+        let bytes = b"\0\0\0\0\x02ab\0\0\0\0\0\x01\0\0\0\x01c";
+        let ends = [7, 12, 18];
+        for cut in 1..=bytes.len() {
+            let mut framing = Framing::default();
+            let mut passed = 0;
+            for piece in bytes.chunks(cut) {
+                let begun = passed;
+                passed += piece.len();
+                let has_ended = ends.iter().any(|end| (begun + 1..=passed).contains(end));
+                assert_eq!(framing.pass(piece), has_ended, "{cut} {passed}");
+                assert_eq!(
+                    framing.is_inside(),
+                    !ends.contains(&passed),
+                    "{cut} {passed}"
+                );
+            }
+        }
+    }
+}
