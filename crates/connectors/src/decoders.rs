@@ -20,6 +20,7 @@ use crate::prometheus::scrape;
 use crate::prometheus::scrape::Wanted;
 use crate::rabbitmq::Nesting;
 use crate::tcp::frame;
+use connect::intake::Intake;
 use connect::mapper::protobuf::compile;
 use connect::net::{Crowd, KeyStore, Pace};
 use connect::object;
@@ -295,10 +296,13 @@ pub fn sse(bytes: &[u8]) {
 pub fn tcp(bytes: &[u8]) {
     let mut rest = bytes;
     let (pace, crowd) = (Pace::default(), Crowd::new(2));
-    while let Some(Ok(Some(found))) = frame::read(&mut rest, pace, &crowd).now_or_never() {
+    let mut account = std::sync::Arc::<Intake>::default().open();
+    while let Some(Ok(Some(found))) =
+        frame::read(&mut rest, pace, &crowd, &mut account).now_or_never()
+    {
         let mut written = Vec::new();
         frame::write(&mut written, "session", &found.channel, &found.data);
-        let again = frame::read(&mut written.as_slice(), pace, &crowd).now_or_never();
+        let again = frame::read(&mut written.as_slice(), pace, &crowd, &mut account).now_or_never();
         let again = again.expect("all is there").expect("it is a frame");
         assert_eq!(again, Some(found));
     }

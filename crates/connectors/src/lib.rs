@@ -31,6 +31,8 @@ pub mod mongodb;
 pub mod mqtt;
 #[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod origin;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
 #[cfg(feature = "rabbitmq")]

@@ -121,7 +121,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub drop_state: bool,
     /// Refuse events that would make an app hold more than this in memory, such as 512MB; with
-    /// @app:memory(limit='…') the lower of the two limits applies
+    /// @app:memory(limit='…') the lower of the two limits applies; bodies and messages that are being
+    /// received take a quarter of it at most
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory_limit: Option<u64>,
     /// Exit when all input has been read and no timer is pending

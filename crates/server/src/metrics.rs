@@ -409,11 +409,33 @@ impl Metrics {
     }
 }
 
-const INTAKE_FAMILIES: &[Family<Intake>] = &[(
-    "headwater_late_total",
-    "Bodies, frames and messages that clients began and did not complete in their time.",
-    |i| i.late() as f64,
-)];
+const INTAKE_FAMILIES: &[Family<Intake>] = &[
+    (
+        "headwater_intake_bytes",
+        "Bytes of bodies, frames and messages that are being read.",
+        |i| i.held() as f64,
+    ),
+    (
+        "headwater_intake_limit_bytes",
+        "Bytes that may be read at once, a quarter of --memory-limit.",
+        |i| i.max() as f64,
+    ),
+    (
+        "headwater_intake_waiting",
+        "Connections that are read no further before others have given bytes back.",
+        |i| i.waiting() as f64,
+    ),
+    (
+        "headwater_intake_refused_total",
+        "Bodies, frames and messages larger than all that may be read at once.",
+        |i| i.refused() as f64,
+    ),
+    (
+        "headwater_late_total",
+        "Bodies, frames and messages that clients began and did not complete in their time.",
+        |i| i.late() as f64,
+    ),
+];
 
 type Family<T> = (&'static str, &'static str, fn(&T) -> f64);
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use check::Catalog;
 use connect::component::{DATA_SOURCES, Setting};
+use connect::intake::Intake;
 use connect::registry::Registry;
 use connect::shared::Shared;
 use plan::Plan;
@@ -127,7 +128,11 @@ impl Server {
             is_asked: options.is_asked,
             waits_for_stores: true,
         };
-        common.metrics.intake.set(common.shared.get()).ok();
+        let intake = common.shared.get::<Intake>();
+        if let Some(max) = common.memory_max {
+            intake.limit(max);
+        }
+        common.metrics.intake.set(intake).ok();
         let mut server = Server {
             common,
             state,

@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,19 @@ impl Default for SocketOptions {
             backlog: 1024,
             drains_backlog: false,
         }
+    }
+}
+
+/// Names a listener that everybody can reach and that asks nobody who he is; `confine` says what to do.
+pub fn tell_if_open(source: &str, (host, port): (&str, u16), confine: &str) {
+    let is_any = |host: &str| (host.parse::<IpAddr>()).is_ok_and(|ip| ip.is_unspecified());
+    if is_any(host.trim_start_matches('[').trim_end_matches(']')) {
+        tracing::warn!(
+            source,
+            address = format!("{host}:{port}"),
+            confine,
+            "listening on all addresses without authentication"
+        );
     }
 }
 

@@ -37,6 +37,10 @@ impl<S, O> Observed<S, O> {
         }
     }
 
+    pub fn line(&self) -> &S {
+        &self.line
+    }
+
     /// Who is told.
     pub fn observer(&self) -> &Arc<O> {
         &self.observer

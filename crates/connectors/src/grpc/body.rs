@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming};
 use tonic::Status;
 
 use super::ports::Port;
+use connect::intake::Account;
 use connect::net::{Clock, Late, Pace};
 
 /// Bytes in front of a message.
@@ -63,9 +64,20 @@ struct Reading {
     framing: Framing,
     /// That of the message that has begun.
     clock: Option<Clock>,
+    /// Bytes of the message that has begun.
+    account: Account,
 }
 
 impl Reading {
+    fn unfit(&self) -> Status {
+        let intake = &self.port.protocol.intake;
+        intake.count_refused();
+        Status::resource_exhausted(format!(
+            "this server reads {} bytes at once at most (a quarter of --memory-limit)",
+            intake.max()
+        ))
+    }
+
     async fn next(&mut self) -> Result<Option<Frame<Bytes>>, Status> {
         let frame = match &mut self.clock {
             None => self.body.frame().await,
@@ -80,6 +92,16 @@ impl Reading {
         let frame = frame.map_err(|e| Status::from_error(Box::new(e)))?;
         if let Some(data) = frame.data_ref() {
             let has_ended = self.framing.pass(data);
+            if has_ended {
+                self.account.keep(0);
+            }
+            if self.framing.is_inside() {
+                let held = self.account.held() + data.len();
+                if !self.account.fits(held) {
+                    return Err(self.unfit());
+                }
+                self.account.hold(held).await;
+            }
             if has_ended || !self.framing.is_inside() {
                 self.clock = None;
             }
@@ -110,8 +132,10 @@ pub(super) fn timed(
     body: Incoming,
     port: Arc<Port>,
 ) -> impl Body<Data = Bytes, Error = Status> + Send + 'static {
+    let account = port.protocol.intake.open();
     let reading = Reading {
         body,
+        account,
         port,
         framing: Framing::default(),
         clock: None,

@@ -9,7 +9,7 @@ use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
 use connect::net::request_reply::{Service, Services};
-use connect::net::{Burst, Network, Receiver, ServerTls};
+use connect::net::{Burst, Network, Receiver, ServerTls, tell_if_open};
 use connect::option::Settings;
 use connect::option::property_names;
 
@@ -24,6 +24,8 @@ pub(super) struct GrpcSource {
     service: Option<Registered>,
     /// How long connections may take to end.
     grace: Duration,
+    /// Name and address, where nobody has to say who he is.
+    open: Option<(String, String, u16)>,
 }
 
 /// A service that is known under its id until dropped.
@@ -75,6 +77,8 @@ impl GrpcSource {
             intake: environment.shared.get(),
             late: Burst::default(),
         };
+        let is_open = settings.text("truststore.file").is_none();
+        let open = is_open.then(|| (route.name.clone(), target.host.clone(), target.port));
         let lease = environment
             .shared
             .get::<Ports>()
@@ -91,6 +95,7 @@ impl GrpcSource {
             receiver,
             lease,
             service,
+            open,
             grace: Duration::from_secs(grace),
         })
     }
@@ -159,6 +164,13 @@ impl Source for GrpcSource {
         let workers = workers.map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
+        if let Some((name, host, port)) = &self.open {
+            tell_if_open(
+                name,
+                (host, *port),
+                "name an address in 'receiver.url', or ask for certificates with 'mutual.auth.enabled'",
+            );
+        }
         link.report(Connection::Connected);
         let mut stopped = None;
         let service = self.service.as_ref().map(|registered| &registered.service);

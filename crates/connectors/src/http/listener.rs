@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
+use hyper::header::HOST;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -210,6 +211,11 @@ async fn linger<S: AsyncRead + Unpin>(mut line: S) {
 }
 
 async fn respond(request: Request<Incoming>, port: &Port, peer: &Peer) -> Response<AnswerBody> {
+    if request.headers().get_all(HOST).iter().count() > 1 {
+        // Whoever stands in front may have read the other one.
+        let refused = request::plain(StatusCode::BAD_REQUEST, "the request names two hosts\n");
+        return refused.map(Either::Left);
+    }
     let answer = match port.route(request.uri().path()) {
         Some(Target::Events(audience)) => return audience.answer(&request, peer),
         Some(Target::Source(route)) => request::answer(request, &route, peer, &port.crowd).await,

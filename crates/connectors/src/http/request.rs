@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
     RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,7 +23,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::Service;
 use super::hub::{self, Desk};
 use super::sse::Outgoing;
-use connect::intake::Intake;
+use crate::origin::Origins;
+use connect::intake::{Account, Intake};
 use connect::net::{Burst, Clock, Crowd, Delivery, Ingress, Late, Pace};
 use connect::url::decode;
 
@@ -33,6 +34,12 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Longest body where no limit is configured.
 pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of the budget that are taken at once, before as many are read.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// Longest wait for bytes of the budget.
+const ROOM_MAX: Duration = Duration::from_secs(60);
 
 /// Where requests of one path go.
 pub(crate) struct Route {
@@ -55,6 +62,10 @@ pub(crate) struct Route {
     pub intake: Arc<Intake>,
     /// Bodies that did not come in their time.
     pub late: Burst,
+    /// Bodies that were larger than the budget.
+    pub unfit: Burst,
+    /// Whose pages may send requests.
+    pub origins: Origins,
     pub is_traced: bool,
 }
 
@@ -222,10 +233,13 @@ pub(super) async fn answer(
         .iter()
         .map(|wanted| wanted.value(&request, peer, message_id.as_deref()))
         .collect();
-    let body = match read(request.into_body(), &route.limits, crowd).await {
-        Ok(body) => body,
+    // Held until the source has taken what was read.
+    let (body, _account) = match read(request.into_body(), route, crowd).await {
+        Ok(read) => read,
         Err(Unread::TooLong) => return route.limits.body_refusal.answer(),
         Err(Unread::Broken) => return empty(StatusCode::BAD_REQUEST),
+        Err(Unread::NoRoom) => return no_room(route, peer),
+        Err(Unread::Crowded) => return unavailable("other requests take all memory for bodies\n"),
         Err(Unread::Late(late)) => return too_late(route, peer, late),
     };
     if route.is_traced {
@@ -235,9 +249,9 @@ pub(super) async fn answer(
         return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
     if let Some(desk) = &route.desk {
-        return hub::answer(route, desk, &text(&body), properties, peer).await;
+        return hub::answer(route, desk, &text(body), properties, peer).await;
     }
-    let delivery = Delivery::text(text(&body), properties);
+    let delivery = Delivery::text(text(body), properties);
     match (&route.service, message_id) {
         (Some(service), Some(id)) => hold(route, service, id, delivery).await,
         _ if route.tells_rejected => judged(route, delivery).await,
@@ -320,7 +334,7 @@ fn refuse(request: &Request<Incoming>, route: &Route) -> Option<Answer> {
     }
     match *request.method() {
         Method::POST => {}
-        Method::OPTIONS => return Some(preflight(request.headers())),
+        Method::OPTIONS => return Some(preflight(request.headers(), &route.origins)),
         _ => {
             let why = "this source takes POST requests only\n";
             let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, why);
@@ -352,11 +366,14 @@ fn size_of_headers(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-/// CORS, as `HttpSourceListener` answers it.
-fn preflight(headers: &HeaderMap) -> Answer {
+/// CORS, as `HttpSourceListener` answers it, but for the origins: it reflects any.
+fn preflight(headers: &HeaderMap, origins: &Origins) -> Answer {
     let mut answer = empty(StatusCode::OK);
     let into = answer.headers_mut();
-    if let Some(origin) = headers.get(ORIGIN) {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    if let Some(origin) = headers.get(ORIGIN)
+        && (origin.to_str()).is_ok_and(|origin| origins.allow(origin, host))
+    {
         into.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
     let methods = HeaderValue::from_static("POST");
@@ -403,43 +420,103 @@ fn too_late(route: &Route, peer: &Peer, late: Late) -> Answer {
     answer
 }
 
+/// No limit of the source is at fault, but that of the server.
+fn no_room(route: &Route, peer: &Peer) -> Answer {
+    let max = route.intake.max();
+    route.intake.count_refused();
+    if let Some(times) = route.unfit.note() {
+        tracing::warn!(
+            source = route.name,
+            peer = %peer.address,
+            times,
+            bytes_max = max,
+            "refusing request with 413: its body is larger than a quarter of --memory-limit; raise the \
+             limit or have it sent in parts"
+        );
+    }
+    let mut answer = plain(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        &format!("this server reads {max} bytes at once at most\n"),
+    );
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(CONNECTION, close);
+    answer
+}
+
 /// Why a body was not read.
 enum Unread {
     TooLong,
     Broken,
     Late(Late),
+    /// It is larger than the budget.
+    NoRoom,
+    /// The budget was taken by others, for too long.
+    Crowded,
 }
 
-async fn read(mut body: Incoming, limits: &Limits, crowd: &Crowd) -> Result<Bytes, Unread> {
-    let mut clock = Clock::start(limits.pace);
-    let mut whole: Option<Vec<u8>> = None;
-    let mut first = Bytes::new();
-    while let Some(frame) = clock
-        .wait(crowd, body.frame())
-        .await
-        .map_err(Unread::Late)?
-    {
+/// Reads a body in its time, and with bytes of the budget, which are held until the account is dropped.
+async fn read(
+    mut body: Incoming,
+    route: &Route,
+    crowd: &Crowd,
+) -> Result<(Vec<u8>, Account), Unread> {
+    let mut account = route.intake.open();
+    let announced = body.size_hint().exact().map(|all| all as usize);
+    if announced.is_some_and(|all| !account.fits(all)) {
+        return Err(Unread::NoRoom);
+    }
+    let mut clock = Clock::start(route.limits.pace);
+    let mut whole: Vec<u8> = Vec::new();
+    while !body.is_end_stream() {
+        let left = announced.map_or(BLOCK_BYTES, |all| all.saturating_sub(whole.len()));
+        make_room(
+            &mut clock,
+            &mut account,
+            whole.len() + left.min(BLOCK_BYTES),
+        )
+        .await?;
+        let Some(frame) = (clock.wait(crowd, body.frame()).await).map_err(Unread::Late)? else {
+            break;
+        };
         let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else {
             continue;
         };
-        let before = whole.as_ref().map_or(first.len(), Vec::len);
-        if before + data.len() > limits.body {
+        let len = whole.len() + data.len();
+        if len > route.limits.body {
             return Err(Unread::TooLong);
         }
-        match &mut whole {
-            Some(whole) => whole.extend_from_slice(&data),
-            // Mostly the body is one piece.
-            None if first.is_empty() => first = data,
-            None => whole = Some([&first[..], &data[..]].concat()),
+        make_room(&mut clock, &mut account, len).await?;
+        if whole.capacity() < len {
+            // Grown by doubling, to what was announced and no further.
+            let wanted = (2 * whole.len())
+                .min(announced.unwrap_or(usize::MAX))
+                .max(len);
+            whole.reserve_exact(wanted - whole.len());
         }
+        whole.extend_from_slice(&data);
     }
-    Ok(whole.map_or(first, Bytes::from))
+    account.keep(whole.len());
+    Ok((whole, account))
+}
+
+/// Waits for so many bytes of the budget; the client is not to blame for the time.
+async fn make_room(clock: &mut Clock, account: &mut Account, bytes: usize) -> Result<(), Unread> {
+    if bytes <= account.held() {
+        return Ok(());
+    }
+    if !account.fits(bytes.saturating_sub(BLOCK_BYTES)) {
+        return Err(Unread::NoRoom);
+    }
+    let held = tokio::time::timeout(ROOM_MAX, account.hold(bytes));
+    clock.stopped(held).await.map_err(|_| Unread::Crowded)
 }
 
 /// The body as `HttpWorkerThread` reads it: lines joined by `\n`, so that the last line end is lost and
 /// `\r\n` becomes `\n`.
-fn text(body: &[u8]) -> String {
-    let mut text = String::from_utf8_lossy(body).into_owned();
+fn text(body: Vec<u8>) -> String {
+    // Not copied, where it is text.
+    let lossy = |e: std::string::FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
+    let mut text = String::from_utf8(body).unwrap_or_else(lossy);
     if text.contains('\r') {
         text = text.replace("\r\n", "\n").replace('\r', "\n");
     }
@@ -456,13 +533,13 @@ mod tests {
     #[test]
     fn a_body_is_its_lines() {
         fn check(body: &str, expect: &str) {
-            assert_eq!(text(body.as_bytes()), expect, "{body:?}");
+            assert_eq!(text(body.into()), expect, "{body:?}");
         }
         check("{}", "{}");
         check("{}\n", "{}");
         check("a\r\nb\r\n", "a\nb");
         check("a\rb\n\n", "a\nb\n");
-        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(text(b"a\xffb".to_vec()), "a\u{fffd}b");
     }
 
     #[test]

@@ -10,9 +10,12 @@ use super::hub::Desk;
 use super::listener::{Lease, Listeners, PortOptions, Target};
 use super::{Service, Services};
 use crate::http::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
+use crate::origin::Origins;
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::net::{Burst, Network, Pace, Receiver, STOP_GRACE, ServerTls, SocketOptions};
+use connect::net::{
+    Burst, Network, Pace, Receiver, STOP_GRACE, ServerTls, SocketOptions, tell_if_open,
+};
 use connect::option::{Settings, number, property_names};
 use connect::url::Url;
 
@@ -29,6 +32,8 @@ pub(super) struct HttpSource {
     service: Option<Registered>,
     /// That of a hub.
     desk: Option<Arc<Desk>>,
+    /// Name and address, where nobody has to say who he is.
+    open: Option<(String, String, u16)>,
 }
 
 /// A service that is known under its id until dropped.
@@ -69,12 +74,16 @@ impl HttpSource {
             limits: limits(settings)?,
             intake: environment.shared.get(),
             late: Burst::default(),
+            unfit: Burst::default(),
+            origins: Origins::new(settings, environment),
             is_traced: settings.flag("trace.log.enabled"),
         };
         let tls = url
             .is_tls
             .then(|| ServerTls::new(settings, environment))
             .transpose()?;
+        let is_open = route.credentials.is_none() && !asks_for_certificate(settings);
+        let open = is_open.then(|| (route.name.clone(), url.host.clone(), url.port));
         let listeners = environment.shared.get::<Listeners>();
         let lease = listeners
             .reserve(
@@ -91,8 +100,16 @@ impl HttpSource {
             lease,
             service,
             desk,
+            open,
         })
     }
+}
+
+/// Is a client let in by its certificate alone?
+fn asks_for_certificate(settings: Settings<'_>) -> bool {
+    settings
+        .text("ssl.verify.client")
+        .is_some_and(|asked| asked.eq_ignore_ascii_case("require"))
 }
 
 fn is_service(transport: &Transport) -> bool {
@@ -293,6 +310,13 @@ impl Source for HttpSource {
         self.receiver.ingress.open();
         let mut stay = self.lease.open(workers)?;
         link.set_address(&self.url.to_string());
+        if let Some((name, host, port)) = &self.open {
+            tell_if_open(
+                name,
+                (host, *port),
+                "name an address in 'receiver.url', or set 'basic.auth.enabled' or 'ssl.verify.client'",
+            );
+        }
         link.report(Connection::Connected);
         let desk = self.desk.as_deref();
         if let Some(desk) = desk {

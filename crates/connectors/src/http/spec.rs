@@ -81,6 +81,13 @@ pub(super) const LISTENER: &[OptionSpec] = &[
     .at_least(0)
     .unit("ms")
     .test("headwater::bounds::a_body_that_does_not_come_is_answered_408"),
+    list(
+        "allowed.origins",
+        "Origins of web pages to which a preflight is answered with leave, as \
+         `https://a.example,https://b.example`; `*`: any (an extension). By default pages of the \
+         server's own host; with `@app:compat` any, as in Siddhi.",
+    )
+    .test("headwater::bounds::pages_of_other_origins_are_refused"),
     text(
         "ssl.verify.client",
         "`require` or `optional`: asks for a client certificate.",

@@ -4,6 +4,7 @@
 use std::io;
 
 use bytes::Bytes;
+use connect::intake::Account;
 use connect::net::{Clock, Crowd, Pace};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -37,7 +38,7 @@ pub(crate) fn write(into: &mut Vec<u8>, session: &str, channel: &str, data: &[u8
 }
 
 /// The next frame, which may take its time to begin, but comes at `pace` from then on; `None` at the end,
-/// also where it cuts a frame off: that one comes again.
+/// also where it cuts a frame off: that one comes again. Its bytes are held by `account`.
 ///
 /// # Errors
 /// What is no frame; [`io::ErrorKind::TimedOut`] with a `Late` for one that does not come.
@@ -45,6 +46,7 @@ pub(crate) async fn read(
     from: &mut (impl AsyncRead + Unpin),
     pace: Pace,
     crowd: &Crowd,
+    account: &mut Account,
 ) -> io::Result<Option<Frame>> {
     let start = match from.read_u8().await {
         Ok(start) => start,
@@ -65,6 +67,12 @@ pub(crate) async fn read(
                 "a frame has {len} bytes, more than {FRAME_BYTES_MAX}"
             )));
         }
+        if !account.fits(len) {
+            return Err(wrong(format!(
+                "a frame has {len} bytes, more than this server reads at once (a quarter of \
+                 --memory-limit)"
+            )));
+        }
         // As it comes, so that a length alone takes no memory.
         let mut rest = Vec::new();
         let mut from = from.take(len as u64);
@@ -72,6 +80,7 @@ pub(crate) async fn read(
             // Grown by doubling, to what the frame needs and no further.
             if rest.len() == rest.capacity() {
                 let more = rest.len().max(BLOCK_BYTES).min(len - rest.len());
+                clock.stopped(account.hold(rest.len() + more)).await;
                 rest.reserve_exact(more);
             }
             let read = clock.wait(crowd, from.read_buf(&mut rest)).await;
@@ -117,8 +126,10 @@ fn wrong(text: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
+    use connect::intake::Intake;
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
@@ -131,7 +142,8 @@ mod tests {
         runtime.block_on(async {
             let mut frames = Vec::new();
             let crowd = Crowd::new(2);
-            while let Some(frame) = read(&mut bytes, Pace::default(), &crowd)
+            let mut account = Arc::<Intake>::default().open();
+            while let Some(frame) = read(&mut bytes, Pace::default(), &crowd, &mut account)
                 .await
                 .map_err(|e| e.to_string())?
             {
@@ -176,13 +188,16 @@ mod tests {
                 whole: None,
             };
             let crowd = Crowd::new(2);
+            let mut account = Arc::<Intake>::default().open();
             // What has not begun may take its time.
-            let none = read(&mut far, pace, &crowd);
+            let none = read(&mut far, pace, &crowd, &mut account);
             let waited = tokio::time::timeout(Duration::from_millis(60), none).await;
             assert!(waited.is_err());
             for half in [&b"\x02"[..], b"\x02\0", b"\x02\0\0\0\x14\0\0\0\x01s"] {
                 near.write_all(half).await.expect("there is room");
-                let error = read(&mut far, pace, &crowd).await.expect_err("it is late");
+                let error = read(&mut far, pace, &crowd, &mut account)
+                    .await
+                    .expect_err("it is late");
                 assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
                 assert!(
                     error.to_string().contains("nothing came for 20 ms"),

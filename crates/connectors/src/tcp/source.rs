@@ -19,7 +19,7 @@ use connect::error::Error;
 use connect::intake::Intake;
 use connect::net::{
     Burst, Crowd, Delivery, Ingress, Late, Listening, Network, Pace, Receiver, SharedListener,
-    SocketOptions, Stay, Workers,
+    SocketOptions, Stay, Workers, tell_if_open,
 };
 use connect::option::{Settings, number};
 use connect::shared::{Renewable, Shared};
@@ -160,6 +160,11 @@ impl Source for TcpSource {
         self.receiver.ingress.open();
         let mut stay = listeners.open(workers, &self.address, &self.intake)?;
         listeners.changed.notify_waiters();
+        tell_if_open(
+            &format!("{}, context '{}'", self.app, self.context),
+            (&self.address.host, self.address.port),
+            "set 'host' of source 'tcp' in the file given by --config to an address of this machine",
+        );
         link.report(Connection::Connected);
         let mut last = (self.receiver.ingress.count(), Instant::now());
         let result = self.receiver.run_until(link, || {
@@ -273,7 +278,7 @@ impl TcpListeners {
             async move {
                 let _place = listeners.crowd.enter();
                 let peer = stream.peer_addr().map(|peer| peer.to_string());
-                if let Err(error) = serve(stream, &listeners, stopped).await {
+                if let Err(error) = serve(stream, &listeners, &intake, stopped).await {
                     listeners.failed(peer.as_deref().unwrap_or("unknown"), &error, &intake);
                 }
             }
@@ -289,13 +294,14 @@ impl TcpListeners {
 async fn serve(
     stream: TcpStream,
     listeners: &TcpListeners,
+    intake: &Arc<Intake>,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut from = BufReader::with_capacity(BUFFER_BYTES, read);
     let mut dropped = Dropped::default();
     {
-        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, &mut dropped));
+        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, intake, &mut dropped));
         tokio::select! {
             end = frames.as_mut() => return end,
             _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
@@ -324,12 +330,17 @@ impl Dropped {
 async fn take_frames(
     from: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
     listeners: &TcpListeners,
+    intake: &Arc<Intake>,
     dropped: &mut Dropped,
 ) -> std::io::Result<()> {
     let mut known: Option<(String, Arc<Ingress>)> = None;
-    while let Some(Frame { channel, data }) =
-        frame::read(from, Pace::default(), &listeners.crowd).await?
-    {
+    loop {
+        // Held until the source has taken the frame.
+        let mut account = intake.open();
+        let read = frame::read(from, Pace::default(), &listeners.crowd, &mut account);
+        let Some(Frame { channel, data }) = read.await? else {
+            return Ok(());
+        };
         if let Some((context, ingress)) = &known
             && *context == channel
             && is_given(ingress, &data).await
@@ -344,7 +355,6 @@ async fn take_frames(
             }
         };
     }
-    Ok(())
 }
 
 /// False: its source does not run.

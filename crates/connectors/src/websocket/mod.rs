@@ -10,6 +10,7 @@
 //! Never: a frame beyond the limit, a client that is waited for after it fell silent.
 
 mod client;
+mod gauge;
 mod server;
 mod session;
 

@@ -11,19 +11,22 @@ use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
 };
+use tokio_tungstenite::tungstenite::http::StatusCode;
 
 use super::client::sendable;
 use super::session::{self, End, Session, Socket, said};
 use super::{PATIENCE, Reads, idle, protocols};
+use crate::origin::Origins;
 use connect::answer::AnswerCounts;
 use connect::component::{
     Connection, Environment, Finished, Sink, SinkSetup, Source, SourceLink, SourceSetup,
 };
 use connect::error::Error;
+use connect::intake::Intake;
 use connect::message::Message;
 use connect::net::{
     InFlight, Ingress, Line, Listening, Network, Receiver, STOP_GRACE, ServerTls, SharedListener,
-    SocketOptions,
+    SocketOptions, tell_if_open,
 };
 use connect::option::Settings;
 
@@ -38,6 +41,8 @@ struct Port {
     tls: Option<ServerTls>,
     protocols: Arc<[String]>,
     idle: Option<Duration>,
+    intake: Arc<Intake>,
+    origins: Origins,
 }
 
 impl Port {
@@ -67,6 +72,8 @@ impl Port {
             tls,
             protocols: protocols(settings).into(),
             idle: idle(settings)?,
+            intake: environment.shared.get(),
+            origins: Origins::new(settings, environment),
         })
     }
 
@@ -78,7 +85,7 @@ impl Port {
                 Some(tls) => Box::new(tls.accept(stream).await?),
             };
             let config = Some(session::config());
-            let line = session::heard(line);
+            let line = session::heard(line, &self.intake);
             tokio_tungstenite::accept_hdr_async_with_config(line, Choice(self), config)
                 .await
                 .map_err(|error| io::Error::other(said(&error)))
@@ -112,6 +119,19 @@ struct Choice<'a>(&'a Port);
 
 impl Callback for Choice<'_> {
     fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        let headers = request.headers();
+        let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(origin) = headers.get("origin") {
+            let origin = origin.to_str().unwrap_or_default();
+            if !self.0.origins.allow(origin, of("host")) {
+                let said = format!(
+                    "a page of '{origin}' may not connect: name its origin in 'allowed.origins'\n"
+                );
+                let mut refused = ErrorResponse::new(Some(said));
+                *refused.status_mut() = StatusCode::FORBIDDEN;
+                return Err(refused);
+            }
+        }
         Ok(self.0.choose(request, response))
     }
 }
@@ -172,6 +192,11 @@ impl Source for ServerSource {
                 Listening::start(workers, place, &socket, CONNECTIONS_MAX, serve)
             })
             .map_err(|e| self.port.unavailable(e))?;
+        tell_if_open(
+            &self.name,
+            place,
+            "set 'host' to an address of this machine, behind a proxy that asks for a login",
+        );
         link.report(Connection::Connected);
         // Clients hear that we go, and what they have sent by then is taken.
         let result = self.receiver.run_until(link, || stay.is_drained());

@@ -16,6 +16,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
 
 use super::Reads;
+use super::gauge::{Gauge, Gauged};
+use connect::intake::Intake;
 use connect::message::Sent;
 use connect::net::{Delivery, InFlight, Ingress, Line, Liveness, Number, Observed, QUIET};
 
@@ -39,10 +41,12 @@ pub(super) const LEAVE: Duration = Duration::from_secs(2);
 pub(super) type Socket = WebSocketStream<Heard>;
 
 /// A line that is listened to.
-pub(super) type Heard = Observed<Box<dyn Line>, Liveness>;
+pub(super) type Heard = Observed<Gauged, Liveness>;
 
-pub(super) fn heard(line: Box<dyn Line>) -> Heard {
-    Observed::new(line, Arc::default())
+pub(super) fn heard(line: Box<dyn Line>, intake: &Arc<Intake>) -> Heard {
+    let liveness = Arc::<Liveness>::default();
+    let gauge = Arc::new(Gauge::new(Arc::clone(intake), Arc::clone(&liveness)));
+    Observed::new(Gauged::new(line, gauge), liveness)
 }
 
 /// Frames on their way out.
@@ -62,20 +66,26 @@ pub(super) struct Session {
     writer: Writer,
     out: Out,
     pulse: Pulse,
+    gauge: Arc<Gauge>,
 }
 
 impl Session {
     /// `idle`: the connection ends when no message passed for so long.
     pub fn new(socket: Socket, idle: Option<Duration>) -> Session {
         let liveness = Arc::clone(socket.get_ref().observer());
+        let gauge = Arc::clone(socket.get_ref().line().gauge());
+        // The handshake is complete.
+        gauge.done();
         let (to, from) = socket.split();
         let (out, frames) = mpsc::channel(WAITING_MAX);
         Session {
             reader: Reader {
                 from,
+                gauge: Arc::clone(&gauge),
                 goodbye: None,
                 is_closed: false,
             },
+            gauge,
             writer: Writer { to, frames },
             out,
             pulse: Pulse {
@@ -187,6 +197,7 @@ enum Said {
 
 struct Reader {
     from: SplitStream<Socket>,
+    gauge: Arc<Gauge>,
     /// Why the other side closes.
     goodbye: Option<String>,
     is_closed: bool,
@@ -217,6 +228,7 @@ impl Reader {
                     });
                 }
                 Frame::Pong(number) => {
+                    self.gauge.control(number.len());
                     if let Ok(number) = number.as_ref().try_into() {
                         return Ok(Said::Confirmed(Number::from_be_bytes(number)));
                     }
@@ -230,7 +242,8 @@ impl Reader {
                     });
                 }
                 // The pong is written by the next look.
-                Frame::Ping(_) | Frame::Frame(_) => {}
+                Frame::Ping(said) => self.gauge.control(said.len()),
+                Frame::Frame(_) => {}
             }
         }
     }
@@ -362,6 +375,7 @@ impl Session {
             writer,
             out,
             pulse,
+            gauge,
         } = self;
         let reading = async {
             loop {
@@ -373,6 +387,7 @@ impl Session {
                         if ingress.push(delivery).await.is_err() {
                             return End::Done;
                         }
+                        gauge.done();
                         pulse.heard();
                     }
                     Ok(Said::Confirmed(_)) => {}
@@ -389,6 +404,10 @@ impl Session {
             end = reading => end,
             end = writer.run() => end,
             end = pulse.watch(out) => end,
+            whole = gauge.late() => {
+                let said = format!("a message was not complete after {} s", whole.as_secs());
+                End::Lost(said, Some(CloseCode::Policy))
+            }
             () = going => End::Done,
         }
     }
@@ -401,13 +420,14 @@ impl Session {
             writer,
             out,
             pulse,
+            gauge,
         } = &mut self;
         let reading = async {
             loop {
                 match reader.next(pulse).await {
                     Ok(Said::Confirmed(number)) => in_flight.confirm_through(number),
                     // It is a sink: what the other side tells is for nobody.
-                    Ok(Said::Message { .. }) => {}
+                    Ok(Said::Message { .. }) => gauge.done(),
                     Err(end) => return end,
                 }
             }

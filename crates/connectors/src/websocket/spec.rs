@@ -47,7 +47,7 @@ const CLIENT: &[OptionSpec] = &[
     text("truststore.password", "Password of the trust store.").test(TLS),
 ];
 
-const fn server(test: &'static str) -> [OptionSpec; 7] {
+const fn server(test: &'static str) -> [OptionSpec; 8] {
     [
         text("host", "Address to listen on.").test(test).required(),
         int("port", "", "Port to listen on.")
@@ -60,6 +60,13 @@ const fn server(test: &'static str) -> [OptionSpec; 7] {
         )
         .test(test),
         IDLE_TIMEOUT,
+        list(
+            "allowed.origins",
+            "Origins of web pages that may connect, as `https://a.example,https://b.example`; `*`: \
+             any (an extension). By default pages of the server's own host; with \
+             `@app:compat` any, as in Siddhi. A client that sends no `Origin` is no page.",
+        )
+        .test("headwater::bounds::pages_of_other_origins_are_refused"),
         bool("tls.enabled", "false", "Uses TLS.").test(TLS),
         text(
             "keystore.path",

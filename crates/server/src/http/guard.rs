@@ -41,6 +41,10 @@ impl Guard {
     fn check(&self, request: &Request) -> Result<(), (StatusCode, String)> {
         let forbidden = |message: String| Err((StatusCode::FORBIDDEN, message));
         let headers = request.headers();
+        if headers.get_all(HOST).iter().count() > 1 {
+            let said = "the request names two hosts".to_owned();
+            return Err((StatusCode::BAD_REQUEST, said));
+        }
         let named = headers.get_all(HOST).iter().map(text);
         let hosts: Vec<String> = named
             .chain(request.uri().authority().map(Authority::to_string))

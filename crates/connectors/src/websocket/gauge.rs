@@ -1,0 +1,184 @@
+//! What of a message has come: its bytes are of the server's budget, and it has its time.
+//!
+//! The protocol's library gathers a message before it shows it, so its line is watched. Bytes of the block
+//! in which the last message ended are not counted: fewer than the library reads at once.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use connect::intake::{Account, Intake};
+use connect::net::{Line, Liveness, Pace};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How often it is looked whether a message takes too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Bytes of a control frame of a client around what it carries: two, and the mask.
+const CONTROL_BYTES: usize = 6;
+
+/// The message that a connection is reading.
+pub(super) struct Gauge {
+    intake: Arc<Intake>,
+    liveness: Arc<Liveness>,
+    unfinished: Mutex<Unfinished>,
+}
+
+struct Unfinished {
+    account: Account,
+    bytes: usize,
+    begun: Option<Instant>,
+    /// It is read no further, for want of room in the budget.
+    waits: bool,
+}
+
+impl Gauge {
+    pub fn new(intake: Arc<Intake>, liveness: Arc<Liveness>) -> Gauge {
+        Gauge {
+            unfinished: Mutex::new(Unfinished {
+                account: intake.open(),
+                bytes: 0,
+                begun: None,
+                waits: false,
+            }),
+            intake,
+            liveness,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unfinished> {
+        self.unfinished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message is complete, and has been handed over.
+    pub fn done(&self) {
+        let mut unfinished = self.lock();
+        (unfinished.bytes, unfinished.begun) = (0, None);
+        if unfinished.account.held() > 0 {
+            unfinished.account.keep(0);
+        }
+    }
+
+    /// A control frame came, which may stand between the parts of a message.
+    pub fn control(&self, bytes: usize) {
+        let mut unfinished = self.lock();
+        unfinished.bytes = unfinished.bytes.saturating_sub(bytes + CONTROL_BYTES);
+        if unfinished.bytes == 0 {
+            unfinished.begun = None;
+        }
+    }
+
+    /// Returns when a message does not come in its time.
+    pub async fn late(&self) -> Duration {
+        let Some(whole) = Pace::default().whole else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let unfinished = self.lock();
+            if !unfinished.waits && unfinished.begun.is_some_and(|at| at.elapsed() >= whole) {
+                self.intake.count_late();
+                return whole;
+            }
+        }
+    }
+
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut unfinished = self.lock();
+        let bytes = unfinished.bytes;
+        if bytes == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if !unfinished.account.fits(bytes) {
+            self.intake.count_refused();
+            return Poll::Ready(Err(io::Error::other(format!(
+                "a message is longer than the {} bytes that this server reads at once (a quarter of \
+                 --memory-limit)",
+                self.intake.max()
+            ))));
+        }
+        if unfinished.account.poll_hold(context, bytes).is_pending() {
+            unfinished.waits = true;
+            self.liveness.deaf();
+            return Poll::Pending;
+        }
+        if std::mem::take(&mut unfinished.waits) {
+            // The wait was ours.
+            unfinished.begun = Some(Instant::now());
+            self.liveness.heard();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn read(&self, bytes: usize) {
+        if bytes > 0 {
+            let mut unfinished = self.lock();
+            unfinished.bytes += bytes;
+            unfinished.begun.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
+/// A line that is read as far as the budget allows.
+pub(super) struct Gauged {
+    line: Box<dyn Line>,
+    gauge: Arc<Gauge>,
+}
+
+impl Gauged {
+    pub fn new(line: Box<dyn Line>, gauge: Arc<Gauge>) -> Gauged {
+        Gauged { line, gauge }
+    }
+
+    pub fn gauge(&self) -> &Arc<Gauge> {
+        &self.gauge
+    }
+}
+
+impl AsyncRead for Gauged {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.gauge.poll_room(context))?;
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.line).poll_read(context, into))?;
+        self.gauge.read(into.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Gauged {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.line).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.line).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.line.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_shutdown(context)
+    }
+}
