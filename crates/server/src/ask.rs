@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use check::Catalog;
 use engine::{Answer, AskError};
+use event::Batch;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
-use plan::{OnDemand, Plan};
+use plan::{OnDemand, Plan, StreamId};
 use tokio::sync::oneshot;
 
 use crate::executor::{ExecutorInput, InputQueue};
@@ -31,16 +32,33 @@ pub(crate) struct Question {
     pub reply: oneshot::Sender<Result<Answer, AskError>>,
 }
 
+/// Rows that were sent by hand, on their way to an executor.
+pub(crate) struct Injection {
+    /// Index of the app on its executor.
+    pub app: usize,
+    pub stream: StreamId,
+    pub batch: Batch,
+    /// Told when the app has them, and they are saved if there is a state directory.
+    pub reply: oneshot::Sender<()>,
+}
+
 /// The answer to a write, held until a save has what was written.
-pub(crate) struct HeldAnswer {
-    pub reply: oneshot::Sender<Result<Answer, AskError>>,
-    pub answer: Answer,
+pub(crate) enum HeldAnswer {
+    Asked {
+        reply: oneshot::Sender<Result<Answer, AskError>>,
+        answer: Answer,
+    },
+    /// To rows that were sent by hand.
+    Sent(oneshot::Sender<()>),
 }
 
 impl HeldAnswer {
     /// Who does not wait any more needs no answer.
     pub fn send(self) {
-        self.reply.send(Ok(self.answer)).ok();
+        match self {
+            HeldAnswer::Asked { reply, answer } => _ = reply.send(Ok(answer)).ok(),
+            HeldAnswer::Sent(reply) => _ = reply.send(()).ok(),
+        }
     }
 }
 
@@ -125,7 +143,8 @@ impl Asker {
         }
     }
 
-    fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
+    /// The app of a name, or the only one there is.
+    pub(crate) fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
         let apps = Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner));
         let names = || {
             let names: Vec<String> = apps.iter().map(|a| format!("'{}'", a.name)).collect();

@@ -1,4 +1,4 @@
-//! Asks a running server over HTTP: on-demand queries, and what it measures.
+//! Asks a running server over HTTP: on-demand queries, what it measures, events by hand.
 
 use std::time::Duration;
 
@@ -47,6 +47,19 @@ pub fn statistics(
             ask(base, Method::PUT, &path, &body)
         }
     }
+}
+
+/// Asks for the streams of an app, with their attributes.
+pub fn streams(base: &str, app: &str) -> Result<Reply, Error> {
+    let path = format!("/siddhi-apps/{}/streams", percent_encoded(app));
+    ask(base, Method::GET, &path, "")
+}
+
+/// Sends rows, one JSON value per line, to a stream of an app.
+pub fn send_rows(base: &str, app: &str, stream: &str, rows: &str) -> Result<Reply, Error> {
+    let (app, stream) = (percent_encoded(app), percent_encoded(stream));
+    let path = format!("/siddhi-apps/{app}/streams/{stream}/events");
+    ask(base, Method::POST, &path, rows)
 }
 
 /// One segment of a path.

@@ -31,6 +31,14 @@ struct State<T> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Closed;
 
+/// Why an item was not appended.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Unpushed<T> {
+    Closed,
+    /// There was no room in time: here it is again.
+    Late(T),
+}
+
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Taken<T> {
     Item(T),
@@ -68,6 +76,29 @@ impl<T> Queue<T> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         self.append(state, item, weight)
+    }
+
+    /// As [`Queue::push`], until `deadline` at most.
+    pub fn push_until(
+        &self,
+        item: T,
+        weight: Weight,
+        deadline: Instant,
+    ) -> Result<(), Unpushed<T>> {
+        let mut state = self.lock();
+        while !state.is_closed && !self.has_room(&state, weight) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Unpushed::Late(item));
+            }
+            state = self
+                .room
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        self.append(state, item, weight)
+            .map_err(|Closed| Unpushed::Closed)
     }
 
     /// Waits for room until `deadline`; is there some? A closed queue has no room to wait for.
@@ -210,6 +241,19 @@ mod tests {
         assert_eq!(queue.take(None), Taken::Item(2));
         assert_eq!(queue.take(None), Taken::Item(3));
         assert_eq!(queue.take_now(), None);
+    }
+
+    #[test]
+    fn a_writer_that_waits_too_long_gets_its_item_back() {
+        let queue = queue();
+        queue.push(1, rows(10)).expect("open");
+        let late = queue.push_until(2, rows(1), Instant::now());
+        assert_eq!(late, Err(Unpushed::Late(2)));
+        assert_eq!(queue.take_now(), Some(1));
+        assert_eq!(queue.push_until(2, rows(1), Instant::now()), Ok(()));
+        queue.close();
+        let closed = queue.push_until(3, rows(1), Instant::now());
+        assert_eq!(closed, Err(Unpushed::Closed));
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod reload;
 mod run;
 mod s3;
 mod secrets;
+mod send;
 mod sqs;
 mod sse;
 mod statistics;

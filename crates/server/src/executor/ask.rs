@@ -121,7 +121,7 @@ impl Executor {
             {
                 self.checkpointer.is_requested = true;
                 let reply = question.reply;
-                self.asked.unsaved.push(HeldAnswer { reply, answer });
+                self.asked.unsaved.push(HeldAnswer::Asked { reply, answer });
             }
             // Who does not wait any more needs no answer.
             answer => _ = question.reply.send(answer).ok(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use event::Batch;
 use plan::StreamId;
 
-use crate::ask::Question;
+use crate::ask::{Injection, Question};
 use crate::queue::{Queue, Weight};
 use crate::source::SourceBatch;
 
@@ -35,6 +35,8 @@ pub(crate) enum ExecutorInput {
     Probe(Arc<Probe>),
     /// An on-demand query.
     Ask(Box<Question>),
+    /// Rows that were sent by hand.
+    Inject(Box<Injection>),
     /// The sources have gone: finish what is here, make a last checkpoint, end.
     Finish {
         /// The apps go on in another executor, which is given what is here.

@@ -11,6 +11,7 @@
 mod ask;
 mod checkpointer;
 mod host;
+mod inject;
 mod input;
 mod output;
 mod saved;
@@ -348,6 +349,7 @@ impl Executor {
                 Ok(())
             }
             ExecutorInput::Ask(question) => self.answer(*question),
+            ExecutorInput::Inject(injection) => self.take_injection(*injection),
             ExecutorInput::Finish { .. } => Ok(()),
         }
     }

@@ -2,7 +2,9 @@
 
 mod metrics;
 mod query;
+mod simulation;
 mod statistics;
+mod stream;
 
 use std::sync::Arc;
 
@@ -24,7 +26,13 @@ struct RouteGroup {
     routes: fn() -> Router<Services>,
 }
 
-const GROUPS: &[RouteGroup] = &[metrics::GROUP, statistics::GROUP, query::GROUP];
+const GROUPS: &[RouteGroup] = &[
+    metrics::GROUP,
+    statistics::GROUP,
+    query::GROUP,
+    stream::GROUP,
+    simulation::GROUP,
+];
 
 /// All groups, behind the guard.
 pub(super) fn router(services: Services, guard: Guard) -> Router {

@@ -1,0 +1,191 @@
+//! The streams of an app, and events that are sent to them by hand, many in one request.
+//!
+//! `GET /siddhi-apps/{app}/streams` answers `{"appName":"…","streams":[{"name":"…","attributes":[…]}]}`.
+//! `POST /siddhi-apps/{app}/streams/{stream}/events` takes rows, each a JSON value on its own line, or all
+//! in one list: a row is `["a",1.5]` or `{"symbol":"a","price":1.5}`, and `{"timestamp":…,"data":row}` has
+//! a timestamp. The answer is `{"appName":"…","streamName":"…","sent":2}`. Rows before one that does not
+//! fit are in, and the refusal says how many. A body is at most [`BODY_MAX`] bytes.
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde_json::{Value as Json, json};
+
+use super::{RouteGroup, only_get};
+use crate::ask::Refusal;
+use crate::http::Services;
+use crate::http::answer::{self, ANSWER_MAX, body_of, refused};
+use crate::inject::{Misfit, Rows, Target, Unsent, streams_of};
+
+/// Bytes of the rows of a request.
+const BODY_MAX: usize = 4 << 20;
+
+/// Seconds after which a client may try again where an app takes no more.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+pub(super) const GROUP: RouteGroup = RouteGroup {
+    paths: &[
+        "/siddhi-apps/{app}/streams",
+        "POST /siddhi-apps/{app}/streams/{stream}/events",
+    ],
+    routes: || {
+        let streams = || get(streams).fallback(only_get);
+        let events = || post(send).fallback(only_post);
+        Router::new()
+            .route("/siddhi-apps/{app}/streams", streams())
+            .route("/siddhi-apps/{app}/streams/", streams())
+            .route("/siddhi-apps/{app}/streams/{stream}/events", events())
+            .route("/siddhi-apps/{app}/streams/{stream}/events/", events())
+    },
+};
+
+pub(super) async fn only_post() -> Response {
+    refused(StatusCode::METHOD_NOT_ALLOWED, "send events with POST")
+}
+
+async fn streams(State(services): State<Services>, Path(app): Path<String>) -> Response {
+    let app = match services.asker.app(Some(&app)) {
+        Ok(app) => app,
+        Err(refusal) => return unfound(&refusal),
+    };
+    let streams = streams_of(&app).map(|schema| {
+        let attributes = schema.attributes.iter();
+        let attributes = attributes
+            .map(|a| json!({ "name": a.name, "dataType": a.ty.to_string().to_uppercase() }));
+        json!({ "name": schema.name, "attributes": attributes.collect::<Vec<Json>>() })
+    });
+    let streams: Vec<Json> = streams.collect();
+    let body = json!({ "appName": app.name, "streams": streams });
+    answer::json(StatusCode::OK, &body)
+}
+
+fn unfound(refusal: &Refusal) -> Response {
+    match refusal {
+        Refusal::NoApp(message) => refused(StatusCode::NOT_FOUND, message),
+        Refusal::Gone(message) => refused(StatusCode::SERVICE_UNAVAILABLE, message),
+        Refusal::Query(_) => refused(StatusCode::BAD_REQUEST, "this is no query"),
+    }
+}
+
+async fn send(
+    State(services): State<Services>,
+    Path((app, stream)): Path<(String, String)>,
+    body: Body,
+) -> Response {
+    let until = Instant::now() + ANSWER_MAX;
+    let target = match Target::find(&services.asker, Some(&app), &stream) {
+        Ok(target) => target,
+        Err(refusal) => return unfound(&refusal),
+    };
+    let body = match body_of(body, "a list of rows", BODY_MAX).await {
+        Ok(body) => body,
+        Err((status, message)) => return refused(status, &message),
+    };
+    let mut rows = target.rows();
+    let wrong = read(&body, &mut rows).err();
+    drop(body);
+    let (sent, unsent) = target.send(rows.finish(), until).await;
+    if let Some(unsent) = unsent {
+        return late(&target, sent, unsent);
+    }
+    match wrong {
+        None => {
+            let stream = &target.schema().name;
+            let body = json!({ "appName": target.app(), "streamName": stream, "sent": sent });
+            answer::json(StatusCode::OK, &body)
+        }
+        Some(misfit) => misfitting(&misfit, sent, &format!("row {}", sent + 1)),
+    }
+}
+
+/// Takes the rows of a body up to the first that does not fit.
+fn read(body: &[u8], rows: &mut Rows<'_>) -> Result<(), Misfit> {
+    for value in serde_json::Deserializer::from_slice(body).into_iter::<Json>() {
+        let value = value.map_err(|error| Misfit {
+            column: None,
+            cause: format!("it is no JSON: {error}"),
+            expected: "rows as JSON, such as [\"a\",1.5], one per line or in one list".to_owned(),
+        })?;
+        match value {
+            // A row has neither lists nor objects in it, so this is a list of rows.
+            Json::Array(all) if all.first().is_none_or(|v| v.is_array() || v.is_object()) => {
+                all.iter().try_for_each(|event| rows.push_event(event))?;
+            }
+            event => rows.push_event(&event)?,
+        }
+    }
+    Ok(())
+}
+
+/// Status 400 for an event that does not fit, of which `place` says which it is.
+pub(super) fn misfitting(misfit: &Misfit, sent: usize, place: &str) -> Response {
+    let column = misfit.column.as_deref();
+    let at = column.map_or_else(String::new, |name| format!(", attribute '{name}'"));
+    let before = match sent {
+        0 => String::new(),
+        1 => "; the row before it is in".to_owned(),
+        _ => format!("; the {sent} rows before it are in"),
+    };
+    let message = format!(
+        "{place}{at}: {}; expected: {}{before}",
+        misfit.cause, misfit.expected
+    );
+    let status = StatusCode::BAD_REQUEST;
+    answer::json(
+        status,
+        &json!({
+            "code": status.as_u16(),
+            "status": "BAD_REQUEST",
+            "message": message,
+            "row": sent + 1,
+            "column": column,
+            "cause": misfit.cause,
+            "expected": misfit.expected,
+            "sent": sent,
+        }),
+    )
+}
+
+/// The answer where rows are not in, or not known to be.
+pub(super) fn late(target: &Target, sent: usize, unsent: Unsent) -> Response {
+    let app = target.app();
+    let (status, name, why) = match unsent {
+        Unsent::Full => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "SERVICE_UNAVAILABLE",
+            "takes no more events for now: what is behind it (a sink, a store) is slow or away; send the \
+             rest again later",
+        ),
+        Unsent::Gone => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "SERVICE_UNAVAILABLE",
+            "has ended or is being reloaded; send the rest again",
+        ),
+        Unsent::Late => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "GATEWAY_TIMEOUT",
+            "has the events, but did not process or save them in time: what is behind it (a sink, a \
+             store) is slow or away",
+        ),
+    };
+    let message = format!("app '{app}' {why}; {sent} rows are in for certain");
+    let mut response = answer::json(
+        status,
+        &json!({
+            "code": status.as_u16(),
+            "status": name,
+            "message": message,
+            "sent": sent,
+        }),
+    );
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
+    }
+    response
+}
