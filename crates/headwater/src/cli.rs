@@ -66,6 +66,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
+    Send(SendArgs),
     Statistics(StatisticsArgs),
     Errors(ErrorsArgs),
     Bench(BenchArgs),
@@ -177,6 +178,95 @@ pub struct QueryArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// Send events to a stream of a running server
+///
+/// One row by its values, the rows of a CSV or NDJSON file, or random ones. They take the same way as
+/// those of a source; also a stream that a query fills takes them. With --state they are saved before
+/// they count as sent. The server must run with --http.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    headwater run app.siddhi --http 127.0.0.1:9090\n  \
+    headwater send Shop/Sales tea 2.5 7                 values in the order of the attributes\n  \
+    headwater send Shop/Sales '{\"item\":\"tea\",\"amount\":2.5,\"number\":7}'\n  \
+    headwater send Shop/Sales --file sales.csv --rate 100\n  \
+    tail -f sales.ndjson | headwater send Shop/Sales --file -\n  \
+    headwater send Shop/Sales --random 1000 --pattern 'amount=1..50' --pattern 'item=tea|milk'\n\n\
+    Exit codes: 0 all sent; 1 a row does not fit, or there is no such stream; 2 usage; 3 could not \
+    connect; 4 sent, but some rows were refused (--keep-going).")]
+pub struct SendArgs {
+    /// The app and its stream
+    #[arg(value_name = "APP/STREAM")]
+    pub to: String,
+    /// The row: its values in the order of the attributes (null for none), or one JSON list or object
+    #[arg(value_name = "VALUE", allow_negative_numbers = true)]
+    pub values: Vec<String>,
+    /// Send the rows of this file, or of standard input (-): one JSON list or object per line, or CSV,
+    /// whose first line may name the columns
+    #[arg(long, value_name = "FILE|-", conflicts_with = "values")]
+    pub file: Option<PathBuf>,
+    /// Format of the file; by default csv for .csv, .tsv and .txt, otherwise ndjson
+    #[arg(long, value_enum, requires = "file")]
+    pub format: Option<SendFormat>,
+    /// What separates the cells of CSV
+    #[arg(
+        long,
+        value_name = "CHARACTER",
+        default_value_t = ',',
+        requires = "file"
+    )]
+    pub delimiter: char,
+    /// Send this many rows with random values
+    #[arg(long, value_name = "N", conflicts_with_all = ["values", "file"])]
+    pub random: Option<u64>,
+    /// Random values: the same seed gives the same rows
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "random")]
+    pub seed: u64,
+    /// Random values of an attribute: NAME=A..B (numbers), NAME=A|B|C (one of them), NAME=count
+    #[arg(long = "pattern", value_name = "NAME=PATTERN", requires = "random")]
+    pub patterns: Vec<String>,
+    /// Rows per second; by default as fast as the app takes them
+    #[arg(long, value_name = "N", value_parser = parse_rate)]
+    pub rate: Option<f64>,
+    /// Send everything this many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: u64,
+    /// Leave out this many rows at the beginning
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u64,
+    /// Timestamp of the first row, in milliseconds since 1970; by default events have the time at
+    /// which they arrive
+    #[arg(long, value_name = "MILLIS", value_parser = clap::value_parser!(i64).range(0..))]
+    pub timestamp: Option<i64>,
+    /// Milliseconds from the timestamp of one row to that of the next
+    #[arg(long, value_name = "MILLIS", default_value_t = 0, requires = "timestamp", value_parser = clap::value_parser!(i64).range(0..))]
+    pub timestamp_step: i64,
+    /// Column of the file with the timestamps, in milliseconds since 1970
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "file",
+        conflicts_with = "timestamp"
+    )]
+    pub timestamp_column: Option<String>,
+    /// Leave out rows that do not fit the stream, and exit with 4
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Address of the server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    pub url: String,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SendFormat {
+    /// Cells between commas
+    Csv,
+    /// One JSON value per line
+    Ndjson,
 }
 
 /// Show the statistics of a running server, or set their level
@@ -385,6 +475,15 @@ pub struct VersionArgs {
 /// `512MB`, `2 GB`; a bare number is bytes.
 fn parse_size(text: &str) -> Result<u64, String> {
     lang::quantity::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
+}
+
+/// Rows per second, above 0.
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text
+        .parse::<f64>()
+        .ok()
+        .filter(|r| r.is_finite() && *r > 0.0);
+    rate.ok_or_else(|| "write rows per second, such as 100 or 0.5".to_owned())
 }
 
 fn parse_level(text: &str) -> Result<StatisticsLevel, String> {

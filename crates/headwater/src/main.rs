@@ -69,6 +69,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Explain(args) => command::explain::run(&args, output),
         Command::Connectors(args) => command::connectors::run(&args, output),
         Command::Query(args) => command::query::run(&args, output),
+        Command::Send(args) => command::send::run(&args, output),
         Command::Statistics(args) => command::statistics::run(&args, output),
         Command::Errors(args) => command::errors::run(args.action, output),
         Command::Bench(args) => command::bench::run(&args, output),

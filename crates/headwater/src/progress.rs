@@ -235,7 +235,8 @@ fn put(text: &mut String, part: std::fmt::Arguments<'_>) {
         .expect("writing to a string does not fail");
 }
 
-fn thousands(number: u64) -> String {
+/// The number with a comma before each three digits.
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod fmt;
 pub mod query;
 pub mod run;
+pub mod send;
 pub mod statistics;
 pub mod test;
 pub mod version;

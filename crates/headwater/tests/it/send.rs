@@ -225,7 +225,7 @@ fn what_does_not_fit_is_shown_with_its_place() {
         1,
         &[
             &place,
-            "2 rows were before it sent; go on behind them with --skip 2",
+            "the 2 rows before it were sent; go on behind with --skip 2",
         ],
     );
     shop.finds("from Kept select item order by n", r#"[["a"],["b"]]"#);
