@@ -148,6 +148,9 @@ pub struct RunArgs {
     /// against requests sent by web pages
     #[arg(long, value_name = "NAME", requires = "http")]
     pub http_host: Vec<String>,
+    /// Folder of the CSV files that feeds of the event simulator send (/simulation/feed)
+    #[arg(long, value_name = "DIR", requires = "http")]
+    pub simulation_files: Option<PathBuf>,
     /// Allow --http to listen beyond loopback, where anyone who can reach it may read and change tables
     #[arg(long, requires = "http")]
     pub insecure: bool,

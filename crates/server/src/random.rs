@@ -24,8 +24,11 @@ pub enum Pattern {
     ByType,
     /// One of these.
     Choice(Vec<String>),
-    /// A number from one to the other, both included for whole numbers.
-    Range(f64, f64),
+    /// A number from one to the other, both included for whole numbers; real ones have so many digits
+    /// behind the point.
+    Range { low: f64, high: f64, decimals: i32 },
+    /// So many small letters.
+    Letters(usize),
     /// This number, then one more in each row.
     Count(i64),
 }
@@ -54,7 +57,11 @@ impl Pattern {
             };
             let are_sound = low.is_finite() && high.is_finite() && low <= high;
             return are_sound
-                .then_some(Pattern::Range(low, high))
+                .then_some(Pattern::Range {
+                    low,
+                    high,
+                    decimals: 2,
+                })
                 .ok_or_else(|| {
                     format!("'{text}' is no range: the first number must not be above the second")
                 });
@@ -85,7 +92,7 @@ impl Rows {
                 ));
             };
             let ty = schema.attributes[at].ty;
-            let makes_numbers = matches!(pattern, Pattern::Range(..) | Pattern::Count(_));
+            let makes_numbers = matches!(pattern, Pattern::Range { .. } | Pattern::Count(_));
             if makes_numbers && ty == Type::Bool {
                 return Err(format!("attribute '{name}' is a bool and takes no numbers"));
             }
@@ -116,7 +123,12 @@ impl Rows {
                 Pattern::ByType => by_type(name, *ty, state),
                 Pattern::Choice(all) => json!(all[below(state, all.len() as u64) as usize]),
                 Pattern::Count(from) => json!(from.wrapping_add_unsigned(made)),
-                Pattern::Range(low, high) => between(*low, *high, *ty, state),
+                Pattern::Letters(count) => letters(*count, state),
+                Pattern::Range {
+                    low,
+                    high,
+                    decimals,
+                } => between((*low, *high), *decimals, *ty, state),
             });
         Json::Array(values.collect())
     }
@@ -131,7 +143,12 @@ fn by_type(name: &str, ty: Type, state: &mut u64) -> Json {
     }
 }
 
-fn between(low: f64, high: f64, ty: Type, state: &mut u64) -> Json {
+fn letters(count: usize, state: &mut u64) -> Json {
+    let letter = |_| char::from(b'a' + below(state, 26) as u8);
+    Json::String((0..count).map(letter).collect())
+}
+
+fn between((low, high): (f64, f64), decimals: i32, ty: Type, state: &mut u64) -> Json {
     if matches!(ty, Type::Int | Type::Long) {
         let (low, high) = (low.ceil() as i64, high.floor() as i64);
         let span = high.abs_diff(low).saturating_add(1);
@@ -140,7 +157,8 @@ fn between(low: f64, high: f64, ty: Type, state: &mut u64) -> Json {
     // 53 bits are what a double holds.
     let share = (next(state) >> 11) as f64 / (1u64 << 53) as f64;
     let value = low + (high - low) * share;
-    json!((value * 100.0).round() / 100.0)
+    let scale = 10f64.powi(decimals);
+    json!((value * scale).round() / scale)
 }
 
 /// A number below `bound`, which is above 0. The bias is below one in 2^40 for all bounds used here.

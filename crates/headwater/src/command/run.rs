@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use server::config::Config;
 use server::deployment::ReadyApp;
+use server::feed::Feeds;
 use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
@@ -82,6 +83,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
+        feeds: Feeds::new(args.simulation_files.clone()),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;

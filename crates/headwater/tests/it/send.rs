@@ -473,3 +473,120 @@ fn a_stream_of_a_published_app_takes_events() {
     );
     shop.run.stop();
 }
+
+impl Shop {
+    /// Status and message of the event simulator.
+    fn feed(&self, method: &str, path: &str, body: Option<&Json>) -> (String, String) {
+        let url = format!("{}/simulation/feed{path}", self.url);
+        let body = body.map(Json::to_string);
+        let mut args = vec!["-X", method, url.as_str()];
+        if let Some(body) = &body {
+            args.extend(["--json", body.as_str()]);
+        }
+        let (status, text) = curl(&args);
+        let json: Json = serde_json::from_str(&text).expect("JSON");
+        let message = json["message"].as_str().expect("a text");
+        (status, message.to_owned())
+    }
+
+    #[track_caller]
+    fn feeds(&self, method: &str, path: &str, status: &str, part: &str) {
+        let (got, message) = self.feed(method, path, None);
+        assert_eq!(got, status, "{method} {path}: {message}");
+        assert!(message.contains(part), "{message}");
+    }
+
+    fn feed_is(&self, state: &str) -> bool {
+        self.feed("GET", "/F/status", None).1 == state
+    }
+}
+
+#[test]
+fn feeds_send_files_and_chance_by_their_timestamps() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("big.csv");
+    fs::write(&file, "30,c,3\n10,\"a,b\",1\nshort\n20,b,x\n90,late,9\n")
+        .expect("it can be written");
+    let folder = dir.path().display().to_string();
+    let shop = shop(&["--simulation-files", &folder]);
+    let source = |more: Json| {
+        let mut source = serde_json::json!({ "streamName": "Big", "siddhiAppName": "Shop" });
+        let source_fields = source.as_object_mut().expect("an object");
+        source_fields.extend(more.as_object().expect("an object").clone());
+        source
+    };
+    let csv = source(serde_json::json!({
+        "simulationType": "CSV_SIMULATION", "fileName": "big.csv", "delimiter": ",",
+        "timestampAttribute": "0", "isOrdered": false,
+    }));
+    let random = source(serde_json::json!({
+        "simulationType": "RANDOM_DATA_SIMULATION", "timestampInterval": "10",
+        "attributeConfiguration": [
+            { "type": "CUSTOM_DATA_BASED", "list": ["r"] },
+            { "type": "PRIMITIVE_BASED", "min": "2", "max": "2", "precision": "1" },
+        ],
+    }));
+    let feed = serde_json::json!({
+        "properties": {
+            "simulationName": "F", "startTimestamp": "5", "endTimestamp": "40", "timeInterval": "0",
+        },
+        "sources": [csv, random],
+    });
+    let (status, message) = shop.feed("POST", "", Some(&feed));
+    assert_eq!(status, "201", "{message}");
+    assert_eq!(
+        message,
+        "Successfully uploaded simulation configuration 'F'"
+    );
+    assert_eq!(shop.feed("POST", "", Some(&feed)).0, "409");
+    shop.feeds("GET", "/F/status", "200", "STOP");
+    shop.feeds("GET", "", "200", "\"activeSimulations\":[{");
+    shop.feeds("POST", "/F?action=pause", "403", "stopped");
+    shop.feeds(
+        "POST",
+        "/F/?action=run",
+        "200",
+        "Successfully started simulation 'F'.",
+    );
+    eventually("the end of the feed", || shop.feed_is("STOP"));
+    let all = r#"[["r",2.0,5],["a,b",1.0,10],["r",2.0,15],["r",2.0,25],["c",3.0,30],["r",2.0,35]]"#;
+    shop.finds("from Kept select item, amount, at order by n", all);
+
+    // Without a bound it goes on until it is stopped.
+    let mut endless = feed;
+    endless["sources"] = serde_json::json!([endless["sources"][1]]);
+    endless["properties"] = serde_json::json!({ "simulationName": "F", "timeInterval": 5 });
+    assert_eq!(shop.feed("PUT", "/F", Some(&endless)).0, "200");
+    shop.feeds("POST", "/F?action=run", "200", "started");
+    shop.feeds("POST", "/F?action=run", "409", "in progress");
+    shop.feeds("POST", "/F?action=pause", "200", "paused");
+    assert!(shop.feed_is("PAUSE"));
+    shop.feeds("POST", "/F?action=pause", "409", "already paused");
+    shop.feeds("POST", "/F?action=resume", "200", "resumed");
+    eventually("more events", || {
+        let (_, found) = shop.post(
+            "/stores/query",
+            r#"{"query":"from Kept select count() as n"}"#,
+        );
+        found["records"][0][0].as_u64() > Some(12)
+    });
+    shop.feeds("POST", "/F?action=stop", "200", "stopped");
+    shop.feeds("POST", "/F?action=stop", "409", "already stopped");
+    shop.feeds("POST", "/F?action=dance", "400", "Invalid action 'dance'");
+    shop.feeds("DELETE", "/F", "200", "Successfully deleted");
+    shop.feeds("DELETE", "/F", "404", "No event simulation configuration");
+
+    endless["sources"][0]["siddhiAppName"] = "Gone".into();
+    assert_eq!(shop.feed("POST", "", Some(&endless)).0, "201");
+    shop.feeds(
+        "GET",
+        "",
+        "200",
+        "\"exceptionReason\":\"there is no app 'Gone'",
+    );
+    shop.feeds("POST", "/F?action=run", "400", "there is no app 'Gone'");
+    endless["sources"] = serde_json::json!([]);
+    let (status, message) = shop.feed("PUT", "/F", Some(&endless));
+    assert_eq!(status, "400", "{message}");
+    shop.run.stop();
+}

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 use crate::ask::Asker;
 use crate::error::Error;
+use crate::feed::Feeds;
 use crate::metrics::Metrics;
 use guard::Guard;
 use listen::Limits;
@@ -33,6 +34,8 @@ use listen::Limits;
 pub struct Services {
     pub metrics: Arc<Metrics>,
     pub asker: Asker,
+    /// Those of the event simulator.
+    pub feeds: Feeds,
 }
 
 /// Where and for whom a server listens.

@@ -9,6 +9,7 @@ fn services() -> Services {
     Services {
         metrics: Arc::default(),
         asker: Asker::new(catalog::full()),
+        feeds: Feeds::default(),
     }
 }
 

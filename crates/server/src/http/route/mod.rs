@@ -1,5 +1,6 @@
 //! What is answered: one file for each group of paths, and one line in [`GROUPS`].
 
+mod feed;
 mod metrics;
 mod query;
 mod simulation;
@@ -32,6 +33,7 @@ const GROUPS: &[RouteGroup] = &[
     query::GROUP,
     stream::GROUP,
     simulation::GROUP,
+    feed::GROUP,
 ];
 
 /// All groups, behind the guard.
