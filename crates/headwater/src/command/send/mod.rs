@@ -42,7 +42,7 @@ pub fn run(args: &SendArgs, output: &Output) -> anyhow::Result<u8> {
     };
     let reply = client::streams(&args.url, app)?;
     if reply.status != 200 {
-        return failed(&reply.json, args, 0, output);
+        return failed(&reply.json, args, [0, 0], output);
     }
     let Some(schema) = schema_of(&reply.json, stream) else {
         let names: Vec<&str> = array(&reply.json["streams"])
@@ -53,7 +53,12 @@ pub fn run(args: &SendArgs, output: &Output) -> anyhow::Result<u8> {
             "app '{app}' has no stream '{stream}' that takes events; it has {}",
             names.join(", ")
         );
-        return failed(&json!({ "code": 404, "message": message }), args, 0, output);
+        return failed(
+            &json!({ "code": 404, "message": message }),
+            args,
+            [0, 0],
+            output,
+        );
     };
     let input = Input::new(args, schema)?;
     let (to, rows) = sync_channel(AHEAD);
@@ -124,7 +129,7 @@ impl Sender<'_> {
                     self.pace.end();
                     let mut json = reply.json;
                     json["message"] = json!(message);
-                    return failed(&json, self.args, self.sent, self.output);
+                    return failed(&json, self.args, [self.sent, self.refused], self.output);
                 }
                 self.refused += 1;
                 if self.refused <= SHOWN_MAX {
@@ -136,7 +141,7 @@ impl Sender<'_> {
             if let Some(fault) = fault {
                 self.pace.end();
                 let json = json!({ "message": fault });
-                return failed(&json, self.args, self.sent, self.output);
+                return failed(&json, self.args, [self.sent, self.refused], self.output);
             }
             if held.is_none() && request_is_last(rows, &mut held) {
                 break;
@@ -243,8 +248,13 @@ fn request_is_last(
     held.is_none()
 }
 
-/// Says what is wrong, and how much has been sent; the exit code.
-fn failed(json: &Json, args: &SendArgs, sent: u64, output: &Output) -> anyhow::Result<u8> {
+/// Says what is wrong, and how many rows have been sent and refused; the exit code.
+fn failed(
+    json: &Json,
+    args: &SendArgs,
+    [sent, refused]: [u64; 2],
+    output: &Output,
+) -> anyhow::Result<u8> {
     if args.json {
         let mut all = json!({ "version": 1 });
         if let (Json::Object(to), Json::Object(from)) = (&mut all, json.clone()) {
@@ -255,18 +265,20 @@ fn failed(json: &Json, args: &SendArgs, sent: u64, output: &Output) -> anyhow::R
         return Ok(1);
     }
     output.error(json["message"].as_str().unwrap_or("no answer"));
-    if sent > 0 {
-        output.say(&format!(
-            "{} sent; go on behind with --skip {}",
-            match sent {
-                1 => "the row before it was".to_owned(),
-                _ => format!(
-                    "the {} rows before it were",
-                    crate::progress::thousands(sent)
-                ),
-            },
-            args.skip + sent
-        ));
-    }
+    let rows = match sent {
+        0 => return Ok(1),
+        1 => "the row before it was".to_owned(),
+        _ => format!(
+            "the {} rows before it were",
+            crate::progress::thousands(sent)
+        ),
+    };
+    // Behind a time-out, some rows are in and nobody knows how many.
+    let hint = if json["code"] == 504 {
+        "; those behind may be in as well".to_owned()
+    } else {
+        format!("; go on behind with --skip {}", args.skip + sent + refused)
+    };
+    output.say(&format!("{rows} sent{hint}"));
     Ok(1)
 }

@@ -174,7 +174,11 @@ pub(super) fn late(target: &Target, sent: usize, unsent: Unsent) -> Response {
              store) is slow or away",
         ),
     };
-    let message = format!("app '{app}' {why}; {sent} rows are in for certain");
+    let in_already = match sent {
+        0 => String::new(),
+        sent => format!("; {sent} rows of this request are in for certain"),
+    };
+    let message = format!("app '{app}' {why}{in_already}");
     let mut response = answer::json(
         status,
         &json!({
