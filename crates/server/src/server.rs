@@ -262,8 +262,10 @@ impl Server {
         self.running.iter().for_each(|g| g.stop_sources(is_end));
         self.wait_until(until, Running::have_sources_ended);
         // A source that has not ended has nothing that an executor could still finish for it.
-        for group in self.running.iter_mut().filter(|g| g.have_sources_ended()) {
-            group.join_sources();
+        for group in &mut self.running {
+            if until.is_none() || group.have_sources_ended() {
+                group.join_sources();
+            }
         }
         self.running.iter().for_each(|g| g.finish(false));
         self.wait_until(until, Running::has_ended);
