@@ -12,6 +12,7 @@
 //! `unsafe`.
 
 pub mod answer;
+pub mod arrivals;
 pub mod cache;
 pub mod component;
 pub mod condition;
@@ -22,7 +23,6 @@ pub mod error;
 pub mod event_text;
 pub mod file_uri;
 pub mod ids;
-pub mod intake;
 pub mod mapper;
 #[cfg(any(test, feature = "testing"))]
 pub mod memory;

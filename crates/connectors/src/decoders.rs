@@ -20,7 +20,7 @@ use crate::prometheus::scrape;
 use crate::prometheus::scrape::Wanted;
 use crate::rabbitmq::Nesting;
 use crate::tcp::frame;
-use connect::intake::Intake;
+use connect::arrivals::Arrivals;
 use connect::mapper::protobuf::compile;
 use connect::net::{Crowd, KeyStore, Pace};
 use connect::object;
@@ -296,7 +296,7 @@ pub fn sse(bytes: &[u8]) {
 pub fn tcp(bytes: &[u8]) {
     let mut rest = bytes;
     let (pace, crowd) = (Pace::default(), Crowd::new(2));
-    let mut account = std::sync::Arc::<Intake>::default().open();
+    let mut account = std::sync::Arc::<Arrivals>::default().open();
     while let Some(Ok(Some(found))) =
         frame::read(&mut rest, pace, &crowd, &mut account).now_or_never()
     {

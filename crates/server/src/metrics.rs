@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use connect::answer::{AnswerClass, AnswerCounts};
+use connect::arrivals::Arrivals;
 use connect::component::Progress;
-use connect::intake::Intake;
 
 use crate::process;
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
@@ -164,7 +164,7 @@ pub struct Metrics {
     /// Milliseconds from process start to the first event, plus one; 0: none yet.
     first_event_ms: AtomicU64,
     /// What comes in on the ports of the server.
-    pub intake: OnceLock<Arc<Intake>>,
+    pub arrivals: OnceLock<Arc<Arrivals>>,
 }
 
 /// What a number is found again by when its app is made anew.
@@ -399,34 +399,34 @@ impl Metrics {
                 text.line(name, &app.label, "", value(app));
             }
         }
-        if let Some(intake) = self.intake.get() {
-            for (name, help, value) in INTAKE_FAMILIES {
+        if let Some(arrivals) = self.arrivals.get() {
+            for (name, help, value) in ARRIVALS_FAMILIES {
                 text.family(name, help);
-                text.put(format_args!("{name} {}\n", value(intake)));
+                text.put(format_args!("{name} {}\n", value(arrivals)));
             }
         }
         text.0
     }
 }
 
-const INTAKE_FAMILIES: &[Family<Intake>] = &[
+const ARRIVALS_FAMILIES: &[Family<Arrivals>] = &[
     (
-        "headwater_intake_bytes",
+        "headwater_arriving_bytes",
         "Bytes of bodies, frames and messages that are being read.",
         |i| i.held() as f64,
     ),
     (
-        "headwater_intake_limit_bytes",
+        "headwater_arriving_limit_bytes",
         "Bytes that may be read at once, a quarter of --memory-limit.",
         |i| i.max() as f64,
     ),
     (
-        "headwater_intake_waiting",
+        "headwater_arriving_waiting",
         "Connections that are read no further before others have given bytes back.",
         |i| i.waiting() as f64,
     ),
     (
-        "headwater_intake_refused_total",
+        "headwater_arriving_refused_total",
         "Bodies, frames and messages larger than all that may be read at once.",
         |i| i.refused() as f64,
     ),

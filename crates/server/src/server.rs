@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use check::Catalog;
+use connect::arrivals::Arrivals;
 use connect::component::{DATA_SOURCES, Setting};
-use connect::intake::Intake;
 use connect::registry::Registry;
 use connect::shared::Shared;
 use plan::Plan;
@@ -128,11 +128,11 @@ impl Server {
             is_asked: options.is_asked,
             waits_for_stores: true,
         };
-        let intake = common.shared.get::<Intake>();
+        let arrivals = common.shared.get::<Arrivals>();
         if let Some(max) = common.memory_max {
-            intake.limit(max);
+            arrivals.limit(max);
         }
-        common.metrics.intake.set(intake).ok();
+        common.metrics.arrivals.set(arrivals).ok();
         let mut server = Server {
             common,
             state,

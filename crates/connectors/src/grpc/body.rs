@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, Incoming};
 use tonic::Status;
 
 use super::ports::Port;
-use connect::intake::Account;
+use connect::arrivals::Account;
 use connect::net::{Clock, Late, Pace};
 
 /// Bytes in front of a message.
@@ -70,11 +70,11 @@ struct Reading {
 
 impl Reading {
     fn unfit(&self) -> Status {
-        let intake = &self.port.protocol.intake;
-        intake.count_refused();
+        let arrivals = &self.port.protocol.arrivals;
+        arrivals.count_refused();
         Status::resource_exhausted(format!(
             "this server reads {} bytes at once at most (a quarter of --memory-limit)",
-            intake.max()
+            arrivals.max()
         ))
     }
 
@@ -115,7 +115,7 @@ impl Reading {
 
 fn too_late(port: &Port, late: Late) -> Status {
     let limits = &port.protocol;
-    limits.intake.count_late();
+    limits.arrivals.count_late();
     if let Some(times) = limits.late.note() {
         tracing::warn!(
             times,
@@ -132,7 +132,7 @@ pub(super) fn timed(
     body: Incoming,
     port: Arc<Port>,
 ) -> impl Body<Data = Bytes, Error = Status> + Send + 'static {
-    let account = port.protocol.intake.open();
+    let account = port.protocol.arrivals.open();
     let reading = Reading {
         body,
         account,

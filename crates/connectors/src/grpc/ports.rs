@@ -25,7 +25,7 @@ use tonic::{Status, Streaming};
 use super::body;
 use super::service::Reply;
 use super::wire::{Event, Raw};
-use connect::intake::Intake;
+use connect::arrivals::Arrivals;
 use connect::mapper::protobuf::target::EVENT_SERVICE_PATH;
 use connect::net;
 use connect::net::request_reply::Service;
@@ -59,7 +59,7 @@ pub(crate) struct Limits {
     pub metadata_bytes: u32,
     /// Calls of one connection at once.
     pub calls: u32,
-    pub intake: Arc<Intake>,
+    pub arrivals: Arc<Arrivals>,
     /// Messages that did not come in their time.
     pub late: Burst,
 }

@@ -74,7 +74,7 @@ impl GrpcSource {
             message_bytes: settings.number("max.inbound.message.size")?,
             metadata_bytes: settings.number("max.inbound.metadata.size")?,
             calls: threads.saturating_add(waiting).max(1),
-            intake: environment.shared.get(),
+            arrivals: environment.shared.get(),
             late: Burst::default(),
         };
         let is_open = settings.text("truststore.file").is_none();

@@ -24,7 +24,7 @@ use super::Service;
 use super::hub::{self, Desk};
 use super::sse::Outgoing;
 use crate::origin::Origins;
-use connect::intake::{Account, Intake};
+use connect::arrivals::{Account, Arrivals};
 use connect::net::{Burst, Clock, Crowd, Delivery, Ingress, Late, Pace};
 use connect::url::decode;
 
@@ -37,6 +37,9 @@ pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of the budget that are taken at once, before as many are read.
 const BLOCK_BYTES: usize = 64 << 10;
+
+/// A body of which so many bytes are there is moved no more.
+const MOVED_BYTES_MAX: usize = 1 << 20;
 
 /// Longest wait for bytes of the budget.
 const ROOM_MAX: Duration = Duration::from_secs(60);
@@ -59,7 +62,7 @@ pub(crate) struct Route {
     /// Requests are subscriptions.
     pub desk: Option<Arc<Desk>>,
     pub limits: Limits,
-    pub intake: Arc<Intake>,
+    pub arrivals: Arc<Arrivals>,
     /// Bodies that did not come in their time.
     pub late: Burst,
     /// Bodies that were larger than the budget.
@@ -400,7 +403,7 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
 
 /// The client is to begin again, on a connection of its own.
 fn too_late(route: &Route, peer: &Peer, late: Late) -> Answer {
-    route.intake.count_late();
+    route.arrivals.count_late();
     if let Some(times) = route.late.note() {
         tracing::warn!(
             source = route.name,
@@ -422,8 +425,8 @@ fn too_late(route: &Route, peer: &Peer, late: Late) -> Answer {
 
 /// No limit of the source is at fault, but that of the server.
 fn no_room(route: &Route, peer: &Peer) -> Answer {
-    let max = route.intake.max();
-    route.intake.count_refused();
+    let max = route.arrivals.max();
+    route.arrivals.count_refused();
     if let Some(times) = route.unfit.note() {
         tracing::warn!(
             source = route.name,
@@ -460,7 +463,7 @@ async fn read(
     route: &Route,
     crowd: &Crowd,
 ) -> Result<(Vec<u8>, Account), Unread> {
-    let mut account = route.intake.open();
+    let mut account = route.arrivals.open();
     let announced = body.size_hint().exact().map(|all| all as usize);
     if announced.is_some_and(|all| !account.fits(all)) {
         return Err(Unread::NoRoom);
@@ -487,11 +490,13 @@ async fn read(
         }
         make_room(&mut clock, &mut account, len).await?;
         if whole.capacity() < len {
-            // Grown by doubling, to what was announced and no further.
-            let wanted = (2 * whole.len())
-                .min(announced.unwrap_or(usize::MAX))
-                .max(len);
-            whole.reserve_exact(wanted - whole.len());
+            // Room for all that was announced is made when a part of it is there: pages of memory that
+            // nobody writes to cost nothing, and bytes that are moved are there twice.
+            let all = match announced {
+                Some(all) if len >= MOVED_BYTES_MAX => all,
+                announced => (2 * whole.len()).min(announced.unwrap_or(usize::MAX)),
+            };
+            whole.reserve_exact(all.max(len) - whole.len());
         }
         whole.extend_from_slice(&data);
     }

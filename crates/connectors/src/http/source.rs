@@ -72,7 +72,7 @@ impl HttpSource {
             service: service.as_ref().map(|s| Arc::clone(&s.service)),
             desk: desk.clone(),
             limits: limits(settings)?,
-            intake: environment.shared.get(),
+            arrivals: environment.shared.get(),
             late: Burst::default(),
             unfit: Burst::default(),
             origins: Origins::new(settings, environment),

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use bytes::Bytes;
-use connect::intake::Account;
+use bytes::{BufMut as _, Bytes};
+use connect::arrivals::Account;
 use connect::net::{Clock, Crowd, Pace};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -14,8 +14,11 @@ const START: u8 = 2;
 /// Longest frame that is read.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes for which there is room at first.
-const BLOCK_BYTES: usize = 4 << 10;
+/// Bytes that are read at once.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// A frame of which so many bytes are there is moved no more.
+const MOVED_BYTES_MAX: usize = 1 << 20;
 
 /// What a frame carries.
 #[derive(PartialEq, Eq, Debug)]
@@ -77,13 +80,19 @@ pub(crate) async fn read(
         let mut rest = Vec::new();
         let mut from = from.take(len as u64);
         while rest.len() < len {
-            // Grown by doubling, to what the frame needs and no further.
-            if rest.len() == rest.capacity() {
-                let more = rest.len().max(BLOCK_BYTES).min(len - rest.len());
-                clock.stopped(account.hold(rest.len() + more)).await;
-                rest.reserve_exact(more);
+            let piece = BLOCK_BYTES.min(len - rest.len());
+            clock.stopped(account.hold(rest.len() + piece)).await;
+            if rest.capacity() < rest.len() + piece {
+                // Room for all of it is made when a part of it is there: pages of memory that nobody
+                // writes to cost nothing, and bytes that are moved are there twice.
+                let all = match rest.len() >= MOVED_BYTES_MAX {
+                    true => len,
+                    false => (2 * rest.len()).min(len),
+                };
+                rest.reserve_exact(all.max(rest.len() + piece) - rest.len());
             }
-            let read = clock.wait(crowd, from.read_buf(&mut rest)).await;
+            let mut into = (&mut rest).limit(piece);
+            let read = clock.wait(crowd, from.read_buf(&mut into)).await;
             if read.map_err(late)?? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -129,7 +138,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use connect::intake::Intake;
+    use connect::arrivals::Arrivals;
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
@@ -142,7 +151,7 @@ mod tests {
         runtime.block_on(async {
             let mut frames = Vec::new();
             let crowd = Crowd::new(2);
-            let mut account = Arc::<Intake>::default().open();
+            let mut account = Arc::<Arrivals>::default().open();
             while let Some(frame) = read(&mut bytes, Pace::default(), &crowd, &mut account)
                 .await
                 .map_err(|e| e.to_string())?
@@ -188,7 +197,7 @@ mod tests {
                 whole: None,
             };
             let crowd = Crowd::new(2);
-            let mut account = Arc::<Intake>::default().open();
+            let mut account = Arc::<Arrivals>::default().open();
             // What has not begun may take its time.
             let none = read(&mut far, pace, &crowd, &mut account);
             let waited = tokio::time::timeout(Duration::from_millis(60), none).await;

@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use super::frame::{self, Frame};
+use connect::arrivals::Arrivals;
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::intake::Intake;
 use connect::net::{
     Burst, Crowd, Delivery, Ingress, Late, Listening, Network, Pace, Receiver, SharedListener,
     SocketOptions, Stay, Workers, tell_if_open,
@@ -76,7 +76,7 @@ pub(super) struct TcpSource {
     app: String,
     context: String,
     address: Address,
-    intake: Arc<Intake>,
+    arrivals: Arc<Arrivals>,
     receiver: Receiver,
 }
 
@@ -108,7 +108,7 @@ impl TcpSource {
             app,
             context,
             address,
-            intake: setup.environment.shared.get(),
+            arrivals: setup.environment.shared.get(),
             receiver,
         })
     }
@@ -158,7 +158,7 @@ impl Source for TcpSource {
             .workers()
             .map_err(|e| Error::unavailable("the network", e))?;
         self.receiver.ingress.open();
-        let mut stay = listeners.open(workers, &self.address, &self.intake)?;
+        let mut stay = listeners.open(workers, &self.address, &self.arrivals)?;
         listeners.changed.notify_waiters();
         tell_if_open(
             &format!("{}, context '{}'", self.app, self.context),
@@ -234,12 +234,12 @@ impl TcpListeners {
         self.renewed().iter().any(|renewed| renewed == app)
     }
 
-    fn failed(&self, peer: &str, error: &std::io::Error, intake: &Intake) {
+    fn failed(&self, peer: &str, error: &std::io::Error, arrivals: &Arrivals) {
         if !error.get_ref().is_some_and(|cause| cause.is::<Late>()) {
             tracing::error!(peer, cause = %error, "TCP connection failed");
             return;
         }
-        intake.count_late();
+        arrivals.count_late();
         if let Some(times) = self.late.note() {
             tracing::warn!(
                 peer,
@@ -270,16 +270,16 @@ impl TcpListeners {
         self: &'a Arc<TcpListeners>,
         workers: &'a Workers,
         address: &Address,
-        intake: &Arc<Intake>,
+        arrivals: &Arc<Arrivals>,
     ) -> Result<Stay<'a>, Error> {
-        let (listeners, intake) = (Arc::clone(self), Arc::clone(intake));
+        let (listeners, arrivals) = (Arc::clone(self), Arc::clone(arrivals));
         let serve = move |stream: TcpStream, stopped| {
-            let (listeners, intake) = (Arc::clone(&listeners), Arc::clone(&intake));
+            let (listeners, arrivals) = (Arc::clone(&listeners), Arc::clone(&arrivals));
             async move {
                 let _place = listeners.crowd.enter();
                 let peer = stream.peer_addr().map(|peer| peer.to_string());
-                if let Err(error) = serve(stream, &listeners, &intake, stopped).await {
-                    listeners.failed(peer.as_deref().unwrap_or("unknown"), &error, &intake);
+                if let Err(error) = serve(stream, &listeners, &arrivals, stopped).await {
+                    listeners.failed(peer.as_deref().unwrap_or("unknown"), &error, &arrivals);
                 }
             }
         };
@@ -294,14 +294,14 @@ impl TcpListeners {
 async fn serve(
     stream: TcpStream,
     listeners: &TcpListeners,
-    intake: &Arc<Intake>,
+    arrivals: &Arc<Arrivals>,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut from = BufReader::with_capacity(BUFFER_BYTES, read);
     let mut dropped = Dropped::default();
     {
-        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, intake, &mut dropped));
+        let mut frames = std::pin::pin!(take_frames(&mut from, listeners, arrivals, &mut dropped));
         tokio::select! {
             end = frames.as_mut() => return end,
             _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
@@ -330,13 +330,13 @@ impl Dropped {
 async fn take_frames(
     from: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
     listeners: &TcpListeners,
-    intake: &Arc<Intake>,
+    arrivals: &Arc<Arrivals>,
     dropped: &mut Dropped,
 ) -> std::io::Result<()> {
     let mut known: Option<(String, Arc<Ingress>)> = None;
     loop {
         // Held until the source has taken the frame.
-        let mut account = intake.open();
+        let mut account = arrivals.open();
         let read = frame::read(from, Pace::default(), &listeners.crowd, &mut account);
         let Some(Frame { channel, data }) = read.await? else {
             return Ok(());

@@ -11,11 +11,11 @@ use tokio_tungstenite::tungstenite::handshake::client::Request;
 
 use super::session::{self, LEAVE, MESSAGE_BYTES_MAX, Session, Socket, said};
 use super::{PATIENCE, Reads, idle, protocols};
+use connect::arrivals::Arrivals;
 use connect::component::{
     Connection, Environment, Finished, Payload, Sink, SinkSetup, Source, SourceLink, SourceSetup,
 };
 use connect::error::{Cause, Error};
-use connect::intake::Intake;
 use connect::message::{Message, Sent, Undelivered};
 use connect::net::http_client::{add_headers, basic};
 use connect::net::{ClientTls, ClientTrust, InFlight, Ingress, Network, Receiver, dial_patient};
@@ -32,7 +32,7 @@ struct Server {
     protocols: Vec<String>,
     headers: HeaderMap,
     idle: Option<Duration>,
-    intake: Arc<Intake>,
+    arrivals: Arc<Arrivals>,
 }
 
 impl Server {
@@ -72,7 +72,7 @@ impl Server {
             protocols: protocols(settings),
             headers,
             idle: idle(settings)?,
-            intake: environment.shared.get(),
+            arrivals: environment.shared.get(),
         };
         // What cannot be asked for is said before anything runs.
         server.request().map_err(|cause| settings.refused(cause))?;
@@ -100,7 +100,10 @@ impl Server {
         let request = self.request()?;
         let place = (self.url.host.as_str(), self.url.port);
         let line = dial_patient(place, PATIENCE, self.tls.as_ref());
-        let line = session::heard(line.await.map_err(|error| error.to_string())?, &self.intake);
+        let line = session::heard(
+            line.await.map_err(|error| error.to_string())?,
+            &self.arrivals,
+        );
         let shaking =
             tokio_tungstenite::client_async_with_config(request, line, Some(session::config()));
         let shaken = tokio::time::timeout(PATIENCE, shaking).await;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use connect::intake::{Account, Intake};
+use connect::arrivals::{Account, Arrivals};
 use connect::net::{Line, Liveness, Pace};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -21,7 +21,7 @@ const CONTROL_BYTES: usize = 6;
 
 /// The message that a connection is reading.
 pub(super) struct Gauge {
-    intake: Arc<Intake>,
+    arrivals: Arc<Arrivals>,
     liveness: Arc<Liveness>,
     unfinished: Mutex<Unfinished>,
 }
@@ -35,15 +35,15 @@ struct Unfinished {
 }
 
 impl Gauge {
-    pub fn new(intake: Arc<Intake>, liveness: Arc<Liveness>) -> Gauge {
+    pub fn new(arrivals: Arc<Arrivals>, liveness: Arc<Liveness>) -> Gauge {
         Gauge {
             unfinished: Mutex::new(Unfinished {
-                account: intake.open(),
+                account: arrivals.open(),
                 bytes: 0,
                 begun: None,
                 waits: false,
             }),
-            intake,
+            arrivals,
             liveness,
         }
     }
@@ -81,7 +81,7 @@ impl Gauge {
             tokio::time::sleep(LOOK).await;
             let unfinished = self.lock();
             if !unfinished.waits && unfinished.begun.is_some_and(|at| at.elapsed() >= whole) {
-                self.intake.count_late();
+                self.arrivals.count_late();
                 return whole;
             }
         }
@@ -94,11 +94,11 @@ impl Gauge {
             return Poll::Ready(Ok(()));
         }
         if !unfinished.account.fits(bytes) {
-            self.intake.count_refused();
+            self.arrivals.count_refused();
             return Poll::Ready(Err(io::Error::other(format!(
                 "a message is longer than the {} bytes that this server reads at once (a quarter of \
                  --memory-limit)",
-                self.intake.max()
+                self.arrivals.max()
             ))));
         }
         if unfinished.account.poll_hold(context, bytes).is_pending() {

@@ -18,11 +18,11 @@ use super::session::{self, End, Session, Socket, said};
 use super::{PATIENCE, Reads, idle, protocols};
 use crate::origin::Origins;
 use connect::answer::AnswerCounts;
+use connect::arrivals::Arrivals;
 use connect::component::{
     Connection, Environment, Finished, Sink, SinkSetup, Source, SourceLink, SourceSetup,
 };
 use connect::error::Error;
-use connect::intake::Intake;
 use connect::message::Message;
 use connect::net::{
     InFlight, Ingress, Line, Listening, Network, Receiver, STOP_GRACE, ServerTls, SharedListener,
@@ -41,7 +41,7 @@ struct Port {
     tls: Option<ServerTls>,
     protocols: Arc<[String]>,
     idle: Option<Duration>,
-    intake: Arc<Intake>,
+    arrivals: Arc<Arrivals>,
     origins: Origins,
 }
 
@@ -72,7 +72,7 @@ impl Port {
             tls,
             protocols: protocols(settings).into(),
             idle: idle(settings)?,
-            intake: environment.shared.get(),
+            arrivals: environment.shared.get(),
             origins: Origins::new(settings, environment),
         })
     }
@@ -85,7 +85,7 @@ impl Port {
                 Some(tls) => Box::new(tls.accept(stream).await?),
             };
             let config = Some(session::config());
-            let line = session::heard(line, &self.intake);
+            let line = session::heard(line, &self.arrivals);
             tokio_tungstenite::accept_hdr_async_with_config(line, Choice(self), config)
                 .await
                 .map_err(|error| io::Error::other(said(&error)))

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{self, Message as Frame, Utf8Bytes};
 
 use super::Reads;
 use super::gauge::{Gauge, Gauged};
-use connect::intake::Intake;
+use connect::arrivals::Arrivals;
 use connect::message::Sent;
 use connect::net::{Delivery, InFlight, Ingress, Line, Liveness, Number, Observed, QUIET};
 
@@ -43,9 +43,9 @@ pub(super) type Socket = WebSocketStream<Heard>;
 /// A line that is listened to.
 pub(super) type Heard = Observed<Gauged, Liveness>;
 
-pub(super) fn heard(line: Box<dyn Line>, intake: &Arc<Intake>) -> Heard {
+pub(super) fn heard(line: Box<dyn Line>, arrivals: &Arc<Arrivals>) -> Heard {
     let liveness = Arc::<Liveness>::default();
-    let gauge = Arc::new(Gauge::new(Arc::clone(intake), Arc::clone(&liveness)));
+    let gauge = Arc::new(Gauge::new(Arc::clone(arrivals), Arc::clone(&liveness)));
     Observed::new(Gauged::new(line, gauge), liveness)
 }
 

@@ -110,7 +110,7 @@ fn a_body_larger_than_the_budget_is_refused_and_the_others_are_read_one_by_one()
     listener
         .run
         .err_has("larger than a quarter of --memory-limit", 1);
-    assert_eq!(metric("headwater_intake_refused_total"), Some(1));
+    assert_eq!(metric("headwater_arriving_refused_total"), Some(1));
 
     let body = format!("{{\"n\":1{}}}", " ".repeat(900_000));
     let length = format!("Content-Length: {}", body.len());
@@ -131,16 +131,16 @@ fn a_body_larger_than_the_budget_is_refused_and_the_others_are_read_one_by_one()
         })
         .collect();
     eventually("most of them wait", || {
-        metric("headwater_intake_waiting").is_some_and(|waiting| waiting >= 4)
+        metric("headwater_arriving_waiting").is_some_and(|waiting| waiting >= 4)
     });
-    let held = metric("headwater_intake_bytes").expect("a number");
+    let held = metric("headwater_arriving_bytes").expect("a number");
     assert!(held <= 2 << 20, "{held}");
     gate.open();
     for client in clients {
         assert_eq!(client.join().expect("no panic"), "HTTP/1.1 200");
     }
     eventually("all is given back", || {
-        metric("headwater_intake_bytes") == Some(0)
+        metric("headwater_arriving_bytes") == Some(0)
     });
     listener.takes(2);
     assert_eq!(listener.run.stop().0, Some(0));

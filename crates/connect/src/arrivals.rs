@@ -23,7 +23,7 @@ const BYTES_MIN: u64 = 1 << 20;
 
 /// The budget of a server, and counts of its ports.
 #[derive(Debug)]
-pub struct Intake {
+pub struct Arrivals {
     state: Mutex<State>,
     /// Of the next account.
     number: AtomicU64,
@@ -41,9 +41,9 @@ struct State {
     waiting: BTreeMap<u64, Waker>,
 }
 
-impl Default for Intake {
-    fn default() -> Intake {
-        Intake {
+impl Default for Arrivals {
+    fn default() -> Arrivals {
+        Arrivals {
             state: Mutex::new(State {
                 max: BYTES_MAX,
                 held: 0,
@@ -57,7 +57,7 @@ impl Default for Intake {
     }
 }
 
-impl Intake {
+impl Arrivals {
     /// The budget that is part of a limit of memory, in bytes.
     pub fn limit(&self, memory_max: u64) {
         self.lock().max = (memory_max / PART).max(BYTES_MIN);
@@ -103,9 +103,9 @@ impl Intake {
     }
 
     /// For what is read next.
-    pub fn open(self: &Arc<Intake>) -> Account {
+    pub fn open(self: &Arc<Arrivals>) -> Account {
         Account {
-            intake: Arc::clone(self),
+            arrivals: Arc::clone(self),
             number: self.number.fetch_add(1, Ordering::Relaxed),
             held: 0,
         }
@@ -126,7 +126,7 @@ impl State {
 /// The bytes of one body, frame or message, given back when dropped.
 #[derive(Debug)]
 pub struct Account {
-    intake: Arc<Intake>,
+    arrivals: Arc<Arrivals>,
     number: u64,
     held: u64,
 }
@@ -134,7 +134,7 @@ pub struct Account {
 impl Account {
     /// Can so many bytes be held at all?
     pub fn fits(&self, bytes: usize) -> bool {
-        bytes as u64 <= self.intake.max()
+        bytes as u64 <= self.arrivals.max()
     }
 
     /// Bytes that are held.
@@ -148,7 +148,7 @@ impl Account {
         if more == 0 {
             return Poll::Ready(());
         }
-        let mut state = self.intake.lock();
+        let mut state = self.arrivals.lock();
         let fits = state.held + more <= state.max;
         let is_finisher = state.finisher == Some(self.number);
         if !fits && !is_finisher && state.finisher.is_some() {
@@ -179,7 +179,7 @@ impl Account {
     }
 
     fn give_back(&mut self, bytes: u64) {
-        let mut state = self.intake.lock();
+        let mut state = self.arrivals.lock();
         self.held -= bytes;
         state.held -= bytes;
         if self.held == 0 {
@@ -209,40 +209,43 @@ mod tests {
 
     #[test]
     fn beyond_the_budget_one_reader_goes_on_and_the_others_wait() {
-        let intake = Arc::new(Intake::default());
-        intake.limit(4 * BYTES_MIN);
+        let arrivals = Arc::new(Arrivals::default());
+        arrivals.limit(4 * BYTES_MIN);
         let all = BYTES_MIN as usize;
-        let (mut a, mut b, mut c) = (intake.open(), intake.open(), intake.open());
+        let (mut a, mut b, mut c) = (arrivals.open(), arrivals.open(), arrivals.open());
         assert!(a.fits(all) && !a.fits(all + 1));
         assert!(holds(&mut a, all / 2) && holds(&mut b, all / 2));
         assert!(holds(&mut b, all), "one may go on");
         assert!(!holds(&mut a, all) && !holds(&mut c, 1));
         assert!(holds(&mut a, all / 2), "it has those");
-        assert_eq!((intake.waiting(), intake.held()), (2, 3 * all as u64 / 2));
+        assert_eq!(
+            (arrivals.waiting(), arrivals.held()),
+            (2, 3 * all as u64 / 2)
+        );
         drop(b);
         assert!(holds(&mut a, all - 1) && holds(&mut c, 1));
-        assert_eq!((intake.waiting(), intake.held()), (0, all as u64));
+        assert_eq!((arrivals.waiting(), arrivals.held()), (0, all as u64));
         a.keep(1);
         drop(c);
-        assert_eq!(intake.held(), 1);
+        assert_eq!(arrivals.held(), 1);
         drop(a);
-        assert_eq!(intake.held(), 0);
+        assert_eq!(arrivals.held(), 0);
     }
 
     #[test]
     fn who_waits_and_goes_away_leaves_no_trace_and_the_next_is_woken() {
-        let intake = Arc::new(Intake::default());
-        intake.limit(0);
+        let arrivals = Arc::new(Arrivals::default());
+        arrivals.limit(0);
         let all = BYTES_MIN as usize;
-        let mut full = intake.open();
-        let mut finisher = intake.open();
+        let mut full = arrivals.open();
+        let mut finisher = arrivals.open();
         assert!(holds(&mut full, all) && holds(&mut finisher, 1));
-        let (mut gone, mut next) = (intake.open(), intake.open());
+        let (mut gone, mut next) = (arrivals.open(), arrivals.open());
         assert!(!holds(&mut gone, 1) && !holds(&mut next, 1));
         drop(gone);
-        assert_eq!(intake.waiting(), 1);
+        assert_eq!(arrivals.waiting(), 1);
         drop(finisher);
-        assert_eq!(intake.waiting(), 0, "it was woken");
+        assert_eq!(arrivals.waiting(), 0, "it was woken");
         assert!(holds(&mut next, 1));
     }
 }
