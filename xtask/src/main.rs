@@ -64,7 +64,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "faults",
-        "[NAME | --sample]: breaks what surrounds a run and looks at what it says and keeps",
+        "[CASE] [--seed N] [--long] | --sample: breaks what surrounds a run, kills pairs of source and sink, and counts what is lost",
         faults::run,
     ),
     (

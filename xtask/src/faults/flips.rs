@@ -9,7 +9,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
-use super::Bench;
+use super::bench::Bench;
+use super::chance::Chance;
 
 /// How many changes are tried.
 const TRIES: u64 = 1000;
@@ -19,19 +20,6 @@ const REJECTED: u64 = 40;
 
 /// Files of the database.
 const DATABASE: [&str; 3] = ["out.db", "out.db-wal", "out.db-shm"];
-
-/// Numbers that look like chance and are the same in each run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
 
 /// What became of the changes of one kind of file.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use super::{Bench, Lock, RUN_SECONDS_MAX, finish, kill};
+use super::bench::{Bench, Lock, RUN_SECONDS_MAX, finish, kill};
 
 /// The folder that the published apps name.
 const PUBLISHED_FOLDER: &str = "/Users/wso2/demo";

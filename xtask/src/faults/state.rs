@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 
-use super::{Bench, finish};
+use super::bench::{Bench, finish};
 
 /// Files of saved state of the copier, oldest first.
 fn snapshots(bench: &Bench) -> anyhow::Result<Vec<PathBuf>> {
