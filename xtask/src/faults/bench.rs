@@ -18,6 +18,8 @@ pub(super) const RUN_SECONDS_MAX: u64 = 120;
 pub(super) struct Bench {
     pub dir: PathBuf,
     pub binary: PathBuf,
+    /// Long faults try less.
+    pub is_sample: bool,
     _temporary: tempfile::TempDir,
 }
 
@@ -60,12 +62,13 @@ impl Ran {
 }
 
 impl Bench {
-    pub fn new() -> anyhow::Result<Bench> {
+    pub fn new(is_sample: bool) -> anyhow::Result<Bench> {
         let temporary = tempfile::tempdir()?;
         let binary = build()?;
         Ok(Bench {
             dir: temporary.path().to_owned(),
             binary,
+            is_sample,
             _temporary: temporary,
         })
     }

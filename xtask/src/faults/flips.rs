@@ -14,6 +14,8 @@ use super::chance::Chance;
 
 /// How many changes are tried.
 const TRIES: u64 = 1000;
+/// With `--sample`.
+const TRIES_SAMPLE: u64 = 100;
 
 /// Rejected lines of the run that is damaged.
 const REJECTED: u64 = 40;
@@ -166,7 +168,8 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
         .collect();
     let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut chance = Chance(1);
-    for number in 0..TRIES {
+    let tries = if bench.is_sample { TRIES_SAMPLE } else { TRIES };
+    for number in 0..tries {
         restore(bench, &all)?;
         let path = kinds[chance.below(kinds.len() as u64) as usize];
         let mut bytes = all[path].clone();

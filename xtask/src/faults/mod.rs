@@ -24,6 +24,8 @@ use pairs::PAIRS;
 
 /// With `--sample` one fault of so many is tried.
 const SAMPLE_PARTS: u64 = 4;
+/// And one pair of so many.
+const SAMPLE_PAIRS: u64 = 8;
 
 /// Kills of a pair, and with `--long`.
 const KILLS: u64 = 3;
@@ -113,7 +115,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     if options.is_sample {
         let sample = Sample::of_commit()?;
         faults.retain(|(name, _)| sample.takes(name, SAMPLE_PARTS));
-        pairs.retain(|pair| sample.takes(pair.name, SAMPLE_PARTS));
+        pairs.retain(|pair| sample.takes(pair.name, SAMPLE_PAIRS));
         let count = faults.len() + pairs.len();
         let all = FAULTS.len() + PAIRS.len();
         sample.print(&format!("{count} of {all} faults"));
@@ -121,7 +123,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
     if faults.is_empty() && pairs.is_empty() && !options.is_sample {
         bail!("no case has this in its name");
     }
-    let bench = Bench::new()?;
+    let bench = Bench::new(options.is_sample)?;
     let mut outcomes = Vec::new();
     for (name, fault) in faults {
         outcomes.push(tried(&bench, name, || fault(&bench))?);

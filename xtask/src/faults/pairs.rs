@@ -2,7 +2,7 @@
 //! comes to. A pair is a line of [`PAIRS`].
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -95,12 +95,15 @@ struct Play<'a> {
     bench: &'a Bench,
     pair: &'a Pair,
     broker: Option<Server>,
+    /// Lines that [`Play::follow`] has seen.
+    seen: AtomicU64,
 }
 
 /// Kills so often; fails where the promise is not kept.
 pub fn play(bench: &Bench, pair: &Pair, seed: u64, kills: u64) -> anyhow::Result<()> {
     let needs_broker = pair.source != Source::File || pair.sink == Sink::Kafka;
-    let broker = match needs_broker.then(|| Order::new().start("kafka")) {
+    let broker = match needs_broker.then(|| Order::new().with("num.partitions", "2").start("kafka"))
+    {
         None => None,
         Some(Ok(server)) => Some(server),
         Some(Err(error @ testservers::Error::Missing { .. })) => {
@@ -113,17 +116,31 @@ pub fn play(bench: &Bench, pair: &Pair, seed: u64, kills: u64) -> anyhow::Result
         bench,
         pair,
         broker,
+        seen: AtomicU64::new(0),
     };
     play.prepare()?;
     let (sent, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let recoveries = std::thread::scope(|scope| {
+    let mut reader = play.reader()?;
+    let lines = reader.as_mut().and_then(|reader| reader.stdout.take());
+    let (recoveries, tally) = std::thread::scope(|scope| {
+        if let Some(lines) = lines {
+            scope.spawn(|| play.follow(lines));
+        }
         let feeder = scope.spawn(|| play.feed(&sent, &is_done));
         let lives = play.lives(seed, kills);
         is_done.store(true, Ordering::Relaxed);
-        let fed = feeder.join().map_err(|_| anyhow::anyhow!("the feeder"))?;
-        fed.and(lives)
+        let fed = feeder.join().map_err(|_| anyhow::anyhow!("the feeder"));
+        let recoveries = fed.and_then(|fed| fed.and(lives));
+        let ended = recoveries.and_then(|recoveries| {
+            let tally = play.end(sent.load(Ordering::Relaxed))?;
+            Ok((recoveries, tally))
+        });
+        if let Some(reader) = &mut reader {
+            reader.kill().ok();
+            reader.wait().ok();
+        }
+        ended
     })?;
-    let tally = play.end(sent.into_inner())?;
     print(&tally, kills, recoveries);
     ensure!(
         tally.is_kept(pair.is_exactly_once()),
@@ -190,16 +207,14 @@ impl Play<'_> {
         fs::write(self.bench.path("app.siddhi"), self.app())?;
         fs::write(self.bench.path("in.csv"), "")?;
         if self.broker.is_some() {
-            // Who asks for a topic makes it.
-            for topic in ["in", "out"] {
-                testservers::run(Command::new("kcat").args([
-                    "-b",
-                    &self.endpoint(),
-                    "-L",
-                    "-t",
-                    topic,
-                ]))?;
-            }
+            // The reader ends where there is no topic: a record that nobody reads makes it.
+            let record = self.bench.path("record");
+            fs::write(&record, "x")?;
+            testservers::run(
+                Command::new("kcat")
+                    .args(["-q", "-b", &self.endpoint(), "-P", "-t", "out", "-p", "1"])
+                    .arg(&record),
+            )?;
         }
         Ok(())
     }
@@ -290,6 +305,12 @@ impl Play<'_> {
             }
             std::thread::park_timeout(LOOK);
         }
+        ensure!(
+            self.size() > before,
+            "no new row within {} s of a start:\n{}",
+            LIFE_MAX.as_secs(),
+            self.last_words()
+        );
         recoveries.push(started.elapsed());
         let group = self.bench.path("state/Ledger");
         let later = Instant::now() + Duration::from_millis(chance.below(2_000));
@@ -318,7 +339,33 @@ impl Play<'_> {
                     db.query_row("select max(rowid) from Out", [], |row| row.get::<_, i64>(0))
                 })
                 .map_or(0, i64::unsigned_abs),
-            Sink::Kafka => self.committed().map_or(0, |text| text.len() as u64),
+            Sink::Kafka => self.seen.load(Ordering::Relaxed),
+        }
+    }
+
+    /// An independent client that prints each record as soon as it is committed. One that reads to
+    /// the end may never get there while transactions go on.
+    fn reader(&self) -> anyhow::Result<Option<Child>> {
+        if self.pair.sink != Sink::Kafka {
+            return Ok(None);
+        }
+        let reader = Command::new("kcat")
+            .args(["-q", "-u", "-b", &self.endpoint(), "-C", "-t", "out"])
+            .args(["-p", "0", "-o", "beginning"])
+            .args(["-X", "isolation.level=read_committed"])
+            .args(["-X", "fetch.wait.max.ms=10"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn();
+        reader
+            .map(Some)
+            .context("the command 'kcat' is needed (package kcat)")
+    }
+
+    /// Counts what the reader prints.
+    fn follow(&self, lines: std::process::ChildStdout) {
+        for _ in BufReader::new(lines).lines().map_while(Result::ok) {
+            self.seen.fetch_add(1, Ordering::Relaxed);
         }
     }
 
