@@ -154,3 +154,54 @@ fn tried(
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// All Rust files below a folder, as one text.
+    fn sources(folder: &Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                text.push_str(&std::fs::read_to_string(&path).expect("a source file"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_of_faults_names_cases_and_tests_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page =
+            std::fs::read_to_string(root.join("docs/internals/faults.md")).expect("it is there");
+        let mut code = String::new();
+        sources(&root.join("crates"), &mut code);
+        let cases: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
+        let pairs = pairs::PAIRS.iter().map(|pair| pair.name);
+        let cases: Vec<&str> = cases.into_iter().chain(pairs).collect();
+        let mut named = 0;
+        for quoted in page.split('`').skip(1).step_by(2) {
+            if let Some(case) = quoted.strip_prefix("faults ") {
+                assert!(case == "NAME" || cases.contains(&case), "no case '{case}'");
+                named += 1;
+                continue;
+            }
+            let test = quoted.rsplit("::").next().unwrap_or(quoted);
+            // Cases of the kit are made by a macro, from the functions of these names.
+            let is_test = quoted.contains("::") || test.matches('_').count() > 3;
+            if is_test && !["crash", "changes"].contains(&test) {
+                let is_there = [format!("fn {test}("), format!("fn {test}<")];
+                assert!(
+                    is_there.iter().any(|name| code.contains(name)),
+                    "no test '{quoted}'"
+                );
+                named += 1;
+            }
+        }
+        assert!(named > 60, "{named}");
+    }
+}
