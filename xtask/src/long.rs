@@ -52,6 +52,11 @@ const PARTS: &[Part] = &[
         steps: faults,
     },
     Part {
+        name: "connectors",
+        about: "every case of every connector on real servers",
+        steps: connectors,
+    },
+    Part {
         name: "features",
         about: "each feature of the binary alone, and none",
         steps: features,
@@ -223,6 +228,12 @@ fn differential(_: &Options) -> anyhow::Result<Steps> {
 
 fn faults(_: &Options) -> anyhow::Result<Steps> {
     Ok(one(xtask(&["faults"])?))
+}
+
+fn connectors(_: &Options) -> anyhow::Result<Steps> {
+    let mut command = xtask(&["connectors"])?;
+    command.env_remove("HEADWATER_SAMPLE");
+    Ok(one(command))
 }
 
 fn features(_: &Options) -> anyhow::Result<Steps> {

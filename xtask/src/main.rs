@@ -12,7 +12,6 @@ mod goldens;
 mod long;
 mod oracle;
 mod partner;
-mod sample;
 mod server;
 mod tidy;
 

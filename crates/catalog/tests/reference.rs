@@ -153,6 +153,11 @@ const BESIDE_THE_TABLES: &[(&str, &str)] = &[
     ("redis", "password"),
     // The request options of `http-call` are those of `http`.
     ("http-call", "*"),
+    // Of ours: limits of slow clients, and what clients and pages are told.
+    ("http", "allowed.origins"),
+    ("http", "answer.rejected"),
+    ("http", "body.idle.timeout"),
+    ("http", "body.timeout"),
 ];
 
 /// `None` where the cell says more than one plain value.

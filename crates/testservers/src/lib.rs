@@ -29,6 +29,7 @@ mod ready;
 mod redis;
 mod running;
 mod s3;
+pub mod sample;
 mod schema_registry;
 mod shared;
 mod smtp;

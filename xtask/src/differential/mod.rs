@@ -34,11 +34,11 @@ use testkit::golden::write_test;
 use testkit::mode::Mode;
 
 use crate::oracle::{Oracle, shared};
-use crate::sample::Sample;
 use choices::Choices;
 use engines::{Judge, Verdict};
 use grammar::Grammar;
 use maker::{Made, make};
+use testservers::sample::Sample;
 
 /// Cases that go to the engines together.
 const BATCH: usize = 1000;

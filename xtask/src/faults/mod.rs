@@ -18,9 +18,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-use crate::sample::Sample;
 use bench::Bench;
 use pairs::PAIRS;
+use testservers::sample::Sample;
 
 /// With `--sample` one fault of so many is tried.
 const SAMPLE_PARTS: u64 = 4;

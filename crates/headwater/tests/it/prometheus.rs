@@ -211,7 +211,7 @@ from In select n insert into Out;";
     );
     let run = Running::start(&[&apps.write("trusting", &app, &options)]);
     // The listener takes no GET: it was asked.
-    run.err_has("it answered 400", 1);
+    run.err_has("it answered 405", 1);
     run.stop();
     let run = Running::start(&[&apps.write("strange", &app, "scheme='HTTPS'")]);
     run.err_has("certificate", 1);

@@ -3,6 +3,7 @@
 //! Promises: one commit always takes the same part, on every machine; the parts of a set share
 //! nothing and together are the whole, so that all of it is run after some commits.
 
+use std::io;
 use std::process::Command;
 
 /// Replaces the commit: a run elsewhere is repeated with the value that it printed.
@@ -15,19 +16,26 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// The sample that [`VARIABLE`] names; without it everything is run.
+    pub fn asked_for() -> Option<Sample> {
+        let name = std::env::var(VARIABLE).ok()?;
+        Some(Sample { name })
+    }
+
     /// The sample of the commit that is checked out.
     ///
     /// # Errors
     /// If git does not know the commit and [`VARIABLE`] is not set.
-    pub fn of_commit() -> anyhow::Result<Sample> {
-        if let Ok(name) = std::env::var(VARIABLE) {
-            return Ok(Sample { name });
+    pub fn of_commit() -> io::Result<Sample> {
+        if let Some(sample) = Sample::asked_for() {
+            return Ok(sample);
         }
         let output = Command::new("git").args(["rev-parse", "HEAD"]).output()?;
-        anyhow::ensure!(
-            output.status.success(),
-            "git names no commit to take the sample from: set {VARIABLE}"
-        );
+        if !output.status.success() {
+            return Err(io::Error::other(format!(
+                "git names no commit to take the sample from: set {VARIABLE}"
+            )));
+        }
         let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Sample { name })
     }
