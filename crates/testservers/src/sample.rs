@@ -45,12 +45,12 @@ impl Sample {
         (fnv(item) % parts + fnv(&self.name) % parts).is_multiple_of(parts)
     }
 
-    /// Says what is run, and how to run it again or in full.
-    pub fn print(&self, what: &str) {
-        println!(
+    /// What is run of what, and how to run it again or in full, as a line.
+    pub fn line(&self, what: &str) -> String {
+        format!(
             "sample: {what}; again with {VARIABLE}={}, all with cargo xtask long",
             self.name
-        );
+        )
     }
 }
 

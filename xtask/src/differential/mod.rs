@@ -206,7 +206,10 @@ fn parse(args: &[String]) -> anyhow::Result<Options> {
         let all = options.seeds.len();
         let takes = |seed: &u64| sample.takes(&seed.to_string(), SAMPLE_PARTS);
         options.seeds.retain(takes);
-        sample.print(&format!("{} of {all} seeds", options.seeds.len()));
+        println!(
+            "{}",
+            sample.line(&format!("{} of {all} seeds", options.seeds.len()))
+        );
     }
     Ok(options)
 }

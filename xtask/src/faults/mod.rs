@@ -118,7 +118,7 @@ pub fn run(args: &[String]) -> anyhow::Result<bool> {
         pairs.retain(|pair| sample.takes(pair.name, SAMPLE_PAIRS));
         let count = faults.len() + pairs.len();
         let all = FAULTS.len() + PAIRS.len();
-        sample.print(&format!("{count} of {all} faults"));
+        println!("{}", sample.line(&format!("{count} of {all} faults")));
     }
     if faults.is_empty() && pairs.is_empty() && !options.is_sample {
         bail!("no case has this in its name");
