@@ -151,8 +151,17 @@ fn away(database: &Database) {
     let app = case.write("first", FILE);
     let args = [app.as_str(), "--state", &state, "--state-interval", "100ms"];
     let run = Running::connected(&args, 1);
-    case.fill(0, 1_000);
-    eventually("the first rows", || case.received().len() >= 1_000);
+    case.fill(0, 500);
+    eventually("the first rows", || case.received().len() >= 500);
+    // One that was suspended itself has not lost its server.
+    for _ in 0..20 {
+        run.freeze();
+        run.thaw();
+    }
+    case.fill(500, 1_000);
+    eventually("the rows after it", || case.received().len() >= 1_000);
+    let ready = run.err().matches("source is ready").count();
+    assert_eq!(ready, 1, "{}", run.err());
     let faults = || run.err().matches("ERROR").count();
     let before = faults();
     server.kill();

@@ -42,10 +42,18 @@ impl Stream {
         }
     }
 
+    /// A read with a time-out is interrupted when the process is suspended and goes on (signal(7)),
+    /// which says nothing about the server.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Plain(socket) => socket.read(buffer),
-            Stream::Tls(stream) => stream.read(buffer),
+        loop {
+            let read = match self {
+                Stream::Plain(socket) => socket.read(buffer),
+                Stream::Tls(stream) => stream.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
         }
     }
 
