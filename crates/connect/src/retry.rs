@@ -4,6 +4,8 @@
 //! connectors that send one message again. What is logged as the pause is the pause.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The pauses of [`RetrySchedule::waiting`] before the jitter, in milliseconds. Who only starts again
@@ -110,6 +112,41 @@ impl LogThrottle {
     }
 }
 
+/// Something that may happen often: counted always, logged once a second.
+#[derive(Default)]
+pub struct Burst {
+    all: AtomicU64,
+    unsaid: Mutex<Unsaid>,
+}
+
+#[derive(Default)]
+struct Unsaid {
+    count: u64,
+    said: Option<Instant>,
+}
+
+impl Burst {
+    /// Least time between two lines.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// It happened once more. Where it is time for a line: how often since the last one.
+    pub fn note(&self) -> Option<u64> {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
+        unsaid.count += 1;
+        if unsaid.said.is_some_and(|at| at.elapsed() < Burst::PAUSE) {
+            return None;
+        }
+        unsaid.said = Some(Instant::now());
+        Some(std::mem::take(&mut unsaid.count))
+    }
+
+    /// How often it happened.
+    pub fn all(&self) -> u64 {
+        self.all.load(Ordering::Relaxed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +196,16 @@ mod tests {
         let mut throttle = LogThrottle::default();
         let written: Vec<u64> = (0..2000).filter_map(|_| throttle.admit()).collect();
         assert_eq!(written, [1, 2, 3, 4, 5, 10, 100, 1000]);
+    }
+
+    #[test]
+    fn a_burst_is_one_line_and_every_count() {
+        let burst = Burst::default();
+        assert_eq!(burst.note(), Some(1));
+        burst.unsaid.lock().unwrap().said = Some(Instant::now() + Burst::PAUSE);
+        assert_eq!((burst.note(), burst.note()), (None, None));
+        assert_eq!(burst.all(), 3);
+        burst.unsaid.lock().unwrap().said = Some(Instant::now() - Burst::PAUSE);
+        assert_eq!(burst.note(), Some(3));
     }
 }

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,12 +17,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::{Workers, signs_of_life};
+use crate::retry::Burst;
 
 /// Pause after a connection that could not be accepted, for want of open files as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-
-/// Least time between two warnings of that.
-const WARNING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Settings of a listening socket and of its connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -169,7 +167,7 @@ impl Accepting {
         serve: &(impl Fn(TcpStream, watch::Receiver<bool>) -> F + Clone + Send + Sync + 'static),
         stopped: &watch::Receiver<bool>,
     ) {
-        let mut failures = Failures::default();
+        let failures = Burst::default();
         for turn in 0.. {
             let Ok(permit) = Arc::clone(&self.connections).acquire_owned().await else {
                 return;
@@ -177,7 +175,9 @@ impl Accepting {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    failures.say(&error);
+                    if let Some(times) = failures.note() {
+                        tracing::warn!(times, cause = %error, "cannot accept connections; retrying");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -216,28 +216,6 @@ impl Accepting {
                 Err(error) => tracing::debug!(cause = %error, "connection closed before it could \
                                                                be served"),
             }
-        }
-    }
-}
-
-/// Connections that could not be accepted, said once a second.
-#[derive(Default)]
-struct Failures {
-    count: u64,
-    said: Option<Instant>,
-}
-
-impl Failures {
-    fn say(&mut self, cause: &io::Error) {
-        self.count += 1;
-        if self.said.is_none_or(|at| at.elapsed() >= WARNING_PAUSE) {
-            tracing::warn!(
-                times = self.count,
-                %cause,
-                "cannot accept connections; retrying"
-            );
-            self.count = 0;
-            self.said = Some(Instant::now());
         }
     }
 }

@@ -5,10 +5,10 @@
 //! give way within [`CROWDED_GAP`], so that the other half stays for those who do not.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -19,12 +19,6 @@ pub const CROWDED_GAP: Duration = Duration::from_secs(1);
 
 /// On a crowded port: the longest time for the whole of what has begun.
 pub const CROWDED_WHOLE: Duration = Duration::from_secs(10);
-
-/// How often connections of a crowded port are looked at.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// Least time between two lines of one cause.
-const BURST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long what a client has begun may take; `None`: for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,10 +115,12 @@ impl Crowd {
         loop {
             // Its sender lives as long as this.
             told.wait_for(|is_crowded| *is_crowded).await.ok();
-            if waits().is_some_and(|since| since.elapsed() >= CROWDED_GAP) {
+            let now = Instant::now();
+            let end = waits().unwrap_or(now) + CROWDED_GAP;
+            if end <= now {
                 return;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep_until(end).await;
         }
     }
 }
@@ -164,6 +160,13 @@ impl Clock {
         piece: impl Future<Output = T>,
     ) -> Result<T, Late> {
         let mut piece = pin!(piece);
+        // Mostly it is there, and needs neither timer nor watch.
+        if let Poll::Ready(piece) =
+            poll_fn(|context| Poll::Ready(piece.as_mut().poll(context))).await
+        {
+            self.moved = Instant::now();
+            return Ok(piece);
+        }
         let mut told = crowd.is_crowded.subscribe();
         loop {
             let is_crowded = *told.borrow_and_update();
@@ -184,10 +187,13 @@ impl Clock {
     pub async fn stopped<T>(&mut self, ours: impl Future<Output = T>) -> T {
         let since = Instant::now();
         let done = ours.await;
-        let time = since.elapsed();
+        self.shift(since.elapsed());
+        done
+    }
+
+    fn shift(&mut self, time: Duration) {
         self.begun += time;
         self.moved += time;
-        done
     }
 
     /// When the wait ends, and why.
@@ -218,38 +224,6 @@ async fn until(end: Option<Instant>) {
     }
 }
 
-/// Something that may happen often: counted always, logged once a second.
-#[derive(Default)]
-pub struct Burst {
-    all: AtomicU64,
-    unsaid: Mutex<Unsaid>,
-}
-
-#[derive(Default)]
-struct Unsaid {
-    count: u64,
-    said: Option<Instant>,
-}
-
-impl Burst {
-    /// It happened once more. Where it is time for a line: how often since the last one.
-    pub fn note(&self) -> Option<u64> {
-        self.all.fetch_add(1, Ordering::Relaxed);
-        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
-        unsaid.count += 1;
-        if unsaid.said.is_some_and(|at| at.elapsed() < BURST_PAUSE) {
-            return None;
-        }
-        unsaid.said = Some(Instant::now());
-        Some(std::mem::take(&mut unsaid.count))
-    }
-
-    /// How often it happened.
-    pub fn all(&self) -> u64 {
-        self.all.load(Ordering::Relaxed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,25 +236,68 @@ mod tests {
             .block_on(work);
     }
 
-    const SHORT: Duration = Duration::from_millis(20);
+    const GAP: Duration = Duration::from_secs(2);
+    const WHOLE: Duration = Duration::from_secs(20);
+    const PACE: Pace = Pace {
+        gap: Some(GAP),
+        whole: Some(WHOLE),
+    };
+
+    /// A clock whose client sent its last piece `ago`, and its first `begun` ago.
+    fn clock(pace: Pace, begun: Duration, ago: Duration) -> Clock {
+        let now = Instant::now();
+        Clock {
+            pace,
+            begun: now - begun,
+            moved: now - ago,
+        }
+    }
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
 
     #[test]
-    fn a_wait_ends_by_the_gap_or_the_whole_and_not_by_time_of_our_own() {
+    fn a_wait_ends_by_what_comes_first_of_gap_and_whole() {
+        let end = |clock: &Clock, is_crowded| clock.end(is_crowded).1;
+        let fresh = clock(PACE, seconds(1), seconds(0));
+        assert_eq!(end(&fresh, false), Late::Gap(GAP));
+        assert_eq!(end(&fresh, true), Late::Crowded(CROWDED_GAP));
+        assert_eq!(fresh.end(false).0, Some(fresh.moved + GAP));
+        let old = clock(PACE, seconds(19), seconds(0));
+        assert_eq!(end(&old, false), Late::Whole(WHOLE));
+        assert_eq!(end(&old, true), Late::Crowded(CROWDED_WHOLE));
+        let unbounded = Pace {
+            gap: None,
+            whole: None,
+        };
+        assert_eq!(
+            clock(unbounded, seconds(99), seconds(99)).end(false).0,
+            None
+        );
+    }
+
+    #[test]
+    fn time_of_our_own_is_not_that_of_the_client() {
+        let mut clock = clock(PACE, seconds(19), seconds(1));
+        let (begun, moved) = (clock.begun, clock.moved);
+        clock.shift(seconds(5));
+        assert_eq!(
+            (clock.begun, clock.moved),
+            (begun + seconds(5), moved + seconds(5))
+        );
+    }
+
+    #[test]
+    fn a_piece_that_is_there_is_taken_however_late() {
         run(async {
             let crowd = Crowd::new(8);
-            let never = std::future::pending::<()>;
-            let pace = |gap, whole| Pace { gap, whole };
-            let mut clock = Clock::start(pace(Some(SHORT), None));
+            let mut clock = clock(PACE, seconds(60), seconds(60));
             assert_eq!(clock.wait(&crowd, async { 1 }).await, Ok(1));
-            assert_eq!(clock.wait(&crowd, never()).await, Err(Late::Gap(SHORT)));
-            let mut clock = Clock::start(pace(None, Some(SHORT)));
-            assert_eq!(clock.wait(&crowd, never()).await, Err(Late::Whole(SHORT)));
-            let mut clock = Clock::start(pace(Some(2 * SHORT), Some(2 * SHORT)));
-            clock.stopped(tokio::time::sleep(3 * SHORT)).await;
-            assert_eq!(
-                clock.wait(&crowd, tokio::time::sleep(SHORT / 4)).await,
-                Ok(())
-            );
+            assert!(clock.moved.elapsed() < seconds(60));
+            clock.moved -= seconds(60);
+            let never = std::future::pending::<()>();
+            assert!(clock.wait(&crowd, never).await.is_err());
         });
     }
 
@@ -288,25 +305,18 @@ mod tests {
     fn on_a_crowded_port_who_lets_it_wait_gives_way() {
         run(async {
             let crowd = Crowd::new(2);
-            let mut clock = Clock::start(Pace::default());
+            let mut clock = clock(Pace::default(), CROWDED_GAP, CROWDED_GAP);
             let place = crowd.enter();
             assert!(crowd.is_crowded());
             let late = clock.wait(&crowd, std::future::pending::<()>()).await;
             assert_eq!(late, Err(Late::Crowded(CROWDED_GAP)));
-            let since = Instant::now();
+            let since = Instant::now() - CROWDED_GAP;
             crowd.gives_way(|| Some(since)).await;
             drop(place);
             assert!(!crowd.is_crowded());
-            let never = crowd.gives_way(|| Some(since));
-            assert!(tokio::time::timeout(SHORT, never).await.is_err());
+            let mut never = pin!(crowd.gives_way(|| Some(since)));
+            let first = poll_fn(|context| Poll::Ready(never.as_mut().poll(context))).await;
+            assert!(first.is_pending());
         });
-    }
-
-    #[test]
-    fn a_burst_is_one_line_and_every_count() {
-        let burst = Burst::default();
-        assert_eq!(burst.note(), Some(1));
-        assert_eq!((burst.note(), burst.note()), (None, None));
-        assert_eq!(burst.all(), 3);
     }
 }

@@ -30,9 +30,10 @@ use connect::mapper::protobuf::target::EVENT_SERVICE_PATH;
 use connect::net;
 use connect::net::request_reply::Service;
 use connect::net::{
-    Burst, Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
+    Delivery, Ingress, LastHeard, Line, Observed, Protocol, QUIET, STOP_GRACE, Served,
     SocketOptions,
 };
+use connect::retry::Burst;
 
 /// The header that names the stream of an event.
 const STREAM_ID: &str = "stream.id";

@@ -9,9 +9,10 @@ use connect::component::{Connection, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::mapper::protobuf::target::Target;
 use connect::net::request_reply::{Service, Services};
-use connect::net::{Burst, Network, Receiver, ServerTls, tell_if_open};
+use connect::net::{Network, Receiver, ServerTls, tell_if_open};
 use connect::option::Settings;
 use connect::option::property_names;
+use connect::retry::Burst;
 
 /// An app that stops is given so long to answer the requests that it has; shorter than a listener waits
 /// for its connections to end.

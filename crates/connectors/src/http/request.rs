@@ -25,7 +25,8 @@ use super::hub::{self, Desk};
 use super::sse::Outgoing;
 use crate::origin::Origins;
 use connect::arrivals::{Account, Arrivals};
-use connect::net::{Burst, Clock, Crowd, Delivery, Ingress, Late, Pace};
+use connect::net::{Clock, Crowd, Delivery, Ingress, Late, Pace};
+use connect::retry::Burst;
 use connect::url::decode;
 
 /// A client is told to come again when what it has sent could not be taken or saved for so long, before
@@ -195,15 +196,20 @@ fn empty(status: StatusCode) -> Answer {
 
 impl Refusal {
     fn answer(&self) -> Answer {
-        let mut answer = plain(self.status, &self.message);
+        let mut answer = last(self.status, &self.message);
         if let Ok(kind) = HeaderValue::from_str(&self.content_type) {
             answer.headers_mut().insert(CONTENT_TYPE, kind);
         }
-        // The rest of the request is not read.
-        let close = HeaderValue::from_static("close");
-        answer.headers_mut().insert(CONNECTION, close);
         answer
     }
+}
+
+/// The last answer on its connection: the rest of the request is not read.
+fn last(status: StatusCode, text: &str) -> Answer {
+    let mut answer = plain(status, text);
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(CONNECTION, close);
+    answer
 }
 
 /// The source takes nothing: it has stopped, or has not begun.
@@ -213,10 +219,9 @@ fn stopped() -> Answer {
 
 /// Nothing is taken now; the client is to come again.
 pub(super) fn unavailable(why: &str) -> Answer {
-    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-    let headers = answer.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    let mut answer = last(StatusCode::SERVICE_UNAVAILABLE, why);
+    let again = HeaderValue::from_static("1");
+    answer.headers_mut().insert(RETRY_AFTER, again);
     answer
 }
 
@@ -414,13 +419,10 @@ fn too_late(route: &Route, peer: &Peer, late: Late) -> Answer {
              'body.idle.timeout' or 'body.timeout'"
         );
     }
-    let mut answer = plain(
+    last(
         StatusCode::REQUEST_TIMEOUT,
         &format!("the body came too slowly: {late}\n"),
-    );
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(CONNECTION, close);
-    answer
+    )
 }
 
 /// No limit of the source is at fault, but that of the server.
@@ -437,13 +439,10 @@ fn no_room(route: &Route, peer: &Peer) -> Answer {
              limit or have it sent in parts"
         );
     }
-    let mut answer = plain(
+    last(
         StatusCode::PAYLOAD_TOO_LARGE,
         &format!("this server reads {max} bytes at once at most\n"),
-    );
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(CONNECTION, close);
-    answer
+    )
 }
 
 /// Why a body was not read.

@@ -13,10 +13,9 @@ use crate::http::request::{BODY_BYTES_MAX, Limits, Refusal, Route, Wanted};
 use crate::origin::Origins;
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
-use connect::net::{
-    Burst, Network, Pace, Receiver, STOP_GRACE, ServerTls, SocketOptions, tell_if_open,
-};
+use connect::net::{Network, Pace, Receiver, STOP_GRACE, ServerTls, SocketOptions, tell_if_open};
 use connect::option::{Settings, number, property_names};
+use connect::retry::Burst;
 use connect::url::Url;
 
 /// An app that stops is given so long to answer the requests that it has; shorter than a listener waits

@@ -18,10 +18,11 @@ use connect::arrivals::Arrivals;
 use connect::component::{Connection, Environment, Finished, Source, SourceLink, SourceSetup};
 use connect::error::Error;
 use connect::net::{
-    Burst, Crowd, Delivery, Ingress, Late, Listening, Network, Pace, Receiver, SharedListener,
+    Crowd, Delivery, Ingress, Late, Listening, Network, Pace, Receiver, SharedListener,
     SocketOptions, Stay, Workers, tell_if_open,
 };
 use connect::option::{Settings, number};
+use connect::retry::Burst;
 use connect::shared::{Renewable, Shared};
 
 /// Connections that are read at once; more wait to be accepted.

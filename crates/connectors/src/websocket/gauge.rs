@@ -7,14 +7,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use connect::arrivals::{Account, Arrivals};
 use connect::net::{Line, Liveness, Pace};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-/// How often it is looked whether a message takes too long.
-const LOOK: Duration = Duration::from_secs(1);
+use tokio::time::Instant;
 
 /// Bytes of a control frame of a client around what it carries: two, and the mask.
 const CONTROL_BYTES: usize = 6;
@@ -32,6 +30,13 @@ struct Unfinished {
     begun: Option<Instant>,
     /// It is read no further, for want of room in the budget.
     waits: bool,
+}
+
+impl Unfinished {
+    /// Since when the client lets a message wait.
+    fn since(&self) -> Option<Instant> {
+        self.begun.filter(|_| !self.waits)
+    }
 }
 
 impl Gauge {
@@ -78,12 +83,13 @@ impl Gauge {
             return std::future::pending().await;
         };
         loop {
-            tokio::time::sleep(LOOK).await;
-            let unfinished = self.lock();
-            if !unfinished.waits && unfinished.begun.is_some_and(|at| at.elapsed() >= whole) {
+            let now = Instant::now();
+            let end = self.lock().since().unwrap_or(now) + whole;
+            if end <= now {
                 self.arrivals.count_late();
                 return whole;
             }
+            tokio::time::sleep_until(end).await;
         }
     }
 
@@ -180,5 +186,33 @@ impl AsyncWrite for Gauged {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.line).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is a message late that began so long ago, and is read no further where it `waits` for room?
+    fn is_late(begun: Option<Duration>, waits: bool) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build().unwrap();
+        let _time = runtime.enter();
+        let gauge = Gauge::new(Arc::default(), Arc::default());
+        gauge.lock().begun = begun.map(|ago| Instant::now() - ago);
+        gauge.lock().waits = waits;
+        let late = std::pin::pin!(gauge.late());
+        let answer = late.poll(&mut Context::from_waker(std::task::Waker::noop()));
+        assert_eq!(gauge.arrivals.late(), u64::from(answer.is_ready()));
+        answer.is_ready()
+    }
+
+    #[test]
+    fn a_message_is_late_after_its_whole_time_unless_the_wait_is_ours() {
+        let whole = Pace::default().whole.unwrap();
+        assert!(is_late(Some(whole), false));
+        assert!(!is_late(Some(whole), true));
+        assert!(!is_late(Some(whole / 2), false));
+        assert!(!is_late(None, false));
     }
 }

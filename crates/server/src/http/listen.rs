@@ -1,11 +1,11 @@
 //! Accepts connections and serves their requests.
 
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
+use connect::retry::Burst;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -34,9 +34,6 @@ const UNREAD_MAX: Duration = Duration::from_secs(60);
 
 /// Pause after a connection that could not be accepted, mostly for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-
-/// Least time between two warnings about that.
-const WARNING_PAUSE: Duration = Duration::from_secs(1);
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +90,20 @@ async fn accept_all(
     connections: &Arc<Semaphore>,
     stopped: &watch::Receiver<bool>,
 ) {
-    let mut failures = Failures::default();
+    let failures = Burst::default();
     // Closed never, so this loop ends with the future alone.
     while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                failures.report(&error);
+                if let Some(times) = failures.note() {
+                    let cause = &error;
+                    tracing::warn!(
+                        times,
+                        %cause,
+                        "cannot accept HTTP connections; they wait and are retried"
+                    );
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -138,26 +142,4 @@ async fn serve_connection(
     }
     connection.as_mut().graceful_shutdown();
     connection.await
-}
-
-/// Connections that could not be accepted, logged once a second at most.
-#[derive(Default)]
-struct Failures {
-    count: u64,
-    logged: Option<Instant>,
-}
-
-impl Failures {
-    fn report(&mut self, cause: &io::Error) {
-        self.count += 1;
-        if self.logged.is_none_or(|at| at.elapsed() >= WARNING_PAUSE) {
-            tracing::warn!(
-                times = self.count,
-                %cause,
-                "cannot accept HTTP connections; they wait and are retried"
-            );
-            self.count = 0;
-            self.logged = Some(Instant::now());
-        }
-    }
 }
