@@ -52,6 +52,11 @@ const PARTS: &[Part] = &[
         steps: faults,
     },
     Part {
+        name: "tests",
+        about: "every integration test, long ones too",
+        steps: tests,
+    },
+    Part {
         name: "connectors",
         about: "every case of every connector on real servers",
         steps: connectors,
@@ -228,6 +233,12 @@ fn differential(_: &Options) -> anyhow::Result<Steps> {
 
 fn faults(_: &Options) -> anyhow::Result<Steps> {
     Ok(one(xtask(&["faults"])?))
+}
+
+fn tests(_: &Options) -> anyhow::Result<Steps> {
+    let mut command = cargo(&["test", "--workspace", "--test", "it", "--quiet"]);
+    command.env_remove("HEADWATER_SAMPLE");
+    Ok(one(command))
 }
 
 fn connectors(_: &Options) -> anyhow::Result<Steps> {

@@ -9,6 +9,9 @@ use std::process::Command;
 /// Replaces the commit: a run elsewhere is repeated with the value that it printed.
 const VARIABLE: &str = "HEADWATER_SAMPLE";
 
+/// The test command runs one in so many of the tests that take long.
+const TEST_PARTS: u64 = 3;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// A commit, or what stands in [`VARIABLE`].
@@ -52,6 +55,15 @@ impl Sample {
             self.name
         )
     }
+}
+
+/// Is a test that takes long run, or left to another commit's sample? Then it says so.
+pub fn is_due(test: &str) -> bool {
+    let is_due = Sample::asked_for().is_none_or(|sample| sample.takes(test, TEST_PARTS));
+    if !is_due {
+        eprintln!("{test} is not in the sample of this commit");
+    }
+    is_due
 }
 
 /// The hash of Fowler, Noll and Vo: the same with every version of Rust.

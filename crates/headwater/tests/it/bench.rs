@@ -28,6 +28,7 @@ fn bench(name: &str, events: u64) -> Option<Json> {
 
 #[test]
 fn every_type_into_three_databases() {
+    long_test!();
     let Some(verified) = bench("types", 3000) else {
         return;
     };
@@ -52,16 +53,19 @@ fn check_copier(name: &str) {
 
 #[test]
 fn the_published_copier_into_sqlite() {
+    long_test!();
     check_copier("etl");
 }
 
 #[test]
 fn the_published_copier_into_mariadb() {
+    long_test!();
     check_copier("etl-mariadb");
 }
 
 #[test]
 fn the_published_copier_into_postgres() {
+    long_test!();
     check_copier("etl-postgres");
 }
 
@@ -74,6 +78,7 @@ fn orders_from_a_file_into_mariadb() {
 
 #[test]
 fn orders_in_the_log_of_mariadb_are_sent_to_kafka() {
+    long_test!();
     if let Some(verified) = bench("cdc", 2000) {
         assert_eq!(verified["changes"], 2000, "{verified}");
         assert!(verified["records"].as_u64() > Some(1000), "{verified}");
@@ -82,6 +87,7 @@ fn orders_in_the_log_of_mariadb_are_sent_to_kafka() {
 
 #[test]
 fn nodes_of_a_file_are_sent_to_kafka() {
+    long_test!();
     if let Some(verified) = bench("xml-kafka", 2000) {
         assert_eq!(verified["records_same"], 2000, "{verified}");
     }
@@ -89,6 +95,7 @@ fn nodes_of_a_file_are_sent_to_kafka() {
 
 #[test]
 fn events_of_a_topic_are_counted() {
+    long_test!();
     if let Some(verified) = bench("kafka", 2000) {
         assert_eq!(verified["events"], 2000, "{verified}");
     }
@@ -104,6 +111,7 @@ fn an_event_that_is_posted_comes_back_as_an_answer() {
 
 #[test]
 fn a_chain_of_three_apps_leads_from_a_topic_to_requests() {
+    long_test!();
     if let Some(verified) = bench("kafka-http", 2000) {
         assert_eq!(verified["requests_of_different_events"], 2000, "{verified}");
     }

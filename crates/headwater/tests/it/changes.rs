@@ -221,6 +221,7 @@ const MEMORY_MAX: u64 = 200_000_000;
 /// An app that takes nothing leaves the changes where they are.
 // shows: source cdc@* slow
 fn full(database: &Database) {
+    long_test!();
     let Some(server) = testservers::shared(database.name) else {
         return;
     };

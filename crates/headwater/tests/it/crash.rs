@@ -225,6 +225,7 @@ fn copier() -> Case {
 // shows: store rdbms@sqlite resume
 #[test]
 fn every_row_is_there_once_and_every_file_is_moved() {
+    long_test!();
     at_every_point(20, "-KILL", &copier, &check_copied);
 }
 
@@ -241,11 +242,13 @@ fn check_copied(case: &Case, name: &str) {
 
 #[test]
 fn a_run_that_is_asked_to_stop_goes_on_where_it_was() {
+    long_test!();
     at_every_point(8, "-TERM", &copier, &check_copied);
 }
 
 #[test]
 fn a_run_that_is_killed_again_and_again_gets_there() {
+    long_test!();
     let case = copier();
     // Short lives first: most of them end while the next snapshot is on its way.
     for life in 1..=30 {
@@ -287,6 +290,7 @@ fn counter() -> Case {
 // covers: 649
 #[test]
 fn what_is_read_back_is_counted_once() {
+    long_test!();
     at_every_point(10, "-KILL", &counter, &|case, name| {
         let counts = case.rows("select count(*) || ' ' || min(n) || ' ' || max(n) from T");
         assert_eq!(counts, ["60 100 100"], "{name}: {}", case.log());
@@ -343,6 +347,7 @@ const SEEN: usize = 4;
 // covers: 648
 #[test]
 fn what_has_changed_is_saved_and_put_together_again() {
+    long_test!();
     at_every_point(8, "-KILL", &keys, &|case, name| {
         let all = KEYS * SEEN;
         for table in ["Groups", "Parts", "Rows"] {
@@ -407,6 +412,7 @@ const SALES: i64 = 300_000;
 
 #[test]
 fn an_aggregation_in_a_store_counts_every_event_once() {
+    long_test!();
     at_every_point(8, "-KILL", &totals, &|case, name| {
         let amounts: i64 = (0..SALES).map(|line| line % 10).sum();
         for duration in ["seconds", "hours"] {
@@ -441,6 +447,7 @@ fn two_databases() -> Case {
 
 #[test]
 fn two_databases_have_every_row_at_least_once() {
+    long_test!();
     let all = (3 * LINES).to_string();
     at_every_point(12, "-KILL", &two_databases, &|case, name| {
         assert_eq!(case.files("done"), ["0.csv", "1.csv", "2.csv"], "{name}");
@@ -551,6 +558,7 @@ fn published(shared: &Path) -> Case {
 
 #[test]
 fn the_published_file_apps_end_as_if_undisturbed() {
+    long_test!();
     let Some(shared) = shared() else {
         println!("skipped: the published apps are not here (HEADWATER_SHARED names their folder)");
         return;

@@ -144,6 +144,7 @@ const LINES: u32 = 300_000;
 
 /// Every row is there once, whenever the run is killed.
 fn killed(name: &str) {
+    long_test!();
     let Some(server) = testservers::shared(name) else {
         return;
     };

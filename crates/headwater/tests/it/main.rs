@@ -2,6 +2,16 @@
 //!
 //! All of it is one program, so that it is linked once and its tests share the servers that they start.
 
+/// Ends a test that takes more than 10 s, unless it is in the sample of this commit.
+macro_rules! long_test {
+    () => {
+        fn here() {}
+        if !testservers::sample::is_due(std::any::type_name_of_val(&here)) {
+            return;
+        }
+    };
+}
+
 mod amazon;
 mod bench;
 mod bounds;

@@ -37,6 +37,7 @@ fn case(one: &Server, two: &Server, text: &str, name: &str) -> Case {
 // shows: sink kafkaMultiDC open, order
 #[test]
 fn what_goes_to_two_centres_comes_once_and_in_order() {
+    long_test!();
     let (Some(one), Some(two)) = (broker(), lent()) else {
         return;
     };
@@ -61,6 +62,7 @@ fn what_goes_to_two_centres_comes_once_and_in_order() {
 // shows: sink kafkaMultiDC resume, lost, error
 #[test]
 fn a_centre_that_dies_takes_nothing_with_it() {
+    long_test!();
     let (Some(one), Some(mut two)) = (broker(), lent()) else {
         return;
     };
@@ -106,6 +108,7 @@ fn a_centre_that_dies_takes_nothing_with_it() {
 // shows: sink kafkaMultiDC bad, reload
 #[test]
 fn records_that_cannot_be_read_are_kept_and_a_reload_goes_on_where_each_centre_was() {
+    long_test!();
     let (Some(one), Some(two)) = (broker(), lent()) else {
         return;
     };

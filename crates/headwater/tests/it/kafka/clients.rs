@@ -36,6 +36,7 @@ from S select * insert into Out;
 
 #[test]
 fn what_java_compresses_is_read_and_what_we_compress_is_read_by_java() {
+    long_test!();
     let Some(broker) = broker() else { return };
     for codec in ["gzip", "snappy", "lz4", "zstd"] {
         let topic = format!("java-{codec}");
@@ -71,6 +72,7 @@ from S select * insert into Out;
 
 #[test]
 fn a_group_is_shared_with_java() {
+    long_test!();
     let Some(broker) = broker() else { return };
     let lines: String = super::events(0..300).map(|line| line + "\n").collect();
     tool(broker, PRODUCER, &["--topic", "java-group"], &lines);

@@ -163,17 +163,20 @@ fn kill_again_and_again(name: &str, query: &str) {
 
 #[test]
 fn every_number_is_there_once_whenever_the_run_is_killed() {
+    long_test!();
     kill_again_and_again("once", STATELESS);
 }
 
 #[test]
 fn every_count_is_there_once_whenever_the_run_is_killed() {
+    long_test!();
     kill_again_and_again("counted", STATEFUL);
 }
 
 // shows: sink kafka lost
 #[test]
 fn every_number_is_there_once_when_the_broker_is_killed() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "broken-in", 0, events(0..MANY));
     let case = Once::new(&broker, "broken", STATEFUL, "").case;
@@ -253,6 +256,7 @@ from S select n, count() as c insert into Other;";
 
 #[test]
 fn two_sinks_miss_nothing_and_repeat_only_where_one_was_ahead() {
+    long_test!();
     let Some(broker) = broker() else { return };
     let once = Once::new(broker, "two", TWO, "");
     let count = fed(broker, "two-in", 1000, || {
@@ -312,6 +316,7 @@ from S select n % 2 as t, n insert into Fan;";
 
 #[test]
 fn a_transaction_that_the_broker_gave_up_is_written_again() {
+    long_test!();
     let order = Order::new().with(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         "100",

@@ -20,6 +20,7 @@ from S select * insert into Out;
 // shows: source kafka lost
 #[test]
 fn a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "named-in", 0, events(0..500));
     let case = Case::new(&broker, &PIPE.replace("pipe", "named"));
@@ -55,6 +56,7 @@ fn a_broker_that_is_killed_and_one_that_is_silent_are_named_and_nothing_is_lost(
 // shows: sink kafka resume
 #[test]
 fn a_broker_that_is_not_there_is_waited_for() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "absent-in", 0, events(0..10));
     broker.stop();
@@ -130,6 +132,7 @@ const MANY: u32 = 200_000;
 
 #[test]
 fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "again-in", 0, events(0..MANY));
     let case = Case::new(&broker, &PIPE.replace("pipe", "again"));
@@ -173,6 +176,7 @@ fn nothing_is_lost_doubled_or_moved_when_the_broker_is_killed_again_and_again() 
 
 #[test]
 fn a_run_stops_without_its_broker_and_goes_on_where_it_was() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     produce(&broker, "without-in", 0, events(0..100));
     let case = Case::new(&broker, &PIPE.replace("pipe", "without"));
@@ -218,6 +222,7 @@ from S select * insert into Dynamic;
 
 #[test]
 fn a_sink_that_has_written_nothing_notices_that_its_broker_is_gone() {
+    long_test!();
     let Some(mut broker) = lent() else { return };
     let case = Case::new(&broker, IDLE);
     let input = case.dir.path().join("in.csv");
@@ -261,6 +266,7 @@ from S select * insert into Handed;
 
 #[test]
 fn a_transaction_does_not_hold_up_a_stop_without_its_broker() {
+    long_test!();
     for policy in ["LOG", "WAIT"] {
         let Some(mut broker) = lent() else { return };
         let topic = format!("tx-{policy}");

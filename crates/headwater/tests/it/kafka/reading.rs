@@ -95,6 +95,7 @@ fn a_source_starts_where_it_is_told() {
 // shows: source kafka resume
 #[test]
 fn offsets_are_committed_as_the_app_says() {
+    long_test!();
     let Some(broker) = broker() else { return };
     produce(broker, "commits", 1, events(0..50));
     for (group, options, again) in [

@@ -106,6 +106,7 @@ fn written(
 
 #[test]
 fn records_that_are_too_long_are_rejected_alone_and_nothing_is_moved() {
+    long_test!();
     let Some(broker) = broker() else { return };
     let is_long = |n: &u32| LONG.iter().any(|(other, _)| other == n);
     let expect: Vec<u32> = (0..COUNT).filter(|n| !is_long(n)).collect();

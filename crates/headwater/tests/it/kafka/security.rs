@@ -192,6 +192,7 @@ fn login(module: &str, mechanism: &str, password: &str) -> String {
 // shows: source kafka tls, login
 #[test]
 fn certificates_and_logins_open_the_broker_and_no_secret_is_told() {
+    long_test!();
     let Some(guarded) = Guarded::start() else {
         return;
     };

@@ -110,6 +110,7 @@ from B select * insert into OutB;
 
 #[test]
 fn compressed_and_synchronous_records_arrive() {
+    long_test!();
     let Some(broker) = broker() else { return };
     for codec in ["gzip", "snappy", "lz4", "zstd"] {
         let (from, to) = (format!("{codec}-in"), format!("{codec}-out"));

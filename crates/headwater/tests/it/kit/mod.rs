@@ -9,8 +9,6 @@ mod cases;
 pub mod stores;
 mod subject;
 
-use testservers::sample::Sample;
-
 pub use subject::{Login, Order, Restart, Silent, Slow, Subject, Tls};
 
 macro_rules! conformance {
@@ -27,22 +25,12 @@ macro_rules! conformance {
     };
 }
 
-/// Cases that wait for what does not come: some 25 s each, whatever the technology. The test command
-/// runs one in [`PARTS`] of them.
+/// Cases that wait for what does not come: some 25 s each, whatever the technology.
 const LONG: &[&str] = &["full", "long", "silent", "slow"];
-const PARTS: u64 = 3;
 
 /// Is the case run, or left to another commit's sample?
 pub fn is_due(technology: &str, case: &str) -> bool {
-    let name = format!("kit::{technology}::{case}");
-    let is_due = match Sample::asked_for() {
-        Some(sample) if LONG.contains(&case) => sample.takes(&name, PARTS),
-        _ => true,
-    };
-    if !is_due {
-        eprintln!("{name} is not in the sample of this commit");
-    }
-    is_due
+    !LONG.contains(&case) || testservers::sample::is_due(&format!("kit::{technology}::{case}"))
 }
 
 conformance! {
