@@ -12,6 +12,7 @@ use event::{ColumnBuilder, Value};
 
 use super::effects::Effects;
 use super::functions::{self, Effect, Function};
+use super::roots::Roots;
 
 pub struct FileFunctions;
 
@@ -25,7 +26,7 @@ impl EffectFunctions for FileFunctions {
     }
 
     fn begin(&self) -> Box<dyn EffectCalls> {
-        Box::new(Calls)
+        Box::new(Calls { roots: None })
     }
 
     fn journal(
@@ -53,7 +54,29 @@ impl EffectFunctions for FileFunctions {
     }
 }
 
-struct Calls;
+struct Calls {
+    /// Read from the deployment file by the first call.
+    roots: Option<Roots>,
+}
+
+impl Calls {
+    /// Where the calls of an app may act. An app that may act anywhere is told of once.
+    fn roots(&mut self, environment: &Environment, function: &Function) -> &Roots {
+        self.roots.get_or_insert_with(|| {
+            let roots = Roots::of(environment);
+            if roots.is_anywhere() && function.effect != Effect::None {
+                tracing::warn!(
+                    app = environment.app,
+                    function = function.name,
+                    "file functions may touch every file that this process may, also by paths that \
+                     events name; to confine them, set 'roots' of extension 'file:functions' in the \
+                     deployment file"
+                );
+            }
+            roots
+        })
+    }
+}
 
 impl EffectCalls for Calls {
     fn call(&mut self, call: &mut Call<'_>) -> Result<Called, (usize, String)> {
@@ -66,8 +89,13 @@ impl EffectCalls for Calls {
             .iter()
             .map(|ty| ColumnBuilder::with_capacity(*ty, call.rows))
             .collect();
+        let roots = self.roots(call.environment, function);
         for row in 0..call.rows {
             let values: Vec<Value> = call.arguments.iter().map(|c| c.value(row)).collect();
+            let mut paths = function.paths(&values).into_iter();
+            paths
+                .try_for_each(|path| roots.check(&path))
+                .map_err(|message| (row, message))?;
             let pending = call.pending.as_deref_mut();
             let results = match defer(call.environment, pending, function, &values) {
                 Some(results) => results,
@@ -119,4 +147,62 @@ fn defer(
         arguments: arguments.to_vec(),
     });
     Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use connect::component::Setting;
+    use event::{Column, Type};
+
+    use super::*;
+
+    #[test]
+    fn a_call_outside_the_roots_does_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("in")).unwrap();
+        for name in ["in/a", "b"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let mut environment = Environment::new("A");
+        environment.settings = Arc::from([Setting {
+            namespace: "file".into(),
+            name: "functions".into(),
+            key: "roots".into(),
+            value: at("in").display().to_string(),
+        }]);
+        let mut calls = FUNCTIONS.begin();
+        let mut call = |function: &str, paths: &[&str]| {
+            let column = |path: &&str| {
+                let mut column = ColumnBuilder::new(Type::String);
+                column.push(&Value::str(&at(path).display().to_string()));
+                column.finish()
+            };
+            let arguments: Vec<Column> = paths.iter().map(column).collect();
+            calls
+                .call(&mut Call {
+                    environment: &environment,
+                    function,
+                    arguments: &arguments,
+                    rows: 1,
+                    pending: None,
+                })
+                .map(drop)
+        };
+        let (row, why) = call("file:delete", &["b"]).unwrap_err();
+        assert!(row == 0 && why.contains("'roots'"), "{why}");
+        for (function, paths) in [
+            ("file:move", ["in/a", "."]),
+            ("file:move", ["b", "in"]),
+            ("file:rename", ["in/a", "c"]),
+            ("file:copy", ["in/a", "in/../d"]),
+        ] {
+            assert!(call(function, &paths).is_err(), "{function} {paths:?}");
+        }
+        assert!(at("b").exists() && at("in/a").exists() && !at("c").exists());
+        call("file:delete", &["in/a"]).unwrap();
+        assert!(!at("in/a").exists());
+    }
+
+    const FUNCTIONS: FileFunctions = FileFunctions;
 }

@@ -108,6 +108,21 @@ impl Function {
         })
     }
 
+    /// The paths that a call names, as far as its arguments are of use.
+    pub fn paths(&self, values: &[Value]) -> Vec<PathBuf> {
+        let arguments = Arguments {
+            function: self.name,
+            values,
+        };
+        let count = match self.name {
+            "file:move" | "file:copy" | "file:archive" | "file:unarchive" => 2,
+            _ => 1,
+        };
+        let named = (0..count).filter_map(|index| arguments.path(index).ok());
+        let target = self.ends(values).map(|(_, to)| to);
+        named.chain(target).collect()
+    }
+
     /// Where a call that takes a file away puts it: from, to. `None` where its arguments are of no use.
     pub fn ends(&self, values: &[Value]) -> Option<(PathBuf, PathBuf)> {
         let arguments = Arguments {

@@ -6,6 +6,7 @@
 
 mod action;
 mod archive;
+mod beneath;
 mod calls;
 pub mod effects;
 mod events;
@@ -15,6 +16,7 @@ mod options;
 pub mod position;
 mod reading;
 mod records;
+mod roots;
 mod sink;
 mod source;
 #[cfg(test)]

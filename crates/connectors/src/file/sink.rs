@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::beneath;
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
 use connect::file_uri::local_path;
@@ -29,8 +30,13 @@ pub struct FileSink {
 
 enum Target {
     Static(PathBuf),
-    /// Index among the options that depend on the event.
-    Dynamic(usize),
+    /// Made of each event.
+    Dynamic {
+        /// Index among the options that depend on the event.
+        option: usize,
+        /// The directory that stands before what events fill in, if one does.
+        root: Option<PathBuf>,
+    },
 }
 
 struct Handle {
@@ -49,7 +55,10 @@ impl FileSink {
             text.map_or(default, |text| text.trim().eq_ignore_ascii_case("true"))
         };
         let target = match setup.dynamic.iter().position(|name| name == "file.uri") {
-            Some(index) => Target::Dynamic(index),
+            Some(option) => Target::Dynamic {
+                option,
+                root: setup.transport.option("file.uri").and_then(root),
+            },
             None => {
                 let Some(uri) = setup.transport.option("file.uri") else {
                     return Err(refused("option 'file.uri' is missing".into()));
@@ -70,11 +79,11 @@ impl FileSink {
     /// The handle for a message, made where there is none; it is the last.
     fn handle(&mut self, message: &Message<'_>) -> Result<&mut Handle, Error> {
         let dynamic;
-        let path = match &self.target {
-            Target::Static(path) => path.as_path(),
-            Target::Dynamic(index) => {
-                dynamic = dynamic_path(message.option(*index))?;
-                dynamic.as_path()
+        let (path, root) = match &self.target {
+            Target::Static(path) => (path.as_path(), None),
+            Target::Dynamic { option, root } => {
+                dynamic = dynamic_path(message.option(*option))?;
+                (dynamic.as_path(), root.as_deref())
             }
         };
         match self.handles.iter().rposition(|handle| handle.path == path) {
@@ -89,11 +98,19 @@ impl FileSink {
                     self.handles[0].write_out()?;
                     self.handles.remove(0);
                 }
-                self.handles.push(Handle::open(path)?);
+                self.handles.push(Handle::open(path, root)?);
             }
         }
         Ok(self.handles.last_mut().expect("a handle was put there"))
     }
+}
+
+/// The directory of a template before what events fill in (`/data/out` of `/data/out/{{id}}.csv`).
+fn root(template: &str) -> Option<PathBuf> {
+    let literal = &template[..template.find("{{")?];
+    let (directory, _) = literal.rsplit_once('/')?;
+    let directory = if directory.is_empty() { "/" } else { directory };
+    local_path(directory).ok()
 }
 
 /// A path made of event data may not leave the directory that the option names.
@@ -115,8 +132,12 @@ fn unavailable(path: &Path, error: io::Error) -> Error {
 }
 
 impl Handle {
-    fn open(path: PathBuf) -> Result<Handle, Error> {
+    /// `root`: no link is followed below it.
+    fn open(path: PathBuf, root: Option<&Path>) -> Result<Handle, Error> {
         let open = || -> io::Result<File> {
+            if let Some(root) = root {
+                return beneath::append(root, &path);
+            }
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -129,6 +150,10 @@ impl Handle {
                 buffer: Vec::new(),
                 replaces: false,
             }),
+            // It will be no other way the next time.
+            Err(error) if root.is_some() && error.kind() == io::ErrorKind::InvalidInput => Err(
+                Error::failed(format!("writing to file '{}'", path.display()), error),
+            ),
             Err(error) => Err(unavailable(&path, error)),
         }
     }
@@ -179,7 +204,7 @@ impl Sink for FileSink {
         if let Target::Static(path) = &self.target
             && self.handles.is_empty()
         {
-            let handle = Handle::open(path.clone())?;
+            let handle = Handle::open(path.clone(), None)?;
             self.handles.push(handle);
         }
         Ok(())
@@ -311,6 +336,27 @@ mod tests {
             .publish(&Message::with_options(Payload::Text("x"), &option))
             .unwrap_err();
         assert!(!error.is_unavailable());
+    }
+
+    #[test]
+    fn a_link_below_the_directory_of_the_option_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir(&root).unwrap();
+        std::os::unix::fs::symlink(directory.path(), root.join("way")).unwrap();
+        let template = format!("file:{}/{{{{p}}}}.txt", root.display());
+        let mut sink = sink(&[("file.uri", &template)], "json", &["file.uri".into()]);
+        sink.connect().unwrap();
+        let mut publish = |name: &str| {
+            let option = [template.replace("{{p}}", name)];
+            sink.publish(&Message::with_options(Payload::Text("x"), &option))
+        };
+        publish("deep/a").unwrap();
+        let error = publish("way/b").unwrap_err();
+        assert!(!error.is_unavailable(), "{error}");
+        sink.close().unwrap();
+        assert_eq!(fs::read_to_string(root.join("deep/a.txt")).unwrap(), "x\n");
+        assert!(!directory.path().join("b.txt").exists());
     }
 
     // shows: sink file lost

@@ -304,7 +304,8 @@ pub const SINK: ConnectorSpec = ConnectorSpec {
     options: &[
         text(
             "file.uri",
-            "File to write; it and its directories are made.",
+            "File to write; it and its directories are made. Where events fill in a part of it, no link \
+             is followed below the directory that stands before that part.",
         )
         .test("connectors::file::sink::tests::a_path_made_of_the_event_stays_below_its_directory")
         .required()

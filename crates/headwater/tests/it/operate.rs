@@ -2,14 +2,14 @@
 //! a peer is away, how long a stop takes.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use crate::network::{Running, curl, eventually, free_port};
+use crate::network::{Running, curl, eventually, free_port, piped, text};
 
 /// A server whose standard error is read line by line.
 struct Server {
@@ -158,19 +158,9 @@ fn a_client_may_hear_what_is_wrong_with_its_event() {
 
 /// Runs the binary; exit code and what it said.
 fn said(args: &[&str], input: &str) -> (Option<i32>, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    stdin.write_all(input.as_bytes()).ok();
-    drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), text)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let output = piped(command.args(args), input.as_bytes());
+    (output.status.code(), text(&output.stderr))
 }
 
 #[test]

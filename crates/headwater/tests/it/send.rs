@@ -1,10 +1,9 @@
 //! Events by hand to a real server: `headwater send`, and Streaming Integrator's event simulator.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::network::{Running, curl, eventually, free_port, published};
+use crate::network::{Running, curl, eventually, free_port, piped, published, text};
 use serde_json::Value as Json;
 
 /// Without a source, as most published apps.
@@ -49,21 +48,9 @@ fn shop(more: &[&str]) -> Shop {
 impl Shop {
     /// Exit code, standard output and standard error.
     fn send_from(&self, input: &str, args: &[&str]) -> (Option<i32>, String, String) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
-            .arg("send")
-            .args(args)
-            .args(["--url", &self.url])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let mut stdin = child.stdin.take().expect("piped");
-        // A command that reads nothing may have gone.
-        stdin.write_all(input.as_bytes()).ok();
-        drop(stdin);
-        let output = child.wait_with_output().expect("it ends");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let command = command.arg("send").args(args).args(["--url", &self.url]);
+        let output = piped(command, input.as_bytes());
         (
             output.status.code(),
             text(&output.stdout),

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use testservers::{Order, Running as Server, avro_tools};
 
 use super::{Case, SINGLE, broker, kcat};
+use crate::network::{piped, text};
 
 const SCHEMA: &str = r#"{"type":"record","name":"Trade","namespace":"test","fields":[
     {"name":"n","type":"long"},{"name":"symbol","type":["null","string"],"default":null},
@@ -56,26 +56,16 @@ while True:
 
 /// Runs a program with an input; what it writes.
 #[track_caller]
-fn piped(command: &mut Command, input: &[u8]) -> Vec<u8> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    let input = input.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = child.wait_with_output().expect("it ends");
-    writer.join().expect("no panic").ok();
-    let said = String::from_utf8_lossy(&output.stderr);
+fn asked(command: &mut Command, input: &[u8]) -> Vec<u8> {
+    let output = piped(command, input);
+    let said = text(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
     output.stdout
 }
 
 fn python(script: &str, args: &[&str], input: &[u8]) -> Vec<u8> {
     let mut command = Command::new("/usr/bin/python3");
-    piped(command.args(["-c", script]).args(args), input)
+    asked(command.args(["-c", script]).args(args), input)
 }
 
 /// Asks the registry as any client does.
@@ -101,7 +91,7 @@ fn register(registry: &Server, args: &[&str], subject: &str, schema: &str) -> u3
     ])
     .args(args)
     .arg(url);
-    let answer = piped(&mut curl, body.as_bytes());
+    let answer = asked(&mut curl, body.as_bytes());
     let answer: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
     answer["id"].as_u64().expect("a number") as u32
 }
@@ -121,7 +111,7 @@ fn records(broker: &Server, topic: &str) -> Vec<u8> {
     let mut kcat = Command::new("kcat");
     kcat.args(["-b", &broker.endpoint(), "-q", "-C", "-t", topic])
         .args(["-o", "beginning", "-e", "-f", "%S %s"]);
-    piped(&mut kcat, b"")
+    asked(&mut kcat, b"")
 }
 
 /// A row as it is written to a file, and the datum that it is.
@@ -274,13 +264,13 @@ fn javas_library_reads_and_writes_the_same_bytes() {
     let first = &all[blank + 1..blank + 1 + len];
     let mut tools = avro_tools(registry.place());
     tools.args(["fragtojson", "--schema-file", &schema, "-"]);
-    let text = piped(&mut tools, first);
+    let text = asked(&mut tools, first);
     let found: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
     assert_eq!(found["n"], row(0).1["n"]);
     assert_eq!(found["symbol"], serde_json::Value::Null);
     let mut tools = avro_tools(registry.place());
     tools.args(["jsontofrag", "--schema-file", &schema, "-"]);
-    assert_eq!(piped(&mut tools, &text), first);
+    assert_eq!(asked(&mut tools, &text), first);
 }
 
 #[test]

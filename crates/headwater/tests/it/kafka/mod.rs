@@ -16,11 +16,10 @@ mod security;
 mod writing;
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::kit::{Silent, Subject};
-use crate::network::Running;
+use crate::network::{Running, piped, text};
 use testservers::{Lent, Order, Running as Server};
 
 // row: sink kafka | kafka
@@ -68,22 +67,12 @@ fn is_kcat_there() -> bool {
 /// `kcat` with these arguments and this input; what it writes.
 #[track_caller]
 fn kcat(broker: &Server, args: &[&str], input: &str) -> String {
-    let mut child = Command::new("kcat")
-        .args(["-b", &broker.endpoint(), "-q"])
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("kcat starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    let input = input.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().expect("kcat ends");
-    writer.join().expect("no panic").expect("kcat reads");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let mut command = Command::new("kcat");
+    let command = command.args(["-b", &broker.endpoint(), "-q"]).args(args);
+    let output = piped(command, input.as_bytes());
+    let said = text(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    text(&output.stdout)
 }
 
 /// What makes kcat keep the order of lines: of several requests on their way to a topic that has just
@@ -220,23 +209,14 @@ const CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
 /// A tool of Kafka's own, which is Java's client: what it writes.
 #[track_caller]
 fn tool(broker: &Server, class: &str, args: &[&str], input: &str) -> String {
-    let mut child = Command::new("java")
-        .arg("-Xmx128m")
-        .arg("-cp")
-        .arg(broker.place().installed().join("lib/*"))
-        .arg(class)
+    let mut command = Command::new("java");
+    let libraries = broker.place().installed().join("lib/*");
+    command.arg("-Xmx128m").arg("-cp").arg(libraries).arg(class);
+    command
         .args(["--bootstrap-server", &broker.endpoint()])
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("java starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    stdin.write_all(input.as_bytes()).expect("it reads");
-    drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
+        .args(args);
+    let output = piped(&mut command, input.as_bytes());
+    let said = text(&output.stderr);
     assert!(output.status.success(), "{class} {args:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    text(&output.stdout)
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -480,4 +480,26 @@ fn looked_for(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         std::thread::park_timeout(LOOK);
     }
     true
+}
+
+/// What a command says that is given `input`; one that reads nothing may have gone.
+pub fn piped(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_owned();
+    // Beside what it says: a pipe that is full holds up both.
+    let writer = std::thread::spawn(move || stdin.write_all(&input).ok());
+    let output = child.wait_with_output().expect("it ends");
+    writer.join().expect("no panic");
+    output
+}
+
+/// What was said, as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -159,8 +159,8 @@ pub(super) fn late(target: &Target, sent: usize, unsent: Unsent) -> Response {
         Unsent::Full => (
             StatusCode::SERVICE_UNAVAILABLE,
             "SERVICE_UNAVAILABLE",
-            "takes no more events for now: what is behind it (a sink, a store) is slow or away; send the \
-             rest again later",
+            "takes no more events for now: its queue is full, because a sink or store behind it is slow \
+             or away; send the rest again later",
         ),
         Unsent::Gone => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -170,8 +170,8 @@ pub(super) fn late(target: &Target, sent: usize, unsent: Unsent) -> Response {
         Unsent::Late => (
             StatusCode::GATEWAY_TIMEOUT,
             "GATEWAY_TIMEOUT",
-            "has the events, but did not process or save them in time: what is behind it (a sink, a \
-             store) is slow or away",
+            "has the events, but did not process or save them in time, because a sink or store behind it \
+             is slow or away",
         ),
     };
     let in_already = match sent {
