@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What an item counts against the bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,6 +25,9 @@ struct State<T> {
     items: VecDeque<(T, Weight)>,
     held: Weight,
     is_closed: bool,
+    /// Threads that wait for an item, and for room. To notify costs a system call, even if nobody waits.
+    takers: usize,
+    pushers: usize,
 }
 
 /// The reader has gone.
@@ -55,6 +58,8 @@ impl<T> Queue<T> {
                 items: VecDeque::new(),
                 held: Weight::default(),
                 is_closed: false,
+                takers: 0,
+                pushers: 0,
             }),
             filled: Condvar::new(),
             room: Condvar::new(),
@@ -70,10 +75,7 @@ impl<T> Queue<T> {
     pub fn push(&self, item: T, weight: Weight) -> Result<(), Closed> {
         let mut state = self.lock();
         while !state.is_closed && !self.has_room(&state, weight) {
-            state = self
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.wait_for_change(state, None);
         }
         self.append(state, item, weight)
     }
@@ -91,11 +93,7 @@ impl<T> Queue<T> {
             if left.is_zero() {
                 return Err(Unpushed::Late(item));
             }
-            state = self
-                .room
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.wait_for_change(state, Some(left));
         }
         self.append(state, item, weight)
             .map_err(|Closed| Unpushed::Closed)
@@ -109,13 +107,21 @@ impl<T> Queue<T> {
             if left.is_zero() {
                 return false;
             }
-            state = self
-                .room
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.wait_for_change(state, Some(left));
         }
         true
+    }
+
+    /// Waits, `at_most` so long, until something was taken or the queue was closed.
+    fn wait_for_change<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<T>>,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'a, State<T>> {
+        state.pushers += 1;
+        let mut state = wait(&self.room, state, at_most);
+        state.pushers -= 1;
+        state
     }
 
     /// Appends whatever the bounds say: replies, failures, control.
@@ -140,8 +146,11 @@ impl<T> Queue<T> {
         state.held.rows += weight.rows;
         state.held.bytes += weight.bytes;
         state.items.push_back((item, weight));
+        let is_awaited = state.takers > 0;
         drop(state);
-        self.filled.notify_one();
+        if is_awaited {
+            self.filled.notify_one();
+        }
         Ok(())
     }
 
@@ -158,29 +167,23 @@ impl<T> Queue<T> {
             if let Some((item, weight)) = state.items.pop_front() {
                 state.held.rows -= weight.rows;
                 state.held.bytes -= weight.bytes;
+                let is_awaited = state.pushers > 0;
                 drop(state);
-                self.room.notify_all();
+                if is_awaited {
+                    self.room.notify_all();
+                }
                 return Taken::Item(item);
             }
             if state.is_closed {
                 return Taken::Closed;
             }
-            state = match deadline {
-                None => self
-                    .filled
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Taken::Late;
-                    }
-                    self.filled
-                        .wait_timeout(state, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-            };
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Taken::Late;
+            }
+            state.takers += 1;
+            state = wait(&self.filled, state, left);
+            state.takers -= 1;
         }
     }
 
@@ -208,6 +211,22 @@ impl<T> Queue<T> {
         self.lock().is_closed = true;
         self.filled.notify_all();
         self.room.notify_all();
+    }
+}
+
+fn wait<'a, T>(
+    changed: &Condvar,
+    state: MutexGuard<'a, State<T>>,
+    at_most: Option<Duration>,
+) -> MutexGuard<'a, State<T>> {
+    match at_most {
+        None => changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+        Some(left) => {
+            changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0
+        }
     }
 }
 

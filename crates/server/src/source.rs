@@ -77,6 +77,8 @@ struct HandleState {
     is_end: bool,
     /// A connection of the source has something for it.
     is_woken: bool,
+    /// The source waits. To notify costs a system call, even if nobody waits.
+    is_waiting: bool,
 }
 
 /// What ends a wait beside the signals of the server.
@@ -89,8 +91,7 @@ enum Until {
 
 impl Waker for SourceHandle {
     fn wake(&self) {
-        self.lock().is_woken = true;
-        self.changed.notify_all();
+        self.change(|state| state.is_woken = true);
     }
 }
 
@@ -112,27 +113,31 @@ impl SourceHandle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn ack(&self, sequence: Sequence) {
+    fn change(&self, change: impl FnOnce(&mut HandleState)) {
         let mut state = self.lock();
-        state.acked = state.acked.max(sequence);
+        change(&mut state);
+        let is_awaited = state.is_waiting;
         drop(state);
-        self.changed.notify_all();
+        if is_awaited {
+            self.changed.notify_all();
+        }
+    }
+
+    pub fn ack(&self, sequence: Sequence) {
+        self.change(|state| state.acked = state.acked.max(sequence));
     }
 
     pub fn stop(&self) {
-        self.lock().stop_since.get_or_insert_with(Instant::now);
-        self.changed.notify_all();
+        self.change(|state| _ = state.stop_since.get_or_insert_with(Instant::now));
     }
 
     /// The executor has gone: the source stops without waiting for it.
     pub fn abandon(&self) {
-        self.lock().is_abandoned = true;
-        self.changed.notify_all();
+        self.change(|state| state.is_abandoned = true);
     }
 
     pub fn end(&self) {
-        self.lock().is_end = true;
-        self.changed.notify_all();
+        self.change(|state| state.is_end = true);
     }
 
     /// As [`SourceHandle::wait`], and also until the input of the run has ended, or it is woken.
@@ -142,12 +147,14 @@ impl SourceHandle {
 
     /// Waits for a stop alone: what is acknowledged meanwhile is told later.
     fn stops_within(&self, timeout: Duration) -> bool {
-        let state = self.lock();
+        let mut state = self.lock();
         let stops = |state: &HandleState| state.stop_since.is_some() || state.is_abandoned;
+        state.is_waiting = true;
         let waited = self
             .changed
             .wait_timeout_while(state, timeout, |state| !stops(state));
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.is_waiting = false;
         stops(&state)
     }
 
@@ -189,6 +196,7 @@ impl SourceHandle {
             if is_woken || deadline.is_some_and(|d| now >= d) {
                 return Signal::Timeout;
             }
+            state.is_waiting = true;
             state = match until {
                 None => self
                     .changed
@@ -201,6 +209,7 @@ impl SourceHandle {
                         .0
                 }
             };
+            state.is_waiting = false;
         }
     }
 }

@@ -7,7 +7,9 @@
 
 mod call;
 mod client;
+mod dispatch;
 mod hub;
+mod job;
 mod listener;
 mod oauth;
 mod request;

@@ -9,19 +9,20 @@
 //! with `@app:compat('siddhi-5.1')` so has any answer, as in Siddhi.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
+use hyper::{Request, Response, StatusCode};
 use tokio::sync::watch;
 
 use super::call::{Call, call, download_path, write_file};
 use super::client::{client_options, common_headers};
+use super::dispatch::{Load, StartQueue};
 use super::hub::{self, Subscriber};
+use super::job::{Endpoint, Failed, Head, Job, undelivered};
 use super::oauth::OAuth;
 use connect::answer::{self, AnswerClass, AnswerCounts};
 use connect::component::{Sink, SinkSetup};
@@ -31,7 +32,7 @@ use connect::net::http_client::headers;
 use connect::net::http_client::{Client, ClientOptions, RequestBody, has_body, read_body, within};
 use connect::net::http_client::{EgressDenied, EgressPolicy};
 use connect::net::request_reply::{Received, Waiting};
-use connect::net::{Body, ClientTls, Network, is_again_too_soon};
+use connect::net::{Body, ClientTls, Network, Workers, is_again_too_soon};
 use connect::option::Dynamic;
 use connect::option::Settings;
 use connect::retry::{LogThrottle, RetrySchedule, seconds};
@@ -58,12 +59,9 @@ pub(super) struct HttpSink {
     network: Arc<Network>,
     shared: Arc<Shared>,
     target: Target,
-    method: Dynamic,
-    headers: Dynamic,
+    head: Head,
     refresh_token: Dynamic,
     download: Option<Dynamic>,
-    /// Headers of every request.
-    common: HeaderMap,
     has_length: bool,
     in_flight_max: usize,
     max_wait: Option<Duration>,
@@ -73,7 +71,7 @@ pub(super) struct HttpSink {
 }
 
 enum Target {
-    Constant(Url),
+    Constant(Arc<Endpoint>),
     Event(usize),
     /// The subscribers of a hub.
     Subscribers,
@@ -96,6 +94,8 @@ struct Shared {
     again_throttle: Mutex<LogThrottle>,
     flight: Mutex<Flight>,
     changed: Condvar,
+    /// By network thread; made with the first request.
+    starts: OnceLock<Vec<StartQueue<Job>>>,
     /// Nobody is tried once more.
     leaving: watch::Sender<bool>,
 }
@@ -111,8 +111,10 @@ impl Drop for Underway<'_> {
 
 #[derive(Default)]
 struct Flight {
-    count: usize,
-    /// Those of them that wait to be sent again.
+    load: Load,
+    /// Threads that wait for a change. To notify costs a system call, even if nobody waits.
+    waiting: usize,
+    /// Those of the requests that wait to be sent again.
     pausing: usize,
     /// What has not arrived, and why; sent again by the next `connect` where it may yet.
     failed: Vec<(Job, Error)>,
@@ -125,14 +127,14 @@ struct Pausing<'a>(&'a Shared);
 
 impl<'a> Pausing<'a> {
     fn new(shared: &'a Shared) -> Pausing<'a> {
-        shared.lock().pausing += 1;
+        shared.change(|flight| flight.pausing += 1);
         Pausing(shared)
     }
 }
 
 impl Drop for Pausing<'_> {
     fn drop(&mut self) {
-        self.0.lock().pausing -= 1;
+        self.0.change(|flight| flight.pausing -= 1);
     }
 }
 
@@ -173,56 +175,20 @@ struct Taken {
     body: String,
 }
 
-/// One request, ready to be sent as often as needed.
-pub(super) struct Job {
-    url: Url,
-    method: Method,
-    pub headers: HeaderMap,
-    has_length: bool,
-    refresh_token: String,
-    download: Option<PathBuf>,
-    /// Whom it is for, where a hub sends it.
-    pub subscriber: Option<Arc<Subscriber>>,
-    sent: Sent,
-}
-
-/// A request that is not on its way, or has not arrived.
-pub(super) struct Failed {
-    /// `None`: it is lost, as the network of the process has ended.
-    job: Option<Box<Job>>,
-    pub error: Error,
-    /// The other side may have it.
-    pub was_sent: bool,
-}
-
-impl Job {
-    fn peer(&self) -> String {
-        format!("'{}://{}'", self.url.scheme(), self.url.authority())
-    }
-}
-
 impl HttpSink {
     pub fn new(setup: &SinkSetup<'_>) -> Result<HttpSink, Error> {
         let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
-        let target = match Dynamic::new(setup, settings, "publisher.url") {
-            Dynamic::Event(index) => Target::Event(index),
-            Dynamic::Constant(text) => Target::Constant(Url::parse(&text).ok_or_else(|| {
-                settings.refused(format!(
-                    "option 'publisher.url' is '{text}': write http://host:port/path"
-                ))
-            })?),
-        };
-        HttpSink::to(target, setup, settings, None)
+        HttpSink::to(setup, settings, None)
     }
 
     /// One that sends where it is told to each time, within this reach.
     pub fn of_hub(setup: &SinkSetup<'_>, egress_policy: EgressPolicy) -> Result<HttpSink, Error> {
         let settings = Settings::of_sink(setup.transport, crate::http::SPECS);
-        HttpSink::to(Target::Subscribers, setup, settings, Some(egress_policy))
+        HttpSink::to(setup, settings, Some(egress_policy))
     }
 
+    /// With an egress policy it is the sink of a hub.
     fn to(
-        target: Target,
         setup: &SinkSetup<'_>,
         settings: Settings<'_>,
         egress_policy: Option<EgressPolicy>,
@@ -231,27 +197,45 @@ impl HttpSink {
         let settings = settings.with_defaults_of(&super::http::SINK);
         let oauth = OAuth::new(settings)?;
         let mut options = client_options(settings)?;
+        let is_hub = egress_policy.is_some();
         options.egress_policy = egress_policy;
-        let is_tls = match &target {
-            Target::Constant(url) => url.is_tls,
+        let url = (!is_hub).then(|| Dynamic::new(setup, settings, "publisher.url"));
+        let is_tls = match &url {
             // It can be anything where the event names the scheme.
-            Target::Event(_) => settings
+            Some(Dynamic::Event(_)) => settings
                 .text("publisher.url")
                 .is_none_or(|text| !text.trim().starts_with("http://")),
-            Target::Subscribers => true,
+            Some(Dynamic::Constant(text)) => Url::parse(text).is_some_and(|url| url.is_tls),
+            None => true,
         };
         if is_tls || oauth.as_ref().is_some_and(OAuth::uses_tls) {
             options.tls = Some(ClientTls::new(settings, setup.environment)?);
         }
+        let client = Client::new(options.clone());
+        let target = match url {
+            None => Target::Subscribers,
+            Some(Dynamic::Event(index)) => Target::Event(index),
+            Some(Dynamic::Constant(text)) => {
+                let endpoint = Url::parse(&text).and_then(|url| Endpoint::new(url, &client).ok());
+                Target::Constant(Arc::new(endpoint.ok_or_else(|| {
+                    settings.refused(format!(
+                        "option 'publisher.url' is '{text}': write http://host:port/path"
+                    ))
+                })?))
+            }
+        };
         let common = common_headers(settings, &options, &setup.transport.map.ty)?;
         let max: i64 = settings.number("max.pool.active.connections")?;
         let exhausted: i32 = settings.number("exhausted.action")?;
         let allowed = usize::try_from(max).ok().filter(|max| *max > 0);
+        let endpoint = match &target {
+            Target::Constant(endpoint) => Some(&**endpoint),
+            _ => None,
+        };
+        let method = Dynamic::new(setup, settings, "method");
         let headers = Dynamic::new(setup, settings, "headers");
-        if let Dynamic::Constant(text) = &headers {
-            headers::add(&mut HeaderMap::new(), text)
-                .map_err(|cause| settings.refused(format!("option 'headers': {cause}")))?;
-        }
+        let head = Head::new(method, common, headers, endpoint)
+            .map_err(|cause| settings.refused(cause))?;
         let call = call(setup, settings)?;
         let is_waited_for = oauth.is_some() || settings.is_set_to("blocking.io", true);
         let on_error = settings.text_or_default("on.error").trim();
@@ -259,15 +243,13 @@ impl HttpSink {
             name: format!("sink '{}'", setup.transport.ty),
             network: setup.environment.network(),
             target,
-            method: Dynamic::new(setup, settings, "method"),
-            headers,
+            head,
             refresh_token: Dynamic::new(setup, settings, "refresh.token"),
             download: settings.is_set_to("downloading.enabled", true).then(|| {
                 Dynamic::or_else(setup, "download.path", || {
                     settings.text("download.path").unwrap_or_default()
                 })
             }),
-            common,
             has_length: settings.flag("chunk.disabled"),
             in_flight_max: match (allowed, exhausted) {
                 // The pool grows beyond its size.
@@ -282,9 +264,9 @@ impl HttpSink {
                 name: format!("{}/{}", setup.environment.app, setup.schema.name),
                 tokens: Client::new(ClientOptions {
                     egress_policy: None,
-                    ..options.clone()
+                    ..options
                 }),
-                client: Client::new(options),
+                client,
                 oauth,
                 call,
                 keeps_failed: on_error.eq_ignore_ascii_case("WAIT"),
@@ -293,6 +275,7 @@ impl HttpSink {
                 again_throttle: Mutex::default(),
                 flight: Mutex::default(),
                 changed: Condvar::new(),
+                starts: OnceLock::new(),
                 leaving: watch::Sender::new(false),
             }),
         })
@@ -302,36 +285,39 @@ impl HttpSink {
         Error::failed(format!("sending by {}", self.name), cause.into())
     }
 
-    fn url(&self, message: &Message<'_>) -> Result<Url, Error> {
+    fn endpoint(&self, message: &Message<'_>) -> Result<Arc<Endpoint>, Error> {
         match &self.target {
-            Target::Constant(url) => Ok(url.clone()),
+            Target::Constant(endpoint) => Ok(Arc::clone(endpoint)),
             Target::Event(index) => {
                 let text = message.option(*index);
-                Url::parse(text)
-                    .ok_or_else(|| self.failed(format!("'{text}' is not an http or https URL")))
+                let endpoint = Url::parse(text).and_then(|url| self.endpoint_of(url));
+                endpoint.ok_or_else(|| self.failed(format!("'{text}' is not an http or https URL")))
             }
             Target::Subscribers => Err(self.failed("it has no host")),
         }
     }
 
-    pub fn job(&self, message: &Message<'_>, url: Url, body: Bytes) -> Result<Job, Error> {
-        let method = self.method.of(message).trim().to_ascii_uppercase();
-        let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| self.failed(format!("'{method}' is not an HTTP method")))?;
-        let mut headers = self.common.clone();
-        headers::add(&mut headers, self.headers.of(message)).map_err(|cause| self.failed(cause))?;
-        if !headers.contains_key(HOST) {
-            let host = HeaderValue::from_str(&url.host_header());
-            headers.insert(HOST, host.map_err(|e| self.failed(e.to_string()))?);
-        }
+    /// `None` where the URL cannot stand in a request.
+    pub fn endpoint_of(&self, url: Url) -> Option<Arc<Endpoint>> {
+        Endpoint::new(url, &self.shared.client).ok().map(Arc::new)
+    }
+
+    pub fn job(
+        &self,
+        message: &Message<'_>,
+        endpoint: Arc<Endpoint>,
+        body: Bytes,
+    ) -> Result<Job, Error> {
+        let method = self.head.method(message);
+        let headers = self.head.headers(message, &endpoint);
         let download = match &self.download {
             Some(path) => Some(download_path(path.of(message)).map_err(|e| self.failed(e))?),
             None => None,
         };
         Ok(Job {
-            url,
-            method,
-            headers,
+            endpoint,
+            method: method.map_err(|cause| self.failed(cause))?,
+            headers: headers.map_err(|cause| self.failed(cause))?,
             has_length: self.has_length,
             refresh_token: self.refresh_token.of(message).to_owned(),
             download,
@@ -362,7 +348,7 @@ impl HttpSink {
             let done = workers.wait_for(async move {
                 let waited = within(Some(BLOCKING_WAIT), shared.deliver(&job)).await;
                 let result = waited.unwrap_or_else(|error| {
-                    let peer = format!("'{}'", job.url.authority());
+                    let peer = format!("'{}'", job.endpoint.url.authority());
                     Err(Error::unavailable(peer, error).into())
                 });
                 result.map_err(|problem| {
@@ -380,11 +366,13 @@ impl HttpSink {
                 })
             });
         }
-        if let Err(error) = self.enter() {
-            return Err(failed(job, error, false));
+        match self.enter(workers) {
+            Err(error) => Err(failed(job, error, false)),
+            Ok(thread) => {
+                shared.start(workers, job, thread);
+                Ok(())
+            }
         }
-        workers.next().spawn(shared.send_off(job));
-        Ok(())
     }
 
     /// Keeps what has failed like what fails on its way.
@@ -403,7 +391,7 @@ impl HttpSink {
     pub fn flush_at_most(&self, patience: Option<Duration>) -> Result<bool, Error> {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut flight = self.shared.lock();
-        while flight.count > 0 {
+        while flight.load.total() > 0 {
             // Each request has a limit of its own.
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -416,16 +404,16 @@ impl HttpSink {
 
     /// Does somebody listen, where there is one address?
     fn probe(&self) -> Result<(), Error> {
-        let Target::Constant(url) = &self.target else {
+        let Target::Constant(endpoint) = &self.target else {
             return Ok(());
         };
         let workers = self
             .network
             .workers()
             .map_err(|error| Error::unavailable("the network", error))?;
-        let peer = format!("'{}://{}'", url.scheme(), url.authority());
-        let (shared, url) = (Arc::clone(&self.shared), url.clone());
-        let found = workers.wait_for(async move { shared.client.probe(&url).await });
+        let peer = endpoint.peer();
+        let (shared, endpoint) = (Arc::clone(&self.shared), Arc::clone(endpoint));
+        let found = workers.wait_for(async move { shared.client.probe(&endpoint.url).await });
         found
             .and_then(|found| found)
             .map_err(|error| Error::unavailable(peer, error))
@@ -439,19 +427,25 @@ impl HttpSink {
         let mut flight = self.shared.lock();
         let again = |(_, error): &mut (Job, Error)| error.is_unavailable();
         let failed: Vec<_> = flight.failed.extract_if(.., again).collect();
-        flight.count += failed.len();
+        let threads = workers.handles().len();
+        let again: Vec<_> = failed
+            .into_iter()
+            .map(|(job, _)| (job, flight.load.enter_always(threads)))
+            .collect();
         drop(flight);
-        for (job, _) in failed {
-            workers.next().spawn(Arc::clone(&self.shared).send_off(job));
+        for (job, thread) in again {
+            self.shared.start(workers, job, thread);
         }
     }
 
-    /// Waits until one more request may be on its way: none may overtake those that are kept.
-    fn enter(&self) -> Result<(), Error> {
+    /// Waits until one more request may be on its way: none may overtake those that are kept. Which
+    /// network thread sends it?
+    fn enter(&self, workers: &Workers) -> Result<usize, Error> {
+        let threads = workers.handles().len();
         let entered = Instant::now();
         let deadline = self.max_wait.map(|wait| entered + wait);
         let mut flight = self.shared.lock();
-        while flight.count >= self.in_flight_max {
+        while flight.load.total() >= self.in_flight_max {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             if self.fails_when_full || left.is_some_and(|left| left.is_zero()) {
                 let all = format!("all {} connections are in use", self.in_flight_max);
@@ -473,8 +467,8 @@ impl HttpSink {
         {
             return Err(error);
         }
-        flight.count += 1;
-        Ok(())
+        let thread = flight.load.enter(threads, self.in_flight_max);
+        Ok(thread.unwrap_or_else(|| flight.load.enter_always(threads)))
     }
 }
 
@@ -485,10 +479,11 @@ impl Shared {
 
     fn wait<'a>(
         &self,
-        flight: MutexGuard<'a, Flight>,
+        mut flight: MutexGuard<'a, Flight>,
         at_most: Option<Duration>,
     ) -> MutexGuard<'a, Flight> {
-        match at_most {
+        flight.waiting += 1;
+        let mut flight = match at_most {
             None => self
                 .changed
                 .wait(flight)
@@ -499,24 +494,50 @@ impl Shared {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0
             }
+        };
+        flight.waiting -= 1;
+        flight
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Flight)) {
+        let mut flight = self.lock();
+        change(&mut flight);
+        let is_awaited = flight.waiting > 0;
+        drop(flight);
+        if is_awaited {
+            self.changed.notify_all();
         }
     }
 
-    fn leave(&self, failed: Option<(Job, Error)>) {
-        let mut flight = self.lock();
-        flight.count -= 1;
-        flight.failed.extend(failed);
-        drop(flight);
-        self.changed.notify_all();
+    /// Has a request that is counted on this network thread sent by it.
+    fn start(self: &Arc<Shared>, workers: &Workers, job: Job, thread: usize) {
+        let queues = self.starts.get_or_init(|| {
+            let handles = workers.handles().iter();
+            handles.map(|h| StartQueue::new(h.clone())).collect()
+        });
+        let queue = &queues[thread];
+        queue.push(job, || Arc::clone(self).begin_waiting(thread));
+    }
+
+    async fn begin_waiting(self: Arc<Shared>, thread: usize) {
+        let queues = self.starts.get();
+        let waiting = queues.map_or_else(Vec::new, |queues| queues[thread].take());
+        for job in waiting {
+            tokio::spawn(Arc::clone(&self).send_off(job, thread));
+        }
     }
 
     /// A request on its way, counted in `flight`.
-    async fn send_off(self: Arc<Shared>, job: Job) {
+    async fn send_off(self: Arc<Shared>, job: Job, thread: usize) {
         let sent = match self.keeps_failed && job.subscriber.is_none() {
             true => self.insist(&job).await,
             false => self.deliver(&job).await.map_err(|problem| problem.error),
         };
-        self.leave(sent.err().map(|error| (job, error)));
+        let failed = sent.err().map(|error| (job, error));
+        self.change(|flight| {
+            flight.load.leave(thread);
+            flight.failed.extend(failed);
+        });
     }
 
     /// Sends a request until it has arrived or is refused, or nobody answers any more, or the sink
@@ -540,7 +561,6 @@ impl Shared {
             let pause = problem.retry_after.map_or(pause, |wait| wait.max(pause));
             self.say_again(&problem.error, pause);
             let _pausing = Pausing::new(self);
-            self.changed.notify_all();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // The sender is part of the sink.
@@ -729,8 +749,6 @@ impl Shared {
                     .ok_or_else(|| io::Error::other("the token cannot be sent in a header"))?,
             ),
         };
-        let target = self.client.request_target(&job.url);
-        let target: hyper::Uri = target.parse().map_err(io::Error::other)?;
         let make = || {
             let body = match has_body(&job.method) {
                 true => job.sent.payload.clone(),
@@ -738,14 +756,14 @@ impl Shared {
             };
             let mut request = Request::new(RequestBody::new(body, job.has_length));
             *request.method_mut() = job.method.clone();
-            *request.uri_mut() = target.clone();
-            *request.headers_mut() = job.headers.clone();
+            *request.uri_mut() = job.endpoint.target.clone();
+            *request.headers_mut() = HeaderMap::clone(&job.headers);
             if let Some(bearer) = &bearer {
                 request.headers_mut().insert(AUTHORIZATION, bearer.clone());
             }
             request
         };
-        self.client.send(&job.url, make).await
+        self.client.send(&job.endpoint.url, make).await
     }
 
     /// Reads the answer, and hands it to the sources that wait for it.
@@ -894,7 +912,7 @@ impl Sink for HttpSink {
     fn publish(&mut self, message: &Message<'_>) -> Result<(), Error> {
         let body = headers::body(message.payload)
             .ok_or_else(|| self.failed("the payload is neither text nor bytes"))?;
-        let job = self.job(message, self.url(message)?, body)?;
+        let job = self.job(message, self.endpoint(message)?, body)?;
         self.begin(job).map_err(|failed| failed.error)
     }
 
@@ -926,13 +944,6 @@ impl Sink for HttpSink {
         let refused = |(_, error): &mut (Job, Error)| !error.is_unavailable();
         let refused = flight.failed.extract_if(.., refused);
         refused.map(undelivered).collect()
-    }
-}
-
-fn undelivered((job, error): (Job, Error)) -> Undelivered {
-    Undelivered {
-        message: job.sent,
-        error,
     }
 }
 

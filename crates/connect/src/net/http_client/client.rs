@@ -2,7 +2,8 @@
 //!
 //! A pool belongs to one sink. Promises: a request goes by itself at most once to a peer that may have
 //! seen it; one that met a connection closed before it was written gets another connection; whatever
-//! takes longer than the limits is given up as unreachable. Never: redirects, cookies, HTTP/2.
+//! takes longer than the limits is given up as unreachable. Never: redirects, cookies, HTTP/2, and
+//! never a connection that another thread serves: request and answer would each wake that thread.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -10,6 +11,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
@@ -111,22 +113,49 @@ pub struct Proxy {
     pub authorization: Option<String>,
 }
 
+/// How often connections that the other side has closed are sorted out.
+const SWEEP: Duration = Duration::from_secs(1);
+
 /// The connections of one sink.
 pub struct Client {
     options: ClientOptions,
-    idle: Mutex<HashMap<(bool, String, u16), Vec<Idle>>>,
+    pool: Mutex<Pool>,
 }
+
+#[derive(Default)]
+struct Pool {
+    idle: HashMap<Destination, Vec<Idle>>,
+    /// All of them, closed ones included.
+    count: usize,
+    swept: Option<Instant>,
+}
+
+/// By TLS or not, host and port.
+type Destination = (bool, String, u16);
 
 struct Idle {
     sender: SendRequest<RequestBody>,
     since: Instant,
+    /// The worker that serves the connection.
+    thread: ThreadId,
+}
+
+impl Pool {
+    fn sweep(&mut self, now: Instant) {
+        self.swept = Some(now);
+        self.idle.retain(|_, list| {
+            list.retain(|one| !one.sender.is_closed());
+            !list.is_empty()
+        });
+        self.count = self.idle.values().map(Vec::len).sum();
+    }
 }
 
 impl Client {
     pub fn new(options: ClientOptions) -> Client {
         Client {
             options,
-            idle: Mutex::default(),
+            pool: Mutex::default(),
         }
     }
 
@@ -134,8 +163,8 @@ impl Client {
         &self.options
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(bool, String, u16), Vec<Idle>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for the head of its answer. `make` is called again where a
@@ -179,10 +208,14 @@ impl Client {
     }
 
     fn take_idle(&self, url: &Url) -> Option<Idle> {
-        let mut idle = self.lock();
-        let list = idle.get_mut(&key(url))?;
-        // The one used last is the least likely to have been closed by the other side.
-        while let Some(found) = list.pop() {
+        let here = thread::current().id();
+        let mut pool = self.lock();
+        loop {
+            let list = pool.idle.get_mut(&destination(url))?;
+            // The one used last is the least likely to have been closed by the other side.
+            let at = list.iter().rposition(|one| one.thread == here)?;
+            let found = list.remove(at);
+            pool.count -= 1;
             let is_old = self
                 .options
                 .evict_after
@@ -191,31 +224,32 @@ impl Client {
                 return Some(found);
             }
         }
-        None
     }
 
-    /// The connection may serve again: its answer has been read.
+    /// The connection may serve again, on the thread that has read its answer.
     pub fn give_back(&self, used: Used) {
         if used.sender.is_closed() {
             return;
         }
-        let mut idle = self.lock();
-        idle.retain(|_, list| {
-            list.retain(|one| !one.sender.is_closed());
-            !list.is_empty()
-        });
-        let total: usize = idle.values().map(Vec::len).sum();
-        if total < self.options.idle_max {
-            idle.entry(used.key).or_default().push(Idle {
+        let now = Instant::now();
+        let mut pool = self.lock();
+        let is_due = |swept: Instant| now.duration_since(swept) >= SWEEP;
+        if pool.count >= self.options.idle_max || pool.swept.is_none_or(is_due) {
+            pool.sweep(now);
+        }
+        if pool.count < self.options.idle_max {
+            pool.count += 1;
+            pool.idle.entry(used.destination).or_default().push(Idle {
                 sender: used.sender,
-                since: Instant::now(),
+                since: now,
+                thread: thread::current().id(),
             });
         }
     }
 
     /// Closes what is idle.
     pub fn close(&self) {
-        self.lock().clear();
+        *self.lock() = Pool::default();
     }
 
     async fn connect(&self, url: &Url) -> io::Result<SendRequest<RequestBody>> {
@@ -308,20 +342,20 @@ enum Failed {
 
 /// A connection whose answer is being read.
 pub struct Used {
-    key: (bool, String, u16),
+    destination: Destination,
     sender: SendRequest<RequestBody>,
 }
 
 impl Used {
     fn new(url: &Url, sender: SendRequest<RequestBody>) -> Used {
         Used {
-            key: key(url),
+            destination: destination(url),
             sender,
         }
     }
 }
 
-fn key(url: &Url) -> (bool, String, u16) {
+fn destination(url: &Url) -> Destination {
     (url.is_tls, url.host.clone(), url.port)
 }
 

@@ -16,6 +16,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue, LINK};
 use plan::Table;
 use ring::hmac;
 
+use crate::http::job::Endpoint;
 use crate::http::sink::HttpSink;
 use connect::component::{Payload, Sink, SinkSetup};
 use connect::error::Error;
@@ -45,7 +46,7 @@ pub(super) struct HubSink {
 
 /// One subscription, and how its callback has behaved.
 pub(in crate::http) struct Subscriber {
-    callback: Url,
+    callback: Arc<Endpoint>,
     /// As the table has it.
     address: String,
     requested: i64,
@@ -174,7 +175,7 @@ impl HubSink {
             return None;
         }
         let (address, secret) = (text(columns.callback), text(columns.secret));
-        let callback = Url::parse(&address)?;
+        let callback = self.http.endpoint_of(Url::parse(&address)?)?;
         let requested = number(columns.requested);
         let lease = number(columns.lease).saturating_mul(1000);
         let key =
@@ -267,10 +268,9 @@ impl Sink for HubSink {
                     into.insert(SIGNATURE, signature);
                 }
             };
-            let mut job = self
-                .http
-                .job(message, subscriber.callback.clone(), body.clone())?;
-            add(&mut job.headers);
+            let callback = Arc::clone(&subscriber.callback);
+            let mut job = self.http.job(message, callback, body.clone())?;
+            add(Arc::make_mut(&mut job.headers));
             job.subscriber = Some(Arc::clone(subscriber));
             if let Err(failed) = self.http.begin(job) {
                 if number == 0 && failed.error.is_unavailable() && !failed.was_sent {

@@ -1,0 +1,150 @@
+//! A request of a sink, ready to be sent as often as needed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::{Method, Uri};
+
+use connect::error::Error;
+use connect::message::{Message, Sent, Undelivered};
+use connect::net::http_client::{Client, headers};
+use connect::option::Dynamic;
+use connect::url::Url;
+
+use super::hub::Subscriber;
+
+/// Where requests go: what is the same for all of them.
+pub(super) struct Endpoint {
+    pub url: Url,
+    /// What stands in the request line.
+    pub target: Uri,
+    /// The value of the header `Host`.
+    host: HeaderValue,
+}
+
+impl Endpoint {
+    /// # Errors
+    /// The URL has characters that cannot be sent.
+    pub fn new(url: Url, client: &Client) -> Result<Endpoint, String> {
+        let target = client.request_target(&url).parse();
+        let host = HeaderValue::from_str(&url.host_header());
+        Ok(Endpoint {
+            target: target.map_err(|e: hyper::http::uri::InvalidUri| e.to_string())?,
+            host: host.map_err(|e| e.to_string())?,
+            url,
+        })
+    }
+
+    pub fn peer(&self) -> String {
+        format!("'{}://{}'", self.url.scheme(), self.url.authority())
+    }
+}
+
+/// Method and headers of requests. What does not depend on the event is made once.
+pub(super) struct Head {
+    method: Method,
+    /// Those of every request, and those of the option `headers` if it does not depend on the event.
+    headers: Arc<HeaderMap>,
+    method_of_event: Option<Dynamic>,
+    headers_of_event: Option<Dynamic>,
+}
+
+impl Head {
+    /// # Errors
+    /// An option that does not depend on the event is wrong.
+    pub fn new(
+        method: Dynamic,
+        common: HeaderMap,
+        headers: Dynamic,
+        endpoint: Option<&Endpoint>,
+    ) -> Result<Head, String> {
+        let mut all = common;
+        let (method, method_of_event) = match method {
+            Dynamic::Constant(text) => {
+                let method = method_of(&text).map_err(|cause| format!("option 'method': {cause}"));
+                (method?, None)
+            }
+            Dynamic::Event(_) => (Method::POST, Some(method)),
+        };
+        let headers_of_event = match headers {
+            Dynamic::Constant(text) => {
+                headers::add(&mut all, &text)
+                    .map_err(|cause| format!("option 'headers': {cause}"))?;
+                if let Some(endpoint) = endpoint {
+                    all.entry(HOST).or_insert_with(|| endpoint.host.clone());
+                }
+                None
+            }
+            Dynamic::Event(_) => Some(headers),
+        };
+        Ok(Head {
+            method,
+            headers: Arc::new(all),
+            method_of_event,
+            headers_of_event,
+        })
+    }
+
+    pub fn method(&self, message: &Message<'_>) -> Result<Method, String> {
+        match &self.method_of_event {
+            None => Ok(self.method.clone()),
+            Some(method) => method_of(method.of(message)),
+        }
+    }
+
+    /// With `Host`, unless an option has set it.
+    pub fn headers(
+        &self,
+        message: &Message<'_>,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<HeaderMap>, String> {
+        let mut all = Arc::clone(&self.headers);
+        if let Some(headers) = &self.headers_of_event {
+            headers::add(Arc::make_mut(&mut all), headers.of(message))?;
+        }
+        if !all.contains_key(HOST) {
+            Arc::make_mut(&mut all).insert(HOST, endpoint.host.clone());
+        }
+        Ok(all)
+    }
+}
+
+fn method_of(text: &str) -> Result<Method, String> {
+    let method = text.trim().to_ascii_uppercase();
+    Method::from_bytes(method.as_bytes()).map_err(|_| format!("'{method}' is not an HTTP method"))
+}
+
+pub(super) struct Job {
+    pub endpoint: Arc<Endpoint>,
+    pub method: Method,
+    pub headers: Arc<HeaderMap>,
+    pub has_length: bool,
+    pub refresh_token: String,
+    pub download: Option<PathBuf>,
+    /// Whom it is for, where a hub sends it.
+    pub subscriber: Option<Arc<Subscriber>>,
+    pub sent: Sent,
+}
+
+impl Job {
+    pub fn peer(&self) -> String {
+        self.endpoint.peer()
+    }
+}
+
+/// A request that is not on its way, or has not arrived.
+pub(super) struct Failed {
+    /// `None`: it is lost, as the network of the process has ended.
+    pub job: Option<Box<Job>>,
+    pub error: Error,
+    /// The other side may have it.
+    pub was_sent: bool,
+}
+
+pub(super) fn undelivered((job, error): (Job, Error)) -> Undelivered {
+    Undelivered {
+        message: job.sent,
+        error,
+    }
+}
