@@ -9,6 +9,7 @@ mod command;
 mod log;
 mod output;
 mod progress;
+mod service;
 
 use std::any::Any;
 use std::process::ExitCode;

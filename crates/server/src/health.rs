@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::activity::{ActivityTracker, Member};
+use crate::pulse::Pulse;
 
 /// How often one who waits looks whether the group is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -20,6 +21,8 @@ pub(crate) struct Health {
     has_state: bool,
     /// Nobody waits for a destination or a store any more.
     is_cut_short: AtomicBool,
+    /// Of its executor.
+    pub pulse: Pulse,
 }
 
 impl Health {
@@ -31,6 +34,7 @@ impl Health {
             failure: Mutex::new(None),
             has_state,
             is_cut_short: AtomicBool::new(false),
+            pulse: Pulse::default(),
         }
     }
 

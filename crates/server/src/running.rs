@@ -11,6 +11,7 @@ use crate::deployment::ReadyApp;
 use crate::error::Error;
 use crate::executor::{ExecutorEnd, ExecutorInput, InputQueue};
 use crate::health::Health;
+use crate::liveness::Liveness;
 use crate::source::SourceHandle;
 
 /// With a state directory: how long a group that is made anew may take to bring what is in flight
@@ -83,6 +84,10 @@ impl Running {
                 .push(spawn(name, span, move || source.run())?);
         }
         Ok(running)
+    }
+
+    pub fn watched_by(&self, liveness: &Liveness) {
+        liveness.watch(&self.health, &self.input_queue);
     }
 
     /// Its apps, for those who ask them.

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::executor::{ExecutorEnd, ExecutorInput, Probe};
 use crate::group::groups;
 use crate::lines::Lines;
+use crate::liveness::Liveness;
 use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::running::Running;
@@ -104,6 +105,7 @@ pub struct Server {
     pub(crate) config: Config,
     pub(crate) running: Vec<Running>,
     asker: Asker,
+    liveness: Liveness,
 }
 
 impl Server {
@@ -139,6 +141,7 @@ impl Server {
             config: options.config,
             running: Vec::new(),
             asker: Asker::new(options.catalog),
+            liveness: Liveness::default(),
         };
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
         let groups = groups(&plans, &options.registry).into_iter();
@@ -165,7 +168,9 @@ impl Server {
             })
             .collect::<Result<Vec<(Vec<ReadyApp>, Group)>, Error>>()?;
         for (apps, group) in made {
-            self.running.push(Running::launch(apps, group)?);
+            let running = Running::launch(apps, group)?;
+            running.watched_by(&self.liveness);
+            self.running.push(running);
         }
         Ok(())
     }
@@ -178,6 +183,16 @@ impl Server {
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.common.metrics
+    }
+
+    /// How many apps run.
+    pub fn apps(&self) -> usize {
+        self.running.iter().map(|group| group.apps.len()).sum()
+    }
+
+    /// Tells whether the apps move, also to other threads.
+    pub fn liveness(&self) -> Liveness {
+        self.liveness.clone()
     }
 
     /// Asks the apps, also from other threads.

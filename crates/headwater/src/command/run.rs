@@ -21,6 +21,7 @@ use crate::command::watch::Watch;
 use crate::command::{check, load_options};
 use crate::output::Output;
 use crate::progress::{Progress, summary_text};
+use crate::service::ServiceManager;
 
 /// Between two saves of the state, unless something says otherwise.
 const STATE_INTERVAL: Duration = Duration::from_secs(5);
@@ -53,6 +54,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         state.as_deref(),
         state_interval(&args, &config),
     );
+    let mut manager = ServiceManager::from_environment();
+    manager.starting();
     let started = Server::start(
         apps,
         RunOptions {
@@ -97,16 +100,21 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         if !is_begun && server.has_begun() {
             is_begun = true;
             say_begun(&server, process, args.until_done);
+            manager.ready(&server);
         }
         match server.wait(LOOK) {
-            Status::Running => progress.show(server.metrics()),
-            Status::Reload => reload(&mut server, &args, output),
+            Status::Running => {
+                progress.show(server.metrics());
+                manager.show(&server);
+            }
+            Status::Reload => reload(&mut server, &args, output, &mut manager),
             status => break status,
         }
         if watch.as_mut().is_some_and(Watch::has_changed) {
-            reload(&mut server, &args, output);
+            reload(&mut server, &args, output, &mut manager);
         }
     };
+    manager.stopping();
     progress.clear();
     let end = server.stop();
     drop(http);
@@ -194,7 +202,8 @@ fn read_apps(args: &RunArgs, output: &Output) -> anyhow::Result<Option<(Vec<Read
 }
 
 /// Reads the apps again. What cannot run is said, and everything goes on as it was.
-fn reload(server: &mut Server, args: &RunArgs, output: &Output) {
+fn reload(server: &mut Server, args: &RunArgs, output: &Output, manager: &mut ServiceManager) {
+    manager.reloading();
     match try_reload(server, args, output) {
         Ok(Some(change)) => tracing::info!(%change, "apps reloaded"),
         Ok(None) => {}
@@ -203,6 +212,7 @@ fn reload(server: &mut Server, args: &RunArgs, output: &Output) {
             "cannot reload apps; the running ones continue unchanged"
         ),
     }
+    manager.reloaded(server);
 }
 
 /// `None`: nothing has changed.

@@ -47,6 +47,7 @@ mod run;
 mod s3;
 mod secrets;
 mod send;
+mod service;
 mod sqs;
 mod sse;
 mod statistics;

@@ -184,11 +184,12 @@ impl Executor {
             return Ok(());
         }
         checkpoint.flushed();
-        if checkpoint.wait_durable() != Phase::Durable {
+        let pulse = &self.health.pulse;
+        if pulse.waiting(|| checkpoint.wait_durable()) != Phase::Durable {
             return Err("its snapshot could not be written".to_owned());
         }
         for database in &mut self.databases {
-            if let Err(message) = database.commit(checkpoint.epoch) {
+            if let Err(message) = pulse.waiting(|| database.commit(checkpoint.epoch)) {
                 checkpoint.set_phase(Phase::Aborted);
                 return Err(message);
             }
@@ -265,6 +266,7 @@ impl Executor {
 
     fn wait_for_checkpoint(&mut self) -> Result<(), String> {
         while self.checkpointer.in_flight {
+            self.health.pulse.beat();
             if let Some(failure) = self.health.failure() {
                 return Err(failure);
             }
@@ -317,7 +319,8 @@ impl Executor {
             };
             spool.discard();
             let cause = chain(&error);
-            wait_for_room(&cause, &mut backoff, &self.health)?;
+            let pulse = &self.health.pulse;
+            pulse.waiting(|| wait_for_room(&cause, &mut backoff, &self.health))?;
         }
     }
 }

@@ -13,6 +13,7 @@ use plan::store::{Operation, OperationId};
 
 use super::{AskedOperations, OperationTarget};
 use crate::activity::ActivityTracker;
+use crate::pulse::Pulse;
 use crate::store::{Database, Failure, parameters};
 
 pub(super) struct ExecutorHost<'a> {
@@ -23,6 +24,7 @@ pub(super) struct ExecutorHost<'a> {
     pub asked: &'a mut AskedOperations,
     pub environment: &'a Environment,
     pub registry: Registry,
+    pub pulse: &'a Pulse,
     /// As [`super::RunningApp::calls`].
     pub calls: &'a mut [Box<dyn EffectCalls>],
     /// `None` without state: calls act at once.
@@ -54,7 +56,9 @@ impl ExecutorHost<'_> {
             )));
         };
         let batch = parameters(columns, rows);
-        let answer = self.databases[database].execute(slot, operation, batch);
+        let database = &mut self.databases[database];
+        let execute = || database.execute(slot, operation, batch);
+        let answer = self.pulse.waiting(execute);
         answer.map_err(|failure| match failure {
             Failure::Refused(cause) => refused(cause),
             // An error of one event would hide that all writes since the last checkpoint are gone.
@@ -127,13 +131,15 @@ impl Host for ExecutorHost<'_> {
             self.activity.record();
         }
         let put_off = self.pending.as_ref().map_or(0, |pending| pending.len());
-        let called = self.calls[at].call(&mut Call {
+        let mut call = Call {
             environment: self.environment,
             function: name,
             arguments,
             rows,
             pending: self.pending.as_deref_mut(),
-        });
+        };
+        let calls = &mut self.calls[at];
+        let called = self.pulse.waiting(|| calls.call(&mut call));
         if self
             .pending
             .as_ref()

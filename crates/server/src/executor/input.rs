@@ -33,6 +33,8 @@ pub(crate) enum ExecutorInput {
     /// The checkpoint on its way is finished.
     CheckpointDone,
     Probe(Arc<Probe>),
+    /// Nothing to do but to come round: somebody looks whether the executor moves.
+    Wake,
     /// An on-demand query.
     Ask(Box<Question>),
     /// Rows that were sent by hand.

@@ -252,6 +252,7 @@ impl Executor {
             self.health.fail(message);
             self.sources.iter().for_each(|s| s.source_handle.abandon());
         }
+        self.health.pulse.end();
         self.input_queue.close();
         self.sink_queues.iter().for_each(|b| b.close());
         self.store_queues.iter().for_each(|b| b.close());
@@ -278,6 +279,7 @@ impl Executor {
             self.step(app, Input::Start)?;
         }
         loop {
+            self.health.pulse.beat();
             self.fire_due()?;
             self.report();
             if self.is_checkpoint_due() {
@@ -350,7 +352,7 @@ impl Executor {
             }
             ExecutorInput::Ask(question) => self.answer(*question),
             ExecutorInput::Inject(injection) => self.take_injection(*injection),
-            ExecutorInput::Finish { .. } => Ok(()),
+            ExecutorInput::Wake | ExecutorInput::Finish { .. } => Ok(()),
         }
     }
 
@@ -406,6 +408,7 @@ impl Executor {
                 asked: &mut self.asked,
                 environment: &running.environment,
                 registry: self.registry,
+                pulse: &self.health.pulse,
                 calls: &mut running.calls,
                 pending: self
                     .checkpointer

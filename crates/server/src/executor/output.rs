@@ -37,11 +37,13 @@ impl Executor {
     fn hand_to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
         match self.apps[app].operations[operation].clone() {
             OperationTarget::Inline { database, slot } => {
-                self.databases[database].write(StoreRows {
+                let rows = StoreRows {
                     slot,
                     operation,
                     batch,
-                })
+                };
+                let database = &mut self.databases[database];
+                self.health.pulse.waiting(|| database.write(rows))
             }
             OperationTarget::Thread {
                 output_queue,
@@ -56,9 +58,9 @@ impl Executor {
                     operation,
                     batch,
                 };
-                output_queue
-                    .push(OutputItem::Rows(rows), weight)
-                    .map_err(|_| "a store has stopped".to_owned())
+                let push = || output_queue.push(OutputItem::Rows(rows), weight);
+                let pushed = self.health.pulse.waiting(push);
+                pushed.map_err(|_| "a store has stopped".to_owned())
             }
         }
     }
@@ -113,9 +115,9 @@ impl Executor {
                         batch: batch.clone(),
                         is_table: false,
                     };
-                    output_queue
-                        .push(OutputItem::Rows(rows), weight_of(batch))
-                        .map_err(|_| "a sink has stopped".to_owned())?;
+                    let push = || output_queue.push(OutputItem::Rows(rows), weight_of(batch));
+                    let pushed = self.health.pulse.waiting(push);
+                    pushed.map_err(|_| "a sink has stopped".to_owned())?;
                     metrics.queued.set(output_queue.held().rows as u64);
                 }
                 SinkBinding::Topic { .. } => self.publish(app, stream, sink, batch),
