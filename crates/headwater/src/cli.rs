@@ -75,6 +75,54 @@ pub enum Command {
     Version(VersionArgs),
 }
 
+/// How to reach a running server.
+#[derive(Args, Clone, Debug)]
+pub struct ServerArgs {
+    /// Address of the server: https://host:port, host:port, or a port of this machine
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HEADWATER_URL",
+        default_value = "http://127.0.0.1:9090"
+    )]
+    pub url: String,
+    /// Token to log in with; better in the environment or in a file, where no list of processes shows it
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "HEADWATER_TOKEN",
+        hide_env_values = true
+    )]
+    pub token: Option<String>,
+    /// File with the token
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) to trust instead of those of the system, such as the server's own one
+    #[arg(long, value_name = "FILE", env = "HEADWATER_CACERT")]
+    pub cacert: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// # Errors
+    /// What of the arguments cannot be used.
+    pub fn client(&self) -> anyhow::Result<server::client::Client> {
+        let of_file = match &self.token_file {
+            None => None,
+            Some(path) => Some(std::fs::read_to_string(path).map_err(|cause| {
+                let path = path.display();
+                server::Error::Usage(format!("cannot read the token in '{path}': {cause}"))
+            })?),
+        };
+        let token = of_file.as_deref().or(self.token.as_deref());
+        let token = token.filter(|token| !token.trim().is_empty());
+        Ok(server::client::Client::new(
+            &self.url,
+            token,
+            self.cacert.as_deref(),
+        )?)
+    }
+}
+
 /// Changes to apps before they are checked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChangeArgs {
@@ -172,9 +220,8 @@ pub struct QueryArgs {
     /// The on-demand query
     #[arg(value_name = "QUERY")]
     pub query: String,
-    /// Address of the server
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
-    pub url: String,
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// The app to query, if the server runs several
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
@@ -256,9 +303,8 @@ pub struct SendArgs {
     /// Leave out rows that do not fit the stream, and exit with 4
     #[arg(long)]
     pub keep_going: bool,
-    /// Address of the server
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
-    pub url: String,
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -291,9 +337,8 @@ pub struct StatisticsArgs {
     /// Set the level
     #[arg(long, value_name = "off|basic|detail", value_parser = parse_level)]
     pub level: Option<StatisticsLevel>,
-    /// Address of the server
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090")]
-    pub url: String,
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

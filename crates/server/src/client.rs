@@ -1,17 +1,29 @@
-//! Asks a running server over HTTP: on-demand queries, what it measures, events by hand.
+//! Asks a running server over HTTP or HTTPS.
+//!
+//! Promises: a refused login and a missing role are errors that say what to do; a certificate that is not
+//! trusted ends the connection. Never: a token in a message.
 
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::error::Error;
+use crate::tls;
 
 /// How long a server may take.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
@@ -26,44 +38,200 @@ pub struct Reply {
     pub json: Json,
 }
 
-/// Sends a query to the server at a base URL (`http://host:port`).
-pub fn query(base: &str, app: Option<&str>, query: &str) -> Result<Reply, Error> {
-    let body = json!({ "appName": app, "query": query, "details": true });
-    ask(base, Method::POST, "/stores/query", &body.to_string())
+/// A server, and how to get in.
+pub struct Client {
+    /// As it was given, for messages.
+    url: String,
+    authority: Authority,
+    port: u16,
+    /// In front of each path.
+    prefix: String,
+    token: Option<HeaderValue>,
+    tls: Option<Arc<ClientConfig>>,
 }
 
-/// Asks for the statistics of an app, or of all; with a level they are set to it first.
-pub fn statistics(
-    base: &str,
-    app: Option<&str>,
-    level: Option<StatisticsLevel>,
-) -> Result<Reply, Error> {
-    let app = app.map_or_else(String::new, |app| format!("/{}", percent_encoded(app)));
-    let path = format!("/siddhi-apps{app}/statistics");
-    match level {
-        None => ask(base, Method::GET, &path, ""),
-        Some(level) => {
-            let body = json!({ "level": level.name() }).to_string();
-            ask(base, Method::PUT, &path, &body)
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// `url` as people write it: `https://host:port`, `host:port`, `:port` or `port`. `roots` is a PEM file
+    /// of certificates to trust instead of those of the system.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URL, the token or the certificates cannot be used.
+    pub fn new(url: &str, token: Option<&str>, roots: Option<&Path>) -> Result<Client, Error> {
+        let (is_tls, authority, port, prefix) = address(url)?;
+        let token = token.map(|token| {
+            let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+            value.map_err(|_| Error::Usage("the token has characters that no token has".to_owned()))
+        });
+        let token = token.transpose()?.map(|mut value| {
+            value.set_sensitive(true);
+            value
+        });
+        let host = authority.host().trim_matches(['[', ']']);
+        let is_local = host.eq_ignore_ascii_case("localhost")
+            || host
+                .parse()
+                .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+        if token.is_some() && !is_tls && !is_local {
+            tracing::warn!(
+                server = url,
+                "the token is sent unencrypted, and whoever can listen on the way can use it: \
+                 serve HTTPS with --http-cert and --http-key"
+            );
+        }
+        let tls = match is_tls {
+            false => None,
+            true => Some(tls::client(roots).map_err(Error::Usage)?),
+        };
+        Ok(Client {
+            url: url.to_owned(),
+            authority,
+            port,
+            prefix,
+            token,
+            tls,
+        })
+    }
+
+    /// Sends a query.
+    pub fn query(&self, app: Option<&str>, query: &str) -> Result<Reply, Error> {
+        let body = json!({ "appName": app, "query": query, "details": true });
+        self.ask(Method::POST, "/stores/query", &body.to_string())
+    }
+
+    /// Asks for the statistics of an app, or of all; with a level they are set to it first.
+    pub fn statistics(
+        &self,
+        app: Option<&str>,
+        level: Option<StatisticsLevel>,
+    ) -> Result<Reply, Error> {
+        let app = app.map_or_else(String::new, |app| format!("/{}", percent_encoded(app)));
+        let path = format!("/siddhi-apps{app}/statistics");
+        match level {
+            None => self.ask(Method::GET, &path, ""),
+            Some(level) => {
+                let body = json!({ "level": level.name() }).to_string();
+                self.ask(Method::PUT, &path, &body)
+            }
+        }
+    }
+
+    /// Asks for the streams of an app, with their attributes.
+    pub fn streams(&self, app: &str) -> Result<Reply, Error> {
+        let path = format!("/siddhi-apps/{}/streams", percent_encoded(app));
+        self.ask(Method::GET, &path, "")
+    }
+
+    /// Sends rows, one JSON value per line, to a stream of an app.
+    pub fn send_rows(&self, app: &str, stream: &str, rows: &str) -> Result<Reply, Error> {
+        let (app, stream) = (percent_encoded(app), percent_encoded(stream));
+        let path = format!("/siddhi-apps/{app}/streams/{stream}/events");
+        self.ask(Method::POST, &path, rows)
+    }
+
+    /// Sends a request with a JSON body, or an empty one, and waits for the answer. The path is encoded
+    /// (see [`percent_encoded`]) and may have a query behind it.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] if the server cannot be reached or breaks off; [`Error::Refused`] if it wants a
+    /// login, or a role that the user does not have. All other answers are replies.
+    pub fn ask(&self, method: Method, path: &str, body: &str) -> Result<Reply, Error> {
+        self.ask_with(method, path, "application/json", body.to_owned())
+    }
+
+    /// As [`Client::ask`], with a body of another type.
+    pub fn ask_with(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &'static str,
+        body: impl Into<Bytes>,
+    ) -> Result<Reply, Error> {
+        let path = format!("{}{path}", self.prefix);
+        let path: Uri = path
+            .parse()
+            .map_err(|_| Error::Usage(format!("'{path}' is not a path of a server")))?;
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.authority.as_str())
+            .header(CONTENT_TYPE, kind);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.clone());
+        }
+        let request = request.body(Full::new(body.into()));
+        let request = request.map_err(|e| self.away(&e))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| self.away(&e))?;
+        let reply = runtime.block_on(async {
+            let reply = tokio::time::timeout(ANSWER_MAX, self.exchange(request)).await;
+            let late = format!("no answer within {} s", ANSWER_MAX.as_secs());
+            reply
+                .map_err(|_| self.away(&late))?
+                .map_err(|cause| self.away(&cause))
+        })?;
+        match self.kept_out(&reply) {
+            None => Ok(reply),
+            Some(message) => Err(Error::Refused(message)),
+        }
+    }
+
+    /// Why the server let nobody in, and what to do.
+    fn kept_out(&self, reply: &Reply) -> Option<String> {
+        let url = &self.url;
+        let said = reply.json["message"].as_str().unwrap_or("no reason given");
+        match reply.status {
+            401 if self.token.is_some() => Some(format!(
+                "the server at {url} does not accept the token: it is wrong, expired or removed; ask \
+                 for a new one (headwater users token NAME, on the server) and set HEADWATER_TOKEN"
+            )),
+            401 => Some(format!(
+                "the server at {url} needs a login: set HEADWATER_TOKEN to a token \
+                 (headwater users token NAME, on the server), or give --token-file"
+            )),
+            403 => Some(format!("the server at {url} refuses: {said}")),
+            429 if reply.json["login"] == true => {
+                Some(format!("the server at {url} refuses: {said}"))
+            }
+            _ => None,
+        }
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Reply, String> {
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let stream = TcpStream::connect((host, self.port)).await.map_err(said)?;
+        let Some(tls) = &self.tls else {
+            return send(stream, request).await;
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(said)?;
+        let connector = TlsConnector::from(Arc::clone(tls));
+        send(
+            connector.connect(name, stream).await.map_err(said)?,
+            request,
+        )
+        .await
+    }
+
+    fn away(&self, cause: &dyn fmt::Display) -> Error {
+        Error::Connect {
+            what: format!("the server at {}", self.url),
+            message: cause.to_string(),
         }
     }
 }
 
-/// Asks for the streams of an app, with their attributes.
-pub fn streams(base: &str, app: &str) -> Result<Reply, Error> {
-    let path = format!("/siddhi-apps/{}/streams", percent_encoded(app));
-    ask(base, Method::GET, &path, "")
-}
-
-/// Sends rows, one JSON value per line, to a stream of an app.
-pub fn send_rows(base: &str, app: &str, stream: &str, rows: &str) -> Result<Reply, Error> {
-    let (app, stream) = (percent_encoded(app), percent_encoded(stream));
-    let path = format!("/siddhi-apps/{app}/streams/{stream}/events");
-    ask(base, Method::POST, &path, rows)
-}
-
 /// One segment of a path.
-fn percent_encoded(text: &str) -> String {
+pub fn percent_encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {
@@ -76,67 +244,54 @@ fn percent_encoded(text: &str) -> String {
     encoded
 }
 
-fn ask(base: &str, method: Method, path: &str, body: &str) -> Result<Reply, Error> {
-    let (authority, path) = address(base, path)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(|e| away(base, &e))?;
-    runtime.block_on(async {
-        let reply = send(&authority, method, path, body.to_owned());
-        let reply = tokio::time::timeout(ANSWER_MAX, reply).await;
-        let late = format!("no answer within {} s", ANSWER_MAX.as_secs());
-        reply
-            .map_err(|_| away(base, &late))?
-            .map_err(|cause| away(base, &cause))
-    })
+fn said(error: impl fmt::Display) -> String {
+    error.to_string()
 }
 
-/// Host and port, and the whole path.
-fn address(base: &str, path: &str) -> Result<(String, Uri), Error> {
+/// Is it TLS; host and port; what stands in front of each path.
+fn address(url: &str) -> Result<(bool, Authority, u16, String), Error> {
     let wrong = || {
         Error::Usage(format!(
-            "'{base}' is not a URL of a server: write http://host:port"
+            "'{url}' is not a URL of a server: write https://host:port, host:port or a port of this machine"
         ))
     };
-    let uri: Uri = base.trim_end_matches('/').parse().map_err(|_| wrong())?;
+    let text = url.trim();
+    let port = text.strip_prefix(':').unwrap_or(text);
+    let whole = if port.parse::<u16>().is_ok() {
+        format!("http://127.0.0.1:{port}")
+    } else if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
+    let uri: Uri = whole.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?.clone();
-    if uri.scheme_str() != Some("http") {
+    if authority.as_str().contains('@') || uri.query().is_some() {
         return Err(wrong());
     }
-    let port = authority.port_u16().unwrap_or(80);
-    let path = format!("{}{path}", uri.path().trim_end_matches('/'));
-    let path = path.parse().map_err(|_| wrong())?;
-    Ok((format!("{}:{port}", authority.host()), path))
+    let (is_tls, default) = match uri.scheme_str() {
+        Some("http") => (false, 80),
+        Some("https") => (true, 443),
+        _ => return Err(wrong()),
+    };
+    let port = authority.port_u16().unwrap_or(default);
+    let prefix = uri.path().trim_end_matches('/').to_owned();
+    Ok((is_tls, authority, port, prefix))
 }
 
-fn away(base: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::Connect {
-        what: format!("the server at {base}"),
-        message: cause.to_string(),
-    }
-}
-
-async fn send(authority: &str, method: Method, path: Uri, body: String) -> Result<Reply, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let stream = TcpStream::connect(authority).await.map_err(|e| text(&e))?;
+async fn send(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Reply, String> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(|e| text(&e))?;
+        .map_err(said)?;
     // It ends with the answer; what goes wrong shows there.
     tokio::task::spawn(async move { connection.await.ok() });
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(HOST, authority)
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|e| text(&e))?;
-    let response = sender.send_request(request).await.map_err(|e| text(&e))?;
+    let response = sender.send_request(request).await.map_err(said)?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), BODY_MAX).collect().await;
-    let body = body.map_err(|e| text(&e))?.to_bytes();
+    let body = body.map_err(said)?.to_bytes();
     let json = serde_json::from_slice(&body)
         .map_err(|_| format!("it answered {status} without JSON: is it a Headwater server?"))?;
     Ok(Reply { status, json })
@@ -150,5 +305,43 @@ mod tests {
     fn any_name_is_a_segment_of_a_path() {
         assert_eq!(percent_encoded("Shop-1.b_~"), "Shop-1.b_~");
         assert_eq!(percent_encoded("a /ä%"), "a%20%2F%C3%A4%25");
+    }
+
+    #[test]
+    fn a_server_is_named_as_people_write_it() {
+        for (url, expect) in [
+            ("9090", (false, "127.0.0.1:9090", 9090, "")),
+            (":9090", (false, "127.0.0.1:9090", 9090, "")),
+            ("localhost:9090", (false, "localhost:9090", 9090, "")),
+            ("http://a.example/", (false, "a.example", 80, "")),
+            ("https://a.example/sub/", (true, "a.example", 443, "/sub")),
+            ("http://[::1]:7", (false, "[::1]:7", 7, "")),
+        ] {
+            let (is_tls, authority, port, prefix) = address(url).expect(url);
+            assert_eq!(
+                (is_tls, authority.as_str(), port, &*prefix),
+                expect,
+                "{url}"
+            );
+        }
+        for url in [
+            "",
+            "ftp://a",
+            "http://",
+            "http://anna:secret@a",
+            "http://a?x=1",
+            "a b",
+        ] {
+            let error = address(url).expect_err(url);
+            assert_eq!(error.exit_code(), 2, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_in_no_text_of_the_client() {
+        let client = Client::new("9090", Some("hw_secret"), None).expect("a client");
+        assert!(!format!("{client:?} {:?}", client.token).contains("hw_secret"));
+        let refused = Client::new("9090", Some("hw_sec\nret"), None).expect_err("no token");
+        assert!(!format!("{refused}").contains("hw_"), "{refused}");
     }
 }

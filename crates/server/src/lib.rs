@@ -8,6 +8,7 @@
 //! technology (that is `connect`), or of what a query does (`engine`).
 
 mod absent;
+pub mod access;
 mod activity;
 pub mod ask;
 mod backoff;
@@ -47,6 +48,7 @@ pub mod state;
 pub mod statistics;
 mod store;
 pub mod summary;
+mod tls;
 pub mod variable;
 
 pub use error::Error;

@@ -1,13 +1,16 @@
 //! `headwater query`: an on-demand query to a running server.
 
 use serde_json::{Value as Json, json};
-use server::client::{self, Reply};
+use server::client::Reply;
 
 use crate::cli::QueryArgs;
 use crate::output::Output;
 
 pub fn run(args: &QueryArgs, output: &Output) -> anyhow::Result<u8> {
-    let reply = client::query(&args.url, args.app.as_deref(), &args.query)?;
+    let reply = args
+        .server
+        .client()?
+        .query(args.app.as_deref(), &args.query)?;
     print_reply(reply, args.json, answer_text, output)
 }
 

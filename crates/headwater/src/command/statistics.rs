@@ -1,14 +1,16 @@
 //! `headwater statistics`: what a running server measures of its apps, and how much.
 
 use serde_json::Value as Json;
-use server::client;
 
 use super::query::{array, cell, print_reply};
 use crate::cli::StatisticsArgs;
 use crate::output::Output;
 
 pub fn run(args: &StatisticsArgs, output: &Output) -> anyhow::Result<u8> {
-    let reply = client::statistics(&args.url, args.app.as_deref(), args.level)?;
+    let reply = args
+        .server
+        .client()?
+        .statistics(args.app.as_deref(), args.level)?;
     print_reply(reply, args.json, answer_text, output)
 }
 

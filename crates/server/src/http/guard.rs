@@ -1,18 +1,16 @@
 //! Refuses requests that a browser sends for a page of another site.
 //!
 //! A page can send a request to any address, and can have its own name lead to that address. So a
-//! request names this server in `Host`, comes from no other origin, and has a body of a type that a
-//! page cannot send to another origin without asking first. Clients that are not browsers send such
-//! requests anyway.
+//! request names this server in `Host` and comes from no other origin. (The type of its body is judged
+//! by the route, see `gate`.) Clients that are not browsers send such requests anyway.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -65,18 +63,6 @@ impl Guard {
                 ));
             }
         }
-        let is_write = matches!(
-            *request.method(),
-            Method::POST | Method::PUT | Method::PATCH
-        );
-        let is_json = headers.get(CONTENT_TYPE).is_some_and(is_json);
-        if is_write && !is_json && !request.body().is_end_stream() {
-            return Err((
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body must be JSON: send it with the header 'Content-Type: application/json'"
-                    .to_owned(),
-            ));
-        }
         Ok(())
     }
 
@@ -121,11 +107,4 @@ fn is_same(origin: &str, host: &str) -> bool {
     };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
     origin.host().eq_ignore_ascii_case(host.host()) && port(origin) == port(&host)
-}
-
-/// `application/json`, whatever stands after it.
-fn is_json(value: &HeaderValue) -> bool {
-    let value = text(value);
-    let kind = value.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
 }

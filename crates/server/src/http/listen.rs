@@ -16,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service as _;
 
+use super::gate::Peer;
+
 /// Connections that are open at once. Another one is not accepted before one of them ends, so that it costs
 /// no descriptor that a source or sink may need.
 const CONNECTIONS_MAX: u32 = 256;
@@ -93,8 +95,8 @@ async fn accept_all(
     let failures = Burst::default();
     // Closed never, so this loop ends with the future alone.
     while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 if let Some(times) = failures.note() {
                     let cause = &error;
@@ -110,7 +112,8 @@ async fn accept_all(
         };
         let (router, stopped) = (router.clone(), stopped.clone());
         tokio::task::spawn(async move {
-            if let Err(error) = serve_connection(stream, router, limits, stopped).await {
+            if let Err(error) = serve_connection(stream, Peer(peer), router, limits, stopped).await
+            {
                 tracing::debug!(cause = %error, "HTTP connection failed");
             }
             drop(permit);
@@ -120,6 +123,7 @@ async fn accept_all(
 
 async fn serve_connection(
     stream: TcpStream,
+    peer: Peer,
     router: Router,
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
@@ -129,7 +133,10 @@ async fn serve_connection(
     SockRef::from(&stream)
         .set_tcp_user_timeout(Some(UNREAD_MAX))
         .ok();
-    let answer = service_fn(move |request: Request<Incoming>| router.clone().call(request));
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.clone().call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)

@@ -11,6 +11,7 @@
 //! configured otherwise.
 
 mod answer;
+mod gate;
 mod guard;
 mod listen;
 mod route;
@@ -26,6 +27,7 @@ use crate::ask::Asker;
 use crate::error::Error;
 use crate::feed::Feeds;
 use crate::metrics::Metrics;
+use gate::Gate;
 use guard::Guard;
 use listen::Limits;
 
@@ -116,7 +118,7 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
         .build()
         .map_err(refused)?;
     let guard = Guard::new(bound.ip(), options.hosts.clone());
-    let router = route::router(services, guard);
+    let router = route::router(services, guard, Gate::default());
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("http".to_owned())

@@ -61,7 +61,7 @@ fn metrics_and_readiness_are_served() {
         "# TYPE headwater_source_events_total counter",
     );
     assert!(get(&http, "/ready").ends_with("ready\n"));
-    check(&get(&http, "/"), 404, "there is /metrics, /ready, ");
+    check(&get(&http, "/"), 404, "there is GET /metrics, GET /ready, ");
     let head = "Host: localhost\r\nConnection: close\r\n\r\n";
     check(
         &ask(&http, &format!("POST /ready HTTP/1.1\r\n{head}")),
@@ -69,7 +69,10 @@ fn metrics_and_readiness_are_served() {
         "use GET",
     );
     let put = format!("PUT /stores/query/ HTTP/1.1\r\n{head}");
-    check(&ask(&http, &put), 405, "send queries with POST");
+    check(&ask(&http, &put), 405, "use POST");
+    assert!(ask(&http, &put).contains("\r\nallow: POST\r\n"));
+    let head = ask(&http, &format!("HEAD /ready HTTP/1.1\r\n{head}"));
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"));
     let taken = serve(&options(&http.address().to_string()), services());
     assert!(matches!(taken, Err(Error::Listen { .. })));
 }
@@ -95,7 +98,7 @@ fn the_name_of_an_app_is_any_segment_of_a_path() {
     check(
         &get(&http, "/siddhi-appsX/statistics"),
         404,
-        "there is /metrics",
+        "there is GET /metrics",
     );
 }
 

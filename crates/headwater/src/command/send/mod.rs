@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use event::{Attribute, Schema, Type};
 use serde_json::{Value as Json, json};
-use server::client::{self, Reply};
+use server::client::{Client, Reply};
 
 use crate::cli::SendArgs;
 use crate::command::query::array;
@@ -40,7 +40,8 @@ pub fn run(args: &SendArgs, output: &Output) -> anyhow::Result<u8> {
         let wrong = format!("'{}' is no stream of an app: write APP/STREAM", args.to);
         return Err(server::Error::Usage(wrong).into());
     };
-    let reply = client::streams(&args.url, app)?;
+    let client = args.server.client()?;
+    let reply = client.streams(app)?;
     if reply.status != 200 {
         return failed(&reply.json, args, [0, 0], output);
     }
@@ -66,6 +67,7 @@ pub fn run(args: &SendArgs, output: &Output) -> anyhow::Result<u8> {
     std::thread::spawn(move || input.read(&to));
     let sender = Sender {
         args,
+        client: &client,
         app,
         stream,
         output,
@@ -97,6 +99,7 @@ fn schema_of(json: &Json, stream: &str) -> Option<Schema> {
 
 struct Sender<'a> {
     args: &'a SendArgs,
+    client: &'a Client,
     app: &'a str,
     stream: &'a str,
     output: &'a Output,
@@ -115,8 +118,8 @@ impl Sender<'_> {
             while !request.is_empty() {
                 self.pace.wait(self.sent + self.refused);
                 let text: Vec<&str> = request.iter().map(|row| row.text.as_str()).collect();
-                let url = &self.args.url;
-                let reply = client::send_rows(url, self.app, self.stream, &text.join("\n"));
+                let rows = text.join("\n");
+                let reply = self.client.send_rows(self.app, self.stream, &rows);
                 let reply = reply.inspect_err(|_| self.pace.end())?;
                 let (sent, is_misfit) = (sent_of(&reply), reply.json["row"].is_u64());
                 self.sent += sent;

@@ -5,16 +5,17 @@
 //! `GET /simulation/feed/{name}/status` answers `RUN`, `PAUSE` or `STOP`. All answers are
 //! `{"status":"…","message":"…"}`. A body is at most [`BODY_MAX`] bytes.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::on;
 use serde_json::{Value as Json, json};
 
-use super::RouteGroup;
-use super::simulation::said;
+use super::Route;
+use super::simulation::{SAID, said};
+use super::table::{Answer, Content, Param};
+use crate::access::Role;
 use crate::feed::{Fault, State as Feed};
 use crate::http::Services;
 use crate::http::answer::body_of;
@@ -22,34 +23,76 @@ use crate::http::answer::body_of;
 /// Bytes of a configuration.
 const BODY_MAX: usize = 64 << 10;
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &["/simulation/feed", "/simulation/feed/{name}"],
-    routes: || {
-        let all = || get(list).post(create).fallback(other_method);
-        let one = || {
-            get(show)
-                .put(replace)
-                .delete(delete)
-                .post(operate)
-                .fallback(other_method)
-        };
-        let state = || get(state).fallback(other_method);
-        Router::new()
-            .route("/simulation/feed", all())
-            .route("/simulation/feed/", all())
-            .route("/simulation/feed/{name}", one())
-            .route("/simulation/feed/{name}/", one())
-            .route("/simulation/feed/{name}/status", state())
-            .route("/simulation/feed/{name}/status/", state())
-    },
-};
-
-async fn other_method() -> Response {
-    said(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "use GET, POST, PUT or DELETE as the event simulator has them",
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "/simulation/feed",
+        Role::Read,
+        "The feeds of the event simulator",
+        |method| on(method, list),
     )
-}
+    .answers(&[Answer::new(200, "All feeds", SAID)]),
+    Route::post(
+        "/simulation/feed",
+        Role::Operate,
+        "Keep the configuration of a feed",
+        |method| on(method, create),
+    )
+    .bodies(CONFIGURATION)
+    .answers(&[Answer::new(201, "It is kept", SAID)]),
+    Route::get(
+        "/simulation/feed/{name}",
+        Role::Read,
+        "The configuration of a feed",
+        |method| on(method, show),
+    )
+    .answers(&[Answer::new(200, "The configuration", SAID)]),
+    Route::put(
+        "/simulation/feed/{name}",
+        Role::Operate,
+        "Replace the configuration of a feed",
+        |method| on(method, replace),
+    )
+    .bodies(CONFIGURATION)
+    .answers(&[Answer::new(200, "It is replaced", SAID)]),
+    Route::delete(
+        "/simulation/feed/{name}",
+        Role::Operate,
+        "Forget a feed",
+        |method| on(method, delete),
+    )
+    .answers(&[Answer::new(200, "It is forgotten", SAID)]),
+    Route::post(
+        "/simulation/feed/{name}",
+        Role::Operate,
+        "Run, pause, resume or stop a feed",
+        |method| on(method, operate),
+    )
+    .query(&[Param {
+        name: "action",
+        about: "What to do, in upper or lower case",
+        is_needed: true,
+        schema: || json!({ "enum": ["run", "pause", "resume", "stop"] }),
+    }])
+    .answers(&[Answer::new(200, "It is done", SAID)]),
+    Route::get(
+        "/simulation/feed/{name}/status",
+        Role::Read,
+        "The state of a feed: RUN, PAUSE or STOP",
+        |method| on(method, state),
+    )
+    .answers(&[Answer::new(200, "The state", SAID)]),
+];
+
+const CONFIGURATION: &[Content] = &[Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["properties", "sources"],
+        "properties": {
+            "properties": { "type": "object", "required": ["simulationName"] },
+            "sources": { "type": "array", "items": { "type": "object" } },
+        },
+    })
+})];
 
 async fn list(services: State<Services>) -> Response {
     let all = services.feeds.list(&services.asker);

@@ -1,23 +1,55 @@
-//! `/metrics` for Prometheus and `/ready` for process supervisors.
+//! `/metrics` for Prometheus, `/ready` and `/health` for process supervisors.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::on;
 
-use super::{RouteGroup, only_get};
+use super::Route;
+use super::table::{Answer, Content};
+use crate::access::Role;
 use crate::http::Services;
 use crate::http::answer::{of_kind, text};
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &["/metrics", "/ready"],
-    routes: || {
-        Router::new()
-            .route("/metrics", get(metrics).fallback(only_get))
-            .route("/ready", get(ready).fallback(only_get))
-    },
-};
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "/metrics",
+        Role::Read,
+        "Counters and gauges in the text format of Prometheus",
+        |method| on(method, metrics),
+    )
+    .answers(&[Answer::new(
+        200,
+        "Families of metrics",
+        Content {
+            kind: "text/plain; version=0.0.4; charset=utf-8",
+            ..Content::TEXT
+        },
+    )]),
+    Route::get(
+        "/ready",
+        Role::Read,
+        "Whether all sources, sinks and stores are connected",
+        |method| on(method, ready),
+    )
+    .for_anyone()
+    .answers(&[
+        Answer::new(200, "They are", Content::TEXT),
+        Answer::new(503, "Some are not, one per line", Content::TEXT),
+    ]),
+    Route::get(
+        "/health",
+        Role::Read,
+        "Whether the process lives",
+        |method| on(method, health),
+    )
+    .for_anyone()
+    .answers(&[Answer::new(200, "It does", Content::TEXT)]),
+];
+
+async fn health() -> Response {
+    text(StatusCode::OK, "alive\n")
+}
 
 async fn metrics(State(services): State<Services>) -> Response {
     of_kind(

@@ -1,65 +1,87 @@
 //! What is answered: one file for each group of paths, and one line in [`GROUPS`].
+//!
+//! A route is data ([`table::Route`]). From it come the check of the role, the answer to another method,
+//! the list of paths, and the OpenAPI document.
 
 mod feed;
 mod metrics;
+mod openapi;
 mod query;
 mod simulation;
 mod statistics;
 mod stream;
+mod table;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 
 use super::Services;
-use super::answer::text;
+use super::answer::refused;
+use super::gate::{Gate, Gated};
 use super::guard::Guard;
+pub(super) use table::{Access, Route};
 
-/// Paths that belong together.
-struct RouteGroup {
-    /// What is answered, in words for whoever asks for a path that is not there.
-    paths: &'static [&'static str],
-    /// The paths with their handlers.
-    routes: fn() -> Router<Services>,
-}
-
-const GROUPS: &[RouteGroup] = &[
-    metrics::GROUP,
-    statistics::GROUP,
-    query::GROUP,
-    stream::GROUP,
-    simulation::GROUP,
-    feed::GROUP,
+const GROUPS: &[&[Route]] = &[
+    metrics::ROUTES,
+    statistics::ROUTES,
+    query::ROUTES,
+    stream::ROUTES,
+    simulation::ROUTES,
+    feed::ROUTES,
+    openapi::ROUTES,
 ];
 
-/// All groups, behind the guard.
-pub(super) fn router(services: Services, guard: Guard) -> Router {
+/// All routes, in the order of their groups.
+pub(super) fn all() -> impl Iterator<Item = &'static Route> {
+    GROUPS.iter().copied().flatten()
+}
+
+/// All routes, each behind the gate, and the guard around them.
+pub(super) fn router(services: Services, guard: Guard, gate: Gate) -> Router {
+    let gate = Arc::new(gate);
     let mut router = Router::new();
-    for group in GROUPS {
-        router = router.merge((group.routes)());
+    for route in all() {
+        let gated = Gated {
+            gate: Arc::clone(&gate),
+            route: Some(route),
+        };
+        let serve = || {
+            let layer = from_fn_with_state(gated.clone(), Gated::layer);
+            (route.serve)(route.verb.filter()).route_layer(layer)
+        };
+        router = router
+            .route(route.path, serve())
+            .route(&format!("{}/", route.path), serve());
     }
+    let unknown = Gated { gate, route: None };
+    let none = async |request: Request| unrouted(&request);
+    let fallback = axum::routing::any(none).layer(from_fn_with_state(unknown, Gated::layer));
     router
-        .fallback(unknown)
+        .method_not_allowed_fallback(async |request: Request| unrouted(&request))
+        .fallback_service(fallback.with_state(()))
         .with_state(services)
         .layer(from_fn_with_state(Arc::new(guard), Guard::layer))
 }
 
-async fn unknown(request: Request) -> Response {
-    match *request.method() {
-        Method::GET | Method::HEAD => {
-            let paths: Vec<&str> = GROUPS.iter().flat_map(|g| g.paths).copied().collect();
-            let known = format!("there is {}\n", paths.join(", "));
-            text(StatusCode::NOT_FOUND, known)
-        }
-        _ => only_get().await,
+/// The answer to a path or a method that is not there.
+fn unrouted(request: &Request) -> Response {
+    let path = request.uri().path();
+    let verbs: Vec<&str> = all()
+        .filter(|route| route.leads(path))
+        .map(|route| route.verb.name())
+        .collect();
+    if !verbs.is_empty() {
+        let message = format!("use {}", verbs.join(" or "));
+        return refused(StatusCode::METHOD_NOT_ALLOWED, &message);
     }
-}
-
-/// The answer to any other method, where there is nothing but to read.
-async fn only_get() -> Response {
-    text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
+    let known: Vec<String> = all()
+        .map(|route| format!("{} {}", route.verb.name(), route.path))
+        .collect();
+    let message = format!("there is no such path; there is {}", known.join(", "));
+    refused(StatusCode::NOT_FOUND, &message)
 }

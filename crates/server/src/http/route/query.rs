@@ -4,19 +4,20 @@
 //! is `{"records":[[…],…]}`; a refusal is `{"code":…,"message":"…"}` with the diagnostics beside it.
 //! A body is at most [`BODY_MAX`] bytes; an app that takes longer than [`ANSWER_MAX`] is not waited for.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::on;
 use check::Catalog;
 use engine::Answer;
 use event::{Object, Value};
 use lang::diagnostic::Diagnostic;
 use serde_json::{Value as Json, json};
 
-use super::RouteGroup;
+use super::Route;
+use super::table::{Answer as Answered, Content};
+use crate::access::Role;
 use crate::ask::{Asker, Refusal};
 use crate::http::Services;
 use crate::http::answer::{ANSWER_MAX, body_of, json, refused};
@@ -24,19 +25,39 @@ use crate::http::answer::{ANSWER_MAX, body_of, json, refused};
 /// Bytes of a query with all around it.
 const BODY_MAX: usize = 1 << 20;
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &["POST /stores/query"],
-    routes: || {
-        let methods = || post(query).fallback(only_post);
-        Router::new()
-            .route("/stores/query", methods())
-            .route("/stores/query/", methods())
-    },
-};
-
-async fn only_post() -> Response {
-    refused(StatusCode::METHOD_NOT_ALLOWED, "send queries with POST")
-}
+pub(super) const ROUTES: &[Route] = &[Route::post(
+    "/stores/query",
+    Role::Read,
+    "Ask a table, named window or aggregation; a write needs the role operate",
+    |method| on(method, query),
+)
+.reads()
+.bodies(&[Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["query"],
+        "properties": {
+            "appName": { "type": ["string", "null"], "description": "needed if several apps run" },
+            "query": { "type": "string", "minLength": 1 },
+            "details": { "type": "boolean", "description": "names and types of the columns, too" },
+        },
+    })
+})])
+.answers(&[Answered::new(
+    200,
+    "The rows",
+    Content::json(|| {
+        json!({
+            "type": "object",
+            "required": ["records"],
+            "properties": {
+                "records": { "type": "array", "items": { "type": "array" } },
+                "details": { "type": "array", "items": { "type": "object" } },
+                "written": { "type": "object" },
+            },
+        })
+    }),
+)])];
 
 async fn query(State(services): State<Services>, body: Body) -> Response {
     match body_of(body, "a query", BODY_MAX).await {

@@ -7,16 +7,17 @@
 
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::on;
 use serde_json::{Value as Json, json};
 
-use super::RouteGroup;
-use super::stream::{late, misfitting, only_post};
+use super::Route;
+use super::stream::{late, misfitting};
+use super::table::{Answer, Content};
+use crate::access::Role;
 use crate::ask::Refusal;
 use crate::http::Services;
 use crate::http::answer::{self, ANSWER_MAX, body_of};
@@ -25,15 +26,37 @@ use crate::inject::{Target, timestamp};
 /// Bytes of an event with all around it.
 const BODY_MAX: usize = 1 << 20;
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &["POST /simulation/single"],
-    routes: || {
-        let single = || post(single).fallback(only_post);
-        Router::new()
-            .route("/simulation/single", single())
-            .route("/simulation/single/", single())
-    },
-};
+pub(super) const ROUTES: &[Route] = &[Route::post(
+    "/simulation/single",
+    Role::Operate,
+    "Send one event to a stream, as the event simulator of Streaming Integrator does",
+    |method| on(method, single),
+)
+.bodies(&[Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["siddhiAppName", "streamName", "data"],
+        "properties": {
+            "siddhiAppName": { "type": "string", "minLength": 1 },
+            "streamName": { "type": "string", "minLength": 1 },
+            "timestamp": {
+                "type": ["integer", "string", "null"],
+                "description": "milliseconds since 1970; by default the event's arrival",
+            },
+            "data": { "type": ["array", "object"] },
+        },
+    })
+})])
+.answers(&[Answer::new(200, "The app has it", SAID)])];
+
+/// `{"status":"…","message":"…"}`.
+pub(super) const SAID: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["status", "message"],
+        "properties": { "status": { "type": "string" }, "message": { "type": "string" } },
+    })
+});
 
 async fn single(State(services): State<Services>, body: Body) -> Response {
     let until = Instant::now() + ANSWER_MAX;

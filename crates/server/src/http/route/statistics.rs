@@ -7,16 +7,17 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::on;
 use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 
-use super::RouteGroup;
+use super::Route;
+use super::table::{Answer, Content};
+use crate::access::Role;
 use crate::http::Services;
 use crate::http::answer::{self, body_of, refused};
 use crate::metrics::{AppMetrics, Metrics};
@@ -25,24 +26,79 @@ use crate::statistics::to_json;
 /// Bytes of a level with all around it.
 const BODY_MAX: usize = 1024;
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &["/siddhi-apps/statistics", "/siddhi-apps/{app}/statistics"],
-    routes: || {
-        let all = || get(read_all).put(set_all).fallback(other_method);
-        let one = || get(read_one).put(set_one).fallback(other_method);
-        Router::new()
-            .route("/siddhi-apps/statistics", all())
-            .route("/siddhi-apps/statistics/", all())
-            .route("/siddhi-apps/{app}/statistics", one())
-            .route("/siddhi-apps/{app}/statistics/", one())
-    },
-};
-
-async fn other_method() -> Response {
-    refused(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "use GET to read statistics and PUT to set their level",
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "/siddhi-apps/statistics",
+        Role::Read,
+        "The statistics of all apps",
+        |method| on(method, read_all),
     )
+    .answers(ALL),
+    Route::put(
+        "/siddhi-apps/statistics",
+        Role::Operate,
+        "Set the statistics level of all apps",
+        |method| on(method, set_all),
+    )
+    .bodies(LEVEL)
+    .answers(ALL),
+    Route::get(
+        "/siddhi-apps/{app}/statistics",
+        Role::Read,
+        "The statistics of an app",
+        |method| on(method, read_one),
+    )
+    .answers(ONE),
+    Route::put(
+        "/siddhi-apps/{app}/statistics",
+        Role::Operate,
+        "Set the statistics level of an app",
+        |method| on(method, set_one),
+    )
+    .bodies(LEVEL)
+    .answers(ONE),
+];
+
+const LEVEL: &[Content] = &[Content::json(|| {
+    let level = json!({ "enum": ["OFF", "BASIC", "DETAIL"] });
+    json!({ "oneOf": [
+        { "type": "object", "required": ["level"], "properties": { "level": level } },
+        {
+            "type": "object",
+            "required": ["statsEnable"],
+            "properties": { "statsEnable": { "type": "boolean" } },
+        },
+    ] })
+})];
+
+const ONE: &[Answer] = &[Answer::new(
+    200,
+    "The level and the readings",
+    Content::json(app_schema),
+)];
+
+const ALL: &[Answer] = &[Answer::new(
+    200,
+    "The level and the readings of each app",
+    Content::json(|| {
+        json!({
+            "type": "object",
+            "required": ["apps"],
+            "properties": { "apps": { "type": "array", "items": app_schema() } },
+        })
+    }),
+)];
+
+fn app_schema() -> Json {
+    json!({
+        "type": "object",
+        "required": ["appName", "level", "readings"],
+        "properties": {
+            "appName": { "type": "string" },
+            "level": { "enum": ["OFF", "BASIC", "DETAIL"] },
+            "readings": { "type": "array", "items": { "type": "object" } },
+        },
+    })
 }
 
 async fn read_all(State(services): State<Services>) -> Response {

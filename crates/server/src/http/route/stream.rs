@@ -8,16 +8,17 @@
 
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::on;
 use serde_json::{Value as Json, json};
 
-use super::{RouteGroup, only_get};
+use super::Route;
+use super::table::{Answer, Content};
+use crate::access::Role;
 use crate::ask::Refusal;
 use crate::http::Services;
 use crate::http::answer::{self, ANSWER_MAX, body_of, refused};
@@ -29,25 +30,62 @@ const BODY_MAX: usize = 4 << 20;
 /// Seconds after which a client may try again where an app takes no more.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-pub(super) const GROUP: RouteGroup = RouteGroup {
-    paths: &[
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
         "/siddhi-apps/{app}/streams",
-        "POST /siddhi-apps/{app}/streams/{stream}/events",
-    ],
-    routes: || {
-        let streams = || get(streams).fallback(only_get);
-        let events = || post(send).fallback(only_post);
-        Router::new()
-            .route("/siddhi-apps/{app}/streams", streams())
-            .route("/siddhi-apps/{app}/streams/", streams())
-            .route("/siddhi-apps/{app}/streams/{stream}/events", events())
-            .route("/siddhi-apps/{app}/streams/{stream}/events/", events())
-    },
-};
-
-pub(super) async fn only_post() -> Response {
-    refused(StatusCode::METHOD_NOT_ALLOWED, "send events with POST")
-}
+        Role::Read,
+        "The streams of an app with their attributes",
+        |method| on(method, streams),
+    )
+    .answers(&[Answer::new(
+        200,
+        "The streams",
+        Content::json(|| {
+            json!({
+                "type": "object",
+                "required": ["appName", "streams"],
+                "properties": {
+                    "appName": { "type": "string" },
+                    "streams": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name", "attributes"],
+                            "properties": {
+                                "name": { "type": "string" },
+                                "attributes": { "type": "array", "items": { "type": "object" } },
+                            },
+                        },
+                    },
+                },
+            })
+        }),
+    )]),
+    Route::post(
+        "/siddhi-apps/{app}/streams/{stream}/events",
+        Role::Operate,
+        "Send rows to a stream: a list of rows, or one JSON value per line",
+        |method| on(method, send),
+    )
+    .bodies(&[Content::json(
+        || json!({ "type": ["array", "object"], "description": "a row, or a list of rows" }),
+    )])
+    .answers(&[Answer::new(
+        200,
+        "The app has them",
+        Content::json(|| {
+            json!({
+                "type": "object",
+                "required": ["appName", "streamName", "sent"],
+                "properties": {
+                    "appName": { "type": "string" },
+                    "streamName": { "type": "string" },
+                    "sent": { "type": "integer", "minimum": 0 },
+                },
+            })
+        }),
+    )]),
+];
 
 async fn streams(State(services): State<Services>, Path(app): Path<String>) -> Response {
     let app = match services.asker.app(Some(&app)) {
