@@ -243,6 +243,12 @@ pub trait Connector: Sync {
         ))
     }
 
+    /// A saved position of its source as a person reads it; `None` where its sources keep none, or where these
+    /// bytes are none of theirs.
+    fn position_text(&self, _position: &[u8]) -> Option<PositionText> {
+        None
+    }
+
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {
         Err(Error::refused(
             format!("sink '{}'", setup.transport.ty),
@@ -257,6 +263,9 @@ pub trait Connector: Sync {
         ))
     }
 }
+
+/// A position in words: names (`file`, `byte`) and values.
+pub type PositionText = Vec<(String, String)>;
 
 /// Something outside that is other than the app needs it: `check --connect`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,7 +14,7 @@
 use plan::spec::ConnectorSpec;
 
 use crate::component::{
-    Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup, Store, StoreSetup,
+    Connector, PayloadKind, PositionText, Sink, SinkSetup, Source, SourceSetup, Store, StoreSetup,
 };
 use crate::error::Error;
 
@@ -28,6 +28,8 @@ pub struct ConnectorDef {
     pub source: Option<fn(&SourceSetup<'_>) -> Result<Box<dyn Source>, Error>>,
     pub sink: Option<fn(&SinkSetup<'_>) -> Result<Box<dyn Sink>, Error>>,
     pub store: Option<fn(&StoreSetup<'_>) -> Result<Box<dyn Store>, Error>>,
+    /// As [`Connector::position_text`].
+    pub position_text: Option<fn(&[u8]) -> Option<PositionText>>,
 }
 
 /// What messages of brokers are.
@@ -43,6 +45,7 @@ impl ConnectorDef {
             source: None,
             sink: None,
             store: None,
+            position_text: None,
         }
     }
 }
@@ -70,6 +73,10 @@ impl Connector for ConnectorDef {
             .source
             .ok_or_else(|| absent("source", &setup.transport.ty))?;
         make(setup)
+    }
+
+    fn position_text(&self, position: &[u8]) -> Option<PositionText> {
+        self.position_text.and_then(|text| text(position))
     }
 
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {

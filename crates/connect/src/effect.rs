@@ -5,7 +5,7 @@
 //! call that takes something away for good may be put off until the checkpoint that covers it is
 //! durable; it is then answered by what will happen.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use event::{Column, Value};
@@ -36,6 +36,15 @@ pub trait EffectFunctions: Sync {
         _directory: Option<&Path>,
         _shared: &Shared,
     ) -> Result<Option<Arc<dyn EffectJournal>>, Error> {
+        Ok(None)
+    }
+
+    /// Reads the journal that lies in a directory and changes nothing: its path and how many calls it has;
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// The journal cannot be used; the message has the remedy.
+    fn verify_journal(&self, _directory: &Path) -> Result<Option<(PathBuf, u64)>, Error> {
         Ok(None)
     }
 

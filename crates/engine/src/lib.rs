@@ -98,7 +98,7 @@ pub use memory::Holder;
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, RejectedRows};
 pub use script::{Script, ScriptEngine};
-pub use snapshot::{Dropped, StateMatching, compose, state_len};
+pub use snapshot::{Dropped, SavedElement, StateMatching, compose, saved_elements, state_len};
 pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.

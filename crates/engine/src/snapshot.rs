@@ -14,11 +14,13 @@
 //! A state that cannot be read leaves the app without one; it is made anew then.
 
 pub(crate) mod format;
+mod listing;
 mod query;
 mod state_matching;
 
 pub use format::compose;
 pub(crate) use format::{Entries, Extent, Fields, Id, List};
+pub use listing::{SavedElement, saved_elements};
 pub(crate) use state_matching::Unbegun;
 pub use state_matching::{Dropped, StateMatching, state_len};
 

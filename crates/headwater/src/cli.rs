@@ -1,5 +1,7 @@
 //! The command line: commands, options and their help.
 
+pub mod state;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -69,6 +71,7 @@ pub enum Command {
     Send(SendArgs),
     Statistics(StatisticsArgs),
     Errors(ErrorsArgs),
+    State(state::StateArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
     /// Print the version and how it was built

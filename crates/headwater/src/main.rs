@@ -72,6 +72,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Query(args) => command::query::run(&args, output),
         Command::Send(args) => command::send::run(&args, output),
         Command::Statistics(args) => command::statistics::run(&args, output),
+        Command::State(args) => command::state::run(&args, output),
         Command::Errors(args) => command::errors::run(args.action, output),
         Command::Bench(args) => command::bench::run(&args, output),
         Command::Completions(args) => command::completions::run(&args, output),

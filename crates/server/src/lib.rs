@@ -49,6 +49,7 @@ pub mod statistics;
 mod store;
 pub mod summary;
 mod tls;
+pub mod upkeep;
 pub mod variable;
 
 pub use error::Error;

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event::codec::{Reader, Writer};
 
 pub use log::RejectedLog;
-pub use read::{Kept, Missing, Why, read_all};
+pub(crate) use read::content_of;
+pub use read::{Kept, LogContent, Missing, Why, read_all};
 
 use crate::error::Error;
 

@@ -32,7 +32,7 @@ use crate::rdbms::link::Fault;
 use crate::rdbms::server::{Login, Server, ServerKind};
 use crate::rdbms::url;
 use crate::rdbms::url::Target;
-use connect::component::{Connector, Difference, PayloadKind, Source, SourceSetup};
+use connect::component::{Connector, Difference, PayloadKind, PositionText, Source, SourceSetup};
 use connect::error::Error;
 use connect::option::Settings;
 
@@ -238,6 +238,17 @@ impl Connector for CdcConnector {
 
     fn gives(&self) -> &'static [PayloadKind] {
         &[PayloadKind::Map]
+    }
+
+    fn position_text(&self, saved: &[u8]) -> Option<PositionText> {
+        let binlog = || Some(position::Position::read(saved)?.text());
+        let polled = || {
+            let last = std::str::from_utf8(saved).ok()?.strip_prefix("poll 1\n")?;
+            Some(vec![("last value".to_owned(), last.to_owned())])
+        };
+        binlog()
+            .or_else(|| postgres::position_text(saved))
+            .or_else(polled)
     }
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {

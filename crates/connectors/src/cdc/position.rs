@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use connect::component::PositionText;
+
 use super::gtid::{Gtid, Gtids};
 
 /// The first line of what is saved; with the second one there were no names of transactions.
@@ -120,6 +122,18 @@ impl Position {
             written.expect("a text takes all");
         }
         text.into_bytes()
+    }
+
+    /// For a person.
+    pub fn text(&self) -> PositionText {
+        let mut text = vec![
+            ("file".to_owned(), self.file.clone()),
+            ("byte".to_owned(), self.offset.to_string()),
+        ];
+        if let Some(done) = &self.done {
+            text.push(("transactions".to_owned(), done.to_string()));
+        }
+        text
     }
 
     /// `None`: it is not a position of a binary log.

@@ -23,5 +23,6 @@ use connect::connector_def::ConnectorDef;
 pub const EMAIL: ConnectorDef = ConnectorDef {
     source: Some(|setup| Ok(Box::new(source::EmailSource::new(setup)?))),
     sink: Some(|setup| Ok(Box::new(sink::EmailSink::new(setup)?))),
+    position_text: Some(source::position_text),
     ..ConnectorDef::of_payloads(CONNECTORS)
 };

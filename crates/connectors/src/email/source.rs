@@ -14,8 +14,8 @@ use std::time::Duration;
 use self::imap::{Mailbox, Wire};
 pub(crate) use self::mail::Mail;
 use connect::component::{
-    Connection, Environment, Finished, Payload, Room, Sequence, Signal, Source, SourceLink,
-    SourceSetup,
+    Connection, Environment, Finished, Payload, PositionText, Room, Sequence, Signal, Source,
+    SourceLink, SourceSetup,
 };
 use connect::error::Error;
 use connect::net::{ClientTls, ClientTrust};
@@ -87,6 +87,15 @@ impl Position {
             last: u32::from_be_bytes(last.try_into().ok()?),
         })
     }
+}
+
+/// A saved position for a person.
+pub(super) fn position_text(bytes: &[u8]) -> Option<PositionText> {
+    let position = Position::of(bytes)?;
+    Some(vec![
+        ("uidvalidity".to_owned(), position.validity.to_string()),
+        ("last uid".to_owned(), position.last.to_string()),
+    ])
 }
 
 pub(super) struct EmailSource {

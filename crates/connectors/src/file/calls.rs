@@ -1,7 +1,7 @@
 //! The functions of files as the server calls them: through the journal of effects, and put off until
 //! the next checkpoint if they take a file away.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use connect::component::Environment;
@@ -41,6 +41,10 @@ impl EffectFunctions for FileFunctions {
         let effects = Arc::new(effects);
         shared.insert(Arc::clone(&effects));
         Ok(Some(effects))
+    }
+
+    fn verify_journal(&self, directory: &Path) -> Result<Option<(PathBuf, u64)>, Error> {
+        Effects::verify(directory)
     }
 
     fn act(&self, effect: &PendingEffect, shared: &Shared) -> Result<(), String> {

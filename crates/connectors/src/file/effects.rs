@@ -26,6 +26,9 @@ use super::functions::{self, Effect, Function};
 use connect::effect::EffectJournal;
 use connect::error::Error;
 
+/// Of the file.
+const NAME: &str = "effects.journal";
+
 /// First bytes of the journal; the last one is the version.
 const MAGIC: &[u8; 8] = b"HWEFFCT\x02";
 
@@ -93,7 +96,7 @@ impl Effects {
     /// Opens the journal of a state directory, or begins one. Say which checkpoint the server goes
     /// on from by [`EffectJournal::restored`] before the first call.
     pub fn open(directory: &Path) -> Result<Effects, Error> {
-        let path = directory.join("effects.journal");
+        let path = directory.join(NAME);
         let failed = |error: io::Error| {
             Error::failed(
                 format!("opening the journal of effects '{}'", path.display()),
@@ -123,10 +126,7 @@ impl Effects {
                 ..ReadEntries::default()
             }
         } else {
-            return Err(failed(io::Error::other(format!(
-                "its first bytes are not those of a journal: it is damaged, or another version has \
-                 written it, which then should finish its run; {REMEDY}"
-            ))));
+            return Err(failed(io::Error::other(not_a_journal())));
         };
         if read.len < bytes.len() && bytes.len() > MAGIC.len() {
             tracing::warn!(
@@ -152,6 +152,29 @@ impl Effects {
         Ok(Effects {
             journal: Mutex::new(journal),
         })
+    }
+
+    /// Reads the journal of a directory without changing it: its path, and how many calls it has.
+    pub fn verify(directory: &Path) -> Result<Option<(PathBuf, u64)>, Error> {
+        let path = directory.join(NAME);
+        let failed = |error: io::Error| {
+            Error::failed(
+                format!("reading the journal of effects '{}'", path.display()),
+                error,
+            )
+        };
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(failed)?,
+        };
+        if MAGIC.starts_with(&bytes) || MAGIC_BEFORE.starts_with(&bytes) {
+            return Ok(Some((path, 0)));
+        }
+        if !bytes.starts_with(MAGIC) && !bytes.starts_with(MAGIC_BEFORE) {
+            return Err(failed(io::Error::other(not_a_journal())));
+        }
+        let read = read_entries(&bytes).map_err(|text| failed(io::Error::other(text)))?;
+        Ok(Some((path, read.entries.len() as u64)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Journal> {
@@ -451,6 +474,13 @@ impl Journal {
         journal.next = next;
         Ok(())
     }
+}
+
+fn not_a_journal() -> String {
+    format!(
+        "its first bytes are not those of a journal: it is damaged, or another version has written \
+         it, which then should finish its run; {REMEDY}"
+    )
 }
 
 /// Arguments and results may be secret.

@@ -25,7 +25,9 @@ mod tests;
 use crate::spec::file::{SINK, SOURCE};
 use plan::spec::ConnectorSpec;
 
-use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use connect::component::{
+    Connector, PayloadKind, PositionText, Sink, SinkSetup, Source, SourceSetup,
+};
 use connect::error::Error;
 
 pub use events::EVENTS;
@@ -49,6 +51,10 @@ impl Connector for FileConnector {
 
     fn source(&self, setup: &SourceSetup<'_>) -> Result<Box<dyn Source>, Error> {
         Ok(Box::new(source::FileSource::new(setup)?))
+    }
+
+    fn position_text(&self, position: &[u8]) -> Option<PositionText> {
+        Some(position::Position::read(position).ok()?.text())
     }
 
     fn takes(&self) -> &'static [PayloadKind] {

@@ -10,6 +10,8 @@ use std::time::UNIX_EPOCH;
 
 use event::codec::{Error, Reader, Writer};
 
+use connect::component::PositionText;
+
 use super::effects::hash;
 
 /// Version of the bytes.
@@ -133,6 +135,24 @@ pub struct Position {
     pub current: Option<Current>,
     /// At least one file has been read to its end.
     pub has_read: bool,
+}
+
+impl Position {
+    /// For a person.
+    pub fn text(&self) -> PositionText {
+        let mut text = Vec::new();
+        let mut say = |name: &str, value: String| text.push((name.to_owned(), value));
+        if let Some(current) = &self.current {
+            say("file", current.file.path.display().to_string());
+            say("byte", current.offset.to_string());
+            say("line", current.line.to_string());
+        }
+        for file in &self.pending {
+            say("read to its end", file.path.display().to_string());
+        }
+        say("files done", self.done.len().to_string());
+        text
+    }
 }
 
 /// Identifies a path in [`Position::done`].

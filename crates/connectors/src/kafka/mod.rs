@@ -26,9 +26,12 @@ use plan::spec::ConnectorSpec;
 use rdkafka::error::KafkaError;
 
 use self::multi_dc::{MultiDcSink, MultiDcSource};
+use self::partitions::Partitions;
 use self::sink::KafkaSink;
 use self::source::{KafkaSource, ReplayRequest, ReplayResponse};
-use connect::component::{Connector, PayloadKind, Sink, SinkSetup, Source, SourceSetup};
+use connect::component::{
+    Connector, PayloadKind, PositionText, Sink, SinkSetup, Source, SourceSetup,
+};
 use connect::error::Error;
 
 /// `@source(type='kafka')` and `@sink(type='kafka')`, and `kafkaMultiDC` of both.
@@ -62,6 +65,10 @@ impl Connector for Kafka {
             ty if is_multi_dc(ty) => Box::new(MultiDcSource::new(setup)?),
             _ => Box::new(KafkaSource::new(setup)?),
         })
+    }
+
+    fn position_text(&self, position: &[u8]) -> Option<PositionText> {
+        Some(Partitions::restore(position)?.text())
     }
 
     fn sink(&self, setup: &SinkSetup<'_>) -> Result<Box<dyn Sink>, Error> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::sequence::Seen;
-use connect::component::Sequence;
+use connect::component::{PositionText, Sequence};
 
 /// First byte of a saved position.
 const VERSION: u8 = 1;
@@ -143,6 +143,13 @@ impl Partitions {
             posted.offsets.retain(|(of, _)| *of != index);
         }
         self.touched.retain(|of| *of != index);
+    }
+
+    /// For a person: the offset that is read next, of each partition.
+    pub fn text(&self) -> PositionText {
+        let known = self.all.iter().filter(|part| part.next >= 0);
+        let text = known.map(|part| (part.input.to_string(), format!("offset {}", part.next)));
+        text.collect()
     }
 
     // ---- the saved form ----

@@ -39,7 +39,7 @@ pub struct Dropped {
 pub(super) struct Saved<'a> {
     pub name: &'a str,
     shape: &'a str,
-    parts: Vec<String>,
+    pub parts: Vec<String>,
     pub fields: Vec<Field<'a>>,
 }
 

@@ -23,7 +23,7 @@ use index::Index;
 use saved::Changes;
 
 /// Rows of a page; a power of two.
-const PAGE_ROWS: usize = 1024;
+pub(crate) const PAGE_ROWS: usize = 1024;
 
 /// Dead rows below which a table is not compacted.
 const DEAD_ROWS_MIN: usize = 2 * PAGE_ROWS;

@@ -10,6 +10,7 @@ pub mod fmt;
 pub mod query;
 pub mod run;
 pub mod send;
+pub mod state;
 pub mod statistics;
 pub mod test;
 pub mod version;

@@ -13,6 +13,7 @@ macro_rules! long_test {
 }
 
 mod amazon;
+mod backup;
 mod bench;
 mod bounds;
 mod broker;

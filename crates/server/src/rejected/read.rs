@@ -110,6 +110,49 @@ impl Kept {
     }
 }
 
+/// How much a log of a group has.
+#[derive(Clone, Debug)]
+pub struct LogContent {
+    pub path: PathBuf,
+    pub events: u64,
+    /// Of its files.
+    pub bytes: u64,
+    pub missing: Vec<Missing>,
+}
+
+/// Reads the logs of rejected and of undelivered events of a group, and counts.
+///
+/// # Errors
+/// A file cannot be read, or was written by another version.
+pub(crate) fn content_of(dir: &Path) -> Result<[LogContent; 2], Error> {
+    let durable = crate::state::durable_lengths(dir);
+    let count = |name: &str, durable: u64| {
+        let path = dir.join(name);
+        let mut kept = Kept {
+            logs: Vec::new(),
+            missing: Vec::new(),
+        };
+        kept.add(path.clone(), durable)?;
+        let segments = kept.logs.iter().flat_map(|log| &log.reader.segments);
+        let bytes = segments.map(|segment| segment.len).sum();
+        let mut events = 0;
+        while kept.next_event()?.is_some() {
+            events += 1;
+        }
+        Ok(LogContent {
+            path,
+            events,
+            bytes,
+            missing: kept.missing,
+        })
+    };
+    let [rejected, undelivered] = FILES;
+    Ok([
+        count(rejected, durable[0])?,
+        count(undelivered, durable[1])?,
+    ])
+}
+
 impl KeptLog {
     /// Gives the one that was the next.
     fn advance(&mut self, missing: &mut Vec<Missing>) -> Result<Option<Rejection>, Error> {

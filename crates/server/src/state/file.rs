@@ -17,7 +17,7 @@ const BLOCK: usize = 256 << 10;
 
 /// What stands in front of a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub epoch: u64,
     /// Length of the payload and its CRC.
     pub len: u64,
@@ -32,7 +32,7 @@ pub(super) struct Head {
 
 /// Why a file is not a snapshot to go on from.
 #[derive(Debug)]
-pub(super) enum Unusable {
+pub(crate) enum Unusable {
     /// Torn or changed since it was written, or gone.
     Damaged(String),
     /// Written by another version; it is whole, and passing over it would lose what it holds.
@@ -104,7 +104,7 @@ pub(super) fn check(path: &Path, epoch: u64) -> Result<Head, Unusable> {
 }
 
 /// A snapshot that is read once from front to back, and checked on the way.
-pub(super) struct Layer {
+pub(crate) struct Layer {
     pub head: Head,
     file: File,
     block: Vec<u8>,
@@ -281,7 +281,7 @@ pub(crate) fn sync_parent_of(path: &Path) -> io::Result<()> {
 }
 
 /// What was renamed in a directory so far stays so.
-pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(Error::file("sync", dir))
 }

@@ -10,6 +10,8 @@
 //! DIR/GROUP/undelivered             events that sinks and stores rejected
 //! DIR/GROUP/rejected-PLACE          the same from that byte on, where the file before is full
 //! DIR/GROUP/rejected.damaged-N      bytes of it that had changed, copied at a start
+//! DIR/backups/NAME                  a copy of all of this, with a list of its files (`upkeep`)
+//! DIR/replaced-TIME                 what was here before a backup was restored
 //! ```
 //!
 //! All of it is for its owner alone: directories have mode 0700, files 0600 (`mode`).
@@ -26,9 +28,9 @@
 
 mod damage;
 mod epoch;
-mod file;
+pub(crate) mod file;
 mod mode;
-mod proof;
+pub(crate) mod proof;
 pub(crate) mod saved;
 mod snapshot_log;
 mod spool;
@@ -44,8 +46,9 @@ use connect::effect::EffectJournal;
 
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
+pub(crate) use file::sync_dir;
 pub(crate) use file::{Fsync, sync_parent_of, write_again};
-use file::{Head, Layer, Unusable, sync_dir};
+use file::{Head, Layer, Unusable};
 pub(crate) use mode::private;
 use proof::Text;
 pub(crate) use snapshot_log::Compactor;
@@ -70,7 +73,7 @@ pub struct StateDir {
 /// The part of a state directory that belongs to one group of apps.
 #[derive(Clone, Debug)]
 pub struct GroupState {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// Under this name transactional stores remember the epoch they have committed.
     pub store_key: String,
     /// Names what is written from now on: changes never fit what was written before.
@@ -79,14 +82,40 @@ pub struct GroupState {
     composed: Arc<AtomicU64>,
 }
 
+/// Is told of each file before it is read, with its bytes.
+pub type Watch<'a> = dyn FnMut(&Path, u64) + 'a;
+
+/// Held by a server.
+const LOCK: &str = "lock";
+
+/// Names the directory to stores.
+pub(crate) const ID: &str = "id";
+
+/// Says that a restore is replacing what is there.
+pub(crate) const RESTORING: &str = "restoring";
+
+/// Below a state directory: its backups.
+pub(crate) const BACKUPS: &str = "backups";
+
+/// Below a state directory: a backup that is being restored, before it takes its place.
+pub(crate) const STAGE: &str = "restore.unfinished";
+
+/// Begins the name of what a restore has put aside.
+pub(crate) const REPLACED: &str = "replaced-";
+
+/// May a directory of this name stand in a state directory beside its groups?
+pub(crate) fn is_kept_below(name: &str) -> bool {
+    name == BACKUPS || name == STAGE || name.starts_with(REPLACED)
+}
+
 /// How often a directory that changes meanwhile is looked at before that is an error.
-const LOOKS_MAX: usize = 8;
+pub(crate) const LOOKS_MAX: usize = 8;
 
 /// Names the epoch that is current.
-const CURRENT: &str = "current";
+pub(crate) const CURRENT: &str = "current";
 
 /// Why it is not known which epoch is current.
-enum Unreadable {
+pub(crate) enum Unreadable {
     Number(&'static str),
     File(Error),
 }
@@ -108,25 +137,8 @@ impl StateDir {
     /// Opens or creates the directory and locks it.
     pub fn open(root: &Path) -> Result<StateDir, Error> {
         create_dir(root)?;
-        let lock_path = root.join("lock");
-        let lock = private(&mut File::options())
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(Error::file("open", &lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::State {
-                    path: root.to_owned(),
-                    message: "another server is using it: stop that server, or use another \
-                              directory"
-                        .to_owned(),
-                });
-            }
-            Err(TryLockError::Error(cause)) => return Err(Error::file("lock", lock_path)(cause)),
-        }
+        let lock = lock(root)?;
+        refuse_half(root)?;
         mode::make_private(root);
         let id = read_or_make_id(root)?;
         Ok(StateDir {
@@ -192,6 +204,40 @@ impl StateDir {
     }
 }
 
+/// Refuses a directory in which a restore was interrupted (`upkeep::restore`).
+pub(crate) fn refuse_half(root: &Path) -> Result<(), Error> {
+    if !root.join(RESTORING).exists() {
+        return Ok(());
+    }
+    Err(Error::State {
+        path: root.to_owned(),
+        message:
+            "a restore into it was interrupted, so that it has parts of two states: do the same \
+                  restore again (headwater state restore BACKUP DIR)"
+                .to_owned(),
+    })
+}
+
+/// Keeps every server from a directory, as long as what it gives lives.
+pub(crate) fn lock(root: &Path) -> Result<File, Error> {
+    let path = root.join(LOCK);
+    let lock = private(&mut File::options())
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(Error::file("open", &path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::State {
+            path: root.to_owned(),
+            message: "another server is using it: stop that server, or use another directory"
+                .to_owned(),
+        }),
+        Err(TryLockError::Error(cause)) => Err(Error::file("lock", path)(cause)),
+    }
+}
+
 /// Every group directory below `root`, in the order of their names.
 pub(crate) fn group_dirs(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut dirs = Vec::new();
@@ -216,7 +262,7 @@ pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Erro
 
 /// Names of the apps that a directory belongs to. A list without a checksum is proven by the name of
 /// the directory, which is made from the list.
-fn apps_of(dir: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn apps_of(dir: &Path) -> Result<Vec<String>, Error> {
     let path = dir.join("apps");
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<String>>();
     let dir_name = dir.file_name().unwrap_or_default().to_string_lossy();
@@ -237,12 +283,7 @@ fn apps_of(dir: &Path) -> Result<Vec<String>, Error> {
 /// Bytes of the logs of rejected and of undelivered events that the current snapshot of a group
 /// knows to be durable; 0 where that is not known.
 pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
-    let group = GroupState {
-        dir: dir.to_owned(),
-        store_key: String::new(),
-        run: 0,
-        composed: Arc::default(),
-    };
+    let group = GroupState::to_read(dir.to_owned());
     let Ok(Some(epoch)) = group.current() else {
         return [0, 0];
     };
@@ -260,7 +301,7 @@ pub(crate) fn durable_lengths(dir: &Path) -> [u64; 2] {
 
 /// Creates a directory with those above it, so that they last: what is synced in one that has lost its
 /// name is lost with it.
-fn create_dir(dir: &Path) -> Result<(), Error> {
+pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
     let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
     let missing: Vec<&Path> = above.take_while(|dir| !dir.exists()).collect();
     fs::create_dir_all(dir).map_err(Error::file("create state directory", dir))?;
@@ -297,12 +338,7 @@ pub(crate) fn saved_group(root: &Path, app: &str) -> Result<Option<GroupState>, 
     let mut own = groups
         .into_iter()
         .filter(|(_, apps)| apps.iter().any(|a| a == app));
-    Ok(own.next().map(|(dir, _)| GroupState {
-        dir,
-        store_key: String::new(),
-        run: 0,
-        composed: Arc::default(),
-    }))
+    Ok(own.next().map(|(dir, _)| GroupState::to_read(dir)))
 }
 
 impl Found {
@@ -317,16 +353,32 @@ impl Found {
 }
 
 impl GroupState {
+    /// To be read only.
+    pub(crate) fn to_read(dir: PathBuf) -> GroupState {
+        GroupState {
+            dir,
+            store_key: String::new(),
+            run: 0,
+            composed: Arc::default(),
+        }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
     /// Looks at the snapshots without judging which one fits the stores.
     pub fn find(&self) -> Result<Found, Error> {
+        self.find_by(&mut |_, _| {})
+    }
+
+    /// The same; `watch` is told of each file before it is read.
+    pub(crate) fn find_by(&self, watch: &mut Watch<'_>) -> Result<Found, Error> {
         let mut found = Found::default();
         let mut heads = BTreeMap::new();
         let snapshots = self.snapshots()?;
         for (epoch, path) in &snapshots {
+            watch(path, length_of(path));
             match file::check(path, *epoch) {
                 Ok(head) => {
                     heads.insert(*epoch, head);
@@ -397,7 +449,7 @@ impl GroupState {
     }
 
     /// What is marked current.
-    fn current(&self) -> Result<Option<u64>, Unreadable> {
+    pub(crate) fn current(&self) -> Result<Option<u64>, Unreadable> {
         let text = match proof::read(&self.path(CURRENT)) {
             Ok(None) => return Ok(None),
             Ok(Some(Text::Proven(text) | Text::Unproven(text))) => text,
@@ -419,7 +471,7 @@ impl GroupState {
     }
 
     /// Epoch and path of every snapshot that is in place, newest first.
-    fn snapshots(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
+    pub(crate) fn snapshots(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
         let mut snapshots = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(Error::file("read", &self.dir))? {
             let path = entry.map_err(Error::file("read", &self.dir))?.path();
@@ -464,7 +516,7 @@ impl GroupState {
         Ok(Length::of(&links.unwrap_or_default()))
     }
 
-    fn snapshot_path(&self, epoch: u64) -> PathBuf {
+    pub(crate) fn snapshot_path(&self, epoch: u64) -> PathBuf {
         self.dir.join(format!("snapshot-{epoch}"))
     }
 }
@@ -497,33 +549,50 @@ fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 fn read_or_make_id(root: &Path) -> Result<String, Error> {
-    let path = root.join("id");
-    let id = match proof::read(&path)? {
-        Some(Text::Proven(text)) => return Ok(text.trim_end().to_owned()),
-        // As versions before have written it.
-        Some(Text::Unproven(text)) if is_id(text.trim_end()) => text.trim_end().to_owned(),
-        // Another name would make stores forget what they have committed.
-        Some(_) => {
-            return Err(Error::State {
-                path,
-                message:
-                    "the file is damaged, and the stores need it to tell which rows they have \
-                     committed: restore a copy; without one, delete it and start once with \
-                     --drop-state: rows of the last interval may be written twice"
-                        .to_owned(),
-            });
-        }
+    let id = match read_id(root)? {
+        Some((id, true)) => return Ok(id),
+        Some((id, false)) => id,
         None => fresh_id(),
     };
-    proof::write(&path, &format!("{id}\n"))?;
+    write_id(root, &id)?;
     Ok(id)
+}
+
+pub(crate) fn write_id(root: &Path, id: &str) -> Result<(), Error> {
+    proof::write(&root.join(ID), &format!("{id}\n"))
+}
+
+/// The name of a directory, and whether it has a checksum; `None` where there is none yet.
+pub(crate) fn read_id(root: &Path) -> Result<Option<(String, bool)>, Error> {
+    let path = root.join(ID);
+    match proof::read(&path)? {
+        None => Ok(None),
+        Some(Text::Proven(text)) => Ok(Some((text.trim_end().to_owned(), true))),
+        // As versions before have written it.
+        Some(Text::Unproven(text)) if is_id(text.trim_end()) => {
+            Ok(Some((text.trim_end().to_owned(), false)))
+        }
+        // Another name would make stores forget what they have committed.
+        Some(_) => Err(Error::State {
+            path,
+            message: "the file is damaged, and the stores need it to tell which rows they have \
+                      committed: restore a copy; without one, delete it and start once with \
+                      --drop-state: rows of the last interval may be written twice"
+                .to_owned(),
+        }),
+    }
+}
+
+/// 0 of a file that cannot be looked at.
+pub(crate) fn length_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn fresh_id() -> String {
+pub(crate) fn fresh_id() -> String {
     format!("{:016x}", noise())
 }
 

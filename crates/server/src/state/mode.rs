@@ -31,6 +31,8 @@ pub(super) fn make_private(root: &Path) {
             files.for_each(|file| of_owner(&file.path(), FILE));
         } else if matches!(&*name, "lock" | "id") || name.starts_with("effects.") {
             of_owner(&path, FILE);
+        } else if is_dir && super::is_kept_below(&name) {
+            of_owner(&path, DIR);
         } else {
             is_shared = true;
         }

@@ -12,7 +12,7 @@ const MARK: &str = "# crc32 ";
 
 /// What such a file holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Text {
+pub(crate) enum Text {
     Proven(String),
     /// There is no checksum: it was written before there were any, or has changed since.
     Unproven(String),
@@ -21,7 +21,7 @@ pub(super) enum Text {
 }
 
 /// `None` where there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<Text>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Option<Text>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(judge(bytes))),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -49,8 +49,13 @@ fn last_line(body: &str) -> String {
     format!("{MARK}{:08x}\n", crc32fast::hash(body.as_bytes()))
 }
 
+/// The bytes of such a file. `body` ends with a line feed.
+pub(crate) fn sealed(body: &str) -> Vec<u8> {
+    [body, &last_line(body)].concat().into_bytes()
+}
+
 /// Puts it in place with its checksum. `body` ends with a line feed.
-pub(super) fn write(path: &Path, body: &str) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, body: &str) -> Result<(), Error> {
     write_whole(path, &[body.as_bytes(), last_line(body).as_bytes()])
 }
 

@@ -91,7 +91,7 @@ impl Length {
 
 impl GroupState {
     /// What the state of an epoch is made of; empty where it is not there.
-    pub(super) fn links(&self, epoch: u64) -> Result<Vec<(u64, Head)>, String> {
+    pub(crate) fn links(&self, epoch: u64) -> Result<Vec<(u64, Head)>, String> {
         if !self.snapshot_path(epoch).exists() {
             return Ok(Vec::new());
         }
@@ -170,7 +170,7 @@ impl GroupState {
 
     /// The files of an epoch, the whole one first. Each is opened once: one that is made whole
     /// meanwhile is not taken for what it was.
-    fn layers(&self, epoch: u64) -> Result<Vec<Layer>, Error> {
+    pub(crate) fn layers(&self, epoch: u64) -> Result<Vec<Layer>, Error> {
         let mut layers: Vec<Layer> = Vec::new();
         let mut next = epoch;
         loop {

@@ -29,7 +29,7 @@ use crate::rdbms::postgres::wire::{ServerError, Wire, unexpected};
 use crate::rdbms::server::SILENCE_MAX;
 use crate::rdbms::url::Target;
 use connect::component::{
-    Connection, Difference, Finished, Room, Sequence, Signal, Source, SourceLink,
+    Connection, Difference, Finished, PositionText, Room, Sequence, Signal, Source, SourceLink,
 };
 use connect::error::{Cause, Error};
 
@@ -78,6 +78,15 @@ impl Position {
             changes: lines.next()?.parse().ok()?,
         })
     }
+}
+
+/// A saved position for a person.
+pub(super) fn position_text(bytes: &[u8]) -> Option<PositionText> {
+    let position = Position::read(bytes)?;
+    Some(vec![
+        ("lsn".to_owned(), position.end.to_string()),
+        ("changes behind it".to_owned(), position.changes.to_string()),
+    ])
 }
 
 /// `publication.autocreate.mode`.
