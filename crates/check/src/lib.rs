@@ -55,7 +55,7 @@ pub use catalog::Catalog;
 pub(crate) use checker::Checker;
 pub use config::{CheckConfig, ScriptFault};
 pub use connector::Producer;
-pub use on_demand::{CheckedOnDemand, check_on_demand};
+pub use on_demand::{CheckedCondition, CheckedOnDemand, check_condition, check_on_demand};
 pub use overload::{Mismatch, Resolved, resolve_overload, type_names};
 use window::content_condition;
 

@@ -11,7 +11,7 @@ use crate::{CheckConfig, Checker};
 use lang::ast::{self, Output, StreamKind};
 use lang::diagnostic::{Diagnostic, Kind, Severity};
 use lang::span::Span;
-use plan::{Find, From, OnDemand, Plan, Write};
+use plan::{Expr, ExprKind, Find, From, OnDemand, Plan, Write};
 
 /// The outcome of a check of one on-demand query.
 #[derive(Clone, Debug)]
@@ -38,6 +38,64 @@ pub fn check_on_demand(
     CheckedOnDemand {
         query: query.filter(|_| !is_refused),
         diagnostics,
+    }
+}
+
+/// The outcome of a check of a condition on rows.
+#[derive(Clone, Debug)]
+pub struct CheckedCondition {
+    /// `None` if a diagnostic is an error.
+    pub condition: Option<Expr>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a condition on rows with these attributes, which whoever looks at a running app asks for. It
+/// sees a row and nothing else: no table, no aggregate, no function with effects and no script, which
+/// could change what the app does.
+pub fn check_condition(
+    condition: &ast::Expr,
+    row: &Schema,
+    plan: &Plan,
+    catalog: &Catalog,
+) -> CheckedCondition {
+    let config = CheckConfig::default();
+    let mut checker = Checker::new(catalog, &config);
+    checker.take_names(plan);
+    let scope = Scope {
+        takes_aggregators: false,
+        takes_probes: false,
+        ..Scope::one(
+            Input::new(&row.name, StreamKind::Plain, shape_of(row)),
+            "a condition on rows that pass",
+        )
+    };
+    let checked = checker.condition(condition, &scope, "'where'");
+    if let Some(script) = checked.as_ref().and_then(script_of) {
+        checker.nothing_from_outside("a script function", &scope, script);
+    }
+    let mut diagnostics = checker.diagnostics;
+    diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
+    let is_refused = diagnostics.iter().any(|d| d.severity == Severity::Error);
+    CheckedCondition {
+        condition: checked.filter(|_| !is_refused),
+        diagnostics,
+    }
+}
+
+/// Where an expression calls a script.
+fn script_of(expr: &Expr) -> Option<Span> {
+    match &expr.kind {
+        ExprKind::Script { .. } => Some(expr.span),
+        ExprKind::Call { args, .. } | ExprKind::Aggregate { args, .. } => {
+            args.iter().find_map(script_of)
+        }
+        ExprKind::Arithmetic(_, a, b)
+        | ExprKind::Compare(_, a, b)
+        | ExprKind::And(a, b)
+        | ExprKind::Or(a, b) => script_of(a).or_else(|| script_of(b)),
+        ExprKind::Not(inner) | ExprKind::IsNull(inner) => script_of(inner),
+        ExprKind::In { condition, .. } => script_of(condition),
+        ExprKind::Constant(_) | ExprKind::Attribute { .. } | ExprKind::IsNoEvent { .. } => None,
     }
 }
 

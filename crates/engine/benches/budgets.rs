@@ -10,8 +10,8 @@ use check::CheckConfig;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use event::{Batch, Chunks, Schema, Value};
-use headwater_engine::{App, Input, NoHost, Outputs, Setup, specs};
-use plan::StreamId;
+use headwater_engine::{App, Input, NoHost, Outputs, Setup, Tap, TapPoint, specs};
+use plan::{Plan, StreamId};
 
 const ROWS: usize = 1000;
 
@@ -35,22 +35,41 @@ fn main() {
     divan::main();
 }
 
+/// Somebody looks at the stream meanwhile.
+#[derive(Clone, Copy)]
+enum Looks {
+    Nobody,
+    /// Without a condition.
+    AtAll,
+    /// For these rows.
+    For(&'static str),
+}
+
 /// Batches of a thousand rows.
 fn measure(bencher: Bencher<'_, '_>, query: &str, rows: fn(usize) -> Vec<Value>) {
-    measure_batches(bencher, query, rows, 8, ROWS);
+    measure_batches(bencher, query, rows, (8, ROWS), Looks::Nobody);
+}
+
+/// The same, while somebody looks.
+fn measure_tapped(bencher: Bencher<'_, '_>, looks: Looks) {
+    measure_batches(bencher, FILTER, trade, (8, ROWS), looks);
 }
 
 /// Events that come one by one: what a batch costs whatever is in it.
 fn measure_single(bencher: Bencher<'_, '_>, query: &str, rows: fn(usize) -> Vec<Value>) {
-    measure_batches(bencher, query, rows, 4 * ROWS, 1);
+    measure_batches(bencher, query, rows, (4 * ROWS, 1), Looks::Nobody);
+}
+
+fn measure_single_tapped(bencher: Bencher<'_, '_>, looks: Looks) {
+    measure_batches(bencher, FILTER, trade, (4 * ROWS, 1), looks);
 }
 
 fn measure_batches(
     bencher: Bencher<'_, '_>,
     query: &str,
     rows: fn(usize) -> Vec<Value>,
-    batches: usize,
-    batch_rows: usize,
+    (batches, batch_rows): (usize, usize),
+    looks: Looks,
 ) {
     let made = |schemas: &[&Schema]| {
         let batch = |turn: usize| {
@@ -60,7 +79,13 @@ fn measure_batches(
         };
         (0..batches).map(batch).collect()
     };
-    run(bencher, &format!("{TRADES}{query}"), batch_rows, made);
+    run(
+        bencher,
+        &format!("{TRADES}{query}"),
+        batch_rows,
+        looks,
+        made,
+    );
 }
 
 /// Five hundred orders and the payments of the same customers in another order, in turns.
@@ -87,7 +112,8 @@ fn measure_turns(bencher: Bencher<'_, '_>, query: &str, batch_rows: usize) {
         });
         batches.collect()
     };
-    run(bencher, &format!("{TURNS}{query}"), batch_rows, made);
+    let app = format!("{TURNS}{query}");
+    run(bencher, &app, batch_rows, Looks::Nobody, made);
 }
 
 /// Sends the batches round and round.
@@ -95,6 +121,7 @@ fn run(
     bencher: Bencher<'_, '_>,
     app: &str,
     batch_rows: usize,
+    looks: Looks,
     make: impl Fn(&[&Schema]) -> Vec<(StreamId, Batch)>,
 ) {
     let tree = lang::parse(app).app;
@@ -108,6 +135,8 @@ fn run(
     let mut app = App::new(&plan, setup).expect("the app of the bench runs");
     let mut out = Outputs::default();
     app.step(1, 1, Input::Start, &mut NoHost, &mut out);
+    let point = TapPoint::Stream(0);
+    app_with_tap(&mut app, &plan, looks, point);
     let schemas: Vec<&Schema> = plan.streams.iter().map(|s| &s.schema).collect();
     let batches = make(&schemas);
     let mut turn = 0;
@@ -122,8 +151,34 @@ fn run(
             let input = Input::Batch(*stream, batch.clone());
             app.step(1, 1, input, &mut NoHost, &mut out);
             out.clear();
+            // A hundred rows a second at a million events a second, and taken at once.
+            if !matches!(looks, Looks::Nobody)
+                && turn % (10_000 / batch_rows) == 0
+                && let Some(tap) = app.tap_mut(point, 1)
+            {
+                tap.take();
+                tap.allow(1);
+            }
         }
     });
+}
+
+/// Has a tap look at the first stream.
+fn app_with_tap(app: &mut App, plan: &Plan, looks: Looks, point: TapPoint) {
+    let schema = &plan.streams[0].schema;
+    let condition = match looks {
+        Looks::Nobody => return,
+        Looks::AtAll => None,
+        Looks::For(text) => {
+            let (parsed, _) = lang::parser::parse_expression(text);
+            let parsed = parsed.expect("the condition of the bench is one");
+            let catalog = Catalog::new(specs(), []);
+            check::check_condition(&parsed, schema, plan, &catalog).condition
+        }
+    };
+    let mut tap = Tap::new(1, plan, schema, condition.as_ref()).expect("the tap compiles");
+    tap.allow(1);
+    app.add_tap(point, tap);
 }
 
 /// A hundred symbols; prices and volumes vary.
@@ -210,8 +265,28 @@ fn single_group_by_sum_over_length(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
+fn tapped_filter(bencher: Bencher<'_, '_>) {
+    measure_tapped(bencher, Looks::AtAll);
+}
+
+#[divan::bench]
+fn tapped_filter_where(bencher: Bencher<'_, '_>) {
+    measure_tapped(bencher, Looks::For("price > 99.98 and volume == 7"));
+}
+
+#[divan::bench]
+fn single_tapped_filter(bencher: Bencher<'_, '_>) {
+    measure_single_tapped(bencher, Looks::AtAll);
+}
+
+#[divan::bench]
+fn single_tapped_filter_where(bencher: Bencher<'_, '_>) {
+    measure_single_tapped(bencher, Looks::For("price > 99.98 and volume == 7"));
+}
+
+#[divan::bench]
 fn upsert(bencher: Bencher<'_, '_>) {
-    measure_batches(bencher, UPSERT, trade_of_many, 20, ROWS);
+    measure_batches(bencher, UPSERT, trade_of_many, (20, ROWS), Looks::Nobody);
 }
 
 #[divan::bench]

@@ -20,6 +20,7 @@ use crate::partition::Partition;
 use crate::query::{Query, Step, Tables};
 use crate::snapshot::{Shapes, Unbegun};
 use crate::table::ConditionContext;
+use crate::tap::Tap;
 use crate::timers::{OperatorId, Owner, Timers};
 use crate::trigger::Triggers;
 use crate::window::first_after;
@@ -131,6 +132,8 @@ pub(crate) struct Junction {
     pub linked: Vec<StreamId>,
     pub is_observed: bool,
     pub is_inner: bool,
+    /// Who looks at its rows; mostly nobody.
+    pub taps: Vec<Tap>,
     pub way: FastPath,
     pub on_error: OnError,
     /// `@async`: rows at which a chunk is cut, if any.
@@ -156,6 +159,7 @@ impl Junction {
             linked: Vec::new(),
             is_observed: false,
             is_inner: false,
+            taps: Vec::new(),
             way: FastPath::Fork,
             on_error: OnError::Log,
             deferred: None,

@@ -40,7 +40,8 @@ impl App {
 
     fn way(&self, stream: StreamId) -> FastPath {
         let from = &self.streams[stream];
-        if self.budget.is_some() || from.deferred.is_some() || from.is_inner {
+        let is_watched = !from.taps.is_empty();
+        if self.budget.is_some() || from.deferred.is_some() || from.is_inner || is_watched {
             return FastPath::Fork;
         }
         let leaves = from.has_sinks || from.is_observed;

@@ -5,7 +5,7 @@
 //! depth is no matter of the machine's stack. A batch goes whole where [`crate::graph`] says that
 //! nothing can tell the difference, else chunk by chunk.
 
-// Twin: straight.rs; keep both in step.
+// Twin: fast_path.rs; keep both in step.
 
 use std::sync::Arc;
 
@@ -271,6 +271,9 @@ impl App {
         self.rows_in[stream] = self.rows_in[stream].saturating_add(batch.len as u64);
         if let Some(budget) = &mut self.budget {
             budget.pass(stream, &batch);
+        }
+        if !self.streams[stream].taps.is_empty() {
+            self.pass_taps(stream, &batch, outside.host);
         }
         let is_lockstep = self.forced_lockstep || self.streams[stream].lockstep.is_some();
         if is_lockstep && batch.chunk_count() > 1 {

@@ -84,6 +84,7 @@ mod script;
 mod snapshot;
 mod spec;
 mod table;
+mod tap;
 mod timers;
 mod trigger;
 pub mod window;
@@ -99,6 +100,7 @@ pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, RejectedRows};
 pub use script::{Script, ScriptEngine};
 pub use snapshot::{Dropped, SavedElement, StateMatching, compose, saved_elements, state_len};
+pub use tap::{Tap, TapCounts, TapPoint};
 pub use work::{BOUNDS, QueryWork};
 
 /// The specs of everything that runs here, for the catalog.

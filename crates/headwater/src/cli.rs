@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
+use crate::command::status::StatusArgs;
+use crate::command::tap::TapArgs;
+use crate::command::top::TopArgs;
+
 #[derive(Parser, Debug)]
 #[command(
     name = "headwater",
@@ -69,6 +73,9 @@ pub enum Command {
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
     Send(SendArgs),
+    Status(StatusArgs),
+    Top(TopArgs),
+    Tap(TapArgs),
     Statistics(StatisticsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
@@ -529,7 +536,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// Rows per second, above 0.
-fn parse_rate(text: &str) -> Result<f64, String> {
+pub fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text
         .parse::<f64>()
         .ok()

@@ -201,7 +201,7 @@ fn check(text: &str, plan: &Plan, catalog: &Catalog) -> Result<OnDemand, Refusal
 }
 
 /// What went wrong while the app answered has no code of its own.
-fn failed(error: &AskError) -> Diagnostic {
+pub(crate) fn failed(error: &AskError) -> Diagnostic {
     Diagnostic {
         code: "",
         severity: Severity::Error,

@@ -1,4 +1,4 @@
-//! Asks a running server over HTTP or HTTPS.
+//! Asks a running server over HTTP or HTTPS, and reads answers that come line by line.
 //!
 //! Promises: a refused login and a missing role are errors that say what to do; a certificate that is not
 //! trusted ends the connection. Never: a token in a message.
@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::Authority;
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -30,6 +31,19 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of an answer.
 const BODY_MAX: usize = 1 << 30;
+
+/// Bytes of a line of an answer that comes line by line, and of what comes with it at once.
+const LINE_MAX: usize = 64 << 20;
+
+/// Ends what reads lines, from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct StopReading(Arc<Notify>);
+
+impl StopReading {
+    pub fn stop(&self) {
+        self.0.notify_one();
+    }
+}
 
 /// What a server said: the status, and the JSON with it.
 #[derive(Clone, Debug)]
@@ -123,6 +137,11 @@ impl Client {
         }
     }
 
+    /// Asks where the server stands.
+    pub fn status(&self) -> Result<Reply, Error> {
+        self.ask(Method::GET, "/status", "")
+    }
+
     /// Asks for the streams of an app, with their attributes.
     pub fn streams(&self, app: &str) -> Result<Reply, Error> {
         let path = format!("/siddhi-apps/{}/streams", percent_encoded(app));
@@ -154,6 +173,67 @@ impl Client {
         kind: &'static str,
         body: impl Into<Bytes>,
     ) -> Result<Reply, Error> {
+        let request = self.request(method, path, kind, body.into())?;
+        let reply = self.runtime()?.block_on(async {
+            let reply = async { read_reply(self.open(request).await?).await };
+            let reply = tokio::time::timeout(ANSWER_MAX, reply).await;
+            reply
+                .map_err(|_| self.away(&late()))?
+                .map_err(|cause| self.away(&cause))
+        })?;
+        match self.kept_out(&reply) {
+            None => Ok(reply),
+            Some(message) => Err(Error::Refused(message)),
+        }
+    }
+
+    /// Reads the answer to a GET line by line as it comes: each is given to `line`, until that says
+    /// `false`, the answer ends or `stop` is called. An answer with another status than 200 is `Some`.
+    ///
+    /// # Errors
+    /// As [`Client::ask`], and if the connection breaks.
+    pub fn lines(
+        &self,
+        path: &str,
+        stop: &StopReading,
+        line: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<Option<Reply>, Error> {
+        let request = self.request(Method::GET, path, "application/json", Bytes::new())?;
+        let reply = self.runtime()?.block_on(async {
+            let reading = async {
+                let opened = tokio::time::timeout(ANSWER_MAX, self.open(request)).await;
+                let response = opened.map_err(|_| late())??;
+                if response.status() != StatusCode::OK {
+                    return read_reply(response).await.map(Some);
+                }
+                read_lines(response, line).await.map(|()| None)
+            };
+            tokio::select! {
+                () = stop.0.notified() => Ok(None),
+                outcome = reading => outcome.map_err(|cause| self.away(&cause)),
+            }
+        })?;
+        match reply.as_ref().and_then(|reply| self.kept_out(reply)) {
+            None => Ok(reply),
+            Some(message) => Err(Error::Refused(message)),
+        }
+    }
+
+    fn runtime(&self) -> Result<tokio::runtime::Runtime, Error> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| self.away(&e))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &'static str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, Error> {
         let path = format!("{}{path}", self.prefix);
         let path: Uri = path
             .parse()
@@ -166,24 +246,7 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.clone());
         }
-        let request = request.body(Full::new(body.into()));
-        let request = request.map_err(|e| self.away(&e))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()
-            .map_err(|e| self.away(&e))?;
-        let reply = runtime.block_on(async {
-            let reply = tokio::time::timeout(ANSWER_MAX, self.exchange(request)).await;
-            let late = format!("no answer within {} s", ANSWER_MAX.as_secs());
-            reply
-                .map_err(|_| self.away(&late))?
-                .map_err(|cause| self.away(&cause))
-        })?;
-        match self.kept_out(&reply) {
-            None => Ok(reply),
-            Some(message) => Err(Error::Refused(message)),
-        }
+        request.body(Full::new(body)).map_err(|e| self.away(&e))
     }
 
     /// Why the server let nobody in, and what to do.
@@ -207,7 +270,8 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Reply, String> {
+    /// Sends a request; what follows the head of the answer is not read yet.
+    async fn open(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
         let host = self.authority.host().trim_matches(['[', ']']);
         let stream = TcpStream::connect((host, self.port)).await.map_err(said)?;
         let Some(tls) = &self.tls else {
@@ -282,19 +346,54 @@ fn address(url: &str) -> Result<(bool, Authority, u16, String), Error> {
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<Reply, String> {
+) -> Result<Response<Incoming>, String> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(said)?;
     // It ends with the answer; what goes wrong shows there.
     tokio::task::spawn(async move { connection.await.ok() });
-    let response = sender.send_request(request).await.map_err(said)?;
+    sender.send_request(request).await.map_err(said)
+}
+
+fn late() -> String {
+    format!("no answer within {} s", ANSWER_MAX.as_secs())
+}
+
+async fn read_reply(response: Response<Incoming>) -> Result<Reply, String> {
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), BODY_MAX).collect().await;
     let body = body.map_err(said)?.to_bytes();
     let json = serde_json::from_slice(&body)
         .map_err(|_| format!("it answered {status} without JSON: is it a Headwater server?"))?;
     Ok(Reply { status, json })
+}
+
+/// Gives each line of a body to `line` as it comes.
+async fn read_lines(
+    response: Response<Incoming>,
+    line: &mut dyn FnMut(&str) -> bool,
+) -> Result<(), String> {
+    let mut body = response.into_body();
+    let mut rest: Vec<u8> = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| format!("the connection broke: {error}"))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        rest.extend_from_slice(&data);
+        if rest.len() > LINE_MAX {
+            return Err(format!("it sent a line of more than {LINE_MAX} bytes"));
+        }
+        let mut begin = 0;
+        while let Some(end) = rest[begin..].iter().position(|&byte| byte == b'\n') {
+            if !line(&String::from_utf8_lossy(&rest[begin..begin + end])) {
+                return Ok(());
+            }
+            begin += end + 1;
+        }
+        rest.drain(..begin);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

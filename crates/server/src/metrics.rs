@@ -3,7 +3,7 @@
 //! Counters are added to once per batch, never per row, and read without a lock. Labels are names
 //! from the apps, so their number is bounded by the apps.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -11,7 +11,10 @@ use connect::answer::{AnswerClass, AnswerCounts};
 use connect::arrivals::Arrivals;
 use connect::component::Progress;
 
+use crate::families::{self, Families, Family as Read, Labels};
+use crate::presence::Presence;
 use crate::process;
+use crate::recent::Recent;
 use crate::statistics::{self, Level, MapperMetrics, PartMetrics, QueryMetrics};
 
 /// A number that only grows.
@@ -41,6 +44,30 @@ pub struct Label {
     pub element: String,
     /// `file`, `log`, `rdbms`.
     pub ty: String,
+    /// Which of the sources or sinks of its stream it is, from 1; 0 for other elements.
+    pub number: usize,
+    /// One before it has the same type.
+    pub is_twin: bool,
+}
+
+impl Label {
+    /// As labels of a sample; `element` is what the element is called there.
+    pub(crate) fn of(&self, element: &'static str) -> Labels {
+        let mut labels = vec![
+            ("app", self.app.clone()),
+            (element, self.element.clone()),
+            ("type", self.ty.clone()),
+        ];
+        // Two of one type on a stream would be the same sample.
+        if self.is_twin {
+            labels.push(("number", self.number.to_string()));
+        }
+        labels
+    }
+
+    fn of_app(&self) -> Labels {
+        vec![("app", self.app.clone())]
+    }
 }
 
 /// One source.
@@ -57,7 +84,29 @@ pub struct SourceMetrics {
     pub progress: Mutex<Vec<Progress>>,
     pub is_connected: AtomicBool,
     /// It cannot be reached, or has failed.
-    pub is_lost: AtomicBool,
+    pub presence: Presence,
+    /// Time for which it had something and its app took nothing, nanoseconds.
+    pub held_back_nanos: Counter,
+    /// Of its events.
+    pub recent: Recent,
+}
+
+impl SourceMetrics {
+    /// Bytes of what it found at its start that it has not read yet; `None` where that is not known.
+    pub fn bytes_waiting(&self) -> Option<u64> {
+        let expected = self.bytes_expected.get();
+        (expected > 0).then(|| expected.saturating_sub(self.bytes.get()))
+    }
+
+    /// Records that wait in all its inputs, as far as it is known.
+    pub fn lag(&self) -> Option<u64> {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress
+            .iter()
+            .filter_map(|p| p.lag)
+            .map(|lag| u64::try_from(lag).unwrap_or(0))
+            .reduce(u64::saturating_add)
+    }
 }
 
 /// One sink.
@@ -69,9 +118,13 @@ pub struct SinkMetrics {
     pub retries: Counter,
     /// Rows that wait in its queue.
     pub queued: Counter,
+    /// How full its queue is, of a thousand parts.
+    pub queue_fill: Counter,
     pub is_connected: AtomicBool,
     /// Its destination is away.
-    pub is_lost: AtomicBool,
+    pub presence: Presence,
+    /// Of its events.
+    pub recent: Recent,
     /// What its requests were answered.
     pub answers: Arc<AnswerCounts>,
 }
@@ -88,7 +141,7 @@ pub struct TableMetrics {
     /// Rows that the store refused.
     pub failed: Counter,
     /// Its store is away.
-    pub is_lost: AtomicBool,
+    pub presence: Presence,
 }
 
 /// One stream inside an app.
@@ -101,6 +154,8 @@ pub struct StreamMetrics {
     pub queued: Counter,
     /// It is `@async`: the console tells what waits.
     pub is_async: bool,
+    /// Of its events.
+    pub recent: Recent,
 }
 
 /// One app.
@@ -130,6 +185,12 @@ pub struct AppMetrics {
     /// Bytes of the saved state: those of the last whole snapshot and of the changes over it.
     pub state_bytes: Counter,
     pub snapshots: Counter,
+    /// When the last checkpoint was complete, milliseconds since 1970; 0: there was none.
+    pub checkpoint_ms: Counter,
+    /// How long it took, microseconds.
+    pub checkpoint_micros: Counter,
+    /// How full the queue of its executor is, of a thousand parts.
+    pub queue_fill: Counter,
     /// Bytes that the executor has saved, all of the state or what had changed.
     pub saved_bytes: Counter,
     pub sources: Listed<SourceMetrics>,
@@ -311,22 +372,24 @@ impl Metrics {
     /// `None`: it is.
     pub fn not_ready(&self) -> Option<String> {
         let mut waiting = String::new();
-        let mut put = |kind: &str, label: &Label, is_lost: &AtomicBool| {
-            if is_lost.load(Ordering::Relaxed) {
-                let Label { app, element, ty } = label;
+        let mut put = |kind: &str, label: &Label, presence: &Presence| {
+            if presence.is_lost() {
+                let Label {
+                    app, element, ty, ..
+                } = label;
                 writeln!(waiting, "{kind} '{element}' ({ty}) of app '{app}'")
                     .expect("writing to a string does not fail");
             }
         };
         for app in self.apps.all() {
             for source in app.sources.all() {
-                put("source", &source.label, &source.is_lost);
+                put("source", &source.label, &source.presence);
             }
             for sink in app.sinks.all() {
-                put("sink", &sink.label, &sink.is_lost);
+                put("sink", &sink.label, &sink.presence);
             }
             for table in app.tables.all() {
-                put("table", &table.label, &table.is_lost);
+                put("table", &table.label, &table.presence);
             }
         }
         (!waiting.is_empty()).then(|| format!("not connected:\n{waiting}"))
@@ -334,78 +397,105 @@ impl Metrics {
 
     /// The Prometheus text format, version 0.0.4.
     pub fn prometheus(&self) -> String {
-        let mut text = Text::default();
+        families::to_text(&self.read())
+    }
+
+    /// All numbers as they stand.
+    pub(crate) fn read(&self) -> Vec<Read> {
+        let mut page = Families::default();
         let apps = self.apps.all();
-        process_families(&mut text);
-        for (name, help, value) in SOURCE_FAMILIES {
-            text.family(name, help);
-            for source in apps.iter().flat_map(|a| a.sources.all()) {
-                text.line(name, &source.label, "stream", value(&source));
-            }
-        }
-        for (name, help, value) in PROGRESS_FAMILIES {
-            text.family(name, help);
-            for source in apps.iter().flat_map(|a| a.sources.all()) {
-                let progress = source.progress.lock();
-                for one in progress.unwrap_or_else(PoisonError::into_inner).iter() {
-                    text.line_of_input(name, &source.label, &one.input, value(one));
-                }
-            }
-        }
-        for (name, help, value) in SINK_FAMILIES {
-            text.family(name, help);
-            for sink in apps.iter().flat_map(|a| a.sinks.all()) {
-                text.line(name, &sink.label, "stream", value(&sink));
-            }
-        }
-        let (name, help) = SINK_ANSWERS;
-        text.family(name, help);
-        for sink in apps.iter().flat_map(|a| a.sinks.all()) {
-            for class in AnswerClass::ALL {
-                let count = sink.answers.get(class) as f64;
-                text.line_of_class(name, &sink.label, class.name(), count);
-            }
-        }
-        for (name, help, value) in TABLE_FAMILIES {
-            text.family(name, help);
-            for table in apps.iter().flat_map(|a| a.tables.all()) {
-                text.line(name, &table.label, "table", value(&table));
-            }
-        }
-        let (name, help, value) = STORE_CONNECTED;
-        text.family(name, help);
-        for table in apps.iter().flat_map(|a| a.tables.all()) {
-            if table.label.ty != MEMORY {
-                text.line(name, &table.label, "table", value(&table));
-            }
-        }
-        let (name, help, value) = TABLE_ROWS;
-        text.family(name, help);
-        for table in apps.iter().flat_map(|a| a.tables.all()) {
-            if table.label.ty == MEMORY {
-                text.line(name, &table.label, "table", value(&table));
-            }
-        }
+        process_families(&mut page);
+        source_families(&mut page, &apps);
+        sink_families(&mut page, &apps);
+        table_families(&mut page, &apps);
         for (name, help, value) in STREAM_FAMILIES {
-            text.family(name, help);
+            page.begin(name, help);
             for stream in apps.iter().flat_map(|a| a.streams.all()) {
-                text.line(name, &stream.label, "stream", value(&stream));
+                page.put(stream.label.of("stream"), value(&stream));
             }
         }
-        statistics::prometheus(&apps, &mut text);
+        statistics::read(&apps, &mut page);
         for (name, help, value) in APP_FAMILIES {
-            text.family(name, help);
+            page.begin(name, help);
             for app in &apps {
-                text.line(name, &app.label, "", value(app));
+                page.put(app.label.of_app(), value(app));
+            }
+        }
+        for (name, help, value) in CHECKPOINT_FAMILIES {
+            page.begin(name, help);
+            for app in apps.iter().filter(|app| app.checkpoint_ms.get() > 0) {
+                page.put(app.label.of_app(), value(app));
             }
         }
         if let Some(arrivals) = self.arrivals.get() {
             for (name, help, value) in ARRIVALS_FAMILIES {
-                text.family(name, help);
-                text.put(format_args!("{name} {}\n", value(arrivals)));
+                page.begin(name, help);
+                page.put(Labels::new(), value(arrivals));
             }
         }
-        text.0
+        page.finish()
+    }
+}
+
+fn source_families(page: &mut Families, apps: &[Arc<AppMetrics>]) {
+    for (name, help, value) in SOURCE_FAMILIES {
+        page.begin(name, help);
+        for source in apps.iter().flat_map(|a| a.sources.all()) {
+            page.put(source.label.of("stream"), value(&source));
+        }
+    }
+    let (name, help) = SOURCE_WAITING;
+    page.begin(name, help);
+    for source in apps.iter().flat_map(|a| a.sources.all()) {
+        if let Some(bytes) = source.bytes_waiting() {
+            page.put(source.label.of("stream"), bytes as f64);
+        }
+    }
+    for (name, help, value) in PROGRESS_FAMILIES {
+        page.begin(name, help);
+        for source in apps.iter().flat_map(|a| a.sources.all()) {
+            let progress = source.progress.lock();
+            for one in progress.unwrap_or_else(PoisonError::into_inner).iter() {
+                let mut labels = source.label.of("stream");
+                labels.push(("input", one.input.to_string()));
+                page.put(labels, value(one));
+            }
+        }
+    }
+}
+
+fn sink_families(page: &mut Families, apps: &[Arc<AppMetrics>]) {
+    for (name, help, value) in SINK_FAMILIES {
+        page.begin(name, help);
+        for sink in apps.iter().flat_map(|a| a.sinks.all()) {
+            page.put(sink.label.of("stream"), value(&sink));
+        }
+    }
+    let (name, help) = SINK_ANSWERS;
+    page.begin(name, help);
+    for sink in apps.iter().flat_map(|a| a.sinks.all()) {
+        for class in AnswerClass::ALL {
+            let mut labels = sink.label.of("stream");
+            labels.push(("class", class.name().to_owned()));
+            page.put(labels, sink.answers.get(class) as f64);
+        }
+    }
+}
+
+fn table_families(page: &mut Families, apps: &[Arc<AppMetrics>]) {
+    for (name, help, value) in TABLE_FAMILIES {
+        page.begin(name, help);
+        for table in apps.iter().flat_map(|a| a.tables.all()) {
+            page.put(table.label.of("table"), value(&table));
+        }
+    }
+    for ((name, help, value), is_in_memory) in [(STORE_CONNECTED, false), (TABLE_ROWS, true)] {
+        page.begin(name, help);
+        for table in apps.iter().flat_map(|a| a.tables.all()) {
+            if (table.label.ty == MEMORY) == is_in_memory {
+                page.put(table.label.of("table"), value(&table));
+            }
+        }
     }
 }
 
@@ -459,11 +549,21 @@ const SOURCE_FAMILIES: &[Family<SourceMetrics>] = &[
         |s| s.retries.get() as f64,
     ),
     (
+        "headwater_source_backpressure_seconds_total",
+        "Time for which the source had events that its app did not take.",
+        |s| s.held_back_nanos.get() as f64 / 1e9,
+    ),
+    (
         "headwater_source_connected",
         "1 while the source is connected.",
         |s| f64::from(u8::from(s.is_connected.load(Ordering::Relaxed))),
     ),
 ];
+
+const SOURCE_WAITING: (&str, &str) = (
+    "headwater_source_waiting_bytes",
+    "Bytes of the files found at the start that are not read yet.",
+);
 
 const PROGRESS_FAMILIES: &[Family<Progress>] = &[
     (
@@ -498,6 +598,11 @@ const SINK_FAMILIES: &[Family<SinkMetrics>] = &[
         "headwater_sink_queued_events",
         "Events that wait for the destination.",
         |s| s.queued.get() as f64,
+    ),
+    (
+        "headwater_sink_queue_ratio",
+        "How full the queue of the destination is, from 0 to 1; a full one holds the app up.",
+        |s| s.queue_fill.get() as f64 / 1e3,
     ),
     (
         "headwater_sink_connected",
@@ -535,12 +640,12 @@ const TABLE_ROWS: Family<TableMetrics> =
 const STORE_CONNECTED: Family<TableMetrics> = (
     "headwater_store_connected",
     "0 while the store of the table is away.",
-    |t| f64::from(u8::from(!t.is_lost.load(Ordering::Relaxed))),
+    |t| f64::from(u8::from(!t.presence.is_lost())),
 );
 
 /// What Prometheus clients tell of every process, by the names that its dashboards know, and which
 /// build this is.
-fn process_families(text: &mut Text) {
+fn process_families(page: &mut Families) {
     let families = [
         (
             "process_cpu_seconds_total",
@@ -569,13 +674,15 @@ fn process_families(text: &mut Text) {
         ),
     ];
     for (name, help, value) in families {
-        text.family(name, help);
-        text.put(format_args!("{name} {value}\n"));
+        page.begin(name, help);
+        page.put(Labels::new(), value);
     }
-    let name = "headwater_build_info";
-    text.family(name, "1; the labels say which build this is.");
-    let version = env!("CARGO_PKG_VERSION");
-    text.put(format_args!("{name}{{version=\"{version}\"}} 1\n"));
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    page.begin(
+        "headwater_build_info",
+        "1; the labels say which build this is.",
+    );
+    page.put(vec![("version", version)], 1.0);
 }
 
 const STREAM_FAMILIES: &[Family<StreamMetrics>] = &[
@@ -588,6 +695,20 @@ const STREAM_FAMILIES: &[Family<StreamMetrics>] = &[
         "headwater_stream_queued_events",
         "Events that wait to go through a stream.",
         |s| s.queued.get() as f64,
+    ),
+];
+
+/// Of apps that have made a checkpoint with a state directory.
+const CHECKPOINT_FAMILIES: &[Family<AppMetrics>] = &[
+    (
+        "headwater_checkpoint_timestamp_seconds",
+        "When the last checkpoint was complete, in seconds since 1970.",
+        |a| a.checkpoint_ms.get() as f64 / 1e3,
+    ),
+    (
+        "headwater_checkpoint_duration_seconds",
+        "How long the last checkpoint took, from the snapshot until everything was committed.",
+        |a| a.checkpoint_micros.get() as f64 / 1e6,
     ),
 ];
 
@@ -631,6 +752,11 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
         |a| a.queued.get() as f64,
     ),
     (
+        "headwater_app_queue_ratio",
+        "How full the queue of the app and others of its group is, from 0 to 1; a full one holds sources back.",
+        |a| a.queue_fill.get() as f64 / 1e3,
+    ),
+    (
         "headwater_state_bytes",
         "Size of the saved state: a whole snapshot and the changes over it.",
         |a| a.state_bytes.get() as f64,
@@ -652,70 +778,6 @@ const APP_FAMILIES: &[Family<AppMetrics>] = &[
     ),
 ];
 
-/// A page in the making.
-#[derive(Default)]
-pub(crate) struct Text(String);
-
-impl Text {
-    pub fn family(&mut self, name: &str, help: &str) {
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
-        };
-        self.put(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-    }
-
-    fn line(&mut self, name: &str, label: &Label, element: &str, value: f64) {
-        self.put(format_args!("{name}{{app=\"{}\"", escaped(&label.app)));
-        if !element.is_empty() {
-            self.put(format_args!(
-                ",{element}=\"{}\",type=\"{}\"",
-                escaped(&label.element),
-                escaped(&label.ty)
-            ));
-        }
-        self.put(format_args!("}} {value}\n"));
-    }
-
-    #[cfg(test)]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn line_of_class(&mut self, name: &str, label: &Label, class: &str, value: f64) {
-        self.put(format_args!(
-            "{name}{{app=\"{}\",stream=\"{}\",type=\"{}\",class=\"{class}\"}} {value}\n",
-            escaped(&label.app),
-            escaped(&label.element),
-            escaped(&label.ty),
-        ));
-    }
-
-    fn line_of_input(&mut self, name: &str, label: &Label, input: &str, value: f64) {
-        self.put(format_args!(
-            "{name}{{app=\"{}\",stream=\"{}\",type=\"{}\",input=\"{}\"}} {value}\n",
-            escaped(&label.app),
-            escaped(&label.element),
-            escaped(&label.ty),
-            escaped(input)
-        ));
-    }
-
-    pub fn put(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0
-            .write_fmt(text)
-            .expect("writing to a string does not fail");
-    }
-}
-
-pub(crate) fn escaped(label: &str) -> String {
-    label
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -726,6 +788,7 @@ mod tests {
                 app: app.label.app.clone(),
                 element: stream.into(),
                 ty: "file".into(),
+                ..Label::default()
             },
             ..SourceMetrics::default()
         }
@@ -750,6 +813,8 @@ mod tests {
         let line = "headwater_source_lag{app=\"A \\\"1\\\"\",stream=\"S\",type=\"file\",input=\"orders/3\"} 4\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("# TYPE headwater_held_in_windows gauge\n"));
+        // Nobody has such: the family is not there.
+        assert!(!text.contains("headwater_sink_events_total"), "{text}");
         assert_eq!(metrics.rejected(), 2);
         assert!(text.contains("process_resident_memory_bytes "), "{text}");
         assert!(text.contains("headwater_build_info{version="), "{text}");
@@ -764,11 +829,12 @@ mod tests {
                 app: "A".into(),
                 element: "Out".into(),
                 ty: "kafka".into(),
+                ..Label::default()
             },
             ..SinkMetrics::default()
         });
         assert_eq!(metrics.not_ready(), None);
-        sink.is_lost.store(true, Ordering::Relaxed);
+        sink.presence.lost("refused", None);
         let expected = "not connected:\nsink 'Out' (kafka) of app 'A'\n";
         assert_eq!(metrics.not_ready().as_deref(), Some(expected));
     }

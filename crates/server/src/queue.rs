@@ -195,6 +195,14 @@ impl<T> Queue<T> {
         }
     }
 
+    /// How full it is, of a thousand parts: by rows or bytes, whichever is more.
+    pub fn fill(&self) -> u64 {
+        let held = self.held();
+        let part = |held: usize, bound: usize| held.saturating_mul(1000) / bound.max(1);
+        let fill = part(held.rows, self.bounds.rows).max(part(held.bytes, self.bounds.bytes));
+        fill.min(1000) as u64
+    }
+
     /// What waits.
     pub fn held(&self) -> Weight {
         self.lock().held

@@ -179,10 +179,10 @@ impl SinkSlot {
     }
 
     /// Not connected, also for who looks from outside.
-    fn set_away(&mut self) {
+    fn set_away(&mut self, cause: &str, pause: Option<Duration>) {
         self.is_connected = false;
         self.metrics.is_connected.store(false, Ordering::Relaxed);
-        self.metrics.is_lost.store(true, Ordering::Relaxed);
+        self.metrics.presence.lost(cause, pause);
     }
 
     /// Tells those who look from outside whether the destination is there, of a sink that is connected
@@ -190,7 +190,10 @@ impl SinkSlot {
     fn show_connected(&mut self) {
         let is_there = !self.sink.is_away();
         self.metrics.is_connected.store(is_there, Ordering::Relaxed);
-        self.metrics.is_lost.store(!is_there, Ordering::Relaxed);
+        match is_there {
+            true => self.metrics.presence.back(),
+            false => self.metrics.presence.lost("", None),
+        }
         if is_there && !std::mem::replace(&mut self.is_said_ready, true) {
             self.reminder = Reminder::default();
             let (label, sink) = (&self.metrics.label, self.name());
@@ -341,7 +344,7 @@ impl SinkThread {
             slot.show_connected();
             return true;
         };
-        slot.set_away();
+        slot.set_away(&chain(&error), Some(pause));
         slot.is_said_ready = false;
         slot.metrics.retries.add(1);
         if slot.has_lost() {
@@ -467,7 +470,7 @@ impl SinkThread {
                         return self.slots[slot].metrics.events.add(rows);
                     }
                     Err(error) if error.is_unavailable() => {
-                        self.slots[slot].set_away();
+                        self.slots[slot].set_away(&chain(&error), None);
                         if !has_retried {
                             has_retried = true;
                             self.try_connect(slot);
@@ -533,7 +536,7 @@ impl SinkThread {
     /// What the sink has taken does not arrive. Of many reports in a row few are logged.
     fn stumble(&mut self, slot: usize, error: &connect::Error, what: &str) {
         let slot = &mut self.slots[slot];
-        slot.set_away();
+        slot.set_away(&chain(error), None);
         if let Some(count) = slot.flush_throttle.admit() {
             let (label, sink) = (&slot.metrics.label, slot.name());
             let (app, stream) = (&label.app, &label.element);

@@ -19,7 +19,7 @@ use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::process::Process;
-use crate::queue::Weight;
+use crate::queue::{Unpushed, Weight};
 use crate::report::{chain, panic_text};
 use crate::statistics::SourceMapping;
 
@@ -333,7 +333,7 @@ impl SourceThread {
                         again_in_seconds = seconds(pause),
                         "cannot connect source"
                     );
-                    metrics.is_lost.store(true, Ordering::Relaxed);
+                    metrics.presence.lost(&cause, Some(pause));
                     activity.set(activity_id, SourceState::Retrying { cause, since });
                     if !wait_to_retry(&source_handle, &activity, since, pause, until_done) {
                         return;
@@ -342,7 +342,7 @@ impl SourceThread {
                 Err(error) => {
                     let cause = chain(&error);
                     tracing::error!(source = name, cause, "source failed");
-                    metrics.is_lost.store(true, Ordering::Relaxed);
+                    metrics.presence.lost(&cause, None);
                     activity.set(activity_id, SourceState::Failed { cause });
                     return;
                 }
@@ -423,6 +423,24 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
+    /// Waits for room, and counts how long: for so long the app holds the source back.
+    fn push(&self, input: ExecutorInput, weight: Weight) -> Result<(), connect::Error> {
+        if self.is_reply {
+            let pushed = self.input_queue.push_past(input, weight);
+            return pushed.map_err(|_| connect::Error::Stopped);
+        }
+        let begun = Instant::now();
+        let input = match self.input_queue.push_until(input, weight, begun) {
+            Ok(()) => return Ok(()),
+            Err(Unpushed::Closed) => return Err(connect::Error::Stopped),
+            Err(Unpushed::Late(input)) => input,
+        };
+        let pushed = self.input_queue.push(input, weight);
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.metrics.held_back_nanos.add(nanos);
+        pushed.map_err(|_| connect::Error::Stopped)
+    }
+
     /// Waits until the mapper has what it needs for the message. False: the source stops before.
     fn is_mappable(&mut self, payload: Payload<'_>) -> bool {
         let mut backoff = Backoff::default();
@@ -579,12 +597,7 @@ impl SourceLink for Link<'_> {
             bytes: bytes as usize,
         };
         let input = ExecutorInput::SourceBatch(Box::new(post));
-        let pushed = if self.is_reply {
-            self.input_queue.push_past(input, weight)
-        } else {
-            self.input_queue.push(input, weight)
-        };
-        pushed.map_err(|_| connect::Error::Stopped)?;
+        self.push(input, weight)?;
         Ok(self.sequence)
     }
 
@@ -666,7 +679,7 @@ impl SourceLink for Link<'_> {
             Connection::Connected => {
                 self.was_connected = true;
                 self.metrics.is_connected.store(true, Ordering::Relaxed);
-                self.metrics.is_lost.store(false, Ordering::Relaxed);
+                self.metrics.presence.back();
                 match self.address.as_str() {
                     "" => tracing::info!(source = self.name, "source is ready"),
                     url => tracing::info!(source = self.name, url, "source is ready"),
@@ -679,7 +692,7 @@ impl SourceLink for Link<'_> {
             }
             Connection::Lost { cause } => {
                 self.metrics.is_connected.store(false, Ordering::Relaxed);
-                self.metrics.is_lost.store(true, Ordering::Relaxed);
+                self.metrics.presence.lost(&cause, None);
                 tracing::error!(source = self.name, cause, "source lost its connection");
             }
         }

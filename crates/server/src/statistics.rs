@@ -17,7 +17,9 @@ use engine::{BOUNDS, QueryWork, size_text};
 use plan::{Plan, Statistics, StatisticsLevel};
 use serde_json::{Value as Json, json};
 
-use crate::metrics::{AppMetrics, Counter, Label, Listed, Text, escaped};
+use crate::families::{Families, Labels, Times};
+use crate::metrics::{AppMetrics, Counter, Label, Listed};
+use crate::recent::Recent;
 
 /// The level of one app, read once per step and batch.
 #[derive(Debug, Default)]
@@ -80,6 +82,14 @@ impl Latency {
             })
     }
 
+    fn times(&self) -> Times {
+        Times {
+            count: self.timed.get(),
+            seconds: self.nanos.get() as f64 / 1e9,
+            buckets: std::array::from_fn(|bucket| self.buckets[bucket].get()),
+        }
+    }
+
     fn reading(&self) -> Reading {
         let timed = self.timed.get();
         let millis = |nanos: u64| nanos as f64 / 1e6;
@@ -98,9 +108,17 @@ pub struct QueryMetrics {
     pub label: Label,
     pub events: Counter,
     pub latency: Latency,
+    /// Of its events.
+    pub recent: Recent,
 }
 
 impl QueryMetrics {
+    /// What a call took on the average of those that were timed; `None`: none was.
+    pub(crate) fn mean_seconds(&self) -> Option<f64> {
+        let timed = self.latency.timed.get();
+        (timed > 0).then(|| self.latency.nanos.get() as f64 / 1e9 / timed as f64)
+    }
+
     pub(crate) fn set(&self, work: &QueryWork) {
         self.events.set(work.events);
         self.latency.timed.set(work.timed);
@@ -176,39 +194,41 @@ pub struct PartMetrics {
     pub bytes: Counter,
 }
 
-/// The families about queries, mappers and parts, for Prometheus: of each app what its level measures.
-pub(crate) fn prometheus(apps: &[Arc<AppMetrics>], text: &mut Text) {
-    const EVENTS: &str = "headwater_query_events_total";
-    const SECONDS: &str = "headwater_query_seconds";
-    const BYTES: &str = "headwater_memory_bytes";
+/// The families about queries, mappers and parts: of each app what its level measures.
+pub(crate) fn read(apps: &[Arc<AppMetrics>], page: &mut Families) {
     let at = |level| apps.iter().filter(move |app| app.level.get() >= level);
     let queries = || at(StatisticsLevel::Basic).flat_map(|a| a.queries.all());
-    text.family(EVENTS, "Events handed to a query.");
+    page.begin("headwater_query_events_total", "Events handed to a query.");
     for query in queries() {
-        let labels = query_labels(&query.label);
-        text.put(format_args!(
-            "{EVENTS}{{{labels}}} {}\n",
-            query.events.get()
-        ));
+        page.put(query_labels(&query.label), query.events.get() as f64);
     }
-    histogram_family(text, SECONDS, "Time per call of a query, sampled.");
+    page.begin_times(
+        "headwater_query_seconds",
+        "Time per call of a query, sampled.",
+    );
     for query in queries() {
-        histogram(text, SECONDS, &query_labels(&query.label), &query.latency);
+        page.put_times(query_labels(&query.label), query.latency.times());
     }
     for (name, help, mappers) in MAPPER_FAMILIES {
-        histogram_family(text, name, help);
+        page.begin_times(name, help);
         for mapper in at(StatisticsLevel::Detail).flat_map(|a| mappers(a).all()) {
-            histogram(text, name, &mapper_labels(&mapper.label), &mapper.latency);
+            page.put_times(mapper.label.of("stream"), mapper.latency.times());
         }
     }
-    text.family(BYTES, "Bytes that a part of an app holds in memory.");
+    page.begin(
+        "headwater_memory_bytes",
+        "Bytes that a part of an app holds in memory.",
+    );
     for part in at(StatisticsLevel::Detail).flat_map(|a| a.parts.all()) {
-        let Label { app, element, ty } = &part.label;
-        let (app, element) = (escaped(app), escaped(element));
-        text.put(format_args!(
-            "{BYTES}{{app=\"{app}\",kind=\"{ty}\",name=\"{element}\"}} {}\n",
-            part.bytes.get()
-        ));
+        let Label {
+            app, element, ty, ..
+        } = &part.label;
+        let labels = vec![
+            ("app", app.clone()),
+            ("kind", ty.clone()),
+            ("name", element.clone()),
+        ];
+        page.put(labels, part.bytes.get() as f64);
     }
 }
 
@@ -227,39 +247,8 @@ const MAPPER_FAMILIES: [(&str, &str, Mappers); 2] = [
     ),
 ];
 
-fn query_labels(label: &Label) -> String {
-    let (app, query) = (escaped(&label.app), escaped(&label.element));
-    format!("app=\"{app}\",query=\"{query}\"")
-}
-
-fn mapper_labels(label: &Label) -> String {
-    let (app, stream) = (escaped(&label.app), escaped(&label.element));
-    format!(
-        "app=\"{app}\",stream=\"{stream}\",type=\"{}\"",
-        escaped(&label.ty)
-    )
-}
-
-fn histogram_family(text: &mut Text, name: &str, help: &str) {
-    text.put(format_args!(
-        "# HELP {name} {help}\n# TYPE {name} histogram\n"
-    ));
-}
-
-fn histogram(text: &mut Text, name: &str, labels: &str, latency: &Latency) {
-    let mut count = 0;
-    for (bucket, bound) in latency.buckets.iter().zip(BOUNDS) {
-        count += bucket.get();
-        let bound = bound as f64 / 1e9;
-        text.put(format_args!(
-            "{name}_bucket{{{labels},le=\"{bound}\"}} {count}\n"
-        ));
-    }
-    let (timed, seconds) = (latency.timed.get(), latency.nanos.get() as f64 / 1e9);
-    text.put(format_args!(
-        "{name}_bucket{{{labels},le=\"+Inf\"}} {timed}\n\
-         {name}_sum{{{labels}}} {seconds}\n{name}_count{{{labels}}} {timed}\n"
-    ));
+fn query_labels(label: &Label) -> Labels {
+    vec![("app", label.app.clone()), ("query", label.element.clone())]
 }
 
 /// Writes the report of one app from time to time.
@@ -506,6 +495,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::to_text;
     use crate::metrics::StreamMetrics;
 
     #[test]
@@ -535,6 +525,7 @@ mod tests {
             app: "A".into(),
             element: element.into(),
             ty: ty.into(),
+            ..Label::default()
         };
         let stream = StreamMetrics {
             label: label("S", "stream"),
@@ -651,16 +642,16 @@ mod tests {
     fn prometheus_has_what_the_level_measures() {
         let app = Arc::new(app());
         let of = |level| {
-            let mut text = Text::default();
+            let mut page = Families::default();
             app.level.set(level);
-            prometheus(&[Arc::clone(&app)], &mut text);
-            text
+            read(&[Arc::clone(&app)], &mut page);
+            to_text(&page.finish())
         };
-        assert!(!of(StatisticsLevel::Off).as_str().contains("app="));
+        assert!(!of(StatisticsLevel::Off).contains("app="));
         let basic = of(StatisticsLevel::Basic);
-        assert!(basic.as_str().contains("headwater_query_seconds_sum{"));
-        assert!(!basic.as_str().contains("headwater_memory_bytes{"));
-        assert!(!basic.as_str().contains("mapper_seconds_count{"));
+        assert!(basic.contains("headwater_query_seconds_sum{"));
+        assert!(!basic.contains("headwater_memory_bytes{"));
+        assert!(!basic.contains("mapper_seconds_count{"));
         let text = of(StatisticsLevel::Detail);
         for line in [
             "headwater_query_events_total{app=\"A\",query=\"q\\\"1\"} 30\n",
@@ -672,7 +663,7 @@ mod tests {
             "headwater_memory_bytes{app=\"A\",kind=\"table\",name=\"T\"} 2048\n",
             "headwater_source_mapper_seconds_count{app=\"A\",stream=\"S\",type=\"http.json\"} 0\n",
         ] {
-            assert!(text.as_str().contains(line), "{line} in {}", text.as_str());
+            assert!(text.contains(line), "{line} in {text}");
         }
     }
 }

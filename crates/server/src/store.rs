@@ -348,16 +348,13 @@ pub(crate) fn retry<T>(
     mut work: impl FnMut() -> Result<T, connect::Error>,
 ) -> Result<T, String> {
     let mut backoff = Backoff::with_second(context.second);
-    let set_lost = |is_lost| {
-        if let Some(metrics) = metrics {
-            metrics.is_lost.store(is_lost, Ordering::Relaxed);
-        }
-    };
     let mut is_again = false;
     loop {
         match work() {
             Ok(done) => {
-                set_lost(false);
+                if let Some(metrics) = metrics {
+                    metrics.presence.back();
+                }
                 if is_again {
                     tracing::info!(store = name, "store is connected again");
                 }
@@ -365,9 +362,11 @@ pub(crate) fn retry<T>(
             }
             Err(error) if error.is_unavailable() && !context.gives_up => {
                 is_again = true;
-                set_lost(true);
                 let cause = chain(&error);
                 let pause = backoff.next_pause();
+                if let Some(metrics) = metrics {
+                    metrics.presence.lost(&cause, Some(pause));
+                }
                 tracing::error!(
                     store = name,
                     cause,

@@ -41,6 +41,7 @@ use crate::output::{Output, Outputs};
 use crate::pattern::Pattern;
 use crate::rate::Limiter;
 use crate::table::{ConditionContext, TableWrite};
+use crate::tap::{self, Tap};
 use crate::timers::{OperatorId, Owner, Timers};
 use chain::Slid;
 use select::Selected;
@@ -140,6 +141,9 @@ pub(crate) struct Query {
     /// Rows go into a named window that may refuse them.
     pub fills_fallible_window: bool,
     is_observed: bool,
+    pub taps: Vec<Tap>,
+    /// It is observed, or there are taps.
+    is_watched: bool,
     /// An expression asks for the clock, of which a batch may carry several.
     reads_clock: bool,
     /// A column has held values of another type than declared: whatever comes may fail late.
@@ -263,6 +267,8 @@ impl Query {
             write,
             fills_fallible_window,
             is_observed,
+            taps: Vec::new(),
+            is_watched: is_observed,
             reads_clock: reads_clock(query),
             has_seen_mixed: false,
             faults: Faults::default(),
@@ -714,11 +720,8 @@ impl Query {
     /// To callbacks, then to the table, or back to the caller for the stream.
     #[inline]
     fn emit(&mut self, batch: Batch, step: &mut Step<'_>) -> Result<Option<Batch>, Broken> {
-        if self.is_observed {
-            step.out.items.push(Output::Callback {
-                query: self.id,
-                batch: batch.clone(),
-            });
+        if self.is_watched {
+            self.show(&batch, step);
         }
         let Some(batch) = output::delivered(batch) else {
             return Ok(None);
@@ -730,6 +733,23 @@ impl Query {
             }
             None => Ok(Some(batch)),
         }
+    }
+
+    /// To whoever looks at what it emits.
+    #[cold]
+    fn show(&mut self, batch: &Batch, step: &mut Step<'_>) {
+        if self.is_observed {
+            step.out.items.push(Output::Callback {
+                query: self.id,
+                batch: batch.clone(),
+            });
+        }
+        tap::pass(&mut self.taps, batch, step);
+    }
+
+    /// A tap has come or gone.
+    pub fn taps_changed(&mut self) {
+        self.is_watched = self.is_observed || !self.taps.is_empty();
     }
 
     /// All expressions in a fixed order, for the saved state of their call sites.

@@ -6,4 +6,5 @@ mod changes;
 mod edits;
 mod joins;
 mod sliding;
+mod taps;
 mod timers;

@@ -12,7 +12,10 @@ pub mod run;
 pub mod send;
 pub mod state;
 pub mod statistics;
+pub mod status;
+pub mod tap;
 pub mod test;
+pub mod top;
 pub mod version;
 mod watch;
 

@@ -12,6 +12,7 @@ use server::feed::Feeds;
 use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
+use server::tap::Taps;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -87,6 +88,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
         feeds: Feeds::new(args.simulation_files.clone()),
+        taps: Taps::default(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;

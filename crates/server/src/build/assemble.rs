@@ -223,6 +223,7 @@ impl Builder<'_> {
             checkpointer,
             carried: VecDeque::new(),
             outputs: Outputs::default(),
+            taps: Vec::new(),
             messages: Messages::default(),
             waited: Duration::ZERO,
             handed: None,

@@ -195,9 +195,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn mapper(&self, app: usize, stream: &str, transport: &Transport) -> MapperMetrics {
-        let ty = format!("{}.{}", transport.ty, transport.map.ty);
-        let label = self.label(app, stream, &ty);
+    /// Of the mapper of a source or sink with this label.
+    fn mapper(&self, app: usize, of: &Label, transport: &Transport) -> MapperMetrics {
+        let label = Label {
+            ty: format!("{}.{}", transport.ty, transport.map.ty),
+            ..of.clone()
+        };
         MapperMetrics::new(label, &self.metrics[app].level)
     }
 
@@ -206,6 +209,17 @@ impl<'a> Builder<'a> {
             app: self.plans[app].name.clone(),
             element: element.to_owned(),
             ty: ty.to_owned(),
+            ..Label::default()
+        }
+    }
+
+    /// Of one of the sources, or of the sinks, of a stream.
+    fn transport_label(&self, app: usize, stream: &str, all: &[Transport], place: usize) -> Label {
+        let ty = &all[place].ty;
+        Label {
+            number: place + 1,
+            is_twin: all[..place].iter().any(|before| before.ty == *ty),
+            ..self.label(app, stream, ty)
         }
     }
 
@@ -234,6 +248,7 @@ fn app_metrics(plan: &Plan, metrics: &Metrics) -> Arc<AppMetrics> {
             app: plan.name.clone(),
             element: stream.display_name(),
             ty: "stream".to_owned(),
+            ..Label::default()
         };
         app.streams.enlist(StreamMetrics {
             label,

@@ -32,11 +32,11 @@ impl Builder<'_> {
             let mut streams = Vec::new();
             for stream in 0..plan.streams.len() {
                 let mut bindings = Vec::new();
-                for transport in &plan.streams[stream].sinks {
+                for (place, transport) in plan.streams[stream].sinks.iter().enumerate() {
                     let key = self.common.registry.destination(transport);
                     let next = threads.len();
                     let thread = *by_destination.entry(key).or_insert(next);
-                    let seat = self.sink(app, stream, transport, &mut threads, thread)?;
+                    let seat = self.sink(app, (stream, place), transport, &mut threads, thread)?;
                     bindings.push(seat);
                 }
                 streams.push(bindings);
@@ -50,7 +50,7 @@ impl Builder<'_> {
     fn sink(
         &self,
         app: usize,
-        stream: StreamId,
+        (stream, place): (StreamId, usize),
         transport: &Transport,
         threads: &mut Vec<SinkThread>,
         thread: usize,
@@ -59,11 +59,11 @@ impl Builder<'_> {
         let definition = &plan.streams[stream];
         let name = definition.display_name();
         let metrics = SinkMetrics {
-            label: self.label(app, &name, &transport.ty),
+            label: self.transport_label(app, &name, &definition.sinks, place),
             ..SinkMetrics::default()
         };
         let metrics = self.metrics[app].sinks.enlist(metrics);
-        let mapper = self.mapper(app, &name, transport);
+        let mapper = self.mapper(app, &metrics.label, transport);
         let mapper = self.metrics[app].sink_mappers.enlist(mapper);
         while threads.len() <= thread {
             threads.push(self.sink_thread(&transport.ty, &name));

@@ -1,6 +1,7 @@
 //! Sources of a group, with their threads and their places on the executor.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use connect::component::{PayloadKind, Source, SourceSetup};
 use connect::row_decoder::RowDecoder;
@@ -30,23 +31,24 @@ impl Builder<'_> {
                 for (i, transport) in definition.sources.iter().enumerate() {
                     let name = definition.display_name();
                     let metrics = SourceMetrics {
-                        label: self.label(app, &name, &transport.ty),
+                        label: self.transport_label(app, &name, &definition.sources, i),
                         ..SourceMetrics::default()
                     };
                     let metrics = self.metrics[app].sources.enlist(metrics);
                     metrics.bytes_expected.set(bytes_waiting(transport));
-                    let mapper = self.mapper(app, &name, transport);
+                    let mapper = self.mapper(app, &metrics.label, transport);
                     let mapper = self.metrics[app].source_mappers.enlist(mapper);
                     let mapping = SourceMapping::new(mapper);
                     if is_topic(transport) {
-                        let reader = self.subscriber(app, stream, transport, metrics, mapping)?;
+                        let place = (stream, i);
+                        let reader = self.subscriber(app, place, transport, metrics, mapping)?;
                         subscribers.push(reader);
                         continue;
                     }
-                    let key = format!("{name}[{}]", i + 1);
+                    let place = (stream, i);
                     let number = bindings.len();
                     let (thread, seat) =
-                        self.source(app, stream, transport, key, number, metrics, mapping, saved)?;
+                        self.source(app, place, transport, number, metrics, mapping, saved)?;
                     threads.push(thread);
                     bindings.push(seat);
                 }
@@ -58,11 +60,13 @@ impl Builder<'_> {
     fn subscriber(
         &self,
         app: usize,
-        stream: StreamId,
+        (stream, number): (StreamId, usize),
         transport: &Transport,
         metrics: Arc<SourceMetrics>,
         mapping: SourceMapping,
     ) -> Result<Subscriber, Error> {
+        // A topic inside the server is never away.
+        metrics.is_connected.store(true, Ordering::Relaxed);
         let schema = &self.plans[app].streams[stream].schema;
         let decoder = RowDecoder::new(transport, schema, &[PayloadKind::Any])
             .map_err(|e| self.refused(app, &e))?;
@@ -70,6 +74,7 @@ impl Builder<'_> {
             topic: transport.option("topic").unwrap_or_default().to_owned(),
             app,
             stream,
+            number,
             decoder,
             metrics,
             mapping,
@@ -79,9 +84,8 @@ impl Builder<'_> {
     fn source(
         &self,
         app: usize,
-        stream: StreamId,
+        (stream, place): (StreamId, usize),
         transport: &Transport,
-        key: String,
         number: usize,
         metrics: Arc<SourceMetrics>,
         mapping: SourceMapping,
@@ -89,6 +93,7 @@ impl Builder<'_> {
     ) -> Result<(SourceThread, SourceBinding), Error> {
         let plan = &self.plans[app];
         let schema = &plan.streams[stream].schema;
+        let key = format!("{}[{}]", plan.streams[stream].display_name(), place + 1);
         let setup = SourceSetup {
             transport,
             schema,
@@ -138,6 +143,7 @@ impl Builder<'_> {
         let seat = SourceBinding {
             app,
             stream,
+            number: place,
             key,
             source_handle,
             position,

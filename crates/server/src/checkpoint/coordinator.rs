@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
 use connect::component::{Environment, Sequence};
 use connect::effect::PendingEffect;
@@ -29,6 +30,7 @@ use crate::state::{Compactor, GroupState, Journals, Spool};
 /// What the executor hands over.
 pub(crate) struct PendingCheckpoint {
     pub checkpoint: Arc<Checkpoint>,
+    pub begun: Instant,
     /// `None` without state.
     pub snapshot: Option<Spool>,
     /// Batches that the checkpoint covers.
@@ -114,6 +116,11 @@ impl CheckpointCoordinator {
             }
             for app in &self.apps {
                 app.snapshots.add(1);
+                app.checkpoint_ms
+                    .set(crate::clock::wall_millis().unsigned_abs());
+                let took = pending.begun.elapsed().as_micros();
+                app.checkpoint_micros
+                    .set(u64::try_from(took).unwrap_or(u64::MAX));
                 app.state_bytes.set(length.whole + length.changes);
             }
         }

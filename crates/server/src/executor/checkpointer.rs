@@ -118,6 +118,7 @@ impl Executor {
 
     /// Makes a checkpoint: state and positions as they are, a barrier down every queue.
     pub(super) fn checkpoint(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
         self.checkpointer.epoch += 1;
         let epoch = self.checkpointer.epoch;
         let snapshot = self.saved(epoch)?;
@@ -151,6 +152,7 @@ impl Executor {
         self.checkpointer.last = Instant::now();
         let pending = PendingCheckpoint {
             checkpoint: Arc::clone(&checkpoint),
+            begun,
             snapshot,
             acknowledged,
             effects: std::mem::take(&mut self.checkpointer.effects),
@@ -202,10 +204,12 @@ impl Executor {
     pub(super) fn count(&mut self) {
         let begun = Instant::now();
         let queued = self.input_queue.held().rows as u64;
+        let fill = self.input_queue.fill();
         let waiting = self.waiting();
         for (app, waiting) in self.apps.iter_mut().zip(waiting) {
             app.count();
             app.metrics.queued.set(queued);
+            app.metrics.queue_fill.set(fill);
             for (stream, rows) in app.streams.iter().zip(waiting) {
                 stream.queued.set(rows);
             }

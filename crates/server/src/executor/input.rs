@@ -9,6 +9,7 @@ use plan::StreamId;
 use crate::ask::{Injection, Question};
 use crate::queue::{Queue, Weight};
 use crate::source::SourceBatch;
+use crate::tap::NewTap;
 
 pub(crate) type InputQueue = Queue<ExecutorInput>;
 
@@ -39,6 +40,10 @@ pub(crate) enum ExecutorInput {
     Ask(Box<Question>),
     /// Rows that were sent by hand.
     Inject(Box<Injection>),
+    /// Somebody wants to look at events of an app.
+    Tap(Box<NewTap>),
+    /// He has gone.
+    Untap(u64),
     /// The sources have gone: finish what is here, make a last checkpoint, end.
     Finish {
         /// The apps go on in another executor, which is given what is here.

@@ -16,6 +16,7 @@ mod input;
 mod output;
 mod saved;
 mod table_feed;
+mod tap;
 mod watch;
 
 use std::collections::VecDeque;
@@ -50,6 +51,7 @@ use crate::source::{PlacedRejected, Position, SourceBatch, SourceHandle};
 use crate::state::{GroupState, Journals, Saved};
 use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, SourceMapping};
 use crate::store::{Database, StoreRows, Uncommitted};
+use crate::tap::OpenTap;
 
 pub(crate) use ask::AskedOperations;
 pub(crate) use checkpointer::SnapshotLog;
@@ -130,6 +132,8 @@ pub(crate) struct Subscriber {
     pub topic: String,
     pub app: usize,
     pub stream: StreamId,
+    /// Which of the sources of its stream it is, from 0.
+    pub number: usize,
     pub decoder: RowDecoder,
     pub metrics: Arc<crate::metrics::SourceMetrics>,
     pub mapping: SourceMapping,
@@ -151,6 +155,8 @@ pub(crate) enum OperationTarget {
 pub(crate) struct SourceBinding {
     pub app: usize,
     pub stream: StreamId,
+    /// Which of the sources of its stream it is, from 0.
+    pub number: usize,
     /// Names it in the snapshot: the stream and its number there.
     pub key: String,
     pub source_handle: Arc<SourceHandle>,
@@ -186,6 +192,8 @@ pub(crate) struct Executor {
     /// What in-memory topics carried and the subscribers have not stepped yet.
     pub carried: VecDeque<(usize, StreamId, Batch)>,
     pub outputs: Outputs,
+    /// Those who look at events; mostly nobody.
+    pub taps: Vec<OpenTap>,
     pub messages: Messages,
     /// Time since the last input in which only windows were waited for.
     pub waited: Duration,
@@ -352,13 +360,21 @@ impl Executor {
             }
             ExecutorInput::Ask(question) => self.answer(*question),
             ExecutorInput::Inject(injection) => self.take_injection(*injection),
+            ExecutorInput::Tap(new) => {
+                self.open_tap(*new);
+                Ok(())
+            }
+            ExecutorInput::Untap(id) => {
+                self.close_tap(id);
+                Ok(())
+            }
             ExecutorInput::Wake | ExecutorInput::Finish { .. } => Ok(()),
         }
     }
 
     fn take_source_batch(&mut self, source_batch: SourceBatch) -> Result<(), String> {
         let source = &self.sources[source_batch.source];
-        let (app, stream) = (source.app, source.stream);
+        let (app, stream, number) = (source.app, source.stream, source.number);
         for rejected in source_batch.rejected {
             self.reject_at_source(source_batch.source, rejected);
         }
@@ -366,6 +382,9 @@ impl Executor {
         // What was waited before more input came was no waiting for windows alone.
         self.waited = Duration::ZERO;
         if let Some(batch) = source_batch.batch {
+            if !self.taps.is_empty() {
+                self.pass_source_taps(app, (stream, number), &batch);
+            }
             self.step(app, Input::Batch(stream, batch))?;
         }
         let source = &mut self.sources[source_batch.source];
@@ -430,6 +449,9 @@ impl Executor {
         // fire again.
         self.checkpointer.is_dirty |= !matches!(input, Input::Tick);
         self.checkpointer.is_counted = false;
+        if !self.taps.is_empty() {
+            self.refill_taps(begun);
+        }
         let mut outputs = std::mem::take(&mut self.outputs);
         let hosted = self.hosted(app, begun);
         let (engine, mut host) = (hosted.engine, hosted.host);
@@ -458,6 +480,9 @@ impl Executor {
         self.checkpointer.is_requested |= uncommitted.sum::<usize>() >= WRITTEN_MAX;
         outputs.clear();
         self.outputs = outputs;
+        if !self.taps.is_empty() {
+            self.hand_on_taps();
+        }
         match failure {
             Some(failure) => Err(failure),
             None => posted,

@@ -75,6 +75,9 @@ impl Executor {
                 },
             };
             let batch = picked.as_ref().unwrap_or(batch);
+            if !self.taps.is_empty() {
+                self.pass_sink_taps(app, (stream, sink), batch);
+            }
             self.update_sink_table(app, stream, sink)?;
             match &mut self.apps[app].sinks[stream][sink] {
                 SinkBinding::Inline {
@@ -119,6 +122,7 @@ impl Executor {
                     let pushed = self.health.pulse.waiting(push);
                     pushed.map_err(|_| "a sink has stopped".to_owned())?;
                     metrics.queued.set(output_queue.held().rows as u64);
+                    metrics.queue_fill.set(output_queue.fill());
                 }
                 SinkBinding::Topic { .. } => self.publish(app, stream, sink, batch),
             }
@@ -227,10 +231,15 @@ impl Executor {
             let subscriber = &mut self.subscribers[reader];
             let (app, stream) = (subscriber.app, subscriber.stream);
             subscriber.mapping.next_batch();
+            let place = (stream, subscriber.number);
             if let Some(batch) = subscriber.decoder.take() {
                 subscriber.metrics.events.add(batch.len as u64);
+                if !self.taps.is_empty() {
+                    self.pass_source_taps(app, place, &batch);
+                }
                 self.carried.push_back((app, stream, batch));
             }
+            let subscriber = &mut self.subscribers[reader];
             let rejected = subscriber.decoder.take_rejected();
             subscriber.metrics.rejected.add(rejected.len() as u64);
             for one in rejected {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use engine::size_text;
 
-use super::{Executor, RunningApp};
+use super::{Executor, RunningApp, SinkBinding};
 
 /// Parts that are named as those that hold most.
 const NAMED_MAX: usize = 3;
@@ -74,6 +74,17 @@ impl RunningApp {
         }
         for (query, work) in self.queries.iter().zip(self.engine.work()) {
             query.set(work);
+        }
+        for sink in self.sinks.iter().flatten() {
+            if let SinkBinding::Thread {
+                output_queue,
+                metrics,
+                ..
+            } = sink
+            {
+                metrics.queued.set(output_queue.held().rows as u64);
+                metrics.queue_fill.set(output_queue.fill());
+            }
         }
         for (table, metrics) in &self.tables {
             let rows = self.engine.table_rows(*table).unwrap_or(0);

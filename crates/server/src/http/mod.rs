@@ -19,6 +19,7 @@ mod route;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -27,6 +28,8 @@ use crate::ask::Asker;
 use crate::error::Error;
 use crate::feed::Feeds;
 use crate::metrics::Metrics;
+use crate::status;
+use crate::tap::Taps;
 use gate::Gate;
 use guard::Guard;
 use listen::Limits;
@@ -38,6 +41,7 @@ pub struct Services {
     pub asker: Asker,
     /// Those of the event simulator.
     pub feeds: Feeds,
+    pub taps: Taps,
 }
 
 /// Where and for whom a server listens.
@@ -102,6 +106,15 @@ pub fn serve(options: &HttpOptions, services: Services) -> Result<Http, Error> {
     serve_within(options, services, Limits::default())
 }
 
+/// Notes each second how far all counters are, for the rates in `/status`.
+async fn mark_rates(metrics: Arc<Metrics>) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        let now = seconds.tick().await;
+        status::mark(&metrics, now.into());
+    }
+}
+
 fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Result<Http, Error> {
     options.check()?;
     let address = options.address;
@@ -118,12 +131,15 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
         .build()
         .map_err(refused)?;
     let guard = Guard::new(bound.ip(), options.hosts.clone());
+    let metrics = Arc::clone(&services.metrics);
     let router = route::router(services, guard, Gate::default());
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
         .spawn(move || {
             runtime.block_on(async move {
+                // It ends with the runtime.
+                tokio::task::spawn(mark_rates(metrics));
                 match TcpListener::from_std(listener) {
                     Ok(listener) => listen::serve(listener, router, limits, stopped).await,
                     Err(error) => {

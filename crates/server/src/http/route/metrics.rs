@@ -1,15 +1,20 @@
-//! `/metrics` for Prometheus, `/ready` and `/health` for process supervisors.
+//! `/metrics` for Prometheus, `/ready` and `/health` for process supervisors, and `/status`, where the server
+//! stands in one document (see [`crate::status`]).
+
+use std::time::Instant;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::on;
+use serde_json::json;
 
 use super::Route;
 use super::table::{Answer, Content};
 use crate::access::Role;
 use crate::http::Services;
-use crate::http::answer::{of_kind, text};
+use crate::http::answer::{self, of_kind, text};
+use crate::status::document;
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
@@ -45,7 +50,35 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .for_anyone()
     .answers(&[Answer::new(200, "It does", Content::TEXT)]),
+    Route::get(
+        "/status",
+        Role::Read,
+        "Where the server stands: apps with their sources, sinks, tables and queries, and what is away",
+        |method| on(method, status),
+    )
+    .answers(&[Answer::new(
+        200,
+        "The document",
+        Content::json(|| {
+            json!({
+                "type": "object",
+                "required": ["version", "server", "ready", "rejected", "apps"],
+                "properties": {
+                    "version": { "const": 1 },
+                    "server": { "type": "object" },
+                    "ready": { "type": "boolean" },
+                    "rejected": { "type": "integer", "minimum": 0 },
+                    "apps": { "type": "array", "items": { "type": "object" } },
+                },
+            })
+        }),
+    )]),
 ];
+
+async fn status(State(services): State<Services>) -> Response {
+    let status = document(&services.metrics, Instant::now());
+    answer::json(StatusCode::OK, &status)
+}
 
 async fn health() -> Response {
     text(StatusCode::OK, "alive\n")

@@ -11,6 +11,7 @@ mod simulation;
 mod statistics;
 mod stream;
 mod table;
+mod tap;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ const GROUPS: &[&[Route]] = &[
     stream::ROUTES,
     simulation::ROUTES,
     feed::ROUTES,
+    tap::ROUTES,
     openapi::ROUTES,
 ];
 

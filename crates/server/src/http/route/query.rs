@@ -84,7 +84,7 @@ async fn stores_query(body: &[u8], asker: &Asker) -> Response {
         Ok(Err(Refusal::Gone(message))) => refused(StatusCode::SERVICE_UNAVAILABLE, &message),
         Ok(Err(Refusal::Query(faults))) => json(
             StatusCode::BAD_REQUEST,
-            &fault(query, &faults, asker.catalog()),
+            &fault("query", query, &faults, asker.catalog()),
         ),
         Err(_) => refused(
             StatusCode::GATEWAY_TIMEOUT,
@@ -114,7 +114,7 @@ fn records(answer: &Answer, with_details: bool) -> Json {
 }
 
 /// Numbers that JSON has not are texts.
-fn value(value: &Value) -> Json {
+pub(super) fn value(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(v) => json!(v),
@@ -133,7 +133,7 @@ fn value(value: &Value) -> Json {
     }
 }
 
-fn fault(query: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
+pub(super) fn fault(name: &str, text: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
     let message = faults.first().map_or("", |d| d.message.as_str());
     let diagnostics = faults.iter().map(|d| {
         json!({
@@ -148,6 +148,6 @@ fn fault(query: &str, faults: &[Diagnostic], catalog: &Catalog) -> Json {
         "code": StatusCode::BAD_REQUEST.as_u16(),
         "message": message,
         "diagnostics": diagnostics.collect::<Vec<Json>>(),
-        "rendered": check::render::render(faults, "query", query, catalog, false),
+        "rendered": check::render::render(faults, name, text, catalog, false),
     })
 }
