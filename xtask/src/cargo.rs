@@ -1,5 +1,6 @@
 //! Cargo, asked by a chore that cargo itself has started.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -37,4 +38,21 @@ pub fn build(args: &[&str]) -> anyhow::Result<Vec<Json>> {
     Ok(messages
         .filter(|message| message["executable"].is_string())
         .collect())
+}
+
+/// The program of this name among cargo's messages (those of `--message-format json`).
+pub fn executable(messages: &[u8], name: &str) -> anyhow::Result<PathBuf> {
+    let text = String::from_utf8_lossy(messages);
+    let messages = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Json>(line).ok());
+    let path = messages
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    path.with_context(|| format!("cargo says not where it has put '{name}'"))
+}
+
+/// The folder that cargo builds in.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }

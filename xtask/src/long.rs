@@ -57,6 +57,11 @@ const PARTS: &[Part] = &[
         steps: tests,
     },
     Part {
+        name: "packages",
+        about: "the files of a release: built, installed, started, upgraded",
+        steps: packages,
+    },
+    Part {
         name: "connectors",
         about: "every case of every connector on real servers",
         steps: connectors,
@@ -239,6 +244,10 @@ fn tests(_: &Options) -> anyhow::Result<Steps> {
     let mut command = cargo(&["test", "--workspace", "--test", "it", "--quiet"]);
     command.env_remove("HEADWATER_SAMPLE");
     Ok(one(command))
+}
+
+fn packages(_: &Options) -> anyhow::Result<Steps> {
+    Ok(one(xtask(&["packages"])?))
 }
 
 fn connectors(_: &Options) -> anyhow::Result<Steps> {

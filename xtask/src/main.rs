@@ -6,11 +6,13 @@ mod conformance;
 mod connectors;
 mod diagnostics;
 mod differential;
+mod dist;
 mod docs;
 mod faults;
 mod goldens;
 mod long;
 mod oracle;
+mod packages;
 mod partner;
 mod server;
 mod tidy;
@@ -57,6 +59,11 @@ const COMMANDS: &[Command] = &[
         differential::run,
     ),
     (
+        "dist",
+        "[--part NAME]… [--out DIR] [--binary FILE] [--list]: the files of a release: packages, image, chart, wheel, SBOM",
+        dist::run,
+    ),
+    (
         "docs",
         "[--check]: writes docs/reference from the catalog, or says whether it is current",
         docs::run,
@@ -75,6 +82,11 @@ const COMMANDS: &[Command] = &[
         "long",
         "[PART…] [--seconds N] [--list]: all that the test command is too short for, part by part",
         long::run,
+    ),
+    (
+        "packages",
+        "[PART…] [--binary FILE] [--list]: makes the files of a release, installs and starts each",
+        packages::run,
     ),
     (
         "server",

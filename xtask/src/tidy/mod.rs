@@ -16,6 +16,8 @@ mod slices;
 mod spelling;
 mod words;
 
+pub use self::licences::clarified;
+
 use std::path::Path;
 use std::process::Command;
 
