@@ -89,6 +89,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         asker: server.asker(),
         feeds: Feeds::new(args.simulation_files.clone()),
         taps: Taps::default(),
+        liveness: server.liveness(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::network::{curl, free_port};
+use crate::network::{curl, eventually, free_port};
 
 /// Longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -234,6 +234,30 @@ fn the_watchdog_is_fed_only_while_the_apps_move() {
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
     let read = reader.join().expect("no panic");
     assert!(read.expect("it can be read") > 1 << 20);
+}
+
+#[test]
+fn an_app_that_is_stuck_is_said_to_those_who_ask_for_health() {
+    long_test!();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let manager = Manager::at_path(dir.path());
+    let http = format!("127.0.0.1:{}", free_port());
+    let mut server = Server::start(dir.path(), APP, &manager, &["--http", &http]);
+    manager.wait_for("READY=1");
+    let health = || curl(&[&format!("http://{http}/health")]);
+    assert_eq!(health(), ("200".to_owned(), "alive\n".to_owned()));
+    server.post(&format!(
+        r#"{{"event":{{"id":"{}"}}}}"#,
+        "x".repeat(1 << 20)
+    ));
+    eventually("it is stuck", || health().0 == "503");
+    assert_eq!(health().1, "do not move: Shop\n");
+    let mut out = server.child.stdout.take().expect("piped");
+    let reader = std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
+    eventually("it moves", || health().0 == "200");
+    server.signal("-TERM");
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+    reader.join().expect("no panic").expect("it can be read");
 }
 
 #[test]

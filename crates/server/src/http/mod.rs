@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use crate::ask::Asker;
 use crate::error::Error;
 use crate::feed::Feeds;
+use crate::liveness::Liveness;
 use crate::metrics::Metrics;
 use crate::status;
 use crate::tap::Taps;
@@ -42,6 +43,8 @@ pub struct Services {
     /// Those of the event simulator.
     pub feeds: Feeds,
     pub taps: Taps,
+    /// Whether the apps move.
+    pub liveness: Liveness,
 }
 
 /// Where and for whom a server listens.

@@ -11,6 +11,7 @@ fn services() -> Services {
         asker: Asker::new(catalog::full()),
         feeds: Feeds::default(),
         taps: crate::tap::Taps::default(),
+        liveness: Liveness::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/metrics` for Prometheus, `/ready` and `/health` for process supervisors, and `/status`, where the server
 //! stands in one document (see [`crate::status`]).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,6 +15,9 @@ use crate::access::Role;
 use crate::http::Services;
 use crate::http::answer::{self, of_kind, text};
 use crate::status::document;
+
+/// An app that has been in one step for so long does not come out of it.
+const STUCK_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
@@ -45,11 +48,14 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "/health",
         Role::Read,
-        "Whether the process lives",
+        "Whether the apps move, or wait for a peer",
         |method| on(method, health),
     )
     .for_anyone()
-    .answers(&[Answer::new(200, "It does", Content::TEXT)]),
+    .answers(&[
+        Answer::new(200, "They do", Content::TEXT),
+        Answer::new(503, "The names of those that do not", Content::TEXT),
+    ]),
     Route::get(
         "/status",
         Role::Read,
@@ -80,8 +86,15 @@ async fn status(State(services): State<Services>) -> Response {
     answer::json(StatusCode::OK, &status)
 }
 
-async fn health() -> Response {
-    text(StatusCode::OK, "alive\n")
+async fn health(State(services): State<Services>) -> Response {
+    let stuck = services.liveness.stuck(STUCK_AFTER);
+    match stuck.is_empty() {
+        true => text(StatusCode::OK, "alive\n"),
+        false => {
+            let what = format!("do not move: {}\n", stuck.join(", "));
+            text(StatusCode::SERVICE_UNAVAILABLE, what)
+        }
+    }
 }
 
 async fn metrics(State(services): State<Services>) -> Response {
