@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use connect::component::{Environment, Sequence};
 use connect::effect::PendingEffect;
@@ -83,22 +83,25 @@ impl CheckpointCoordinator {
         while let Ok(pending) = self.pending.recv() {
             let checkpoint = Arc::clone(&pending.checkpoint);
             self.current = Some(Arc::clone(&checkpoint));
-            if let Err(message) = self.keep(pending) {
+            let took = self.keep(pending).unwrap_or_else(|message| {
                 checkpoint.set_phase(Phase::Aborted);
                 self.health.fail(message);
-            }
+                Duration::ZERO
+            });
             // An executor that has gone waits for nothing.
             self.input_queue
-                .push_always(ExecutorInput::CheckpointDone)
+                .push_always(ExecutorInput::CheckpointDone { took })
                 .ok();
         }
     }
 
-    fn keep(&mut self, mut pending: PendingCheckpoint) -> Result<(), String> {
+    /// Makes it durable; how long that took, once sinks and stores had taken what was before it.
+    fn keep(&mut self, mut pending: PendingCheckpoint) -> Result<Duration, String> {
         let checkpoint = Arc::clone(&pending.checkpoint);
         if checkpoint.wait_flushed() == Phase::Aborted {
             return Err(self.aborted());
         }
+        let begun = Instant::now();
         if let Some(snapshot) = pending.snapshot.take() {
             until_done(&self.health, || self.try_write(&snapshot))?;
             let bytes = snapshot.len();
@@ -133,7 +136,7 @@ impl CheckpointCoordinator {
         if let Some(app) = self.apps.first().filter(|_| dropped > 0) {
             app.errors_dropped.add(dropped);
         }
-        Ok(())
+        Ok(begun.elapsed())
     }
 
     fn aborted(&self) -> String {

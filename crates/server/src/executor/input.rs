@@ -32,7 +32,11 @@ pub(crate) enum ExecutorInput {
         cause: String,
     },
     /// The checkpoint on its way is finished.
-    CheckpointDone,
+    CheckpointDone {
+        /// What it cost from when all sinks and stores had taken what was before it: a peer that was
+        /// away is no reason to make the next one later.
+        took: Duration,
+    },
     Probe(Arc<Probe>),
     /// Nothing to do but to come round: somebody looks whether the executor moves.
     Wake,

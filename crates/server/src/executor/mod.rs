@@ -211,7 +211,7 @@ pub(crate) struct Checkpointer {
     pub epoch: u64,
     /// When the last checkpoint began, or was done if it is.
     pub last: Instant,
-    /// How long it took until it was durable.
+    /// How long it took to make it durable, once sinks and stores had taken what was before it.
     pub took: Duration,
     /// When what the app holds was counted last, and whether nothing happened since.
     pub counted: Instant,
@@ -345,9 +345,9 @@ impl Executor {
                 Some(rows) => self.take_fault(app, stream, rows, &cause),
                 None => Ok(()),
             },
-            ExecutorInput::CheckpointDone => {
+            ExecutorInput::CheckpointDone { took } => {
                 self.checkpointer.in_flight = false;
-                self.checkpointer.took = self.checkpointer.last.elapsed();
+                self.checkpointer.took = took;
                 self.checkpointer.last = Instant::now();
                 self.activity.nudge();
                 self.health.failure().map_or(Ok(()), Err)
