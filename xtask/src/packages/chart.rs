@@ -15,6 +15,8 @@ const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
 
 /// Settings that switch on what is off by default.
 const EVERYTHING: &[&str] = &[
+    "access.insecure=true",
+    "existingApps=shop",
     "serviceMonitor.enabled=true",
     "networkPolicy.enabled=true",
     "networkPolicy.operators.matchLabels.team=operators",
@@ -41,7 +43,19 @@ pub fn judged(release: &Release) -> anyhow::Result<Outcome> {
         .for_each(|set| everything.extend(["--set", set]));
     run(&[&["lint", "--strict", path][..], &everything].concat())?;
     run(&["lint", "--strict", path])?;
-    let plain = run(&["template", "shop", path])?;
+    // As it is, anyone could come in: whoever installs it has to say that he wants that.
+    let open = run(&["template", "shop", path]);
+    ensure!(
+        open.is_err(),
+        "a server without logins is installed unasked"
+    );
+    let least = [
+        "--set",
+        "access.insecure=true",
+        "--set",
+        "apps.a\\.siddhi=x",
+    ];
+    let plain = run(&[&["template", "shop", path][..], &least].concat())?;
     ensure!(
         kinds(&plain)
             == [
@@ -73,7 +87,12 @@ pub fn judged(release: &Release) -> anyhow::Result<Outcome> {
     let image = format!("image: \"headwater:{}\"", release.version);
     ensure!(all.contains(&image), "the rendered chart has no '{image}'");
     // What the schema of the settings does not know is a mistake.
-    let wrong = run(&["template", "shop", path, "--set", "grace=5"]);
+    let wrong = [
+        &["template", "shop", path, "--set", "grace=5"][..],
+        &everything,
+    ]
+    .concat();
+    let wrong = run(&wrong);
     ensure!(wrong.is_err(), "an unknown setting is taken");
     Ok(Outcome::Passed)
 }

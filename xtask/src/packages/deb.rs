@@ -22,7 +22,7 @@ const EXPOSURE_MAX: &str = "20";
 /// Time in which a service reports that it is alive.
 const ALIVE: Duration = Duration::from_secs(60);
 
-const APP: &str = "@app:name('Shop')
+pub const APP: &str = "@app:name('Shop')
 @source(type='http', receiver.url='http://127.0.0.1:{port}/orders', @map(type='json'))
 define stream Orders (id string, amount double);
 @primaryKey('id')
@@ -223,7 +223,7 @@ pub fn listen_at_a_free_port(root: &Root) -> anyhow::Result<String> {
     Ok(address)
 }
 
-fn order(port: u16) -> anyhow::Result<()> {
+pub fn order(port: u16) -> anyhow::Result<()> {
     let url = format!("http://127.0.0.1:{port}/orders");
     let event = r#"{"event":{"id":"tea","amount":2.5}}"#;
     let (status, body) = curl(&["--data", event, &url])?;
@@ -232,7 +232,7 @@ fn order(port: u16) -> anyhow::Result<()> {
 }
 
 /// The table has the sum of so many orders.
-fn totals(address: &str, orders: u32) -> anyhow::Result<()> {
+pub fn totals(address: &str, orders: u32) -> anyhow::Result<()> {
     let url = format!("http://{address}/stores/query");
     let question = r#"{"appName":"Shop","query":"from Totals select id, amount, orders"}"#;
     let expected = format!(r#"["tea",{:.1},{orders}]"#, 2.5 * f64::from(orders));

@@ -7,6 +7,8 @@ use serde_json::Value as Json;
 
 use super::Outcome;
 use super::root::is_installed;
+use crate::cargo::target_folder;
+use crate::dist::files::sha256_of;
 use crate::dist::{Release, checksums, output, sbom};
 
 /// Validates a document against the schemas of CycloneDX.
@@ -73,6 +75,32 @@ pub fn judged(release: &Release) -> anyhow::Result<Outcome> {
         )));
     }
     output(Command::new(&python).args(["-c", VALIDATE]).arg(&path))?;
+    Ok(Outcome::Passed)
+}
+
+/// The program that is built once more, from nothing, is the same byte for byte.
+pub fn again(release: &Release) -> anyhow::Result<Outcome> {
+    if !release.is_published {
+        return Ok(Outcome::Skipped("the program was named, not built".into()));
+    }
+    // In the same folder, of which OpenSSL knows the name.
+    let (built, first) = (
+        target_folder().join("dist"),
+        target_folder().join("dist-first"),
+    );
+    if first.is_dir() {
+        std::fs::remove_dir_all(&first)?;
+    }
+    let before = sha256_of(&release.binary.path)?;
+    std::fs::rename(&built, &first)?;
+    let second = Release::new(&release.out, None)?;
+    let after = sha256_of(&second.binary.path)?;
+    ensure!(
+        before == after,
+        "first {before}, then {after}: both are kept in dist-first and dist"
+    );
+    std::fs::remove_dir_all(&first)?;
+    println!("{before} twice");
     Ok(Outcome::Passed)
 }
 

@@ -9,6 +9,7 @@ mod container;
 mod deb;
 mod materials;
 mod root;
+mod trial;
 mod unit;
 mod wheel;
 
@@ -58,6 +59,16 @@ const PARTS: &[Part] = &[
     ),
     ("checksums", "as sha256sum checks them", materials::summed),
     ("helm", "linted and rendered by helm", chart::judged),
+    (
+        "trial",
+        "an operator's day: a second app, a broker that dies, an upgrade, a backup restored elsewhere",
+        trial::run,
+    ),
+    (
+        "again",
+        "the program built once more, the same byte for byte",
+        materials::again,
+    ),
 ];
 
 pub fn run(args: &[String]) -> anyhow::Result<bool> {

@@ -89,6 +89,13 @@ impl Root {
         output(&mut command)
     }
 
+    /// As a user of the system, without any privilege.
+    pub fn run_as(&self, user: &str, words: &[&str]) -> anyhow::Result<String> {
+        let (uid, gid) = (format!("--reuid={user}"), format!("--regid={user}"));
+        let as_user = ["setpriv", &uid, &gid, "--init-groups", "--no-new-privs"];
+        self.run(&[&as_user[..], words].concat())
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("chroot");
         command.arg(self.folder.path()).args(words);
