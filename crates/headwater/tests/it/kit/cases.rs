@@ -333,6 +333,7 @@ pub fn restart(technology: &Subject) {
         let received = apps.received();
         received.len() >= apps.rows.len() && received.trim_end().ends_with(apps.last_row())
     });
+    let first = receiver.err();
     receiver.stop();
     match restart.is_once {
         true => apps.check(),
@@ -346,12 +347,18 @@ pub fn restart(technology: &Subject) {
         apps.received().ends_with("-1,after\n")
     });
     receiver.stop();
+    let said = sender.err();
     let (code, summary) = sender.stop();
     assert_eq!(code, Some(0), "{summary}");
     if restart.is_once {
         let received = apps.received();
         let after = received.strip_prefix(&before);
-        assert_eq!(after, Some("-1,after\n"), "only what came after the stop");
+        let again = after.map(|rows| (rows.lines().count(), rows.lines().next()));
+        assert!(
+            after == Some("-1,after\n"),
+            "only what came after the stop, but there are rows from {again:?} again; {summary}; the first \
+             receiver: {first}; the sender: {said}"
+        );
     }
 }
 
