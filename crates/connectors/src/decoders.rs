@@ -14,7 +14,7 @@ use mysql::binlog::events::FormatDescriptionEvent;
 
 use crate::cdc::{MysqlColumn, PostgresColumn, compressed, pgoutput};
 use crate::email::Mail;
-use crate::http::{events, read_form};
+use crate::http::{check_requests, events, read_form};
 use crate::nats::protocol;
 use crate::prometheus::scrape;
 use crate::prometheus::scrape::Wanted;
@@ -31,6 +31,7 @@ pub const DECODERS: &[(&str, fn(&[u8]))] = &[
     ("cdc_mysql", cdc_mysql),
     ("cdc_postgres", cdc_postgres),
     ("http_form", http_form),
+    ("http_requests", http_requests),
     ("keystore", keystore),
     ("mail", mail),
     ("nats", nats),
@@ -195,6 +196,11 @@ pub fn http_form(bytes: &[u8]) {
     let mut encoded = String::new();
     encode(&mut encoded, &text);
     assert_eq!(decode(&encoded), text);
+}
+
+/// Requests that are answered without the HTTP library.
+pub fn http_requests(bytes: &[u8]) {
+    check_requests(bytes);
 }
 
 /// Key stores of Java, and PEM.

@@ -173,6 +173,13 @@ pub fn reads_text(transport: &Transport) -> bool {
 #[derive(Debug)]
 pub struct Closed;
 
+/// Why a message was not appended.
+pub enum Unpushed {
+    Closed,
+    /// There is no room: here it is again.
+    Full(Delivery),
+}
+
 /// The queue of one source.
 pub struct Ingress {
     state: Mutex<State>,
@@ -269,27 +276,31 @@ impl Ingress {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
             match self.try_push(delivery) {
-                Ok(result) => return result,
-                Err(back) => delivery = back,
+                Ok(()) => return Ok(()),
+                Err(Unpushed::Closed) => return Err(Closed),
+                Err(Unpushed::Full(back)) => delivery = back,
             }
             room.await;
         }
     }
 
-    /// Gives the message back where there is no room.
-    fn try_push(&self, delivery: Delivery) -> Result<Result<(), Closed>, Delivery> {
+    /// Appends, if there is room now.
+    ///
+    /// # Errors
+    /// The message again if there is none; or the source takes nothing any more.
+    pub fn try_push(&self, delivery: Delivery) -> Result<(), Unpushed> {
         let state = self.lock();
         if state.is_closed {
-            return Ok(Err(Closed));
+            return Err(Unpushed::Closed);
         }
         let len = delivery.body.len();
         let is_full = state.waiting.len() >= MESSAGES_MAX
             || !state.waiting.is_empty() && state.bytes + len > BYTES_MAX;
         if is_full {
-            return Err(delivery);
+            return Err(Unpushed::Full(delivery));
         }
         append(state, delivery);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Moves all that waits behind `into`, which is empty. Where nothing waits, the next push wakes it.

@@ -35,7 +35,7 @@ use tokio::sync::oneshot;
 pub use broker_sink::{BrokerSink, Producer};
 pub use dial::{Line, dial, dial_patient, signs_of_life};
 pub use in_flight::{InFlight, Number, WAITING_MAX};
-pub use ingress::{Body, Delivery, Ingress, Receiver, place_of, reads_text};
+pub use ingress::{Body, Delivery, Ingress, Receiver, Unpushed, place_of, reads_text};
 pub use keystore::KeyStore;
 pub use listen::{Listening, SocketOptions, tell_if_open};
 pub use liveness::{Liveness, QUIET};

@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::simple::{self, End, Rewound};
 use super::sse::{Audience, Events, SLOW_MAX};
 use crate::http::request;
 use crate::http::request::{Peer, Route};
@@ -37,7 +38,7 @@ pub(crate) type Listeners = net::Ports<PortOptions>;
 
 pub(crate) type Lease = net::Lease<PortOptions>;
 
-type Port = net::Port<PortOptions>;
+pub(super) type Port = net::Port<PortOptions>;
 
 /// Who has a path.
 #[derive(Clone)]
@@ -129,11 +130,20 @@ fn is_silent(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
+    mut stream: S,
     port: Arc<Port>,
     peer: Arc<Peer>,
     mut stopped: watch::Receiver<bool>,
 ) -> Served {
+    let waits = Arc::new(Waits::default());
+    let mut read = Vec::new();
+    if !has_audience(&port) {
+        match simple::serve(&mut stream, &port, &waits, &mut stopped).await? {
+            End::Closed => return Ok(()),
+            End::Library(unread) => read = unread,
+        }
+    }
+    let stream = Rewound::new(read, stream);
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new());
     // Also the longest wait for the next request of a connection.
@@ -141,7 +151,6 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // Never `pipeline_flush`: it holds back what is written while a byte is unread, and with it the
     // refusal of a request that cannot be read.
     let outgoing = Arc::clone(&peer.outgoing);
-    let waits = Arc::new(Waits::default());
     let (own, line_waits) = (Arc::clone(&port), Arc::clone(&waits));
     let answer = service_fn(move |request: Request<Incoming>| {
         let (port, peer) = (Arc::clone(&port), Arc::clone(&peer));
@@ -175,7 +184,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// Since when a connection is waited for: for its first head, or the next one.
-struct Waits(Mutex<Option<Instant>>);
+pub(super) struct Waits(Mutex<Option<Instant>>);
 
 impl Default for Waits {
     fn default() -> Waits {
@@ -184,11 +193,11 @@ impl Default for Waits {
 }
 
 impl Waits {
-    fn since(&self) -> Option<Instant> {
+    pub fn since(&self) -> Option<Instant> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, since: Option<Instant>) {
+    pub fn set(&self, since: Option<Instant>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 }

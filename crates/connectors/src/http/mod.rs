@@ -14,6 +14,7 @@ mod listener;
 mod oauth;
 mod request;
 mod service;
+mod simple;
 mod sink;
 mod source;
 mod sse;
@@ -31,6 +32,8 @@ use connect::option::Settings;
 pub use hub::HUB;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use hub::read_form;
+#[cfg(all(feature = "full", any(test, feature = "testing")))]
+pub(crate) use simple::check_requests;
 #[cfg(all(feature = "full", any(test, feature = "testing")))]
 pub(crate) use sse::events;
 

@@ -31,7 +31,7 @@ use connect::url::decode;
 
 /// A client is told to come again when what it has sent could not be taken or saved for so long, before
 /// it gives up by itself and knows nothing.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Longest body where no limit is configured.
 pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
@@ -71,6 +71,23 @@ pub(crate) struct Route {
     /// Whose pages may send requests.
     pub origins: Origins,
     pub is_traced: bool,
+}
+
+impl Route {
+    /// May a body of so many bytes be taken without a look at anything but its path?
+    pub fn is_simple(&self, body: usize) -> bool {
+        let limits = &self.limits;
+        self.wanted.is_empty()
+            && self.credentials.is_none()
+            && !self.is_durable
+            && !self.tells_rejected
+            && self.service.is_none()
+            && self.desk.is_none()
+            && !self.is_traced
+            && limits.request_line.is_none()
+            && limits.headers.is_none()
+            && body <= limits.body
+    }
 }
 
 /// Limits of `request.size.validation.configurations` and `header.validation.configurations`.
@@ -213,7 +230,7 @@ fn last(status: StatusCode, text: &str) -> Answer {
 }
 
 /// The source takes nothing: it has stopped, or has not begun.
-fn stopped() -> Answer {
+pub(super) fn stopped() -> Answer {
     unavailable("the source is not running\n")
 }
 
@@ -302,7 +319,7 @@ async fn judged(route: &Route, delivery: Delivery) -> Answer {
 }
 
 /// The answer once `is_taken` says whether the source has taken the request.
-async fn taken(is_taken: impl Future<Output = bool>) -> Answer {
+pub(super) async fn taken(is_taken: impl Future<Output = bool>) -> Answer {
     match tokio::time::timeout(ANSWER_MAX, is_taken).await {
         Ok(true) => empty(StatusCode::OK),
         Ok(false) => stopped(),
@@ -517,7 +534,7 @@ async fn make_room(clock: &mut Clock, account: &mut Account, bytes: usize) -> Re
 
 /// The body as `HttpWorkerThread` reads it: lines joined by `\n`, so that the last line end is lost and
 /// `\r\n` becomes `\n`.
-fn text(body: Vec<u8>) -> String {
+pub(super) fn text(body: Vec<u8>) -> String {
     // Not copied, where it is text.
     let lossy = |e: std::string::FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
     let mut text = String::from_utf8(body).unwrap_or_else(lossy);

@@ -1,0 +1,7 @@
+//! Requests that are answered without the HTTP library.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| headwater_connectors::decoders::http_requests(bytes));
