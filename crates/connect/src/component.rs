@@ -181,6 +181,9 @@ pub trait SourceMapper: Send {
     /// Nothing follows what was mapped so far (the end of a file): what waits for more is reported.
     fn end_of_input(&mut self, _rows: &mut Rows) {}
 
+    /// What comes is not the beginning of an input: a line of names at its head has been seen.
+    fn go_on(&mut self) {}
+
     /// May an attribute be null when its transport property is missing
     /// (`fail.on.missing.attribute='false'`)?
     fn allows_null(&self) -> bool {

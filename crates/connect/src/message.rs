@@ -198,9 +198,9 @@ impl Messages {
     }
 
     /// Drops the text begun at `start`: it cannot be sent.
-    pub fn reject_text(&mut self, start: usize, rejected: Rejected) {
+    pub fn reject_text(&mut self, start: usize, rejected: Rejected, rows: &[u32]) {
         self.text.truncate(start);
-        self.rejected.push(rejected);
+        self.reject(rejected, rows);
     }
 
     pub fn push_text(&mut self, text: &str, rows: &[u32]) {
@@ -238,8 +238,9 @@ impl Messages {
         self.entry(Body::Object(value), rows);
     }
 
-    pub fn reject(&mut self, rejected: Rejected) {
-        self.rejected.push(rejected);
+    /// These rows could not be written.
+    pub fn reject(&mut self, rejected: Rejected, rows: &[u32]) {
+        self.rejected.push(rejected.of_rows(rows));
     }
 
     fn entry(&mut self, body: Body, rows: &[u32]) {

@@ -65,6 +65,11 @@ impl RowDecoder {
         self.mapper.ready(message)
     }
 
+    /// What is mapped is not the beginning of an input.
+    pub fn go_on(&mut self) {
+        self.mapper.go_on();
+    }
+
     /// Maps one message.
     pub fn map(&mut self, payload: Payload<'_>, properties: &Properties) -> Room {
         let rows = &mut self.rows;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use event::codec::Writer;
 use event::{Batch, Chunks, Column, ColumnBuilder, Schema, Times, Type, Value};
 use plan::Mapping;
 
@@ -26,7 +27,7 @@ const REJECTED_MAX: usize = 1024;
 const REJECTED_OF_MESSAGE_MAX: usize = 64 << 10;
 
 /// Longest part of a rejected payload that is kept, in bytes.
-pub const EXCERPT_MAX: usize = 64 << 10;
+pub const KEPT_MAX: usize = 64 << 20;
 
 /// The timestamp of an event that has none of its own: it takes the clock at which its step begins.
 pub const NO_TIME: i64 = -1;
@@ -77,6 +78,13 @@ impl Properties {
         self.index(name).map_or(&Value::Null, |i| &self.values[i])
     }
 
+    /// Those that are set.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let all = self.names.iter().zip(&self.values);
+        all.filter(|(_, value)| !matches!(value, Value::Null))
+            .map(|(name, value)| (&**name, value))
+    }
+
     fn index(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|n| **n == *name)
     }
@@ -91,11 +99,30 @@ pub struct Place {
     pub byte: Option<u64>,
 }
 
+/// What kind of payload was rejected, and so how it is mapped again.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RejectedKind {
+    #[default]
+    Text,
+    Bytes,
+    Map,
+    Object,
+    Events,
+}
+
 /// A message, or an event of one, that could not be taken, with what a reader needs to put it right.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejected {
-    /// The payload, cut at [`EXCERPT_MAX`] bytes.
+    /// The payload as text, cut at [`KEPT_MAX`] bytes.
     pub payload: String,
+    pub kind: RejectedKind,
+    /// The payload as it came, where the text is not all of it: bytes that are no UTF-8, or values and
+    /// rows as [`Writer`] saves them. Empty otherwise.
+    pub original: Vec<u8>,
+    /// Bytes of the payload before it was cut.
+    pub payload_bytes: usize,
+    /// Rows of the batch that a sink mapper could not write.
+    pub rows: Box<[u32]>,
     pub place: Place,
     pub cause: String,
     /// What to do next.
@@ -104,45 +131,92 @@ pub struct Rejected {
 
 impl Rejected {
     pub fn new(payload: &str, cause: impl Into<String>, remedy: &'static str) -> Rejected {
-        let mut end = payload.len().min(EXCERPT_MAX);
+        let mut end = payload.len().min(KEPT_MAX);
         while !payload.is_char_boundary(end) {
             end -= 1;
         }
         Rejected {
             payload: payload[..end].to_owned(),
+            kind: RejectedKind::Text,
+            original: Vec::new(),
+            payload_bytes: payload.len(),
+            rows: Box::default(),
             place: Place::default(),
             cause: cause.into(),
             remedy,
         }
     }
 
-    /// The payload as text, whatever its class.
+    /// The payload as text, whatever its class, and as it came.
     pub fn of(payload: Payload<'_>, cause: impl Into<String>, remedy: &'static str) -> Rejected {
-        match payload {
-            Payload::Text(text) => Rejected::new(text, cause, remedy),
+        let mut writer = Writer::default();
+        let (text, kind) = match payload {
+            Payload::Text(text) => return Rejected::new(text, cause, remedy),
             Payload::Bytes(bytes) => {
-                let cut = &bytes[..bytes.len().min(EXCERPT_MAX)];
-                Rejected::new(&String::from_utf8_lossy(cut), cause, remedy)
+                let rejected = match std::str::from_utf8(bytes) {
+                    Ok(text) => Rejected::new(text, cause, remedy),
+                    Err(_) => Rejected {
+                        original: bytes[..bytes.len().min(KEPT_MAX)].to_vec(),
+                        payload_bytes: bytes.len(),
+                        ..Rejected::new(&lossy(bytes), cause, remedy)
+                    },
+                };
+                return Rejected {
+                    kind: RejectedKind::Bytes,
+                    ..rejected
+                };
             }
             Payload::Events(batch) => {
-                Rejected::new(&format!("{} events", batch.len), cause, remedy)
+                writer.rows(batch);
+                (format!("{} events", batch.len), RejectedKind::Events)
             }
             Payload::Map(entries) => {
-                let mut text = String::from("{");
-                for (i, (key, value)) in entries.iter().enumerate() {
-                    if i > 0 {
-                        text.push_str(", ");
-                    }
-                    event::text::write_value(&mut text, key);
-                    text.push('=');
-                    event::text::write_value(&mut text, value);
+                writer.count(entries.len());
+                for (key, value) in entries {
+                    writer.value(key);
+                    writer.value(value);
                 }
-                text.push('}');
-                Rejected::new(&text, cause, remedy)
+                (map_text(entries), RejectedKind::Map)
             }
-            Payload::Object(value) => Rejected::new(&event::text::to_text(value), cause, remedy),
+            Payload::Object(value) => {
+                writer.value(value);
+                (event::text::to_text(value), RejectedKind::Object)
+            }
+        };
+        Rejected {
+            kind,
+            original: writer.bytes,
+            ..Rejected::new(&text, cause, remedy)
         }
     }
+
+    /// With the rows of the batch that a sink mapper could not write.
+    pub fn of_rows(self, rows: &[u32]) -> Rejected {
+        Rejected {
+            rows: rows.into(),
+            ..self
+        }
+    }
+}
+
+/// For people; the bytes themselves are kept beside it.
+fn lossy(bytes: &[u8]) -> String {
+    const SHOWN_MAX: usize = 64 << 10;
+    String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]).into_owned()
+}
+
+fn map_text(entries: &[(Value, Value)]) -> String {
+    let mut text = String::from("{");
+    for (i, (key, value)) in entries.iter().enumerate() {
+        if i > 0 {
+            text.push_str(", ");
+        }
+        event::text::write_value(&mut text, key);
+        text.push('=');
+        event::text::write_value(&mut text, value);
+    }
+    text.push('}');
+    text
 }
 
 // ---- rows ----
@@ -767,8 +841,34 @@ mod tests {
 
     #[test]
     fn long_payloads_are_cut_in_reports() {
-        let text = "é".repeat(EXCERPT_MAX);
-        let rejected = Rejected::new(&text, "too long", "cut it");
-        assert!(rejected.payload.len() <= EXCERPT_MAX && rejected.payload.ends_with('é'));
+        let text = "é".repeat(KEPT_MAX / 2 + 1);
+        let rejected = Rejected::new(&format!("a{text}"), "too long", "cut it");
+        assert!(rejected.payload.len() < KEPT_MAX && rejected.payload.ends_with('é'));
+        assert_eq!(rejected.payload_bytes, KEPT_MAX + 3);
+    }
+
+    #[test]
+    fn bytes_and_values_are_kept_as_they_came() {
+        let bytes = Rejected::of(Payload::Bytes(b"\xff\x00a"), "no text", "send text");
+        assert_eq!(bytes.kind, RejectedKind::Bytes);
+        assert_eq!(
+            (bytes.original.as_slice(), bytes.payload_bytes),
+            (b"\xff\x00a".as_slice(), 3)
+        );
+        let text = Rejected::of(Payload::Bytes(b"abc"), "no number", "send one");
+        assert_eq!(
+            (text.payload.as_str(), text.original.as_slice()),
+            ("abc", b"".as_slice())
+        );
+        let entries = [(Value::str("n"), Value::Long(7))];
+        let map = Rejected::of(Payload::Map(&entries), "no string", "send one");
+        assert_eq!(
+            (map.payload.as_str(), map.kind),
+            ("{n=7}", RejectedKind::Map)
+        );
+        let mut reader = event::codec::Reader::new(&map.original);
+        assert_eq!(reader.count(), Ok(1));
+        assert_eq!(reader.value(), Ok(Value::str("n")));
+        assert_eq!(reader.value(), Ok(Value::Long(7)));
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
+use crate::command::errors::ErrorsArgs;
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
 use crate::command::top::TopArgs;
@@ -191,6 +192,13 @@ pub struct RunArgs {
     /// received take a quarter of it at most
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory_limit: Option<u64>,
+    /// Keep rejected events of this size at most, for each app or group of linked apps; beyond it the
+    /// oldest go. Without --state 64 MB of them are held in memory at most
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = parse_size)]
+    pub errors_max: u64,
+    /// Keep rejected events for this long at most (30d, 12h), or for ever (none)
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_age)]
+    pub errors_age: std::time::Duration,
     /// Exit when all input has been read and no timer is pending
     #[arg(long)]
     pub until_done: bool,
@@ -484,44 +492,6 @@ pub struct ConnectorsArgs {
     pub json: bool,
 }
 
-/// Inspect rejected events
-#[derive(Args, Debug)]
-pub struct ErrorsArgs {
-    #[command(subcommand)]
-    pub action: ErrorsAction,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum ErrorsAction {
-    /// List rejected events, one per line
-    List(ErrorsListArgs),
-    /// Show one rejected event with its payload
-    Show(ErrorsShowArgs),
-}
-
-#[derive(Args, Debug)]
-pub struct ErrorsListArgs {
-    /// The --state directory of the run
-    #[arg(value_name = "STATE")]
-    pub state: PathBuf,
-    /// Only events of this app
-    #[arg(long, value_name = "APP")]
-    pub app: Option<String>,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct ErrorsShowArgs {
-    /// The --state directory of the run
-    #[arg(value_name = "STATE")]
-    pub state: PathBuf,
-    /// Number in the list
-    #[arg(value_name = "NUMBER")]
-    pub number: usize,
-}
-
 /// Run benchmarks, verify their results and compare them with the published figures
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -571,6 +541,24 @@ pub struct VersionArgs {
 /// `512MB`, `2 GB`; a bare number is bytes.
 fn parse_size(text: &str) -> Result<u64, String> {
     lang::quantity::size_text(text).ok_or_else(|| "write a size such as 512MB or 2GB".to_owned())
+}
+
+/// `30d`, `12h`, `90min`; `none` is longer than anybody waits.
+fn parse_age(text: &str) -> Result<std::time::Duration, String> {
+    const FOR_EVER: u64 = 100 * 365 * 24 * 60 * 60;
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(std::time::Duration::from_secs(FOR_EVER));
+    }
+    let form = "write a time with its unit, such as 30d or 12h, or none";
+    let units = [("min", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+        number.checked_mul(*seconds)
+    });
+    match seconds {
+        Some(seconds @ 60..=FOR_EVER) => Ok(std::time::Duration::from_secs(seconds)),
+        _ => Err(form.to_owned()),
+    }
 }
 
 /// Rows per second, above 0.
@@ -662,6 +650,17 @@ mod tests {
         ] {
             assert!(address(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn ages_are_read_with_their_units() {
+        let hours = |text: &str| parse_age(text).map(|age| age.as_secs() / 3600).ok();
+        assert_eq!(
+            [hours("30d"), hours("12h"), hours("90min")],
+            [Some(720), Some(12), Some(1)]
+        );
+        assert!(hours("none").is_some_and(|hours| hours > 500_000));
+        assert_eq!([hours("soon"), hours("0d"), hours("9999999d")], [None; 3]);
     }
 
     #[test]

@@ -7,7 +7,9 @@
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
 use std::collections::VecDeque;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use check::Catalog;
 use engine::{Answer, AskError};
@@ -50,6 +52,8 @@ pub(crate) enum HeldAnswer {
     },
     /// To rows that were sent by hand.
     Sent(oneshot::Sender<()>),
+    /// To so many events that were replayed; to nobody's, where a save is asked for.
+    Replayed(Sender<u64>, u64),
 }
 
 impl HeldAnswer {
@@ -58,6 +62,7 @@ impl HeldAnswer {
         match self {
             HeldAnswer::Asked { reply, answer } => _ = reply.send(Ok(answer)).ok(),
             HeldAnswer::Sent(reply) => _ = reply.send(()).ok(),
+            HeldAnswer::Replayed(reply, count) => _ = reply.send(count).ok(),
         }
     }
 }
@@ -145,7 +150,7 @@ impl Asker {
 
     /// The app of a name, or the only one there is.
     pub(crate) fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
-        let apps = Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner));
+        let apps = self.apps();
         let names = || {
             let names: Vec<String> = apps.iter().map(|a| format!("'{}'", a.name)).collect();
             names.join(", ")
@@ -161,6 +166,36 @@ impl Asker {
                 let none = || format!("there is no app '{name}'; running: {}", names());
                 app.ok_or_else(|| Refusal::NoApp(none()))
             }
+        }
+    }
+
+    fn apps(&self) -> Arc<[AskedApp]> {
+        Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has all apps make a checkpoint, and waits for those that come in time.
+    pub(crate) fn save_all(&self, until: Instant) {
+        let (reply, saved) = channel();
+        for app in self.apps().iter() {
+            // One that has ended has been saved.
+            let input = ExecutorInput::Save(reply.clone());
+            app.input_queue.push_always(input).ok();
+        }
+        drop(reply);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match saved.recv_timeout(left) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return,
+            }
+        }
+    }
+
+    /// Has all apps make a checkpoint, and waits for none.
+    pub(crate) fn request_saves(&self) {
+        for app in self.apps().iter() {
+            // One that has ended has been saved.
+            app.input_queue.push_always(ExecutorInput::Acknowledge).ok();
         }
     }
 

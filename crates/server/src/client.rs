@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
+pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::Authority;
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use plan::StatisticsLevel;
 use serde_json::{Value as Json, json};
@@ -292,6 +293,16 @@ impl Client {
             message: cause.to_string(),
         }
     }
+}
+
+/// `?name=value&…`; empty without any.
+pub fn query_text<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs {
+        text.push(if text.is_empty() { '?' } else { '&' });
+        text += &format!("{name}={}", percent_encoded(value));
+    }
+    text
 }
 
 /// One segment of a path.

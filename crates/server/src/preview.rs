@@ -11,6 +11,7 @@ use plan::Plan;
 
 use crate::edit::Edit;
 use crate::error::Error;
+use crate::rejected::replay::POSITION;
 use crate::report::chain;
 use crate::state::Saved;
 use crate::state::saved_group;
@@ -64,7 +65,7 @@ impl Preview {
         }
         let positions = saved.positions.iter();
         for (_, key, _) in positions.filter(|(app, _, p)| *app == plan.name && p.is_some()) {
-            if !has_source(plan, key) {
+            if key != POSITION && !has_source(plan, key) {
                 edit.lost_position(&plan.name, key);
             }
         }

@@ -1,139 +1,185 @@
-//! Events that were rejected, kept under `--state` until someone looks at them.
+//! Events that were rejected, kept until someone looks at them, replays or purges them.
 //!
-//! Two logs per group of apps, each a row of files (`segments`) of records that prove themselves
-//! ([`event::record`]). The length of a log is part of every snapshot: after a crash the log is cut
-//! back to it, and what is then rejected again is in it once. What lies before that length was
-//! durable and is never cut: if bytes of it have changed, they are set aside (`log`).
+//! Under `--state` two logs per group of apps, each a row of files (`segments`) of records that prove
+//! themselves ([`event::record`]). The length of a log is part of every snapshot: after a crash the log
+//! is cut back to it, and what is then rejected again is in it once. What lies before that length was
+//! durable and is never cut: if bytes of it have changed, they are set aside (`log`). Without a state
+//! directory the newest are held in memory (`memory`).
 //!
-//! A log has two bounds, [`LOG_BYTES_MAX`] and [`AGE_DAYS_MAX`]. Beyond them its oldest file is
-//! removed, which is logged, counted, and shown by `headwater errors list`.
+//! What was replayed or purged is overwritten in its place (`removal`), so that places and numbers
+//! stay what they were; its room on the disk is given back. A replayed event goes with the snapshot
+//! that covers it (`replay`).
+//!
+//! A log has two bounds, [`Limits`]. Beyond them its oldest file is removed, which is logged, counted,
+//! and shown by `headwater errors list`.
 
+mod cursor;
+mod edits;
+mod filter;
 mod log;
+mod memory;
 mod read;
+mod record;
+mod removal;
+pub(crate) mod replay;
 mod segments;
+mod shown;
+mod store;
+mod summary;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use event::codec::{Reader, Writer};
-
+pub use filter::Filter;
 pub use log::RejectedLog;
 pub(crate) use read::content_of;
 pub use read::{Kept, LogContent, Missing, Why, read_all};
+pub use record::{Rejection, Stage};
+pub(crate) use record::{encoded_properties, rejected_rows};
+pub(crate) use removal::{RUNS_MAX, redo};
+pub use replay::{Job, Request as ReplayRequest};
+pub use shown::{Entry, group_json, missing_json, put_payload, take_payload};
+pub use store::{ErrorStore, Purged, Refusal};
+pub use summary::{GroupKey, Summary, Tally};
 
 use crate::error::Error;
+use memory::MemoryLog;
 
 /// Bytes of a payload that are kept; of a longer one the rest is counted only.
 pub const PAYLOAD_MAX: usize = 64 << 20;
 
-/// Bytes of a log from which on its oldest file goes. There are two logs in a group of apps.
-pub const LOG_BYTES_MAX: u64 = 512 << 20;
+/// Bytes of the rejected events of a group of apps, unless something says otherwise. Each of its two
+/// logs may take half of it.
+pub const BYTES_MAX: u64 = 1 << 30;
 
-/// Days after which the oldest file of a log goes.
-pub const AGE_DAYS_MAX: u64 = 30;
+/// How long rejected events are kept, unless something says otherwise.
+pub const AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Bytes of rejected events that are held in memory by a server without a state directory; of `Limits`
+/// the smaller counts.
+pub const MEMORY_MAX: u64 = 64 << 20;
+
+/// The bounds of the rejected events of a group of apps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes on the disk.
+    pub bytes_max: u64,
+    pub age_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bytes_max: BYTES_MAX,
+            age_max: AGE_MAX,
+        }
+    }
+}
 
 /// Begins a record that fills the place of damaged ones.
 const GAP: u8 = 2;
 
+/// Begins a record that fills the place of replayed or purged ones.
+const REMOVED: u8 = 4;
+
 /// Bytes of the shortest such record: the mark and a count.
 const GAP_MIN: usize = 5;
 
-/// One event, line or chunk that an app could not take.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Rejection {
-    /// Milliseconds since 1970.
-    pub time: i64,
-    pub app: String,
-    pub stream: String,
-    /// Where it came from or where it failed: `/data/in.csv, line 17`, query `totals`.
-    pub place: String,
-    pub cause: String,
-    pub payload: Vec<u8>,
-    /// Bytes of the payload before it was cut.
-    pub payload_bytes: u64,
-}
-
-impl Rejection {
-    /// Begins a record that holds one.
-    const MARK: u8 = 1;
-
-    /// A rejection of this payload, cut to what is kept.
-    pub fn of_payload(payload: &[u8]) -> Rejection {
-        Rejection {
-            payload: payload[..payload.len().min(PAYLOAD_MAX)].to_vec(),
-            payload_bytes: payload.len() as u64,
-            ..Rejection::default()
-        }
-    }
-
-    fn write(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.u8(Rejection::MARK);
-        writer.i64(self.time);
-        for text in [&self.app, &self.stream, &self.place, &self.cause] {
-            writer.str(text);
-        }
-        writer.u64(self.payload_bytes);
-        writer.blob(&self.payload);
-        writer.bytes
-    }
-
-    fn read(bytes: &[u8]) -> Result<Rejection, event::codec::Error> {
-        let mut reader = Reader::new(bytes);
-        let mark = reader.u8()?;
-        if mark != Rejection::MARK {
-            return Err(event::codec::Error::Mark { mark, at: 0 });
-        }
-        Ok(Rejection {
-            time: reader.i64()?,
-            app: reader.str()?.to_owned(),
-            stream: reader.str()?.to_owned(),
-            place: reader.str()?.to_owned(),
-            cause: reader.str()?.to_owned(),
-            payload_bytes: reader.u64()?,
-            payload: reader.blob()?.to_vec(),
-        })
-    }
-}
-
-/// The log of a group, written to by its executor or by the threads of its sinks and stores. Without
-/// `--state` nothing is kept; the events are counted all the same.
+/// A log of a group, written to by its executor or by the threads of its sinks and stores.
 #[derive(Clone, Default)]
-pub(crate) struct SharedLog(Arc<Mutex<Option<RejectedLog>>>);
+pub(crate) struct SharedLog(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    log: Mutex<Option<Log>>,
+    /// Held by who removes events: one at a time, while others are kept.
+    removal: Mutex<()>,
+}
+
+pub(crate) enum Log {
+    File(Box<RejectedLog>),
+    Memory(MemoryLog),
+}
 
 impl SharedLog {
-    fn lock(&self) -> MutexGuard<'_, Option<RejectedLog>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn in_memory(limits: Limits) -> SharedLog {
+        let log = MemoryLog::new(limits.bytes_max.min(MEMORY_MAX) / 2);
+        SharedLog(Arc::new(Shared {
+            log: Mutex::new(Some(Log::Memory(log))),
+            removal: Mutex::default(),
+        }))
     }
 
+    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is in a file is there from now on. Whatever was open before is closed first.
     pub fn set(&self, log: RejectedLog) {
-        *self.lock() = Some(log);
+        *self.lock() = Some(Log::File(Box::new(log)));
+    }
+
+    /// Closes the file, so that another may open it.
+    pub fn close(&self) {
+        *self.lock() = None;
     }
 
     /// A full disk must not stop the healthy events: it is said, and the rejection only counted.
     pub fn keep(&self, rejection: Rejection) {
         let mut log = self.lock();
-        let Some(log) = log.as_mut() else { return };
-        if let Err(error) = log.append(&rejection) {
-            tracing::error!(
-                cause = crate::report::chain(&error),
-                "cannot store rejected event"
-            );
+        match log.as_mut() {
+            None => {}
+            Some(Log::Memory(log)) => log.append(&rejection),
+            Some(Log::File(log)) => {
+                if let Err(error) = log.append(&rejection) {
+                    tracing::error!(
+                        app = rejection.app,
+                        cause = crate::report::chain(&error),
+                        "cannot store rejected event; it is lost: free disk space"
+                    );
+                }
+            }
         }
     }
 
-    /// Length up to which the log is durable; 0 where nothing is kept.
+    fn with_file<T>(&self, work: impl FnOnce(&mut RejectedLog) -> T) -> Option<T> {
+        match self.lock().as_mut() {
+            Some(Log::File(log)) => Some(work(log)),
+            _ => None,
+        }
+    }
+
+    /// Length up to which the log is durable; 0 where nothing is kept in files.
     pub fn sync(&self) -> Result<u64, Error> {
-        self.lock().as_mut().map_or(Ok(0), RejectedLog::sync)
+        self.with_file(RejectedLog::sync).unwrap_or(Ok(0))
+    }
+
+    /// The current snapshot has its length: what lies before can be replayed and purged.
+    pub fn cover(&self, length: u64) {
+        self.with_file(|log| log.cover(length));
     }
 
     /// Events that the bounds of the log have cost since this was asked last.
     pub fn take_dropped(&self) -> u64 {
-        self.lock().as_mut().map_or(0, RejectedLog::take_dropped)
+        match self.lock().as_mut() {
+            None => 0,
+            Some(Log::Memory(log)) => log.take_dropped(),
+            Some(Log::File(log)) => log.take_dropped(),
+        }
     }
 
-    /// Length so far.
+    /// Length so far; 0 where nothing is kept in files.
     pub fn len(&self) -> u64 {
-        self.lock().as_ref().map_or(0, RejectedLog::len)
+        self.with_file(|log| log.len()).unwrap_or(0)
+    }
+
+    /// Events that are kept.
+    pub fn count(&self) -> u64 {
+        match self.lock().as_ref() {
+            None => 0,
+            Some(Log::Memory(log)) => log.summary().total(),
+            Some(Log::File(log)) => log.total(),
+        }
     }
 }
 
@@ -145,9 +191,25 @@ pub(crate) const FILES: [&str; 2] = ["rejected", "undelivered"];
 /// `None` for any other record.
 fn gap_records(record: &[u8]) -> Option<Option<u32>> {
     let (mark, rest) = record.split_first()?;
-    let count = rest.get(..4).filter(|_| *mark == GAP)?;
+    let count = rest.get(..4).filter(|_| *mark == GAP || *mark == REMOVED)?;
     let count = u32::from_le_bytes([count[0], count[1], count[2], count[3]]);
     Some((count < u32::MAX).then_some(count))
+}
+
+/// Numbers of the events of a group begin at a multiple of this.
+const NUMBERS_OF_GROUP: u64 = 10_000_000_000;
+
+/// The number of an event, as people see it: of a group, a log and a record. The first of all is 1.
+fn number_of(group: u64, log: usize, record: u32) -> u64 {
+    group * NUMBERS_OF_GROUP + 2 * u64::from(record) + log as u64 + 1
+}
+
+/// Group, log and record of a number.
+fn place_of(number: u64) -> Option<(u64, usize, u32)> {
+    let number = number.checked_sub(1)?;
+    let (group, rest) = (number / NUMBERS_OF_GROUP, number % NUMBERS_OF_GROUP);
+    let record = u32::try_from(rest / 2).ok()?;
+    Some((group, (rest % 2) as usize, record))
 }
 
 #[cfg(test)]
@@ -155,15 +217,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_kept_whole_up_to_a_bound_and_its_size_is_kept() {
-        let whole = Rejection::of_payload(&vec![b'x'; 200_004]);
+    fn numbers_say_where_an_event_is() {
+        for (group, log, record) in [
+            (0, 0, 0),
+            (0, 1, 0),
+            (0, 0, 7),
+            (3, 1, u32::MAX),
+            (12, 0, 5),
+        ] {
+            let number = number_of(group, log, record);
+            assert_eq!(place_of(number), Some((group, log, record)), "{number}");
+        }
         assert_eq!(
-            (whole.payload.len(), whole.payload_bytes),
-            (200_004, 200_004)
+            [number_of(0, 0, 0), number_of(0, 1, 0), number_of(0, 0, 1)],
+            [1, 2, 3]
         );
-        assert_eq!(Rejection::read(&whole.write()), Ok(whole));
-        let cut = Rejection::of_payload(&vec![b'x'; PAYLOAD_MAX + 5]);
-        assert_eq!(cut.payload.len(), PAYLOAD_MAX);
-        assert_eq!(cut.payload_bytes, PAYLOAD_MAX as u64 + 5);
+        assert_eq!(place_of(0), None);
     }
 }

@@ -24,6 +24,7 @@ use crate::lines::Lines;
 use crate::liveness::Liveness;
 use crate::metrics::Metrics;
 use crate::process::Process;
+use crate::rejected::{ErrorStore, Limits};
 use crate::running::Running;
 use crate::state::Saved;
 use crate::state::StateDir;
@@ -55,6 +56,8 @@ pub struct RunOptions {
     pub stop: StopHandle,
     /// How long a stop that somebody has asked for may take.
     pub grace: Duration,
+    /// Bounds of the rejected events of a group of apps.
+    pub error_limits: Limits,
 }
 
 /// Stops a server, or has it read its apps again, from another thread; also one that is still starting.
@@ -129,6 +132,7 @@ impl Server {
             until_done: options.until_done,
             is_asked: options.is_asked,
             waits_for_stores: true,
+            errors: ErrorStore::new(options.error_limits, state.is_some()),
         };
         let arrivals = common.shared.get::<Arrivals>();
         if let Some(max) = common.memory_max {
@@ -193,6 +197,16 @@ impl Server {
     /// Tells whether the apps move, also to other threads.
     pub fn liveness(&self) -> Liveness {
         self.liveness.clone()
+    }
+
+    /// The rejected events, also for other threads.
+    pub fn errors(&self) -> ErrorStore {
+        self.common.errors.clone()
+    }
+
+    /// The technologies of the binary.
+    pub fn registry(&self) -> Registry {
+        self.common.registry
     }
 
     /// Asks the apps, also from other threads.

@@ -6,6 +6,8 @@
 
 mod epochs;
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,7 +15,8 @@ use std::time::{Duration, Instant};
 use connect::component::Sink;
 use connect::message::{Message, Messages};
 use connect::row_encoder::RowEncoder;
-use event::Batch;
+use connect::rows::Rejected;
+use event::{Batch, Schema};
 use plan::StreamId;
 
 use crate::backoff::{Backoff, LogThrottle, Reminder, RetrySchedule, seconds};
@@ -22,7 +25,8 @@ use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::SinkMetrics;
 use crate::queue::{Queue, Taken, Weight};
-use crate::rejected::{Rejection, SharedLog};
+use crate::rejected::replay::Attempt;
+use crate::rejected::{Rejection, SharedLog, Stage, rejected_rows};
 use crate::report::{chain, panic_text};
 use crate::statistics::MapperMetrics;
 use crate::store::Uncommitted;
@@ -66,7 +70,21 @@ pub(crate) struct SinkRows {
     pub batch: Batch,
     /// They are all rows of the table that the sink works from, not events.
     pub is_table: bool,
+    /// A rejected event that is replayed.
+    pub attempt: Option<Attempt>,
 }
+
+/// Events that were not delivered.
+enum Undeliverable<'a> {
+    Rows(&'a Batch, &'a [u32]),
+    /// Only the message is there that was made of them.
+    Message(&'a [u8]),
+    /// The mapper could not make one.
+    Unwritten(&'a Batch, &'a Rejected),
+}
+
+/// Replayed events whose fate is not known that a sink remembers.
+const ATTEMPTS_MAX: usize = 16 << 10;
 
 /// What becomes of an event while the destination cannot be reached (`connectors.md` 2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,6 +101,9 @@ pub(crate) enum OnUnreachable {
 
 /// One `@sink` of a destination.
 pub(crate) struct SinkSlot {
+    /// Its stream and its number there.
+    pub key: String,
+    pub schema: Schema,
     pub encoder: RowEncoder,
     pub sink: Box<dyn Sink>,
     pub on_unreachable: OnUnreachable,
@@ -147,6 +168,7 @@ impl Pauses {
 
 impl SinkSlot {
     pub fn new(
+        (key, schema): (String, Schema),
         encoder: RowEncoder,
         mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
@@ -160,6 +182,8 @@ impl SinkSlot {
             false => on_unreachable,
         };
         SinkSlot {
+            key,
+            schema,
             encoder,
             sink,
             on_unreachable,
@@ -229,6 +253,9 @@ pub(crate) struct SinkThread {
     pub uncommitted: Arc<Uncommitted>,
     /// Reused from batch to batch.
     pub messages: Messages,
+    /// Replayed events since the last checkpoint, by the text of their rows: those that are not delivered
+    /// are known by it.
+    pub attempts: HashMap<u64, Attempt>,
 }
 
 impl SinkThread {
@@ -273,6 +300,7 @@ impl SinkThread {
                     if rows.is_table {
                         self.slots[rows.slot].sink.update_table(&rows.batch);
                     } else if !self.is_cut_off {
+                        self.note_attempt(&rows);
                         self.publish(rows.slot, &rows.batch);
                     }
                 }
@@ -378,8 +406,8 @@ impl SinkThread {
         } = &mut self.slots[slot];
         mapper.time(|| encoder.encode(batch, &mut messages));
         for rejected in messages.take_rejected() {
-            let payload = rejected.payload.clone();
-            self.give_up(slot, &rejected.cause, payload.as_bytes(), 1);
+            let what = Undeliverable::Unwritten(batch, &rejected);
+            self.give_up(slot, &rejected.cause, &what, 1);
         }
         for message in messages.iter() {
             if self.is_cut_off {
@@ -438,7 +466,12 @@ impl SinkThread {
                 Some(batch) if undelivered.error.is_unavailable() => {
                     self.unreachable(slot, batch, &message, cause);
                 }
-                _ => self.give_up(slot, &cause, &undelivered.message.payload, rows),
+                _ => self.give_up(
+                    slot,
+                    &cause,
+                    &of_message(&message, &undelivered.message),
+                    rows,
+                ),
             }
         }
         has_any
@@ -451,7 +484,9 @@ impl SinkThread {
             // It was counted when it was taken.
             let events = &self.slots[slot].metrics.events;
             events.set(events.get().saturating_sub(rows));
-            self.give_up(slot, &chain(&refused.error), &refused.message.payload, rows);
+            let message = refused.message.message();
+            let what = of_message(&message, &refused.message);
+            self.give_up(slot, &chain(&refused.error), &what, rows);
         }
     }
 
@@ -482,8 +517,8 @@ impl SinkThread {
                         return self.end(slot, chain(&error));
                     }
                     Err(error) => {
-                        let text = payload_text(batch, message.rows);
-                        return self.give_up(slot, &chain(&error), text.as_bytes(), rows);
+                        let what = Undeliverable::Rows(batch, message.rows);
+                        return self.give_up(slot, &chain(&error), &what, rows);
                     }
                 }
             } else {
@@ -514,8 +549,19 @@ impl SinkThread {
             return;
         }
         let rows = message.rows.len().max(1) as u64;
-        let text = payload_text(batch, message.rows);
-        self.give_up(slot, &cause, text.as_bytes(), rows);
+        let what = Undeliverable::Rows(batch, message.rows);
+        self.give_up(slot, &cause, &what, rows);
+    }
+
+    /// A replayed event may come back as undelivered later, among others.
+    fn note_attempt(&mut self, rows: &SinkRows) {
+        if let Some(attempt) = &rows.attempt
+            && self.attempts.len() < ATTEMPTS_MAX
+        {
+            let all: Vec<u32> = (0..rows.batch.len as u32).collect();
+            let hash = hash_of(rows.slot, &rows.batch, &all);
+            self.attempts.insert(hash, attempt.clone());
+        }
     }
 
     /// Blocks until the destination is there or the group is to stop. There is a pause before each
@@ -552,11 +598,18 @@ impl SinkThread {
             .leave(format!("sink '{sink}' of app '{app}' is unreachable"));
     }
 
-    fn give_up(&mut self, slot: usize, cause: &str, payload: &[u8], rows: u64) {
+    fn give_up(&mut self, slot: usize, cause: &str, what: &Undeliverable<'_>, rows: u64) {
         let remedy = match self.has_state {
-            true => "they are kept: list them with 'headwater errors list'",
-            false => "they are lost: --state keeps such events, on.error='WAIT' waits instead",
+            true => {
+                "they are kept: list them with 'headwater errors list', and replay them when the cause \
+                 is gone"
+            }
+            false => {
+                "they are held in memory until the server stops: replay them with 'headwater errors \
+                 replay'; --state keeps such events, on.error='WAIT' waits instead"
+            }
         };
+        let attempt = self.attempt_of(slot, what);
         let slot = &mut self.slots[slot];
         slot.metrics.failed.add(rows);
         if let Some(count) = slot.warn_throttle.admit() {
@@ -572,14 +625,42 @@ impl SinkThread {
                 "events were not delivered"
             );
         }
-        self.rejected.keep(Rejection {
+        let (stage, rejection) = match what {
+            Undeliverable::Rows(batch, rows) => (Stage::Sink, rows_rejected(batch, rows, slot)),
+            Undeliverable::Message(payload) => (Stage::Sink, Rejection::of_payload(payload)),
+            Undeliverable::Unwritten(batch, rejected) => {
+                let rejection = rejected_rows(rejected, batch, &slot.schema);
+                (Stage::SinkMapper, rejection)
+            }
+        };
+        let rejection = Rejection {
             time: crate::clock::wall_millis(),
             app: slot.metrics.label.app.clone(),
             stream: slot.metrics.label.element.clone(),
+            stage,
+            origin: slot.key.clone(),
+            transport: slot.metrics.label.ty.clone(),
             place: format!("sink '{}'", slot.name()),
             cause: cause.to_owned(),
-            ..Rejection::of_payload(payload)
+            ..rejection
+        };
+        self.rejected.keep(match attempt {
+            Some(attempt) => attempt.mark(rejection),
+            None => rejection,
         });
+    }
+
+    /// What is known of the replay of events, if they are being replayed.
+    fn attempt_of(&mut self, slot: usize, what: &Undeliverable<'_>) -> Option<Attempt> {
+        if self.attempts.is_empty() {
+            return None;
+        }
+        let hash = match what {
+            Undeliverable::Rows(batch, rows) => hash_of(slot, batch, rows),
+            Undeliverable::Unwritten(batch, rejected) => hash_of(slot, batch, &rejected.rows),
+            Undeliverable::Message(_) => return None,
+        };
+        self.attempts.remove(&hash)
     }
 
     /// Waits for as long as the sink does, but while the server stops no longer than it takes to close:
@@ -635,6 +716,28 @@ impl SinkThread {
             }
         }
     }
+}
+
+/// What became of a message: the rows that it was made of, or itself.
+fn of_message<'a>(message: &Message<'a>, sent: &'a connect::message::Sent) -> Undeliverable<'a> {
+    match message.events {
+        Some(batch) if !message.rows.is_empty() => Undeliverable::Rows(batch, message.rows),
+        _ => Undeliverable::Message(&sent.payload),
+    }
+}
+
+fn rows_rejected(batch: &Batch, rows: &[u32], slot: &SinkSlot) -> Rejection {
+    match rows_picked(batch, rows) {
+        Some(rows) => Rejection::of_rows(&rows, &slot.schema),
+        None => Rejection::default(),
+    }
+}
+
+/// Names rows on their way to a sink by their text.
+fn hash_of(slot: usize, batch: &Batch, rows: &[u32]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (slot, payload_text(batch, rows)).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Some rows of a batch, as a batch; `None` without rows.

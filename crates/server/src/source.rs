@@ -20,6 +20,7 @@ use crate::health::Health;
 use crate::metrics::{Metrics, SourceMetrics};
 use crate::process::Process;
 use crate::queue::{Unpushed, Weight};
+use crate::rejected::encoded_properties;
 use crate::report::{chain, panic_text};
 use crate::statistics::SourceMapping;
 
@@ -54,6 +55,8 @@ pub(crate) struct Position {
 pub(crate) struct PlacedRejected {
     /// File or topic, as far as known.
     pub input: String,
+    /// Transport properties of the message, as the log of rejected events has them.
+    pub properties: Vec<u8>,
     pub rejected: Rejected,
 }
 
@@ -504,6 +507,23 @@ impl Link<'_> {
         }
     }
 
+    /// As [`Link::keep_rejected`], of lines with these properties.
+    fn keep_rejected_lines(&mut self, properties: &Properties) {
+        let before = self.rejected.len();
+        self.keep_rejected();
+        self.note_properties(before, properties);
+    }
+
+    /// What was rejected since has these transport properties.
+    fn note_properties(&mut self, since: usize, properties: &Properties) {
+        if self.rejected.len() > since {
+            let encoded = encoded_properties(properties);
+            for placed in &mut self.rejected[since..] {
+                placed.properties.clone_from(&encoded);
+            }
+        }
+    }
+
     /// As [`Link::keep_rejected`], of a message that knows where it came from.
     fn keep_rejected_of(&mut self, properties: &Properties) {
         let all = self.decoder.take_rejected();
@@ -525,9 +545,11 @@ impl Link<'_> {
         if !place.is_empty() {
             self.input = place.join(", ");
         }
+        let before = self.rejected.len();
         for rejected in all {
             self.reject(rejected);
         }
+        self.note_properties(before, properties);
     }
 }
 
@@ -551,7 +573,7 @@ impl SourceLink for Link<'_> {
             .time(|| self.decoder.map_lines(lines, properties));
         let mapped = self.decoder.bytes_total() - mapped;
         self.bytes_between += (lines.position() - start).saturating_sub(mapped);
-        self.keep_rejected();
+        self.keep_rejected_lines(properties);
         room
     }
 
@@ -718,7 +740,11 @@ impl SourceLink for Link<'_> {
             Some((input, record)) => format!("{input} offset {record}"),
             None => self.input.clone(),
         };
-        self.rejected.push(PlacedRejected { input, rejected });
+        self.rejected.push(PlacedRejected {
+            input,
+            properties: Vec::new(),
+            rejected,
+        });
     }
 
     fn now(&self) -> i64 {

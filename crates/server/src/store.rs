@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use connect::component::{Answer, Refused, Store, Written};
-use event::{Batch, Chunks};
+use event::{Batch, Chunks, Schema};
 use plan::store::{Operation, OperationId, OperationKind};
 
 use crate::backoff::{Backoff, LogThrottle, seconds};
@@ -23,9 +23,10 @@ use crate::checkpoint::{Checkpoint, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
 use crate::queue::Taken;
-use crate::rejected::{Rejection, SharedLog};
+use crate::rejected::replay::Attempt;
+use crate::rejected::{Rejection, SharedLog, Stage};
 use crate::report::{chain, panic_text};
-use crate::sink::{OutputItem, OutputQueue, payload_text};
+use crate::sink::{OutputItem, OutputQueue};
 
 /// What becomes of a write while the store cannot be reached (`connectors.md` 2.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,9 @@ impl OnUnreachable {
 pub(crate) struct StoreBinding {
     pub app: String,
     pub table: String,
+    pub schema: Schema,
+    /// A rejected row that is replayed.
+    pub attempt: Option<Attempt>,
     pub store: Box<dyn Store>,
     pub operations: Vec<(OperationId, Operation)>,
     pub on_unreachable: OnUnreachable,
@@ -84,6 +88,8 @@ pub(crate) struct StoreRows {
     pub slot: usize,
     pub operation: OperationId,
     pub batch: Batch,
+    /// A rejected row that is replayed.
+    pub attempt: Option<Attempt>,
 }
 
 /// What stores need of their surroundings.
@@ -156,7 +162,7 @@ impl StoreBinding {
             Err(error) if self.store.has_lost() => Err(Trouble::Lost(chain(&error))),
             Err(error) if error.is_unavailable() => self.unreachable(id, batch, &error, context),
             Err(error) if batch.chunk_count() <= 1 => {
-                self.reject(batch, &chain(&error), context);
+                self.reject(id, batch, &chain(&error), context);
                 Ok(())
             }
             Err(_) => self.write_halves(id, batch, context),
@@ -185,7 +191,7 @@ impl StoreBinding {
                 Err(error) if error.is_unavailable() => {
                     self.unreachable(id, &part, &error, context)?;
                 }
-                Err(error) if chunks.len() == 1 => self.reject(&part, &chain(&error), context),
+                Err(error) if chunks.len() == 1 => self.reject(id, &part, &chain(&error), context),
                 Err(_) => left.extend(halves(&chunks)),
             }
         }
@@ -200,7 +206,7 @@ impl StoreBinding {
         context: &StoreContext,
     ) -> Result<(), Trouble> {
         if self.on_unreachable != OnUnreachable::Retry {
-            self.reject(batch, &chain(error), context);
+            self.reject(id, batch, &chain(error), context);
             return Ok(());
         }
         let (name, metrics) = (self.name(), Arc::clone(&self.metrics));
@@ -246,7 +252,7 @@ impl StoreBinding {
         let inserted = batch.len.saturating_sub(refused.len()) as u64;
         for Refused { row, cause } in refused {
             if let Some(row) = batch.clone().retain_rows(&[row as u32]) {
-                self.reject(&row, &chain(&cause), context);
+                self.reject(id, &row, &chain(&cause), context);
             }
         }
         let answer = answer.unwrap_or(Answer::Written(Written {
@@ -265,19 +271,31 @@ impl StoreBinding {
         self.metrics.deleted.add(written.deleted);
     }
 
-    fn reject(&mut self, batch: &Batch, cause: &str, context: &StoreContext) {
+    fn reject(&mut self, id: OperationId, batch: &Batch, cause: &str, context: &StoreContext) {
         self.metrics.failed.add(batch.len as u64);
         if let Some(count) = self.warn_throttle.admit() {
             tracing::error!(table = self.table, cause, count, "rows were not stored");
         }
-        let rows: Vec<u32> = (0..batch.len as u32).collect();
-        context.rejected.keep(Rejection {
+        // Only an insert can be done again: its parameters are the row.
+        let kind = self.operation(id).map(|operation| &operation.kind);
+        let (origin, schema) = match kind {
+            Some(OperationKind::Insert) => ("insert", &self.schema),
+            _ => ("write", &Schema::default()),
+        };
+        let rejection = Rejection {
             time: crate::clock::wall_millis(),
             app: self.app.clone(),
             stream: self.table.clone(),
+            stage: Stage::Store,
+            origin: origin.to_owned(),
+            transport: self.metrics.label.ty.clone(),
             place: self.name(),
             cause: cause.to_owned(),
-            ..Rejection::of_payload(payload_text(batch, &rows).as_bytes())
+            ..Rejection::of_rows(batch, schema)
+        };
+        context.rejected.keep(match &self.attempt {
+            Some(attempt) => attempt.mark(rejection),
+            None => rejection,
         });
     }
 
@@ -579,6 +597,8 @@ mod tests {
         };
         let find = OperationKind::Find { on: None };
         let binding = StoreBinding {
+            schema: Schema::default(),
+            attempt: None,
             app: "A".into(),
             table: "T".into(),
             store: Box::new(store),
@@ -634,6 +654,7 @@ mod tests {
                 slot: 0,
                 operation: INSERT,
                 batch: rows(values),
+                attempt: None,
             };
             output_queue
                 .push_always(OutputItem::Rows(rows))
@@ -679,6 +700,7 @@ mod tests {
                 slot: 0,
                 operation: INSERT,
                 batch: rows(&[1, 2, 3]),
+                attempt: None,
             };
             output_queue
                 .push_always(OutputItem::Rows(rows))
@@ -779,13 +801,14 @@ mod tests {
         let (mut database, metrics, _) = database(store, OnUnreachable::from_name(policy));
         let dir = tempfile::tempdir().expect("a temporary directory");
         let log = dir.path().join("undelivered");
-        let log = crate::rejected::RejectedLog::open(&log, 0).expect("a log");
+        let log = crate::rejected::RejectedLog::open(&log, 0, Default::default()).expect("a log");
         database.context.rejected.set(log);
         for value in 1..=3 {
             let rows = StoreRows {
                 slot: 0,
                 operation: INSERT,
                 batch: rows(&[value]),
+                attempt: None,
             };
             database.write(rows).expect("goes on");
         }

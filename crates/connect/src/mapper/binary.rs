@@ -161,11 +161,14 @@ impl SinkMapper for Sink {
         for &row in rows {
             match null_in(batch, row as usize) {
                 None => self.kept.push(row),
-                Some(column) => out.reject(Rejected::new(
-                    &row_text(batch, row as usize),
-                    format!("attribute '{}' is null", self.names[column]),
-                    "the binary format has no null: give the attribute a value before sending it",
-                )),
+                Some(column) => {
+                    let rejected = Rejected::new(
+                        &row_text(batch, row as usize),
+                        format!("attribute '{}' is null", self.names[column]),
+                        "the binary format has no null: give the attribute a value before sending it",
+                    );
+                    out.reject(rejected, &[row]);
+                }
             }
         }
         if self.kept.is_empty() {

@@ -12,6 +12,7 @@ use server::feed::Feeds;
 use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::process::Process;
+use server::rejected::Limits;
 use server::tap::Taps;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -74,6 +75,10 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             process,
             stop: stop.clone(),
             grace: args.grace,
+            error_limits: Limits {
+                bytes_max: args.errors_max,
+                age_max: args.errors_age,
+            },
         },
     );
     let mut server = match started {
@@ -88,6 +93,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
         feeds: Feeds::new(args.simulation_files.clone()),
+        errors: server.errors(),
+        registry: server.registry(),
         taps: Taps::default(),
         liveness: server.liveness(),
     };

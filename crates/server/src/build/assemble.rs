@@ -23,7 +23,8 @@ use crate::executor::{
 use crate::metrics::TableMetrics;
 use crate::preview::has_source;
 use crate::recovery::{self, Recovered};
-use crate::rejected::{FILES, RejectedLog};
+use crate::rejected::replay::{POSITION, Replayed};
+use crate::rejected::{FILES, RejectedLog, redo};
 use crate::report::chain;
 use crate::sink::SinkThread;
 use crate::state::Compactor;
@@ -227,6 +228,8 @@ impl Builder<'_> {
             messages: Messages::default(),
             waited: Duration::ZERO,
             handed: None,
+            attempt: None,
+            replayed: Replayed::default(),
         }
     }
 
@@ -274,7 +277,8 @@ impl Builder<'_> {
         }
         for (app, key, _) in saved.positions.iter().filter(|(.., p)| p.is_some()) {
             let plans = self.plans.iter();
-            if !plans.filter(|p| p.name == *app).any(|p| has_source(p, key)) {
+            let is_replay = key == POSITION;
+            if !is_replay && !plans.filter(|p| p.name == *app).any(|p| has_source(p, key)) {
                 edit.lost_position(app, key);
             }
         }
@@ -301,10 +305,29 @@ impl Builder<'_> {
         let Some(state) = &self.state else {
             return Ok(());
         };
-        let open = |name: &str, keep: u64| RejectedLog::open(&state.path(name), keep);
-        let (rejected, undelivered) = saved.map_or((0, 0), |(u, saved)| (saved.rejected, *u));
-        self.rejected.set(open(FILES[0], rejected)?);
-        self.undelivered.set(open(FILES[1], undelivered)?);
+        let errors = &self.common.errors;
+        let dir = state.path("");
+        // Those of a group that ran before the reload.
+        errors.close(&dir);
+        let lengths = saved.map_or([0, 0], |(u, saved)| [saved.rejected, *u]);
+        let replayed = match saved.and_then(|(_, saved)| saved.position(POSITION)) {
+            Some(position) => Replayed::read(&position.source)
+                .map_err(|e| self.state_error(format!("{POSITION}: {e}")))?,
+            None => Replayed::default(),
+        };
+        let logs = [&self.rejected, &self.undelivered];
+        for (at, log) in logs.into_iter().enumerate() {
+            let path = state.path(FILES[at]);
+            if !replayed.0[at].is_empty() {
+                redo(&path, &replayed.0[at])?;
+            }
+            log.set(RejectedLog::open(&path, lengths[at], errors.limits())?);
+        }
+        errors.enlist(
+            state.number()?,
+            dir,
+            [self.rejected.clone(), self.undelivered.clone()],
+        );
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use crate::lines::Lines;
 use crate::metrics::{AppMetrics, Label, Metrics, StreamMetrics};
 use crate::process::Process;
 use crate::queue::Queue;
-use crate::rejected::SharedLog;
+use crate::rejected::{ErrorStore, SharedLog};
 use crate::report::chain;
 use crate::sink::SinkThread;
 use crate::source::SourceThread;
@@ -57,6 +57,8 @@ pub(crate) struct Common {
     pub is_asked: bool,
     /// A group waits at its start for a store that is away; else that is an error.
     pub waits_for_stores: bool,
+    /// Where rejected events go.
+    pub errors: ErrorStore,
 }
 
 /// A group ready to run: its threads, not started yet.
@@ -168,14 +170,15 @@ impl<'a> Builder<'a> {
             &common.activity,
             state.is_some(),
         ));
+        let [rejected, undelivered] = common.errors.memory().unwrap_or_default();
         Ok(Builder {
             common,
             plans,
             environments,
             metrics,
             state,
-            rejected: SharedLog::default(),
-            undelivered: SharedLog::default(),
+            rejected,
+            undelivered,
             health,
             input_queue: Arc::new(Queue::new(INPUT_MAX)),
             journals,

@@ -107,7 +107,9 @@ impl Builder<'_> {
         let on_unreachable = on_unreachable(plan, app, stream, transport);
         let uncommitted = Arc::clone(&threads[thread].uncommitted);
         let slots = &mut threads[thread].slots;
+        let key = format!("{name}[{}]", place + 1);
         slots.push(SinkSlot::new(
+            (key, definition.schema.clone()),
             encoder,
             made,
             on_unreachable,
@@ -139,6 +141,7 @@ impl Builder<'_> {
             store_key: self.store_key(),
             uncommitted: Arc::default(),
             messages: Messages::default(),
+            attempts: HashMap::new(),
         }
     }
 

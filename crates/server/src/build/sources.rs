@@ -39,9 +39,11 @@ impl Builder<'_> {
                     let mapper = self.mapper(app, &metrics.label, transport);
                     let mapper = self.metrics[app].source_mappers.enlist(mapper);
                     let mapping = SourceMapping::new(mapper);
+                    let key = format!("{name}[{}]", i + 1);
                     if is_topic(transport) {
                         let place = (stream, i);
-                        let reader = self.subscriber(app, place, transport, metrics, mapping)?;
+                        let reader =
+                            self.subscriber(app, place, transport, key, metrics, mapping)?;
                         subscribers.push(reader);
                         continue;
                     }
@@ -62,6 +64,7 @@ impl Builder<'_> {
         app: usize,
         (stream, number): (StreamId, usize),
         transport: &Transport,
+        key: String,
         metrics: Arc<SourceMetrics>,
         mapping: SourceMapping,
     ) -> Result<Subscriber, Error> {
@@ -72,6 +75,7 @@ impl Builder<'_> {
             .map_err(|e| self.refused(app, &e))?;
         Ok(Subscriber {
             topic: transport.option("topic").unwrap_or_default().to_owned(),
+            key,
             app,
             stream,
             number,
@@ -145,6 +149,7 @@ impl Builder<'_> {
             stream,
             number: place,
             key,
+            transport: transport.ty.clone(),
             source_handle,
             position,
             sequence: 0,

@@ -68,6 +68,8 @@ impl Builder<'_> {
                 let seat = StoreBinding {
                     app: plan.name.clone(),
                     table: definition.schema.name.clone(),
+                    schema: definition.schema.clone(),
+                    attempt: None,
                     store: made,
                     operations,
                     on_unreachable: store::OnUnreachable::from_name(policy),

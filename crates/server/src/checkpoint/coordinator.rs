@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use connect::component::{Environment, Sequence};
 use connect::effect::PendingEffect;
 use connect::registry::Registry;
+use event::{Batch, Chunks, Column, Times, Type};
 
 use crate::activity::ActivityTracker;
 use crate::ask::HeldAnswer;
@@ -22,7 +23,8 @@ use crate::error::Error;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::AppMetrics;
-use crate::rejected::{Rejection, SharedLog};
+use crate::rejected::replay::Replayed;
+use crate::rejected::{Rejection, SharedLog, Stage};
 use crate::report::{chain, panic_text};
 use crate::source::SourceHandle;
 use crate::state::{Compactor, GroupState, Journals, Spool};
@@ -38,6 +40,10 @@ pub(crate) struct PendingCheckpoint {
     pub effects: Vec<PendingEffect>,
     /// To writes that the checkpoint covers.
     pub answers: Vec<HeldAnswer>,
+    /// Rejected events that were replayed, and are covered by it.
+    pub replayed: Replayed,
+    /// Length of the log of rejected events in it.
+    pub rejected_len: u64,
 }
 
 pub(crate) struct CheckpointCoordinator {
@@ -102,8 +108,10 @@ impl CheckpointCoordinator {
             return Err(self.aborted());
         }
         let begun = Instant::now();
+        let mut lengths = [0; 2];
         if let Some(snapshot) = pending.snapshot.take() {
-            until_done(&self.health, || self.try_write(&snapshot))?;
+            let undelivered_len = until_done(&self.health, || self.try_write(&snapshot))?;
+            lengths = [pending.rejected_len, undelivered_len];
             let bytes = snapshot.len();
             self.apps.iter().for_each(|app| app.saved_bytes.add(bytes));
         }
@@ -127,6 +135,7 @@ impl CheckpointCoordinator {
                 app.state_bytes.set(length.whole + length.changes);
             }
         }
+        self.remove_replayed(lengths, &pending.replayed)?;
         self.act(pending.effects);
         for (source_handle, sequence) in &pending.acknowledged {
             source_handle.ack(*sequence);
@@ -139,14 +148,29 @@ impl CheckpointCoordinator {
         Ok(begun.elapsed())
     }
 
+    /// The checkpoint is current: what was rejected before it can be removed from now on, and what was
+    /// replayed before it is.
+    /// Until that is done nothing goes on; a restart does it too.
+    fn remove_replayed(&self, lengths: [u64; 2], replayed: &Replayed) -> Result<(), String> {
+        let logs = [&self.rejected, &self.undelivered];
+        for ((log, length), runs) in logs.into_iter().zip(lengths).zip(&replayed.0) {
+            log.cover(length);
+            until_done(&self.health, || log.remove(runs))?;
+        }
+        Ok(())
+    }
+
     fn aborted(&self) -> String {
         let failure = self.health.failure();
         failure.unwrap_or_else(|| "a sink or store has stopped".to_owned())
     }
 
-    fn try_write(&self, snapshot: &Spool) -> Result<(), Error> {
+    /// Gives the length of the log of undelivered events that is in it.
+    fn try_write(&self, snapshot: &Spool) -> Result<u64, Error> {
         self.rejected.sync()?;
-        snapshot.seal(self.undelivered.sync()?)
+        let undelivered_len = self.undelivered.sync()?;
+        snapshot.seal(undelivered_len)?;
+        Ok(undelivered_len)
     }
 
     /// Does what apps have asked to be done to files. An effect that was done before a crash finds
@@ -162,19 +186,27 @@ impl CheckpointCoordinator {
                 if let Some(app) = self.apps.first() {
                     app.rejected.add(1);
                 }
-                let arguments: Vec<String> =
-                    effect.arguments.iter().map(event::text::to_text).collect();
                 self.undelivered.keep(Rejection {
                     time: crate::clock::wall_millis(),
                     app: effect.app.clone(),
+                    stage: Stage::Function,
+                    origin: effect.function.clone(),
                     place: format!("function '{}'", effect.function),
                     cause,
-                    ..Rejection::of_payload(arguments.join(", ").as_bytes())
+                    ..Rejection::of_rows(&arguments(&effect), &event::Schema::default())
                 });
             }
             self.activity.record();
         }
     }
+}
+
+/// The arguments of a call as a row.
+fn arguments(effect: &PendingEffect) -> Batch {
+    let arguments = effect.arguments.iter();
+    let columns = arguments.map(|value| Column::constant(Type::Object, value, 1));
+    let time = Times::Same(crate::clock::wall_millis());
+    Batch::new(columns.collect(), 1, time, Chunks::One, 0)
 }
 
 /// Tries until it is done: until then the stores wait, and with them everything. An error once the

@@ -121,6 +121,7 @@ impl Executor {
         let begun = Instant::now();
         self.checkpointer.epoch += 1;
         let epoch = self.checkpointer.epoch;
+        let rejected_len = self.rejected.len();
         let snapshot = self.saved(epoch)?;
         let acknowledged = self
             .sources
@@ -157,6 +158,8 @@ impl Executor {
             acknowledged,
             effects: std::mem::take(&mut self.checkpointer.effects),
             answers: std::mem::take(&mut self.asked.unsaved),
+            replayed: std::mem::take(&mut self.replayed),
+            rejected_len,
         };
         self.checkpointer
             .pending

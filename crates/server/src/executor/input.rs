@@ -1,5 +1,6 @@
 //! What arrives at an executor: rows of sources, questions, and the word that it is to end.
 
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use plan::StreamId;
 
 use crate::ask::{Injection, Question};
 use crate::queue::{Queue, Weight};
+use crate::rejected::replay::ReplayBatch;
 use crate::source::SourceBatch;
 use crate::tap::NewTap;
 
@@ -48,6 +50,10 @@ pub(crate) enum ExecutorInput {
     Tap(Box<NewTap>),
     /// He has gone.
     Untap(u64),
+    /// Rejected events that are replayed.
+    Replay(Box<ReplayBatch>),
+    /// A save is wanted, and who wants it is told.
+    Save(Sender<u64>),
     /// The sources have gone: finish what is here, make a last checkpoint, end.
     Finish {
         /// The apps go on in another executor, which is given what is here.

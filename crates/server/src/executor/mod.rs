@@ -14,6 +14,7 @@ mod host;
 mod inject;
 mod input;
 mod output;
+mod replay;
 mod saved;
 mod table_feed;
 mod tap;
@@ -37,6 +38,7 @@ use event::{Batch, Column, Value};
 use plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::activity::ActivityTracker;
+use crate::ask::HeldAnswer;
 use crate::backoff::LogThrottle;
 use crate::checkpoint::coordinator::PendingCheckpoint;
 use crate::clock::Clock;
@@ -44,9 +46,10 @@ use crate::health::Health;
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, SinkMetrics, StreamMetrics, TableMetrics};
 use crate::queue::Taken;
-use crate::rejected::{Rejection, SharedLog};
+use crate::rejected::replay::{Attempt, Replayed};
+use crate::rejected::{Rejection, SharedLog, Stage, rejected_rows};
 use crate::report::panic_text;
-use crate::sink::{OnUnreachable, OutputQueue, SinkRows, payload_text};
+use crate::sink::{OnUnreachable, OutputQueue, SinkRows};
 use crate::source::{PlacedRejected, Position, SourceBatch, SourceHandle};
 use crate::state::{GroupState, Journals, Saved};
 use crate::statistics::{MapperMetrics, PartMetrics, QueryMetrics, Reporter, SourceMapping};
@@ -130,6 +133,8 @@ pub(crate) enum Topic {
 /// Who reads an in-memory topic.
 pub(crate) struct Subscriber {
     pub topic: String,
+    /// As of a source: the stream and its number there.
+    pub key: String,
     pub app: usize,
     pub stream: StreamId,
     /// Which of the sources of its stream it is, from 0.
@@ -159,6 +164,8 @@ pub(crate) struct SourceBinding {
     pub number: usize,
     /// Names it in the snapshot: the stream and its number there.
     pub key: String,
+    /// Its type.
+    pub transport: String,
     pub source_handle: Arc<SourceHandle>,
     /// Behind the last batch that was stepped.
     pub position: Option<Position>,
@@ -199,6 +206,10 @@ pub(crate) struct Executor {
     pub waited: Duration,
     /// What the apps take along into another executor.
     pub handed: Option<Saved>,
+    /// The rejected event that is being replayed.
+    pub attempt: Option<Attempt>,
+    /// Those that were replayed since the last checkpoint.
+    pub replayed: Replayed,
 }
 
 /// What the executor knows of its checkpoints.
@@ -366,6 +377,13 @@ impl Executor {
             }
             ExecutorInput::Untap(id) => {
                 self.close_tap(id);
+                Ok(())
+            }
+            ExecutorInput::Replay(batch) => self.take_replay(*batch),
+            ExecutorInput::Save(reply) => {
+                self.checkpointer.is_dirty = true;
+                self.checkpointer.is_requested = true;
+                self.asked.unsaved.push(HeldAnswer::Replayed(reply, 0));
                 Ok(())
             }
             ExecutorInput::Wake | ExecutorInput::Finish { .. } => Ok(()),
@@ -546,11 +564,38 @@ impl Executor {
             );
         }
         let app = binding.app;
-        self.keep_rejected(app, stream, place, placed.rejected);
+        let rejection = Rejection {
+            stage: Stage::Source,
+            origin: binding.key.clone(),
+            transport: binding.transport.clone(),
+            properties: placed.properties,
+            ..Rejection::of_rejected(placed.rejected)
+        };
+        self.keep_rejected(app, stream, place, rejection);
+    }
+
+    /// What the mapper of a sink on this thread could not write.
+    fn reject_unwritten(
+        &mut self,
+        app: usize,
+        (stream, sink): (StreamId, usize),
+        batch: &Batch,
+        rejected: &Rejected,
+    ) {
+        let definition = &self.apps[app].plan.streams[stream];
+        let transport = definition.sinks[sink].ty.clone();
+        let place = format!("sink '{transport}'");
+        let rejection = Rejection {
+            stage: Stage::SinkMapper,
+            origin: format!("{}[{}]", definition.display_name(), sink + 1),
+            transport,
+            ..rejected_rows(rejected, batch, &definition.schema)
+        };
+        self.reject_message(app, stream, &place, rejection);
     }
 
     /// What a sink's mapper could not write, or a reader of a topic could not take.
-    fn reject_message(&mut self, app: usize, stream: StreamId, place: &str, rejected: Rejected) {
+    fn reject_message(&mut self, app: usize, stream: StreamId, place: &str, rejection: Rejection) {
         let running = &mut self.apps[app];
         let stream = running.plan.streams[stream].display_name();
         if let Some(count) = running.warn_throttle.admit() {
@@ -558,23 +603,26 @@ impl Executor {
                 app = running.name,
                 stream,
                 place,
-                cause = rejected.cause,
-                remedy = rejected.remedy,
+                cause = rejection.cause,
+                remedy = rejection.remedy,
                 count,
                 "event rejected"
             );
         }
-        self.keep_rejected(app, stream, place.to_owned(), rejected);
+        self.keep_rejected(app, stream, place.to_owned(), rejection);
     }
 
-    fn keep_rejected(&self, app: usize, stream: String, place: String, rejected: Rejected) {
-        self.rejected.keep(Rejection {
+    fn keep_rejected(&self, app: usize, stream: String, place: String, rejection: Rejection) {
+        let rejection = Rejection {
             time: self.clock.now(),
             app: self.apps[app].name.clone(),
             stream,
             place,
-            cause: rejected.cause,
-            ..Rejection::of_payload(rejected.payload.as_bytes())
+            ..rejection
+        };
+        self.rejected.keep(match &self.attempt {
+            Some(attempt) => attempt.mark(rejection),
+            None => rejection,
         });
     }
 
@@ -582,29 +630,27 @@ impl Executor {
         let running = &mut self.apps[app];
         let rows = rejected.rows.len;
         running.metrics.rejected.add(rows.max(1) as u64);
-        let stream = rejected
-            .stream
-            .map_or_else(String::new, |s| running.plan.streams[s].display_name());
+        let plan = Arc::clone(&running.plan);
+        let stream = rejected.stream;
+        let name = stream.map_or_else(String::new, |s| plan.streams[s].display_name());
         if let Some(count) = running.warn_throttle.admit() {
             tracing::error!(
                 app = running.name,
-                stream,
+                stream = name,
                 place = rejected.place,
                 cause = rejected.cause,
                 count,
                 "events rejected"
             );
         }
-        let all: Vec<u32> = (0..rows as u32).collect();
-        let payload = payload_text(&rejected.rows, &all);
-        self.rejected.keep(Rejection {
-            time: self.clock.now(),
-            app: running.name.clone(),
-            stream,
-            place: rejected.place.clone(),
+        let empty = event::Schema::default();
+        let schema = stream.map_or(&empty, |stream| &plan.streams[stream].schema);
+        let rejection = Rejection {
+            stage: Stage::Query,
             cause: rejected.cause.clone(),
-            ..Rejection::of_payload(payload.as_bytes())
-        });
+            ..Rejection::of_rows(&rejected.rows, schema)
+        };
+        self.keep_rejected(app, name, rejected.place.clone(), rejection);
     }
 }
 

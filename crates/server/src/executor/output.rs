@@ -8,9 +8,9 @@ use plan::StreamId;
 
 use super::checkpointer::WRITTEN_MAX;
 use super::{Executor, OperationTarget, SinkBinding, Topic, with_cause};
-use crate::rejected::Rejection;
+use crate::rejected::{Rejection, Stage};
 use crate::report::chain;
-use crate::sink::{OnUnreachable, OutputItem, SinkRows, payload_text, rows_picked, weight_of};
+use crate::sink::{OnUnreachable, OutputItem, SinkRows, rows_picked, weight_of};
 use crate::store::StoreRows;
 
 impl Executor {
@@ -34,13 +34,19 @@ impl Executor {
         Ok(())
     }
 
-    fn hand_to_store(&mut self, app: usize, operation: usize, batch: Batch) -> Result<(), String> {
+    pub(super) fn hand_to_store(
+        &mut self,
+        app: usize,
+        operation: usize,
+        batch: Batch,
+    ) -> Result<(), String> {
         match self.apps[app].operations[operation].clone() {
             OperationTarget::Inline { database, slot } => {
                 let rows = StoreRows {
                     slot,
                     operation,
                     batch,
+                    attempt: self.attempt.clone(),
                 };
                 let database = &mut self.databases[database];
                 self.health.pulse.waiting(|| database.write(rows))
@@ -57,6 +63,7 @@ impl Executor {
                     slot,
                     operation,
                     batch,
+                    attempt: self.attempt.clone(),
                 };
                 let push = || output_queue.push(OutputItem::Rows(rows), weight);
                 let pushed = self.health.pulse.waiting(push);
@@ -75,57 +82,67 @@ impl Executor {
                 },
             };
             let batch = picked.as_ref().unwrap_or(batch);
-            if !self.taps.is_empty() {
-                self.pass_sink_taps(app, (stream, sink), batch);
-            }
-            self.update_sink_table(app, stream, sink)?;
-            match &mut self.apps[app].sinks[stream][sink] {
-                SinkBinding::Inline {
-                    encoder,
-                    sink,
-                    metrics,
-                    mapper,
-                } => {
-                    mapper.time(|| encoder.encode(batch, &mut self.messages));
-                    let rejected = self.messages.take_rejected();
-                    metrics.failed.add(rejected.len() as u64);
-                    for message in self.messages.iter() {
-                        match sink.publish(&message) {
-                            Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
-                            Err(error) => {
-                                metrics.failed.add(message.rows.len().max(1) as u64);
-                                tracing::error!(
-                                    cause = chain(&error),
-                                    "cannot write line; it is \
-                                                                        lost"
-                                );
-                            }
+            self.hand_to_sink(app, stream, sink, batch)?;
+        }
+        Ok(())
+    }
+
+    /// To one of the sinks of a stream.
+    pub(super) fn hand_to_sink(
+        &mut self,
+        app: usize,
+        stream: StreamId,
+        sink: usize,
+        batch: &Batch,
+    ) -> Result<(), String> {
+        if !self.taps.is_empty() {
+            self.pass_sink_taps(app, (stream, sink), batch);
+        }
+        self.update_sink_table(app, stream, sink)?;
+        match &mut self.apps[app].sinks[stream][sink] {
+            SinkBinding::Inline {
+                encoder,
+                sink: lines,
+                metrics,
+                mapper,
+            } => {
+                mapper.time(|| encoder.encode(batch, &mut self.messages));
+                let rejected = self.messages.take_rejected();
+                metrics.failed.add(rejected.len() as u64);
+                for message in self.messages.iter() {
+                    match lines.publish(&message) {
+                        Ok(()) => metrics.events.add(message.rows.len().max(1) as u64),
+                        Err(error) => {
+                            metrics.failed.add(message.rows.len().max(1) as u64);
+                            let cause = chain(&error);
+                            tracing::error!(cause, "cannot write line; it is lost");
                         }
                     }
-                    for one in rejected {
-                        self.reject_message(app, stream, "sink 'log'", one);
-                    }
                 }
-                SinkBinding::Thread {
-                    output_queue,
-                    slot,
-                    uncommitted,
-                    metrics,
-                } => {
-                    self.checkpointer.is_requested |= uncommitted.get() >= WRITTEN_MAX;
-                    let rows = SinkRows {
-                        slot: *slot,
-                        batch: batch.clone(),
-                        is_table: false,
-                    };
-                    let push = || output_queue.push(OutputItem::Rows(rows), weight_of(batch));
-                    let pushed = self.health.pulse.waiting(push);
-                    pushed.map_err(|_| "a sink has stopped".to_owned())?;
-                    metrics.queued.set(output_queue.held().rows as u64);
-                    metrics.queue_fill.set(output_queue.fill());
+                for one in rejected {
+                    self.reject_unwritten(app, (stream, sink), batch, &one);
                 }
-                SinkBinding::Topic { .. } => self.publish(app, stream, sink, batch),
             }
+            SinkBinding::Thread {
+                output_queue,
+                slot,
+                uncommitted,
+                metrics,
+            } => {
+                self.checkpointer.is_requested |= uncommitted.get() >= WRITTEN_MAX;
+                let rows = SinkRows {
+                    slot: *slot,
+                    batch: batch.clone(),
+                    is_table: false,
+                    attempt: self.attempt.clone(),
+                };
+                let push = || output_queue.push(OutputItem::Rows(rows), weight_of(batch));
+                let pushed = self.health.pulse.waiting(push);
+                pushed.map_err(|_| "a sink has stopped".to_owned())?;
+                metrics.queued.set(output_queue.held().rows as u64);
+                metrics.queue_fill.set(output_queue.fill());
+            }
+            SinkBinding::Topic { .. } => self.publish(app, stream, sink, batch),
         }
         Ok(())
     }
@@ -177,7 +194,7 @@ impl Executor {
         }
         self.messages = messages;
         for one in unwritten {
-            self.reject_message(app, stream, "sink 'inMemory'", one);
+            self.reject_unwritten(app, (stream, sink), batch, &one);
         }
         if !unheard.is_empty() {
             self.unheard(app, stream, sink, batch, &unheard);
@@ -215,14 +232,20 @@ impl Executor {
         if *on_unheard == OnUnreachable::Log {
             return;
         }
-        self.rejected.keep(Rejection {
-            time: self.clock.now(),
-            app: running.name.clone(),
-            stream: running.plan.streams[stream].display_name(),
-            place: "sink 'inMemory'".to_owned(),
+        let Some(rows) = rows_picked(batch, rows) else {
+            return;
+        };
+        let definition = &running.plan.streams[stream];
+        let name = definition.display_name();
+        let rejection = Rejection {
+            stage: Stage::Sink,
+            origin: format!("{name}[{}]", sink + 1),
+            transport: definition.sinks[sink].ty.clone(),
             cause: CAUSE.to_owned(),
-            ..Rejection::of_payload(payload_text(batch, rows).as_bytes())
-        });
+            remedy: "run an app that reads the topic".to_owned(),
+            ..Rejection::of_rows(&rows, &definition.schema)
+        };
+        self.keep_rejected(app, name, "sink 'inMemory'".to_owned(), rejection);
     }
 
     /// What the readers of topics made of the messages waits for their steps.
@@ -242,8 +265,15 @@ impl Executor {
             let subscriber = &mut self.subscribers[reader];
             let rejected = subscriber.decoder.take_rejected();
             subscriber.metrics.rejected.add(rejected.len() as u64);
+            let key = subscriber.key.clone();
             for one in rejected {
-                self.reject_message(app, stream, "source 'inMemory'", one);
+                let rejection = Rejection {
+                    stage: Stage::Source,
+                    origin: key.clone(),
+                    transport: "inMemory".to_owned(),
+                    ..Rejection::of_rejected(one)
+                };
+                self.reject_message(app, stream, "source 'inMemory'", rejection);
             }
         }
     }

@@ -3,6 +3,7 @@
 use event::codec::Writer;
 
 use super::Executor;
+use crate::rejected::replay::POSITION;
 use crate::state::saved::VERSION;
 
 impl Executor {
@@ -23,7 +24,18 @@ impl Executor {
 
     fn save_positions(&self, writer: &mut Writer) {
         writer.u64(self.rejected.len());
-        writer.count(self.sources.len());
+        let has_replayed = !self.replayed.is_empty();
+        writer.count(self.sources.len() + usize::from(has_replayed));
+        if has_replayed && let Some(app) = self.apps.first() {
+            // As the position of a source that is none: they go with the checkpoint that has them.
+            let mut replayed = Writer::default();
+            self.replayed.write(&mut replayed);
+            writer.str(&app.name);
+            writer.str(POSITION);
+            writer.bool(true);
+            writer.blob(&replayed.bytes);
+            writer.blob(&[]);
+        }
         for source in &self.sources {
             writer.str(&self.apps[source.app].name);
             writer.str(&source.key);

@@ -76,6 +76,7 @@ impl Executor {
             slot: feed.slot,
             batch,
             is_table: true,
+            attempt: None,
         };
         feed.output_queue
             .push(OutputItem::Rows(rows), weight)

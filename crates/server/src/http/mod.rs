@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use connect::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -29,6 +30,7 @@ use crate::error::Error;
 use crate::feed::Feeds;
 use crate::liveness::Liveness;
 use crate::metrics::Metrics;
+use crate::rejected::ErrorStore;
 use crate::status;
 use crate::tap::Taps;
 use gate::Gate;
@@ -42,6 +44,10 @@ pub struct Services {
     pub asker: Asker,
     /// Those of the event simulator.
     pub feeds: Feeds,
+    /// Rejected events.
+    pub errors: ErrorStore,
+    /// The technologies of the binary.
+    pub registry: Registry,
     pub taps: Taps,
     /// Whether the apps move.
     pub liveness: Liveness,

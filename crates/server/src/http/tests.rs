@@ -12,6 +12,8 @@ fn services() -> Services {
         feeds: Feeds::default(),
         taps: crate::tap::Taps::default(),
         liveness: Liveness::default(),
+        errors: ErrorStore::new(crate::rejected::Limits::default(), false),
+        registry: Registry::EMPTY,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A log of rejected events that is written to.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -7,8 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use event::record::{Damage, End, HEAD_LEN, RECORD_MAX, put};
 
-use super::segments::{LogReader, Piece, Segment, segment_path};
-use super::{AGE_DAYS_MAX, GAP, GAP_MIN, LOG_BYTES_MAX, Rejection};
+use super::read::Dropped;
+use super::record::View;
+use super::removal::{Removed, Runs};
+use super::segments::{LogReader, Piece, Segment, disk_bytes, segment_path};
+use super::summary::Summary;
+use super::{GAP, GAP_MIN, Limits, Rejection};
 use crate::error::Error;
 use crate::state::{Fsync, private, sync_parent_of, write_again};
 
@@ -18,13 +23,17 @@ const PENDING_MAX: usize = 8 << 10;
 /// Bytes from which on a file is full. The last record of one may be longer.
 const SEGMENT_MAX: u64 = 64 << 20;
 
-const AGE_MAX: Duration = Duration::from_secs(AGE_DAYS_MAX * 24 * 60 * 60);
+/// A log has so many files at least before its oldest goes, and before they are too old.
+const SEGMENTS_MIN: u32 = 8;
 
 /// A file is written to for no longer than this, so that few events hold up no older ones.
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often the age of the oldest file is looked at.
+/// How often the age of the oldest file is looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Records between two places that are held in memory.
+const MARK_EVERY: u32 = 256;
 
 /// Bytes of the longest record that fills the place of damaged ones.
 const GAP_MAX: u64 = 32 << 20;
@@ -54,9 +63,37 @@ pub struct RejectedLog {
     is_doubtful: bool,
     /// Records that the bounds have cost, not told yet.
     dropped: u64,
-    /// Bytes of a full file, and of the log: smaller in tests.
+    /// What each file holds, by the place of its first byte.
+    contents: BTreeMap<u64, Contents>,
+    /// Length that the current snapshot has: what lies before it can be removed.
+    covered: u64,
+    limits: Limits,
+    /// Bytes of a full file: smaller in tests.
     segment_max: u64,
-    bytes_max: u64,
+}
+
+/// What a file holds, in short.
+#[derive(Debug, Default)]
+struct Contents {
+    /// Numbers in it are those of records.
+    summary: Summary,
+    /// Number and place of a record here and there.
+    marks: Vec<(u32, u64)>,
+}
+
+impl Contents {
+    fn add(&mut self, number: u32, place: u64, view: &View<'_>) {
+        let last = self.marks.last();
+        if last.is_none_or(|(last, _)| number.wrapping_sub(*last) >= MARK_EVERY) {
+            self.marks.push((number, place));
+        }
+        self.summary.add(example(number), view);
+    }
+}
+
+/// How a summary calls a record: 0 is none.
+pub(super) fn example(number: u32) -> u64 {
+    u64::from(number) + 1
 }
 
 impl RejectedLog {
@@ -68,17 +105,27 @@ impl RejectedLog {
     ///
     /// # Errors
     /// A file cannot be opened, read or written.
-    pub fn open(path: &Path, keep: u64) -> Result<RejectedLog, Error> {
+    pub fn open(path: &Path, keep: u64, limits: Limits) -> Result<RejectedLog, Error> {
         let stop = keep;
         let durable = if keep == u64::MAX { 0 } else { keep };
         let read = |cause| Error::file("read", path)(cause);
         let mut reader = LogReader::open(path, durable, stop).map_err(read)?;
+        super::removal::finish(path)?;
         let (mut seen, mut damages) = (0u32, Vec::new());
+        let mut contents = BTreeMap::<u64, Contents>::new();
         let mut end = reader.at();
         let mut before = reader.next;
         while let Some(piece) = reader.next().map_err(read)? {
             match piece {
-                Piece::Record | Piece::Gap { .. } => seen = seen.wrapping_add(1),
+                Piece::Record(placed) => {
+                    seen = seen.wrapping_add(1);
+                    // One that cannot be read is said where it is read.
+                    if let (Some(number), Ok(view)) = (placed.number, View::read(&reader.record)) {
+                        let contents = contents.entry(placed.segment).or_default();
+                        contents.add(number, placed.at, &view);
+                    }
+                }
+                Piece::Gap { .. } => seen = seen.wrapping_add(1),
                 Piece::Damage(damage) if damage.end == Some(End::Torn) => {
                     end = damage.at;
                     break;
@@ -101,6 +148,7 @@ impl RejectedLog {
                 path: segment_path(path, start),
                 start,
                 len: 0,
+                disk: 0,
                 first: None,
             });
         }
@@ -127,8 +175,10 @@ impl RejectedLog {
             crc: crc32fast::Hasher::new(),
             is_doubtful: false,
             dropped: 0,
-            segment_max: SEGMENT_MAX,
-            bytes_max: LOG_BYTES_MAX,
+            contents,
+            covered: if keep == u64::MAX { end } else { keep },
+            limits,
+            segment_max: SEGMENT_MAX.min(limits.bytes_max / 2 / u64::from(SEGMENTS_MIN)),
         })
     }
 
@@ -138,17 +188,22 @@ impl RejectedLog {
     /// The disk has no room or has failed.
     pub fn append(&mut self, rejection: &Rejection) -> Result<(), Error> {
         let record = rejection.write();
-        let before = self.pending.len();
-        put(self.len(), self.next, &record, &mut self.pending);
-        self.next = self.next.wrapping_add(1);
-        if self.pending.len() < PENDING_MAX {
-            return Ok(());
+        if self.pending.is_empty() {
+            self.rotate().map_err(Error::file("write", &self.path))?;
         }
-        self.write().map_err(|cause| {
-            self.pending.truncate(before);
-            self.next = self.next.wrapping_sub(1);
-            Error::file("write", &self.path)(cause)
-        })
+        let (before, place) = (self.pending.len(), self.len());
+        put(place, self.next, &record, &mut self.pending);
+        if self.pending.len() >= PENDING_MAX {
+            self.write().map_err(|cause| {
+                self.pending.truncate(before);
+                Error::file("write", &self.path)(cause)
+            })?;
+        }
+        let view = View::read(&record).expect("it was just written");
+        let contents = self.contents.entry(self.start()).or_default();
+        contents.add(self.next, place, &view);
+        self.next = self.next.wrapping_add(1);
+        Ok(())
     }
 
     /// Bytes of all records there ever were: the place of the next one.
@@ -201,19 +256,22 @@ impl RejectedLog {
         self.segments.last().map_or(0, |segment| segment.start)
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
+    /// Begins another file where this one is full or old. Nothing waits to be written.
+    fn rotate(&mut self) -> io::Result<()> {
         let now = SystemTime::now();
-        let is_old = |begun: SystemTime| {
-            let age = now.duration_since(begun);
-            age.is_ok_and(|age| age > SEGMENT_AGE_MAX)
-        };
+        let age_max = SEGMENT_AGE_MAX.min(self.limits.age_max / SEGMENTS_MIN);
+        let is_old = |begun: SystemTime| now.duration_since(begun).is_ok_and(|age| age > age_max);
         let len = self.written - self.start();
         if len >= self.segment_max || len > 0 && self.begun.is_some_and(is_old) {
             self.begin_segment()?;
             self.drop_oldest(now);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
         }
         self.file
             .seek(SeekFrom::Start(self.written - self.start()))?;
@@ -221,7 +279,7 @@ impl RejectedLog {
         self.written += self.pending.len() as u64;
         self.crc.update(&self.pending);
         self.pending.clear();
-        self.begun.get_or_insert(now);
+        self.begun.get_or_insert_with(SystemTime::now);
         Ok(())
     }
 
@@ -234,43 +292,139 @@ impl RejectedLog {
         sync_parent_of(&path)?;
         if let Some(full) = self.segments.last_mut() {
             full.len = self.written - full.start;
+            full.disk = self.file.metadata().map_or(full.len, |m| disk_bytes(&m));
         }
         self.segments.push(Segment {
             path,
             start: self.written,
             len: 0,
-            first: first_number(&self.pending),
+            disk: 0,
+            first: Some(self.next),
         });
         self.file = file;
         self.begun = None;
         Ok(())
     }
 
-    /// Removes the oldest files while the log is too long or they are too old; never the last one.
+    /// Removes the oldest files while the log takes too much room or they are too old; never the last
+    /// one.
     fn drop_oldest(&mut self, now: SystemTime) {
-        while let [oldest, next, ..] = self.segments.as_slice() {
-            let bytes = self.written - oldest.start;
+        while let [oldest, _, ..] = self.segments.as_slice() {
             let written = fs::metadata(&oldest.path).and_then(|m| m.modified());
             let age = written.ok().and_then(|at| now.duration_since(at).ok());
-            let is_old = age.is_some_and(|age| age > AGE_MAX);
-            if bytes <= self.bytes_max && !is_old {
+            let is_old = age.is_some_and(|age| age > self.limits.age_max);
+            if self.disk_bytes() <= self.limits.bytes_max / 2 && !is_old {
                 return;
             }
-            let records = next.first.zip(oldest.first).map(|(n, o)| n.wrapping_sub(o));
-            let file = oldest.path.display().to_string();
-            if let Err(cause) = fs::remove_file(&oldest.path) {
-                tracing::warn!(file, %cause, "cannot remove old rejected events");
+            let events = (self.contents.get(&oldest.start)).map_or(0, |c| c.summary.total());
+            let (file, bytes) = (oldest.path.display().to_string(), oldest.len);
+            if !self.remove_oldest(events, bytes) {
                 return;
             }
+            let limits = (self.limits.bytes_max >> 20, self.limits.age_max.as_secs());
             tracing::warn!(
                 file,
-                events = records,
-                bytes = oldest.len,
-                "dropped the oldest rejected events (limits: {} MB, {AGE_DAYS_MAX} days)",
-                LOG_BYTES_MAX >> 20
+                events,
+                bytes,
+                "dropped the oldest rejected events: the store is full, or they are too old (limits: \
+                 {} MB, {} days); replay, export or purge them in time, or raise --errors-max or \
+                 --errors-age",
+                limits.0,
+                limits.1 / (24 * 60 * 60)
             );
-            self.dropped += u64::from(records.unwrap_or(1));
-            self.segments.remove(0);
+            self.dropped += events;
+        }
+    }
+
+    /// Bytes that the log takes on the disk.
+    fn disk_bytes(&self) -> u64 {
+        let (_, full) = self.segments.split_last().unzip();
+        let full = full.unwrap_or_default().iter();
+        full.map(|segment| segment.disk).sum::<u64>() + self.written - self.start()
+    }
+
+    /// Removes the oldest file, which has cost so many events; false: it could not be removed.
+    fn remove_oldest(&mut self, events: u64, bytes: u64) -> bool {
+        let oldest = &self.segments[0];
+        let noted = Dropped::add(&self.path, events, bytes);
+        let removed = noted.and_then(|()| {
+            fs::remove_file(&oldest.path).map_err(Error::file("remove", &oldest.path))
+        });
+        if let Err(error) = removed {
+            let cause = crate::report::chain(&error);
+            tracing::warn!(cause, "cannot remove old rejected events");
+            return false;
+        }
+        self.contents.remove(&oldest.start);
+        self.segments.remove(0);
+        true
+    }
+
+    // ---- for who looks at the events, and removes them ----
+
+    /// Events that are kept.
+    pub(super) fn total(&self) -> u64 {
+        self.contents.values().map(|c| c.summary.total()).sum()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The current snapshot has this length.
+    pub(super) fn cover(&mut self, length: u64) {
+        self.covered = length;
+    }
+
+    /// Length up to which events can be removed.
+    pub(super) fn covered(&self) -> u64 {
+        self.covered.min(self.durable)
+    }
+
+    /// All groups of events; their examples are numbers of records, as [`example`] says them.
+    pub(super) fn summary(&self) -> Summary {
+        let mut all = Summary::default();
+        self.contents.values().for_each(|c| all.join(&c.summary));
+        all
+    }
+
+    /// Reads the events up to `stop`, from the one of this number on.
+    ///
+    /// # Errors
+    /// What waits cannot be written, or a file cannot be read.
+    pub(super) fn reader(&mut self, stop: u64, from: u32) -> io::Result<LogReader> {
+        self.write()?;
+        let mut reader = LogReader::open(&self.path, self.durable, stop.min(self.written))?;
+        let marks = self.contents.values().flat_map(|c| &c.marks);
+        let mark = marks.take_while(|(number, _)| *number <= from).last();
+        if let Some((number, place)) = mark {
+            reader.start_at(*place, *number)?;
+        }
+        Ok(reader)
+    }
+
+    /// These are gone from the files: they count no more. Files that hold nothing else go.
+    pub(super) fn forget(&mut self, runs: &Runs, removed: &Removed) {
+        for (segment, groups) in removed {
+            let Some(contents) = self.contents.get_mut(segment) else {
+                continue;
+            };
+            for (group, count) in groups {
+                contents.summary.take(*group, *count);
+            }
+            let is_gone = |number: u64| number > 0 && runs.has_number((number - 1) as u32);
+            contents.summary.forget(is_gone);
+        }
+        for segment in &mut self.segments {
+            if let Ok(metadata) = fs::metadata(&segment.path) {
+                segment.disk = disk_bytes(&metadata);
+            }
+        }
+        while let [oldest, _, ..] = self.segments.as_slice() {
+            let has_any = |c: &Contents| c.summary.total() > 0;
+            if self.contents.get(&oldest.start).is_some_and(has_any) || !self.remove_oldest(0, 0) {
+                break;
+            }
         }
     }
 }
@@ -286,14 +440,6 @@ fn open_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true);
     private(&mut options).open(path)
-}
-
-/// The number in the head of the first of these records.
-fn first_number(records: &[u8]) -> Option<u32> {
-    let number = records.get(8..12)?;
-    Some(u32::from_le_bytes([
-        number[0], number[1], number[2], number[3],
-    ]))
 }
 
 /// Files that begin behind what is kept.
@@ -337,7 +483,7 @@ fn set_aside(log: &Path, segments: &mut [Segment], damages: &[(Damage, u32)]) ->
         let Some(segment) = segments.iter().rfind(|s| s.start <= damage.at) else {
             continue;
         };
-        let fill = gaps(damage, *number);
+        let fill = fill(damage, *number, GAP, GAP_MAX);
         let written = open_file(&segment.path).and_then(|mut file| {
             file.seek(SeekFrom::Start(damage.at - segment.start))?;
             file.write_all(&fill)?;
@@ -392,367 +538,68 @@ fn create_aside(log: &Path) -> Result<(PathBuf, File), Error> {
 
 /// Records of exactly as many bytes as are damaged. Too few bytes for one cannot hold a record
 /// either and stay as they are.
-fn gaps(damage: &Damage, number: u32) -> Vec<u8> {
+fn fill(damage: &Damage, number: u32, mark: u8, bytes_max: u64) -> Vec<u8> {
+    let mut filled = Vec::new();
+    let records = damage.records.unwrap_or(u32::MAX);
+    for piece in pieces(damage.at, damage.bytes, number, records, bytes_max) {
+        piece.put(mark, &mut filled);
+    }
+    filled
+}
+
+/// A record that fills the place of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Filling {
+    pub at: u64,
+    /// With its head.
+    pub bytes: u64,
+    number: u32,
+    /// Records that it stands for; `u32::MAX` where nobody knows.
+    count: u32,
+}
+
+impl Filling {
+    pub fn put(&self, mark: u8, into: &mut Vec<u8>) {
+        let mut record = vec![0; self.bytes as usize - HEAD_LEN];
+        record[0] = mark;
+        record[1..GAP_MIN].copy_from_slice(&self.count.to_le_bytes());
+        put(self.at, self.number, &record, into);
+    }
+}
+
+/// Records that fill so many bytes; the first one stands for all that were there.
+pub(super) fn pieces(
+    at: u64,
+    bytes: u64,
+    number: u32,
+    records: u32,
+    bytes_max: u64,
+) -> Vec<Filling> {
     let least = (HEAD_LEN + GAP_MIN) as u64;
-    let mut fill = Vec::new();
-    let (mut left, mut count) = (damage.bytes, damage.records.unwrap_or(u32::MAX));
-    let mut number = number;
+    let mut all = Vec::new();
+    let (mut at, mut left, mut number, mut count) = (at, bytes, number, records);
     while left >= least {
-        let mut bytes = left.min(GAP_MAX);
+        let mut bytes = left.min(bytes_max);
         if left - bytes > 0 && left - bytes < least {
             bytes -= least;
         }
-        let mut record = vec![0; bytes as usize - HEAD_LEN];
-        record[0] = GAP;
-        record[1..GAP_MIN].copy_from_slice(&count.to_le_bytes());
-        put(damage.at + fill.len() as u64, number, &record, &mut fill);
+        all.push(Filling {
+            at,
+            bytes,
+            number,
+            count,
+        });
+        at += bytes;
         left -= bytes;
-        // The first one stands for all records.
         if count != u32::MAX {
             number = number.wrapping_add(count);
             count = 0;
         }
     }
-    fill
+    all
 }
 
 const _: () = assert!(super::PAYLOAD_MAX + (1 << 20) < RECORD_MAX);
 
 #[cfg(test)]
-mod tests {
-    use super::super::segments::segments;
-    use super::super::{Kept, read_all};
-    use super::*;
-
-    fn sample(n: i64) -> Rejection {
-        Rejection {
-            time: n,
-            app: "A".into(),
-            stream: "S".into(),
-            place: format!("in.csv:{n}"),
-            cause: "column 2 is not a double".into(),
-            ..Rejection::of_payload(b"P|x|y")
-        }
-    }
-
-    #[test]
-    fn records_come_back_and_a_torn_tail_is_cut_off() {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let group = root.path().join("A");
-        std::fs::create_dir(&group).expect("creates");
-        std::fs::write(group.join("apps"), "A").expect("writes");
-        let path = group.join("rejected");
-        let mut log = RejectedLog::open(&path, u64::MAX).expect("opens");
-        let mut ends = vec![0];
-        for n in 0..3 {
-            log.append(&sample(n)).expect("appends");
-            ends.push(log.sync().expect("syncs"));
-        }
-        assert_eq!(
-            read_all(root.path()).expect("reads"),
-            [0, 1, 2].map(sample).to_vec()
-        );
-        let whole = std::fs::read(&path).expect("reads");
-        for cut in 0..whole.len() {
-            std::fs::write(&path, &whole[..cut]).expect("writes");
-            let log = RejectedLog::open(&path, u64::MAX).expect("opens");
-            assert_eq!(
-                log.len(),
-                *ends.iter().filter(|e| **e <= cut as u64).max().expect("0")
-            );
-        }
-        std::fs::write(&path, &whole).expect("writes");
-        let mut log = RejectedLog::open(&path, ends[1]).expect("opens");
-        log.append(&sample(9)).expect("appends");
-        log.sync().expect("syncs");
-        let times: Vec<i64> = read_all(root.path())
-            .expect("reads")
-            .iter()
-            .map(|r| r.time)
-            .collect();
-        assert_eq!(times, [0, 9]);
-    }
-
-    fn failed() -> io::Error {
-        io::Error::other("the disk has failed")
-    }
-
-    /// `/dev/full` says what a disk without room says.
-    #[test]
-    fn what_has_no_room_is_left_out_whole() {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let group = root.path().join("A");
-        std::fs::create_dir(&group).expect("creates");
-        std::fs::write(group.join("apps"), "A").expect("writes");
-        let mut log = RejectedLog::open(&group.join("rejected"), 0).expect("opens");
-        log.append(&sample(0)).expect("it waits");
-        let full = File::options()
-            .write(true)
-            .open("/dev/full")
-            .expect("opens");
-        let file = std::mem::replace(&mut log.file, full);
-        let before = log.len();
-        let large = Rejection::of_payload(&[b'x'; PENDING_MAX]);
-        log.append(&large).expect_err("there is no room for it");
-        assert_eq!(log.len(), before);
-        assert!(log.sync().is_err());
-        log.file = file;
-        log.append(&sample(1)).expect("there is room again");
-        let length = log.sync().expect("syncs");
-        assert_eq!(length, log.len());
-        let kept = read_all(root.path()).expect("reads");
-        assert_eq!(kept, [sample(0), sample(1)]);
-    }
-
-    #[test]
-    fn what_a_failed_sync_may_have_dropped_is_written_again() {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let path = root.path().join("rejected");
-        let mut log = RejectedLog::open(&path, 0).expect("opens");
-        for n in 0..3 {
-            log.append(&sample(n)).expect("appends");
-            let mut fails = |_: &File| -> io::Result<()> { Err(failed()) };
-            assert!(log.sync_by(&mut fails).is_err());
-            let length = log.sync().expect("syncs");
-            assert_eq!((length, log.durable), (log.len(), log.len()));
-        }
-        // What cannot be read back is not said to last.
-        log.append(&sample(3)).expect("appends");
-        let at = log.durable;
-        let mut drops = |mut file: &File| -> io::Result<()> {
-            file.seek(SeekFrom::Start(at))?;
-            file.write_all(b"what was there before")?;
-            Err(failed())
-        };
-        assert!(log.sync_by(&mut drops).is_err());
-        assert!(log.sync().is_err() && log.sync().is_err());
-        drop(log);
-        let log = RejectedLog::open(&path, at).expect("opens");
-        assert_eq!(log.len(), at);
-    }
-
-    #[test]
-    fn zeros_behind_the_last_record_are_cut_off() {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let path = root.path().join("rejected");
-        let mut log = RejectedLog::open(&path, 0).expect("opens");
-        log.append(&sample(0)).expect("appends");
-        let length = log.sync().expect("syncs");
-        drop(log);
-        let grown = File::options().write(true).open(&path).expect("opens");
-        grown.set_len(length + 4096).expect("grows");
-        let log = RejectedLog::open(&path, u64::MAX).expect("opens");
-        assert_eq!(log.len(), length);
-    }
-
-    /// A log of so many events, its path and where each ends.
-    fn written(count: i64) -> (tempfile::TempDir, PathBuf, Vec<u64>) {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let group = root.path().join("A");
-        fs::create_dir(&group).expect("creates");
-        fs::write(group.join("apps"), "A").expect("writes");
-        let path = group.join("rejected");
-        let mut log = RejectedLog::open(&path, 0).expect("opens");
-        let mut ends = vec![0];
-        for n in 0..count {
-            log.append(&sample(n)).expect("appends");
-            ends.push(log.sync().expect("syncs"));
-        }
-        (root, path, ends)
-    }
-
-    /// Times of the events that are there, and how many are said to be missing, exactly or at least.
-    fn listed(root: &Path) -> (Vec<i64>, u64, bool) {
-        let mut kept = Kept::open(root).expect("opens");
-        let mut times = Vec::new();
-        while let Some(rejection) = kept.next_event().expect("reads") {
-            assert_eq!(rejection, sample(rejection.time));
-            times.push(rejection.time);
-        }
-        let missing = kept.missing().iter();
-        let missing = missing.fold((0, true), |(all, is_exact), m| {
-            (all + m.events, is_exact && m.is_exact)
-        });
-        (times, missing.0, missing.1)
-    }
-
-    /// After a change of the file: what is listed before a start and after it, and after one more.
-    /// Each time what is there and what is said to be missing is all there was.
-    fn check(root: &Path, path: &Path, keep: u64, all: u64, what: &str) {
-        for start in 0..3 {
-            let (times, missing, is_exact) = listed(root);
-            let there = times.len() as u64;
-            assert!(there < all && times.is_sorted(), "{what}: {times:?}");
-            // Before the start nobody has told the list how long the log was.
-            if start > 0 || missing > 0 {
-                assert!(missing > 0 && there + missing <= all, "{what}: {missing}");
-                assert!(!is_exact || there + missing == all, "{what}: {missing}");
-            }
-            let log = RejectedLog::open(path, keep).expect("opens");
-            assert_eq!(log.len(), keep, "{what}");
-        }
-        let mut log = RejectedLog::open(path, keep).expect("opens");
-        log.append(&sample(99)).expect("appends");
-        let keep = log.sync().expect("syncs");
-        drop(log);
-        assert_eq!(listed(root).0.last(), Some(&99), "{what}");
-        RejectedLog::open(path, keep).expect("opens");
-        assert_eq!(listed(root).0.last(), Some(&99), "{what}");
-    }
-
-    #[test]
-    fn a_flip_of_any_byte_costs_one_event_which_is_said() {
-        let (root, path, ends) = written(4);
-        let whole = fs::read(&path).expect("reads");
-        for at in 0..whole.len() {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << (at % 8);
-            fs::write(&path, &bytes).expect("writes");
-            assert_eq!(listed(root.path()).0.len(), 3, "{at}");
-            // Each start waits for the disk.
-            if at % 5 == 0 {
-                check(root.path(), &path, ends[4], 4, &format!("byte {at}"));
-            }
-        }
-        let aside = path.with_file_name("rejected.damaged-1");
-        let record = &whole[..ends[1] as usize];
-        let flipped = fs::read(aside).expect("it is set aside");
-        assert_eq!(flipped.len(), record.len());
-    }
-
-    #[test]
-    fn a_cut_of_what_was_durable_is_said() {
-        let (root, path, ends) = written(3);
-        let whole = fs::read(&path).expect("reads");
-        for cut in (0..whole.len()).step_by(7) {
-            fs::write(&path, &whole[..cut]).expect("writes");
-            check(root.path(), &path, ends[3], 3, &format!("cut at {cut}"));
-        }
-        fs::remove_file(&path).expect("removes");
-        check(root.path(), &path, ends[3], 3, "no file");
-    }
-
-    #[test]
-    fn what_a_crash_left_behind_what_was_durable_goes_without_a_word() {
-        let (root, path, ends) = written(3);
-        let whole = fs::read(&path).expect("reads");
-        for cut in ends[2] as usize..whole.len() {
-            fs::write(&path, &whole[..cut]).expect("writes");
-            drop(RejectedLog::open(&path, ends[2]).expect("opens"));
-            assert_eq!(listed(root.path()), (vec![0, 1], 0, true));
-        }
-    }
-
-    /// As versions before have written them: a length, a CRC, the record.
-    fn older(times: std::ops::Range<i64>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for n in times {
-            let record = sample(n).write();
-            bytes.extend((record.len() as u32).to_le_bytes());
-            bytes.extend(crc32fast::hash(&record).to_le_bytes());
-            bytes.extend(record);
-        }
-        bytes
-    }
-
-    #[test]
-    fn a_log_of_a_version_before_is_read_and_gone_on_with() {
-        let (root, path, _) = written(0);
-        let whole = older(0..4);
-        let keep = whole.len() as u64;
-        fs::write(&path, &whole).expect("writes");
-        let mut log = RejectedLog::open(&path, keep).expect("opens");
-        log.append(&sample(4)).expect("appends");
-        let end = log.sync().expect("syncs");
-        drop(log);
-        assert_eq!(listed(root.path()), ((0..5).collect(), 0, true));
-        let both = fs::read(&path).expect("reads");
-        for at in 0..both.len() {
-            let mut bytes = both.clone();
-            bytes[at] ^= 1 << (at % 8);
-            fs::write(&path, &bytes).expect("writes");
-            assert_eq!(listed(root.path()).0.len(), 4, "{at}");
-            if at % 7 == 0 {
-                check(root.path(), &path, end, 5, &format!("byte {at}"));
-            }
-        }
-    }
-
-    /// A log whose files are full after two events, and which keeps so many bytes.
-    fn small(path: &Path, keep: u64, bytes_max: u64) -> RejectedLog {
-        let mut log = RejectedLog::open(path, keep).expect("opens");
-        (log.segment_max, log.bytes_max) = (100, bytes_max);
-        log
-    }
-
-    #[test]
-    fn a_full_log_drops_its_oldest_file_and_says_so() {
-        let (root, path, _) = written(0);
-        let mut log = small(&path, 0, 500);
-        let mut keep = 0;
-        for n in 0..20 {
-            log.append(&sample(n)).expect("appends");
-            keep = log.sync().expect("syncs");
-        }
-        let dropped = log.take_dropped();
-        assert!(dropped > 5 && log.take_dropped() == 0, "{dropped}");
-        drop(log);
-        let there: Vec<i64> = (dropped as i64..20).collect();
-        assert_eq!(listed(root.path()), (there.clone(), dropped, true));
-        // Nothing of this is damage at a start, and places stay what they were.
-        let mut log = small(&path, keep, 500);
-        assert_eq!(log.len(), keep);
-        log.append(&sample(20)).expect("appends");
-        log.sync().expect("syncs");
-        drop(log);
-        assert!(!path.with_file_name("rejected.damaged-1").exists());
-        // An epoch before that is gone on from: later files go.
-        let found = segments(&path).expect("reads");
-        let back = found[1].start + found[1].len / 2;
-        let at = found[1].start;
-        drop(small(&path, at, 500));
-        assert_eq!(segments(&path).expect("reads").len(), 1, "{back}");
-        // It is older than all that is left.
-        drop(small(&path, 20, 500));
-        assert_eq!(listed(root.path()).0, [0; 0]);
-    }
-
-    #[test]
-    fn a_file_in_the_middle_that_is_gone_is_said() {
-        let (root, path, _) = written(0);
-        let mut log = small(&path, 0, 1 << 20);
-        let mut keep = 0;
-        for n in 0..9 {
-            log.append(&sample(n)).expect("appends");
-            keep = log.sync().expect("syncs");
-        }
-        drop(log);
-        let found = segments(&path).expect("reads");
-        assert!(found.len() >= 4, "{found:?}");
-        fs::remove_file(&found[2].path).expect("removes");
-        let (times, missing, is_exact) = listed(root.path());
-        assert!(missing > 0 && times.len() as u64 + missing <= 9 && !is_exact);
-        let log = RejectedLog::open(&path, keep).expect("opens");
-        assert_eq!(log.len(), keep);
-        drop(log);
-        assert_eq!(listed(root.path()).0, times);
-    }
-
-    #[test]
-    fn old_files_go() {
-        let (root, path, _) = written(0);
-        let mut log = small(&path, 0, 1 << 20);
-        for n in 0..6 {
-            log.append(&sample(n)).expect("appends");
-            log.sync().expect("syncs");
-        }
-        let later = SystemTime::now() + AGE_MAX + Duration::from_secs(60);
-        log.drop_oldest(later);
-        assert_eq!(log.segments.len(), 1);
-        let (times, dropped, _) = listed(root.path());
-        assert_eq!(
-            (times.len() as u64 + dropped, log.take_dropped()),
-            (6, dropped)
-        );
-    }
-}
+mod tests;

@@ -1,12 +1,14 @@
-//! Reads rejected events, also while a server continues to write them.
-//!
-//! One record of each log is in memory, however many there are.
+//! Reads rejected events of a state directory, also while a server continues to write them.
 
 use std::path::{Path, PathBuf};
 
-use super::segments::{LogReader, Piece};
-use super::{FILES, Rejection};
+use super::cursor::{Cursor, Walk};
+use super::segments::LogReader;
+use super::shown::Entry;
+use super::summary::Summary;
+use super::{FILES, Filter, Rejection, place_of};
 use crate::error::Error;
+use crate::state::proof::{self, Text};
 
 /// Why rejected events are not there any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,82 +33,181 @@ pub struct Missing {
     pub is_exact: bool,
 }
 
-/// Every rejected event below a state directory, in the order of rejection.
-#[derive(Debug)]
-pub struct Kept {
-    logs: Vec<KeptLog>,
-    missing: Vec<Missing>,
+impl Missing {
+    pub(super) fn note(
+        all: &mut Vec<Missing>,
+        log: &Path,
+        why: Why,
+        bytes: u64,
+        records: Option<u32>,
+    ) {
+        let events = u64::from(records.unwrap_or(1));
+        let known = all.iter_mut().find(|m| m.log == log && m.why == why);
+        match known {
+            Some(known) => {
+                known.bytes += bytes;
+                known.events += events;
+                known.is_exact &= records.is_some();
+            }
+            None => all.push(Missing {
+                log: log.to_owned(),
+                why,
+                bytes,
+                events,
+                is_exact: records.is_some(),
+            }),
+        }
+    }
 }
 
-#[derive(Debug)]
-struct KeptLog {
-    path: PathBuf,
-    reader: LogReader,
-    /// The next one; `None` at the end.
-    next: Option<Rejection>,
+/// What the bounds of a log have cost so far. Noted in a file beside it, because files also go when all
+/// their events were replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Dropped {
+    pub events: u64,
+    pub bytes: u64,
+}
+
+impl Dropped {
+    fn path(log: &Path) -> PathBuf {
+        let name = log.file_name().unwrap_or_default().to_string_lossy();
+        log.with_file_name(format!("{name}.dropped"))
+    }
+
+    /// `None` where it is not noted, or the note is damaged.
+    pub fn of(log: &Path) -> Option<Dropped> {
+        let Ok(Some(Text::Proven(text))) = proof::read(&Dropped::path(log)) else {
+            return None;
+        };
+        let mut numbers = text.split_whitespace().map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(events)), Some(Ok(bytes))) => Some(Dropped { events, bytes }),
+            _ => None,
+        }
+    }
+
+    /// So many more.
+    pub fn add(log: &Path, events: u64, bytes: u64) -> Result<(), Error> {
+        let so_far = Dropped::of(log);
+        let new = so_far.unwrap_or_default();
+        if so_far.is_some() && events == 0 {
+            return Ok(());
+        }
+        let (events, bytes) = (new.events + events, new.bytes + bytes);
+        proof::write(&Dropped::path(log), &format!("{events} {bytes}\n"))
+    }
+}
+
+/// Every rejected event below a state directory, in the order of rejection.
+pub struct Kept {
+    walk: Walk,
+    dropped: Vec<Missing>,
 }
 
 impl Kept {
     /// # Errors
     /// A file cannot be read.
     pub fn open(root: &Path) -> Result<Kept, Error> {
-        let mut kept = Kept {
-            logs: Vec::new(),
-            missing: Vec::new(),
-        };
-        for dir in crate::state::group_dirs(root)? {
+        Kept::open_some(root, |_, _| true)
+    }
+
+    fn open_some(root: &Path, is_wanted: impl Fn(u64, usize) -> bool) -> Result<Kept, Error> {
+        let (mut cursors, mut dropped) = (Vec::new(), Vec::new());
+        for (group, dir) in crate::state::numbered_groups(root)? {
             let durable = crate::state::durable_lengths(&dir);
-            for (name, durable) in FILES.iter().zip(durable) {
-                kept.add(dir.join(name), durable)?;
+            for (log, (name, durable)) in FILES.iter().zip(durable).enumerate() {
+                if !is_wanted(group, log) {
+                    continue;
+                }
+                let path = dir.join(name);
+                let reader = LogReader::open(&path, durable, u64::MAX);
+                let reader = reader.map_err(Error::file("read", &path))?;
+                dropped.extend(dropped_of(&path, &reader)?);
+                cursors.push(Cursor::of_file(group, log, &path, 0, reader));
             }
         }
-        Ok(kept)
+        Ok(Kept {
+            walk: Walk::new(cursors)?,
+            dropped,
+        })
     }
 
-    fn add(&mut self, path: PathBuf, durable: u64) -> Result<(), Error> {
-        let reader = LogReader::open(&path, durable, u64::MAX);
-        let reader = reader.map_err(Error::file("read", &path))?;
-        let mut log = KeptLog {
-            path,
-            reader,
-            next: None,
-        };
-        let dropped = log.reader.at();
-        log.advance(&mut self.missing)?;
-        if dropped > 0 {
-            let first = log
-                .reader
-                .segments
-                .first()
-                .and_then(|segment| segment.first);
-            self.missing.push(Missing {
-                log: log.path.clone(),
-                why: Why::Dropped,
-                bytes: dropped,
-                events: u64::from(first.unwrap_or(1)),
-                is_exact: first.is_some(),
-            });
-        }
-        self.logs.push(log);
-        Ok(())
-    }
-
-    /// The next event. Where the clock was set back, those of one log stay in their order.
+    /// The next event that a filter takes. Where the clock was set back, those of one log stay in their
+    /// order.
     ///
     /// # Errors
     /// A file cannot be read, or was written by another version.
-    pub fn next_event(&mut self) -> Result<Option<Rejection>, Error> {
-        let waiting = self.logs.iter_mut().filter(|log| log.next.is_some());
-        let first = waiting.min_by_key(|log| log.next.as_ref().map(|next| next.time));
-        match first {
-            Some(log) => log.advance(&mut self.missing),
-            None => Ok(None),
+    pub fn next_event(&mut self, filter: &Filter) -> Result<Option<Entry>, Error> {
+        while let Some(step) = self.walk.next()? {
+            if filter.takes(step.number, &step.view) {
+                return Ok(Some(step.entry()?));
+            }
         }
+        Ok(None)
+    }
+
+    /// The newest events that a filter takes, the newest last, and how many there are in all.
+    ///
+    /// # Errors
+    /// As [`Kept::next_event`].
+    pub fn newest(&mut self, filter: &Filter, limit: usize) -> Result<(Vec<Entry>, u64), Error> {
+        let (mut entries, mut total) = (std::collections::VecDeque::new(), 0);
+        while let Some(entry) = self.next_event(filter)? {
+            total += 1;
+            entries.push_back(entry);
+            if entries.len() > limit {
+                entries.pop_front();
+            }
+        }
+        Ok((entries.into(), total))
+    }
+
+    /// Counts the events that a filter takes, by group.
+    ///
+    /// # Errors
+    /// As [`Kept::next_event`].
+    pub fn summary(&mut self, filter: &Filter) -> Result<Summary, Error> {
+        let mut summary = Summary::default();
+        while let Some(step) = self.walk.next()? {
+            if filter.takes(step.number, &step.view) {
+                summary.add(step.number, &step.view);
+            }
+        }
+        Ok(summary)
+    }
+
+    /// The event of a number. Files before it are not read.
+    ///
+    /// # Errors
+    /// As [`Kept::next_event`].
+    pub fn find(root: &Path, number: u64) -> Result<Option<Entry>, Error> {
+        let Some((group, log, record)) = place_of(number) else {
+            return Ok(None);
+        };
+        for (other, dir) in crate::state::numbered_groups(root)? {
+            if other != group {
+                continue;
+            }
+            let path = dir.join(FILES[log]);
+            let read = |cause| Error::file("read", &path)(cause);
+            let mut reader = LogReader::open(&path, 0, u64::MAX).map_err(read)?;
+            reader.seek_number(record).map_err(read)?;
+            let mut walk = Walk::new(vec![Cursor::of_file(group, log, &path, record, reader)])?;
+            while let Some(step) = walk.next()? {
+                match step.placed.number {
+                    Some(n) if n == record => return Ok(Some(step.entry()?)),
+                    Some(n) if n > record => break,
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What is missing of what has been read so far.
-    pub fn missing(&self) -> &[Missing] {
-        &self.missing
+    pub fn missing(&self) -> Vec<Missing> {
+        let dropped = self.dropped.iter();
+        self.walk.missing().chain(dropped).cloned().collect()
     }
 }
 
@@ -128,22 +229,21 @@ pub(crate) fn content_of(dir: &Path) -> Result<[LogContent; 2], Error> {
     let durable = crate::state::durable_lengths(dir);
     let count = |name: &str, durable: u64| {
         let path = dir.join(name);
-        let mut kept = Kept {
-            logs: Vec::new(),
-            missing: Vec::new(),
-        };
-        kept.add(path.clone(), durable)?;
-        let segments = kept.logs.iter().flat_map(|log| &log.reader.segments);
-        let bytes = segments.map(|segment| segment.len).sum();
+        let reader = LogReader::open(&path, durable, u64::MAX);
+        let reader = reader.map_err(Error::file("read", &path))?;
+        let bytes = reader.segments.iter().map(|segment| segment.len).sum();
+        let mut missing: Vec<Missing> = dropped_of(&path, &reader)?.into_iter().collect();
+        let mut cursor = Cursor::of_file(0, 0, &path, 0, reader);
         let mut events = 0;
-        while kept.next_event()?.is_some() {
+        while cursor.advance()? {
             events += 1;
         }
+        missing.append(&mut cursor.missing);
         Ok(LogContent {
             path,
             events,
             bytes,
-            missing: kept.missing,
+            missing,
         })
     };
     let [rejected, undelivered] = FILES;
@@ -153,57 +253,35 @@ pub(crate) fn content_of(dir: &Path) -> Result<[LogContent; 2], Error> {
     ])
 }
 
-impl KeptLog {
-    /// Gives the one that was the next.
-    fn advance(&mut self, missing: &mut Vec<Missing>) -> Result<Option<Rejection>, Error> {
-        let before = self.next.take();
-        loop {
-            let piece = self
-                .reader
-                .next()
-                .map_err(Error::file("read", &self.path))?;
-            let (why, bytes, records) = match piece {
-                None => break,
-                Some(Piece::Record) => {
-                    let read = Rejection::read(&self.reader.record);
-                    self.next = Some(read.map_err(|e| Error::State {
-                        path: self.path.clone(),
-                        message: e.to_string(),
-                    })?);
-                    break;
-                }
-                Some(Piece::Gap { bytes, records }) => (Why::SetAside, bytes, records),
-                // A server is writing it, or was killed when it did.
-                Some(Piece::Damage(damage)) if damage.end == Some(event::record::End::Torn) => {
-                    continue;
-                }
-                Some(Piece::Damage(damage)) => (Why::Damaged, damage.bytes, damage.records),
-            };
-            self.note(missing, why, bytes, records);
-        }
-        Ok(before)
-    }
+/// What the bounds of a log have cost, where it is noted.
+pub(super) fn dropped_so_far(log: &Path) -> Option<Missing> {
+    let dropped = Dropped::of(log).filter(|dropped| dropped.events > 0)?;
+    Some(missing(log, dropped.events, dropped.bytes, true))
+}
 
-    fn note(&self, missing: &mut Vec<Missing>, why: Why, bytes: u64, records: Option<u32>) {
-        let events = u64::from(records.unwrap_or(1));
-        let known = missing
-            .iter_mut()
-            .find(|m| m.log == self.path && m.why == why);
-        match known {
-            Some(known) => {
-                known.bytes += bytes;
-                known.events += events;
-                known.is_exact &= records.is_some();
-            }
-            None => missing.push(Missing {
-                log: self.path.clone(),
-                why,
-                bytes,
-                events,
-                is_exact: records.is_some(),
-            }),
-        }
+fn missing(log: &Path, events: u64, bytes: u64, is_exact: bool) -> Missing {
+    Missing {
+        log: log.to_owned(),
+        why: Why::Dropped,
+        bytes,
+        events,
+        is_exact,
     }
+}
+
+/// What the bounds of a log have cost.
+fn dropped_of(log: &Path, reader: &LogReader) -> Result<Option<Missing>, Error> {
+    if Dropped::of(log).is_some() {
+        return Ok(dropped_so_far(log));
+    }
+    let bytes = reader.at();
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let first = reader.first_number(0);
+    let first = first.map_err(Error::file("read", log))?;
+    let events = u64::from(first.unwrap_or(1));
+    Ok(Some(missing(log, events, bytes, first.is_some())))
 }
 
 /// All of them at once, for few.
@@ -213,8 +291,8 @@ impl KeptLog {
 pub fn read_all(root: &Path) -> Result<Vec<Rejection>, Error> {
     let mut kept = Kept::open(root)?;
     let mut all = Vec::new();
-    while let Some(rejection) = kept.next_event()? {
-        all.push(rejection);
+    while let Some(entry) = kept.next_event(&Filter::default())? {
+        all.push(entry.rejection);
     }
     Ok(all)
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use event::record::{Damage, End, Found, Older, Records};
 
-use super::{Rejection, gap_records};
+use super::record::MARK_BEFORE;
+use super::{REMOVED, gap_records};
 
 /// A file of a log.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Segment {
     /// Place of its first byte in the log.
     pub start: u64,
     pub len: u64,
+    /// Bytes that it takes on the disk.
+    pub disk: u64,
     /// Number of its first record, where it has one that is whole.
     pub first: Option<u32>,
 }
@@ -38,6 +41,12 @@ pub(super) fn segment_path(log: &Path, start: u64) -> PathBuf {
             log.with_file_name(format!("{name}-{start:020}"))
         }
     }
+}
+
+/// Bytes of a file without its holes.
+pub(super) fn disk_bytes(metadata: &std::fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    metadata.len().min(metadata.blocks() * 512)
 }
 
 /// The files of a log, oldest first.
@@ -64,6 +73,7 @@ pub(super) fn segments(log: &Path) -> io::Result<Vec<Segment>> {
                 path: entry.path(),
                 start,
                 len: metadata.len(),
+                disk: disk_bytes(&metadata),
                 first: None,
             });
         }
@@ -83,20 +93,35 @@ static OLDER: Older = Older {
             .then_some(length as usize)
     },
     fits: |head, record| head[4..8] == crc32fast::hash(record).to_le_bytes(),
-    begins: |first| first == Rejection::MARK,
+    begins: |first| first == MARK_BEFORE,
 };
 
 /// What a log has, piece by piece.
 #[derive(Debug)]
 pub(super) enum Piece {
     /// A whole record; its bytes are in [`LogReader::record`].
-    Record,
+    Record(Placed),
     /// Bytes that were found damaged at an earlier start, which have been set aside.
     Gap {
         bytes: u64,
         records: Option<u32>,
     },
     Damage(Damage),
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Placed {
+    /// Place of its head in the log.
+    pub at: u64,
+    /// Bytes with its head.
+    pub bytes: u64,
+    /// Its number, where it is known.
+    pub number: Option<u32>,
+    /// Place of the first byte of its file.
+    pub segment: u64,
+    /// It has the frame of versions before, which cannot be written over.
+    pub is_fixed: bool,
 }
 
 /// Reads a log from front to back.
@@ -136,6 +161,50 @@ impl LogReader {
         })
     }
 
+    /// Goes on at the place of a record of this number.
+    pub fn start_at(&mut self, place: u64, number: u32) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom};
+        let at = self.segments.iter().rposition(|s| s.start <= place);
+        let Some(index) = at else { return Ok(()) };
+        self.index = index;
+        self.next = Some(number);
+        self.at = place;
+        let segment = &self.segments[index];
+        let mut file = File::open(&segment.path)?;
+        file.seek(SeekFrom::Start(place - segment.start))?;
+        let limit = self.end().map_or(u64::MAX, |end| end - place.min(end));
+        let older = (segment.start == 0).then_some(&OLDER);
+        self.reader = Some(Records::new(file.take(limit), place, older));
+        Ok(())
+    }
+
+    /// Number of the first record of a file, by its place in the row.
+    pub fn first_number(&self, index: usize) -> io::Result<Option<u32>> {
+        let Some(segment) = self.segments.get(index) else {
+            return Ok(None);
+        };
+        let older = (segment.start == 0).then_some(&OLDER);
+        let mut records = Records::new(File::open(&segment.path)?, segment.start, older);
+        Ok(match records.next()? {
+            Some(Found::Record { number, .. }) if segment.start > 0 => number,
+            Some(Found::Record { number, .. }) => Some(number.unwrap_or(0)),
+            _ => None,
+        })
+    }
+
+    /// Goes to the file that has the record of a number, where that is known.
+    pub fn seek_number(&mut self, number: u32) -> io::Result<()> {
+        for index in (0..self.segments.len()).rev() {
+            if let Some(first) = self.first_number(index)?
+                && first <= number
+            {
+                let start = self.segments[index].start;
+                return self.start_at(start, first);
+            }
+        }
+        Ok(())
+    }
+
     /// Where the file that is being read must end, if that is known.
     fn end(&self) -> Option<u64> {
         let next = self.segments.get(self.index + 1);
@@ -167,26 +236,35 @@ impl LogReader {
             let found = match reader.next()? {
                 None => None,
                 Some(Found::Damage(damage)) => Some(Err(damage)),
-                Some(Found::Record { number, record, .. }) => {
+                Some(Found::Record { at, number, record }) => {
                     self.record.clear();
                     self.record.extend_from_slice(record);
-                    Some(Ok(number))
+                    Some(Ok((at, number)))
                 }
             };
             let next = reader.next_number();
             self.at = reader.position();
             match found {
-                Some(Ok(number)) => {
+                Some(Ok((at, number))) => {
                     self.next = next;
                     let segment = &mut self.segments[self.index];
                     segment.first = segment.first.or(number).or(next.map(|n| n.wrapping_sub(1)));
                     if let Some(records) = gap_records(&self.record) {
                         let count = number.zip(records);
                         self.next = count.map(|(number, count)| number.wrapping_add(count));
+                        if self.record[0] == REMOVED {
+                            continue;
+                        }
                         let bytes = (event::record::HEAD_LEN + self.record.len()) as u64;
                         return Ok(Some(Piece::Gap { bytes, records }));
                     }
-                    return Ok(Some(Piece::Record));
+                    return Ok(Some(Piece::Record(Placed {
+                        at,
+                        bytes: self.at - at,
+                        number: next.map(|next| next.wrapping_sub(1)),
+                        segment: segment.start,
+                        is_fixed: number.is_none(),
+                    })));
                 }
                 Some(Err(damage)) if damage.end.is_none() => {
                     self.next = None;

@@ -28,6 +28,8 @@ impl SinkThread {
     pub(super) fn reach(&mut self, checkpoint: &Checkpoint) {
         let _held = checkpoint.abort_on_panic();
         self.flush();
+        // What was replayed before has arrived, or has been given up.
+        self.attempts.clear();
         let epoch = checkpoint.epoch;
         let key = self.store_key.clone();
         self.each_part(|epochs| epochs.precommit(epoch, key.as_bytes()));

@@ -228,7 +228,10 @@ pub(super) fn write_whole_by(
     parts: &[&[u8]],
     sync: &mut Fsync<'_>,
 ) -> Result<(), Error> {
-    let tmp = path.with_extension("tmp");
+    // Behind the whole name: files that differ in their extension alone may be written at a time.
+    let mut tmp = path.as_os_str().to_owned();
+    tmp.push(".tmp");
+    let tmp = std::path::PathBuf::from(tmp);
     let mut options = File::options();
     options.write(true).create(true).truncate(true);
     let file = private(&mut options).open(&tmp);

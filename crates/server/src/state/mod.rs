@@ -10,6 +10,10 @@
 //! DIR/GROUP/undelivered             events that sinks and stores rejected
 //! DIR/GROUP/rejected-PLACE          the same from that byte on, where the file before is full
 //! DIR/GROUP/rejected.damaged-N      bytes of it that had changed, copied at a start
+//! DIR/GROUP/rejected.edited-NUMBER  payload that somebody has edited
+//! DIR/GROUP/rejected.removing       what is being removed from it at the moment
+//! DIR/GROUP/rejected.dropped        what the bounds have cost
+//! DIR/GROUP/number                  part of the numbers of the rejected events of the group
 //! DIR/backups/NAME                  a copy of all of this, with a list of its files (`upkeep`)
 //! DIR/replaced-TIME                 what was here before a backup was restored
 //! ```
@@ -47,7 +51,7 @@ use connect::effect::EffectJournal;
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
 pub(crate) use file::sync_dir;
-pub(crate) use file::{Fsync, sync_parent_of, write_again};
+pub(crate) use file::{Fsync, sync_parent_of, write_again, write_whole};
 use file::{Head, Layer, Unusable};
 pub(crate) use mode::private;
 use proof::Text;
@@ -113,6 +117,9 @@ pub(crate) const LOOKS_MAX: usize = 8;
 
 /// Names the epoch that is current.
 pub(crate) const CURRENT: &str = "current";
+
+/// Names the number of a group, which is part of the numbers of its rejected events.
+const NUMBER: &str = "number";
 
 /// Why it is not known which epoch is current.
 pub(crate) enum Unreadable {
@@ -253,6 +260,29 @@ pub(crate) fn group_dirs(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(dirs)
 }
 
+/// Every group directory below `root` with the number that names its rejected events. One that has none
+/// yet gets the next that is free, in the order of their names.
+pub(crate) fn numbered_groups(root: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
+    let dirs = group_dirs(root)?;
+    let known: Vec<Option<u64>> = dirs.iter().map(|dir| group_number(dir)).collect();
+    let mut next = known.iter().flatten().max().map_or(0, |max| max + 1);
+    let numbers = known.into_iter().map(|known| {
+        known.unwrap_or_else(|| {
+            next += 1;
+            next - 1
+        })
+    });
+    Ok(numbers.zip(dirs).collect())
+}
+
+/// The number of a group, where it is noted and the note is whole.
+fn group_number(dir: &Path) -> Option<u64> {
+    match proof::read(&dir.join(NUMBER)) {
+        Ok(Some(Text::Proven(text))) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
 /// Every group directory below `root` with the names of its apps, in the order of their names.
 pub(crate) fn groups_in(root: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
     let dirs = group_dirs(root)?.into_iter();
@@ -365,6 +395,30 @@ impl GroupState {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    /// The number that names the rejected events of the group, noted when it is asked for first.
+    ///
+    /// # Errors
+    /// The directory cannot be read or written.
+    pub(crate) fn number(&self) -> Result<u64, Error> {
+        let root = self.dir.parent().unwrap_or(Path::new("."));
+        let numbers = numbered_groups(root)?;
+        let own = numbers.into_iter().find(|(_, dir)| *dir == self.dir);
+        let number = own.map_or(0, |(number, _)| number);
+        let path = self.dir.join(NUMBER);
+        if group_number(&self.dir).is_none() {
+            if path.exists() {
+                tracing::error!(
+                    file = %path.display(),
+                    number,
+                    "the number of a group of apps is damaged: its rejected events are listed under \
+                     other numbers from now on"
+                );
+            }
+            proof::write(&path, &format!("{number}\n"))?;
+        }
+        Ok(number)
     }
 
     /// Looks at the snapshots without judging which one fits the stores.

@@ -106,6 +106,13 @@ impl Saved {
         apps.map(|(name, range)| (name.as_str(), &self.bytes[range.clone()]))
     }
 
+    /// The position of this key, of any app.
+    pub fn position(&self, key: &str) -> Option<&Position> {
+        let mut positions = self.positions.iter();
+        let found = positions.find(|(_, known, _)| known == key)?;
+        found.2.as_ref()
+    }
+
     /// What it holds of some apps, as their state without logs and effects.
     pub fn part(&self, is_requested: impl Fn(&str) -> bool) -> Saved {
         let mut part = Saved::default();

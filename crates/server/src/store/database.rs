@@ -74,7 +74,9 @@ impl Database {
     /// Does a write whose outcome no query asks for; what the store refuses is rejected.
     pub fn write(&mut self, rows: StoreRows) -> Result<(), String> {
         let binding = &mut self.bindings[rows.slot];
+        binding.attempt.clone_from(&rows.attempt);
         let written = binding.write(rows.operation, &rows.batch, &self.context);
+        binding.attempt = None;
         self.redo.keep(rows);
         match written {
             Ok(()) => Ok(()),
@@ -106,6 +108,7 @@ impl Database {
                             slot,
                             operation,
                             batch,
+                            attempt: None,
                         });
                     }
                     return Ok(answer);

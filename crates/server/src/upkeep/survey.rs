@@ -12,6 +12,7 @@ use engine::SavedElement;
 
 use super::backup::{Manifest, backups_of};
 use crate::error::Error;
+use crate::rejected::replay::POSITION;
 use crate::rejected::{self, LogContent};
 use crate::state::file::Head;
 use crate::state::{Damage, Found, GroupState, Saved, apps_of, group_dirs, length_of, read_id};
@@ -194,7 +195,8 @@ fn content(group: &GroupState, found: &Found) -> Result<Option<Content>, Error> 
             elements,
         });
     }
-    let sources = saved.positions.iter();
+    let positions = saved.positions.iter();
+    let sources = positions.filter(|(_, key, _)| key != POSITION);
     let sources = sources.map(|(app, key, position)| SourceSurvey {
         app: app.clone(),
         key: key.clone(),

@@ -336,7 +336,7 @@ impl SinkMapper for Sink {
             for &row in rows {
                 let text = row_text(batch, row as usize);
                 let remedy = "let the registry be reached";
-                out.reject(Rejected::new(&text, cause.as_str(), remedy));
+                out.reject(Rejected::new(&text, cause.as_str(), remedy), &[row]);
             }
             return;
         };
@@ -363,7 +363,8 @@ impl SinkMapper for Sink {
                     };
                     let remedy = "give the event values that the schema takes, or a union with null \
                                   to the field";
-                    out.reject(Rejected::new(&text, cause, remedy));
+                    let rejected = Rejected::new(&text, cause, remedy);
+                    out.reject(rejected, std::slice::from_ref(row));
                 }
             }
         }

@@ -223,6 +223,10 @@ impl SourceMapper for Source {
         }
     }
 
+    fn go_on(&mut self) {
+        self.header_seen = true;
+    }
+
     fn save(&self, out: &mut Vec<u8>) {
         out.push(u8::from(self.header_seen));
     }

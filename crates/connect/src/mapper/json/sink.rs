@@ -212,7 +212,7 @@ impl SinkMapper for Sink {
                     "the payload is not valid JSON",
                     "put the template of @payload right, or leave out validate.json",
                 );
-                out.reject_text(start, rejected);
+                out.reject_text(start, rejected, group);
             } else {
                 out.end_text(start, group);
             }

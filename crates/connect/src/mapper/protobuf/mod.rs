@@ -281,11 +281,9 @@ impl SinkMapper for Sink {
                 Ok(message) => out.push_bytes(&message.encode_to_vec(), std::slice::from_ref(row)),
                 Err(cause) => {
                     let text = row_text(batch, *row as usize);
-                    out.reject(Rejected::new(
-                        &text,
-                        cause,
-                        "give the event a value of that kind",
-                    ));
+                    let rejected =
+                        Rejected::new(&text, cause, "give the event a value of that kind");
+                    out.reject(rejected, std::slice::from_ref(row));
                 }
             }
         }

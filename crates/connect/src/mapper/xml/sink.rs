@@ -133,7 +133,7 @@ impl SinkMapper for Sink {
                 cause,
                 "put the template of @payload right, or leave out validate.xml",
             );
-            return out.reject_text(start, rejected);
+            return out.reject_text(start, rejected, rows);
         }
         out.end_text(start, rows);
     }

@@ -3,6 +3,7 @@
 //! A route is data ([`table::Route`]). From it come the check of the role, the answer to another method,
 //! the list of paths, and the OpenAPI document.
 
+mod errors;
 mod feed;
 mod metrics;
 mod openapi;
@@ -35,6 +36,8 @@ const GROUPS: &[&[Route]] = &[
     simulation::ROUTES,
     feed::ROUTES,
     tap::ROUTES,
+    errors::ROUTES,
+    errors::si::ROUTES,
     openapi::ROUTES,
 ];
 

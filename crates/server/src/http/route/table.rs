@@ -45,6 +45,7 @@ pub(in crate::http) enum Verb {
 }
 
 /// A parameter behind the question mark.
+#[derive(Clone, Copy)]
 pub(in crate::http) struct Param {
     pub name: &'static str,
     pub about: &'static str,

@@ -1,0 +1,569 @@
+//! The rejected events of the apps: looked at, edited, replayed and purged.
+//!
+//! By paths of its own below `/errors`, and by those of Streaming Integrator's error store below
+//! `/error-handler` (`si`). Filters are `number`, `app`, `stream`, `stage`, `cause`, `since`, `until`: in the
+//! query of a GET, as fields of the object in the body of a POST. A body is at most [`BODY_MAX`] bytes.
+
+pub(super) mod si;
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::on;
+use base64::Engine as _;
+use serde_json::{Value as Json, json};
+
+use super::Route;
+use super::table::{Answer, Content, Param};
+use crate::access::Role;
+use crate::http::Services;
+use crate::http::answer::{body_of, json, refused};
+use crate::rejected::{Entry, Filter, Refusal, ReplayRequest, group_json, missing_json};
+
+/// Bytes of an edited payload with all around it.
+const BODY_MAX: usize = 96 << 20;
+
+/// Events of a page, unless the request says fewer.
+const PAGE_MAX: usize = 1000;
+
+/// How long a request may wait for the end of a replay.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "/errors/groups",
+        Role::Read,
+        "Rejected events by cause, with their counts",
+        |method| on(method, groups),
+    )
+    .query(FILTERS)
+    .answers(&[Answer::new(200, "The groups, the largest first", GROUPS)]),
+    Route::get(
+        "/errors",
+        Role::Read,
+        "Rejected events one by one, in the order of rejection",
+        |method| on(method, list),
+    )
+    .query(LIST)
+    .answers(&[Answer::new(200, "A page", EVENTS)]),
+    Route::post(
+        "/errors/purge",
+        Role::Operate,
+        "Remove rejected events for good",
+        |method| on(method, purge),
+    )
+    .bodies(&[SELECTION])
+    .answers(&[Answer::new(200, "They are removed", PURGED)]),
+    Route::post(
+        "/errors/replay",
+        Role::Operate,
+        "Replay rejected events to where they failed",
+        |method| on(method, replay),
+    )
+    .bodies(&[SELECTION])
+    .answers(&[Answer::new(202, "It has begun", REPLAY)]),
+    Route::get(
+        "/errors/replay",
+        Role::Read,
+        "How far the last replay is",
+        |method| on(method, replay_state),
+    )
+    .query(&[Param {
+        name: "wait",
+        about: "Milliseconds to wait for its end",
+        is_needed: false,
+        schema: || json!({ "type": "integer", "minimum": 0 }),
+    }])
+    .answers(&[Answer::new(200, "Its state", REPLAY)]),
+    Route::delete(
+        "/errors/replay",
+        Role::Operate,
+        "Stop the replay that is at work",
+        |method| on(method, cancel),
+    )
+    .answers(&[Answer::new(200, "Its state", REPLAY)]),
+    Route::get(
+        "/errors/{number}",
+        Role::Read,
+        "One rejected event with its payload",
+        |method| on(method, show),
+    )
+    .answers(&[Answer::new(200, "The event", EVENT)]),
+    Route::put(
+        "/errors/{number}/payload",
+        Role::Operate,
+        "Give a rejected event another payload, which is replayed instead of its own",
+        |method| on(method, edit),
+    )
+    .bodies(&[Content::json(|| {
+        json!({
+            "type": "object",
+            "properties": {
+                "payload": { "type": "string" },
+                "payload_base64": { "type": "string" },
+                "unchecked": { "type": "boolean" },
+            },
+        })
+    })])
+    .answers(&[Answer::new(200, "The event", EVENT)]),
+    Route::delete(
+        "/errors/{number}/payload",
+        Role::Operate,
+        "Give a rejected event back the payload that it came with",
+        |method| on(method, discard),
+    )
+    .answers(&[Answer::new(200, "It has it", DISCARDED)]),
+];
+
+const fn text_param(name: &'static str, about: &'static str) -> Param {
+    Param {
+        name,
+        about,
+        is_needed: false,
+        schema: || json!({ "type": "string" }),
+    }
+}
+
+const FILTERS: &[Param; 7] = &[
+    text_param("number", "Numbers of events, with commas between them"),
+    text_param("app", "Only events of this app"),
+    text_param("stream", "Only events of this stream or table"),
+    text_param(
+        "stage",
+        "Only events that failed there: source, query, sink-mapper, sink, store, function",
+    ),
+    text_param("cause", "Only events whose cause has this in it"),
+    text_param(
+        "since",
+        "Only events from then on: how long ago (1h, 7d) or a time",
+    ),
+    text_param("until", "Only events before then"),
+];
+
+const LIST: &[Param] = &[
+    FILTERS[0],
+    FILTERS[1],
+    FILTERS[2],
+    FILTERS[3],
+    FILTERS[4],
+    FILTERS[5],
+    FILTERS[6],
+    Param {
+        name: "limit",
+        about: "Events of a page",
+        is_needed: false,
+        schema: || json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }),
+    },
+    text_param("from", "Begin of the page: `next` of the page before"),
+    text_param("newest", "`true`: the newest events alone, the newest last"),
+    text_param("payload", "`true`: with payloads"),
+];
+
+/// The filters as fields of a body.
+const SELECTION: Content = Content::json(|| {
+    let mut fields = serde_json::Map::new();
+    for filter in FILTERS {
+        fields.insert(
+            filter.name.to_owned(),
+            json!({ "description": filter.about }),
+        );
+    }
+    fields.insert("all".to_owned(), json!({ "type": "boolean" }));
+    fields.insert("rate".to_owned(), json!({ "type": ["number", "null"] }));
+    fields.insert("dry_run".to_owned(), json!({ "type": "boolean" }));
+    json!({ "type": "object", "properties": fields })
+});
+
+const GROUPS: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["total", "groups"],
+        "properties": {
+            "total": { "type": "integer" },
+            "groups": { "type": "array", "items": { "type": "object" } },
+            "missing": { "type": "array", "items": { "type": "object" } },
+        },
+    })
+});
+
+const EVENT: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["number", "time", "app", "stream", "stage", "cause"],
+        "properties": {
+            "number": { "type": "integer" },
+            "time": { "type": "integer", "description": "milliseconds since 1970" },
+            "app": { "type": "string" },
+            "stream": { "type": "string" },
+            "stage": { "type": "string" },
+            "cause": { "type": "string" },
+            "payload": { "type": "string" },
+        },
+    })
+});
+
+const EVENTS: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["events"],
+        "properties": {
+            "events": { "type": "array", "items": { "type": "object" } },
+            "next": { "type": ["string", "null"] },
+        },
+    })
+});
+
+const PURGED: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["purged"],
+        "properties": { "purged": { "type": "integer" } },
+    })
+});
+
+const DISCARDED: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["number", "discarded"],
+        "properties": { "number": { "type": "integer" }, "discarded": { "type": "boolean" } },
+    })
+});
+
+const REPLAY: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["id", "state", "total", "replayed", "failed_again"],
+        "properties": {
+            "id": { "type": "integer" },
+            "state": { "enum": ["running", "done", "cancelled", "failed"] },
+            "total": { "type": "integer" },
+            "replayed": { "type": "integer" },
+            "failed_again": { "type": "integer" },
+        },
+    })
+});
+
+/// Names and values of a query.
+fn pairs(query: Option<&str>) -> Vec<(String, String)> {
+    let parts = query.unwrap_or_default().split('&');
+    let parts = parts.filter_map(|part| part.split_once('='));
+    parts.map(|(n, v)| (decoded(n), decoded(v))).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let (byte, read) = match (first, code) {
+            (b'%', Some(code)) => (code, 3),
+            (b'+', _) => (b' ', 1),
+            (other, _) => (*other, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[read..];
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let mut found = pairs.iter().filter(|(n, _)| n == name);
+    found.next().map(|(_, value)| value.as_str())
+}
+
+fn filter_of(pairs: &[(String, String)]) -> Result<Filter, Box<Response>> {
+    let pairs = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    Filter::from_pairs(pairs)
+        .map_err(|message| Box::new(refused(StatusCode::BAD_REQUEST, &message)))
+}
+
+fn count_of(
+    pairs: &[(String, String)],
+    name: &str,
+    default: usize,
+) -> Result<usize, Box<Response>> {
+    let Some(text) = value(pairs, name) else {
+        return Ok(default);
+    };
+    text.parse().map_err(|_| {
+        let message = format!("'{name}' is '{text}', not a number of events");
+        Box::new(refused(StatusCode::BAD_REQUEST, &message))
+    })
+}
+
+/// Files are read on a thread that may wait for them.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Box<Response>> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(refusal)) => Err(Box::new(refusal_answer(&refusal))),
+        Err(_) => Err(Box::new(refused(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "an internal error: see the log",
+        ))),
+    }
+}
+
+fn refusal_answer(refusal: &Refusal) -> Response {
+    match refusal {
+        Refusal::NoEvent(number) => refused(
+            StatusCode::NOT_FOUND,
+            &format!("there is no rejected event {number}: it may have been replayed or purged"),
+        ),
+        Refusal::Payload(cause) => refused(StatusCode::BAD_REQUEST, cause),
+        Refusal::Busy => refused(
+            StatusCode::CONFLICT,
+            "a replay or a purge is at work: wait until it is done",
+        ),
+        Refusal::Failed(cause) => refused(StatusCode::INTERNAL_SERVER_ERROR, cause),
+    }
+}
+
+fn answered(answer: Result<Response, Box<Response>>) -> Response {
+    answer.unwrap_or_else(|refusal| *refusal)
+}
+
+async fn groups(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    answered(groups_of(services, query).await)
+}
+
+async fn groups_of(services: Services, query: Option<String>) -> Result<Response, Box<Response>> {
+    let filter = filter_of(&pairs(query.as_deref()))?;
+    let store = services.errors;
+    let (summary, missing) = blocking(move || Ok(store.summary(&filter)?)).await?;
+    let mut groups: Vec<_> = summary.groups().collect();
+    groups.sort_by_key(|(key, tally)| (std::cmp::Reverse(tally.count), key.clone()));
+    let groups: Vec<Json> = groups.iter().map(|(k, t)| group_json(k, t)).collect();
+    let missing: Vec<Json> = missing.iter().map(missing_json).collect();
+    let body = json!({ "total": summary.total(), "groups": groups, "missing": missing });
+    Ok(json(StatusCode::OK, &body))
+}
+
+async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    answered(list_of(services, query).await)
+}
+
+async fn list_of(services: Services, query: Option<String>) -> Result<Response, Box<Response>> {
+    let pairs = pairs(query.as_deref());
+    let filter = filter_of(&pairs)?;
+    let limit = count_of(&pairs, "limit", PAGE_MAX)?.clamp(1, PAGE_MAX);
+    let with_payload = value(&pairs, "payload") == Some("true");
+    let store = services.errors;
+    let page = |entries: Vec<Entry>| -> Vec<Json> {
+        entries
+            .iter()
+            .map(|entry| entry.json(with_payload))
+            .collect()
+    };
+    if value(&pairs, "newest") == Some("true") {
+        let (entries, total) = blocking(move || Ok(store.newest(&filter, limit)?)).await?;
+        let body = json!({ "total": total, "events": page(entries) });
+        return Ok(json(StatusCode::OK, &body));
+    }
+    let from = value(&pairs, "from").unwrap_or_default().to_owned();
+    let (entries, next) = blocking(move || store.list(&filter, &from, 0, limit)).await?;
+    let body = json!({ "events": page(entries), "next": next });
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// The number in a path.
+fn number_of(text: &str) -> Result<u64, Box<Response>> {
+    text.parse().map_err(|_| {
+        let message = format!("'{text}' is no number of a rejected event");
+        Box::new(refused(StatusCode::BAD_REQUEST, &message))
+    })
+}
+
+async fn find(services: &Services, number: u64) -> Result<Entry, Box<Response>> {
+    let store = services.errors.clone();
+    blocking(move || store.find(number)?.ok_or(Refusal::NoEvent(number))).await
+}
+
+async fn show(State(services): State<Services>, Path(number): Path<String>) -> Response {
+    let found = async {
+        let entry = find(&services, number_of(&number)?).await?;
+        Ok(json(StatusCode::OK, &entry.json(true)))
+    };
+    answered(found.await)
+}
+
+async fn json_body(body: Body) -> Result<Json, Box<Response>> {
+    let bytes = body_of(body, "the body", BODY_MAX).await;
+    let bytes = bytes.map_err(|(status, message)| Box::new(refused(status, &message)))?;
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    serde_json::from_slice(bytes).map_err(|error| {
+        let message = format!("the body is not JSON: {error}");
+        Box::new(refused(StatusCode::BAD_REQUEST, &message))
+    })
+}
+
+/// Fields of an object as names and values; a list is several values of a name.
+fn fields(body: &Json) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (name, value) in body.as_object().into_iter().flatten() {
+        let values = match value {
+            Json::Array(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            match value {
+                Json::Null => {}
+                Json::String(text) => all.push((name.clone(), text.clone())),
+                other => all.push((name.clone(), other.to_string())),
+            }
+        }
+    }
+    all
+}
+
+async fn edit(
+    State(services): State<Services>,
+    Path(number): Path<String>,
+    body: Body,
+) -> Response {
+    answered(edit_one(services, &number, body).await)
+}
+
+async fn edit_one(services: Services, number: &str, body: Body) -> Result<Response, Box<Response>> {
+    let number = number_of(number)?;
+    let body = json_body(body).await?;
+    let bad = |message: &str| Box::new(refused(StatusCode::BAD_REQUEST, message));
+    let payload = match (body["payload"].as_str(), body["payload_base64"].as_str()) {
+        (Some(text), None) => text.as_bytes().to_vec(),
+        (None, Some(encoded)) => base64::engine::general_purpose::STANDARD
+            .decode(encoded)
+            .map_err(|_| bad("'payload_base64' is not base64"))?,
+        _ => {
+            return Err(bad(
+                r#"send {"payload":"…"}, or {"payload_base64":"…"} where it is no text"#,
+            ));
+        }
+    };
+    let unchecked = body["unchecked"] == true;
+    let Services {
+        errors,
+        asker,
+        registry,
+        ..
+    } = services;
+    let entry =
+        blocking(move || errors.edit(number, &payload, unchecked, (&asker, registry))).await?;
+    Ok(json(StatusCode::OK, &entry.json(false)))
+}
+
+async fn discard(State(services): State<Services>, Path(number): Path<String>) -> Response {
+    let discarded = async {
+        let number = number_of(&number)?;
+        let store = services.errors.clone();
+        let was_edited = blocking(move || store.discard_edit(number)).await?;
+        Ok(json(
+            StatusCode::OK,
+            &json!({ "number": number, "discarded": was_edited }),
+        ))
+    };
+    answered(discarded.await)
+}
+
+async fn purge(State(services): State<Services>, body: Body) -> Response {
+    let purged = async {
+        let body = json_body(body).await?;
+        let filter = filter_of(&fields(&body))?;
+        if filter.is_all() && body["all"] != true {
+            let message = r#"say which events: filters, or {"all":true}"#;
+            return Err(Box::new(refused(StatusCode::BAD_REQUEST, message)));
+        }
+        let (store, asker) = (services.errors, services.asker);
+        let purged = blocking(move || store.purge(&filter, &asker)).await?;
+        let body = json!({
+            "purged": purged.events,
+            "not_saved_yet": purged.uncovered,
+            "of_older_version": purged.fixed,
+        });
+        Ok(json(StatusCode::OK, &body))
+    };
+    answered(purged.await)
+}
+
+async fn replay(State(services): State<Services>, body: Body) -> Response {
+    let begun = async {
+        let body = json_body(body).await?;
+        let filter = filter_of(&fields(&body))?;
+        let bad = |message: &str| Box::new(refused(StatusCode::BAD_REQUEST, message));
+        if filter.is_all() && body["all"] != true {
+            return Err(bad(r#"say which events: filters, or {"all":true}"#));
+        }
+        let rate = body["rate"].as_f64();
+        if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) || body["rate"].is_string() {
+            return Err(bad("'rate' is events per second, above 0"));
+        }
+        let request = ReplayRequest {
+            filter,
+            rate,
+            is_dry_run: body["dry_run"] == true,
+        };
+        let Services {
+            errors,
+            asker,
+            registry,
+            ..
+        } = services;
+        let job = blocking(move || errors.replay(request, &asker, registry)).await?;
+        Ok(json(StatusCode::ACCEPTED, &job.json()))
+    };
+    answered(begun.await)
+}
+
+fn no_replay() -> Response {
+    refused(
+        StatusCode::NOT_FOUND,
+        "nothing has been replayed since the server started",
+    )
+}
+
+async fn replay_state(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    let state = async {
+        let millis = count_of(&pairs(query.as_deref()), "wait", 0)?;
+        let Some(job) = services.errors.job() else {
+            return Ok(no_replay());
+        };
+        let wait = Duration::from_millis(millis as u64).min(WAIT_MAX);
+        job.wait(wait).await;
+        Ok(json(StatusCode::OK, &job.json()))
+    };
+    answered(state.await)
+}
+
+async fn cancel(State(services): State<Services>) -> Response {
+    let Some(job) = services.errors.job() else {
+        return no_replay();
+    };
+    job.cancel();
+    job.wait(WAIT_MAX).await;
+    json(StatusCode::OK, &job.json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_decoded() {
+        let found = pairs(Some("app=A%20b&cause=x%3Dy+z&odd=%zz&flag"));
+        let expect = [("app", "A b"), ("cause", "x=y z"), ("odd", "%zz")];
+        let expect = expect.map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn fields_of_a_body_are_filters() {
+        let body = json!({ "number": [1, 2], "app": "A", "until": null, "all": true });
+        let filter = filter_of(&fields(&body)).expect("a filter");
+        let expect = Filter::from_pairs([("number", "1,2"), ("app", "A")]);
+        assert_eq!(Ok(filter), expect);
+    }
+}
