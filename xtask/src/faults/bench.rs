@@ -150,7 +150,7 @@ impl Bench {
     /// The error store's own words about what it keeps.
     pub fn kept(&self) -> anyhow::Result<String> {
         let output = Command::new(&self.binary)
-            .args(["errors", "list"])
+            .args(["errors", "list", "--each", "--limit", "0"])
             .arg(self.path("state"))
             .output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -63,7 +63,7 @@ fn restore(bench: &Bench, all: &Files) -> anyhow::Result<()> {
 /// Events that are listed, how many are said to be missing at least, and whether that is exact.
 fn listed(bench: &Bench) -> anyhow::Result<(u64, u64, bool)> {
     let output = Command::new(&bench.binary)
-        .args(["errors", "list", "--json"])
+        .args(["errors", "list", "--each", "--json"])
         .arg(bench.path("state"))
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -260,7 +260,7 @@ fn with_bits(line: &str) -> anyhow::Result<String> {
 /// Rejected events by table and column that their cause names.
 fn rejected(site: &Site) -> anyhow::Result<BTreeMap<(String, String), u64>> {
     let output = std::process::Command::new(&site.binary)
-        .args(["errors", "list", "--json"])
+        .args(["errors", "list", "--each", "--json"])
         .arg(site.path("state"))
         .output()?;
     let listed: Json = serde_json::from_slice(&output.stdout)?;

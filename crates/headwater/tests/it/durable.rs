@@ -147,7 +147,7 @@ fn damage_in_the_log_of_rejected_events_is_said() {
     bytes[3000] ^= 4;
     fs::write(&log, &bytes).expect("writes");
     let list = || {
-        let output = headwater(&["errors", "list", &state_text]);
+        let output = headwater(&["errors", "list", &state_text, "--each", "--limit", "0"]);
         assert_eq!(output.status.code(), Some(0));
         (text(&output.stdout).lines().count(), text(&output.stderr))
     };

@@ -25,6 +25,7 @@ mod docs;
 mod durable;
 mod email;
 mod email_source;
+mod errors;
 mod file_events;
 mod grpc;
 mod http;

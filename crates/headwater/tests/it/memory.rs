@@ -99,7 +99,7 @@ fn a_full_app_refuses_events_and_the_others_go_on() {
         assert!(said.contains(part), "{part} in {said}");
     }
     let errors = Command::new(env!("CARGO_BIN_EXE_headwater"))
-        .args(["errors", "list", "--json"])
+        .args(["errors", "list", "--each", "--json"])
         .arg(&state)
         .output()
         .expect("the binary starts");

@@ -158,7 +158,7 @@ fn rejected_events_are_kept_with_their_place() {
     place.write("in.csv", "a,1.5\nb,much\nc,2.5\n");
     let state = place.path("state").display().to_string();
     ended(&run(&app, &["--until-done", "--state", &state]), 4);
-    let list = headwater(&["errors", "list", &state, "--json"])
+    let list = headwater(&["errors", "list", &state, "--each", "--json"])
         .output()
         .expect("it runs");
     let list: Json = serde_json::from_slice(&list.stdout).expect("JSON");
@@ -173,7 +173,7 @@ fn rejected_events_are_kept_with_their_place() {
             .is_some_and(|p| p.ends_with("in.csv, line 2")),
         "{event}"
     );
-    let show = headwater(&["errors", "show", &state, "1"])
+    let show = headwater(&["errors", "show", "1", &state])
         .output()
         .expect("it runs");
     assert!(stdout(&show).contains("b,much"));
@@ -205,7 +205,7 @@ from !Out select id, amount insert into Faults;
         let app = place.write("app.siddhi", &rest.replacen(queries, "", 1));
         let state = place.path(policy).display().to_string();
         let output = run(&app, &["--until-done", "--state", &state]);
-        let errors = headwater(&["errors", "list", &state, "--json"])
+        let errors = headwater(&["errors", "list", &state, "--each", "--json"])
             .output()
             .expect("it runs");
         let errors: Json = serde_json::from_slice(&errors.stdout).expect("JSON");
@@ -241,10 +241,10 @@ fn events_that_nobody_reads_are_counted() {
         let text = READER.replace("type='log', prefix='seen'", &sink);
         let app = place.write("app.siddhi", &text);
         ended(&run(&app, &["--until-done", "--state", &state]), 4);
-        let show = headwater(&["errors", "show", &state, "1"]).output();
+        let show = headwater(&["errors", "show", "1", &state]).output();
         let show = stdout(&show.expect("it runs"));
         assert!(
-            show.contains("b, 2.5") && show.contains("has no subscribers"),
+            show.contains(r#"{"id":"a","amount":1.5}"#) && show.contains("has no subscribers"),
             "{show}"
         );
     }

@@ -519,7 +519,7 @@ fn no_secret_is_told_wherever_it_comes_from() {
         check(&format!("the run with {written}"), &log());
         check(
             "the list of errors",
-            &said(&["errors", "list", &state, "--json"]),
+            &said(&["errors", "list", &state, "--each", "--json"]),
         );
         check_files(Path::new(&state));
         fs::remove_dir_all(&state).ok();

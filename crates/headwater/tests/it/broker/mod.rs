@@ -136,7 +136,7 @@ pub fn key_file(name: &str) -> String {
 /// What `headwater errors` says of a state folder.
 pub fn errors(state: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
-        .args(["errors", "list", state, "--json"])
+        .args(["errors", "list", state, "--each", "--json"])
         .output()
         .expect("the binary starts");
     String::from_utf8_lossy(&output.stdout).into_owned()

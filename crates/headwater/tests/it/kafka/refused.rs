@@ -93,7 +93,7 @@ fn written(
     let mut causes = BTreeMap::new();
     if has_state {
         let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
-            .args(["errors", "list", &state])
+            .args(["errors", "list", &state, "--each", "--limit", "0"])
             .output()
             .expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stdout);
