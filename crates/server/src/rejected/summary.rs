@@ -17,6 +17,18 @@ const CAUSE_MAX: usize = 1000;
 
 const OTHERS: &str = "other causes";
 
+/// In front of a quoted text that is the name of a thing, and the same for all events of a group.
+const NAMED: [&str; 8] = [
+    "attribute ",
+    "column ",
+    "element ",
+    "field ",
+    "property ",
+    "function ",
+    "stream ",
+    "table ",
+];
+
 /// What events of a group have in common.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupKey {
@@ -229,11 +241,20 @@ fn pattern(cause: &str, into: &mut String) {
         let is_quote = first == '\'' || first == '"';
         let quoted = is_quote.then(|| rest[1..].find(first)).flatten();
         if let Some(len) = quoted {
-            into.extend([first, '…', first]);
+            let is_name = NAMED.iter().any(|word| into.ends_with(word));
+            match is_name {
+                true => into.push_str(&rest[..len + 2]),
+                false => into.extend([first, '…', first]),
+            }
             rest = &rest[len + 2..];
         } else if first.is_ascii_digit() {
             into.push('N');
             rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            // One with a fraction is one number.
+            let fraction = rest.strip_prefix('.').unwrap_or_default();
+            if fraction.starts_with(|c: char| c.is_ascii_digit()) {
+                rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+            }
         } else {
             into.push(first);
             rest = &rest[first.len_utf8()..];
@@ -265,7 +286,7 @@ mod tests {
         for (cause, expect) in [
             (
                 "attribute 'a': 'x7' is no double",
-                "attribute '…': '…' is no double",
+                "attribute 'a': '…' is no double",
             ),
             (
                 "no valid JSON at byte 17: a name",
@@ -273,6 +294,7 @@ mod tests {
             ),
             ("it's 5 o'clock", "it'…'clock"),
             ("a lone ' and é", "a lone ' and é"),
+            ("2.5 and 3. of 10", "N and N. of N"),
             ("", ""),
         ] {
             let mut found = String::new();

@@ -122,7 +122,7 @@ impl<'a> Origin<'a> {
                          'headwater errors list --each {}'",
                         dir.display()
                     );
-                    Err(Error::Usage(message).into())
+                    Err(Error::Refused(message).into())
                 }
             },
         }
@@ -151,7 +151,9 @@ pub fn ask(client: &Client, method: Method, path: &str, body: &Json) -> anyhow::
     }
     let message = reply.json["message"].as_str().unwrap_or("no answer");
     match reply.status {
-        400 | 404 => Err(Error::Usage(message.to_owned()).into()),
+        // It is said which payload, filter or number is wrong.
+        400 => Err(Error::Usage(message.to_owned()).into()),
+        404 => Err(Error::Refused(message.to_owned()).into()),
         _ => Err(anyhow::anyhow!("{message}")),
     }
 }

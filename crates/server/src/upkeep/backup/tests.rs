@@ -4,7 +4,8 @@ use crate::state::StateDir;
 
 /// An epoch that is marked current, as a run leaves it: one app that keeps nothing.
 pub fn save(group: &GroupState, epoch: u64) {
-    let mut log = RejectedLog::open(&group.path("rejected"), u64::MAX).expect("opens");
+    let mut log =
+        RejectedLog::open(&group.path("rejected"), u64::MAX, Default::default()).expect("opens");
     for number in 0..3 {
         let payload = format!("epoch {epoch}, event {number}");
         log.append(&Rejection::of_payload(payload.as_bytes()))
