@@ -50,7 +50,7 @@ pub(crate) enum HeldAnswer {
         reply: oneshot::Sender<Result<Answer, AskError>>,
         answer: Answer,
     },
-    /// To rows that were sent by hand.
+    /// To rows that were sent by hand, or to who wanted a checkpoint.
     Sent(oneshot::Sender<()>),
     /// To so many events that were replayed; to nobody's, where a save is asked for.
     Replayed(Sender<u64>, u64),
@@ -148,6 +148,37 @@ impl Asker {
         }
     }
 
+    /// Has a checkpoint made of an app, or of all, and waits until it is durable. Of all, those that have
+    /// ended are left out: what they have saved stays.
+    pub(crate) async fn save(&self, app: Option<&str>) -> Result<(), Refusal> {
+        let apps = match app {
+            Some(_) => vec![self.app(app)?],
+            None => self.apps().to_vec(),
+        };
+        let mut queues: Vec<&Arc<InputQueue>> = Vec::new();
+        for app in &apps {
+            if !queues
+                .iter()
+                .any(|queue| Arc::ptr_eq(queue, &app.input_queue))
+            {
+                queues.push(&app.input_queue);
+            }
+        }
+        let mut answers = Vec::new();
+        for queue in queues {
+            let (reply, answer) = oneshot::channel();
+            let reply = HeldAnswer::Sent(reply);
+            queue.push_always(ExecutorInput::Save(reply)).ok();
+            answers.push(answer);
+        }
+        for answer in answers {
+            if let (Err(_), Some(name)) = (answer.await, app) {
+                return Err(Refusal::Gone(format!("app '{name}' has ended")));
+            }
+        }
+        Ok(())
+    }
+
     /// The app of a name, or the only one there is.
     pub(crate) fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
         let apps = self.apps();
@@ -178,7 +209,7 @@ impl Asker {
         let (reply, saved) = channel();
         for app in self.apps().iter() {
             // One that has ended has been saved.
-            let input = ExecutorInput::Save(reply.clone());
+            let input = ExecutorInput::Save(HeldAnswer::Replayed(reply.clone(), 0));
             app.input_queue.push_always(input).ok();
         }
         drop(reply);

@@ -97,6 +97,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         registry: server.registry(),
         taps: Taps::default(),
         liveness: server.liveness(),
+        backups: server.backups(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
@@ -117,6 +118,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
                 progress.show(server.metrics());
                 manager.show(&server);
             }
+            Status::Restore => server.restore_asked(),
             Status::Reload => reload(&mut server, &args, output, &mut manager),
             status => break status,
         }

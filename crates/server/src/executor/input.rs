@@ -1,13 +1,12 @@
 //! What arrives at an executor: rows of sources, questions, and the word that it is to end.
 
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use event::Batch;
 use plan::StreamId;
 
-use crate::ask::{Injection, Question};
+use crate::ask::{HeldAnswer, Injection, Question};
 use crate::queue::{Queue, Weight};
 use crate::rejected::replay::ReplayBatch;
 use crate::source::SourceBatch;
@@ -52,8 +51,8 @@ pub(crate) enum ExecutorInput {
     Untap(u64),
     /// Rejected events that are replayed.
     Replay(Box<ReplayBatch>),
-    /// A save is wanted, and who wants it is told.
-    Save(Sender<u64>),
+    /// A checkpoint is wanted; who wants it is told when it is durable.
+    Save(HeldAnswer),
     /// The sources have gone: finish what is here, make a last checkpoint, end.
     Finish {
         /// The apps go on in another executor, which is given what is here.

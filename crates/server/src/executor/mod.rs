@@ -38,7 +38,6 @@ use event::{Batch, Column, Value};
 use plan::{Plan, StatisticsLevel, StreamId, StreamKind, TableId};
 
 use crate::activity::ActivityTracker;
-use crate::ask::HeldAnswer;
 use crate::backoff::LogThrottle;
 use crate::checkpoint::coordinator::PendingCheckpoint;
 use crate::clock::Clock;
@@ -381,9 +380,7 @@ impl Executor {
             }
             ExecutorInput::Replay(batch) => self.take_replay(*batch),
             ExecutorInput::Save(reply) => {
-                self.checkpointer.is_dirty = true;
-                self.checkpointer.is_requested = true;
-                self.asked.unsaved.push(HeldAnswer::Replayed(reply, 0));
+                self.take_save(reply);
                 Ok(())
             }
             ExecutorInput::Wake | ExecutorInput::Finish { .. } => Ok(()),

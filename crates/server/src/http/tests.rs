@@ -14,6 +14,7 @@ fn services() -> Services {
         liveness: Liveness::default(),
         errors: ErrorStore::new(crate::rejected::Limits::default(), false),
         registry: Registry::EMPTY,
+        backups: crate::backups::Backups::default(),
     }
 }
 

@@ -9,6 +9,7 @@ mod metrics;
 mod openapi;
 mod query;
 mod simulation;
+mod state;
 mod statistics;
 mod stream;
 mod table;
@@ -26,6 +27,7 @@ use super::Services;
 use super::answer::refused;
 use super::gate::{Gate, Gated};
 use super::guard::Guard;
+pub use query::{records, value};
 pub(super) use table::{Access, Route};
 
 const GROUPS: &[&[Route]] = &[
@@ -38,6 +40,7 @@ const GROUPS: &[&[Route]] = &[
     tap::ROUTES,
     errors::ROUTES,
     errors::si::ROUTES,
+    state::ROUTES,
     openapi::ROUTES,
 ];
 
