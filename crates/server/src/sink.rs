@@ -24,6 +24,7 @@ use crate::checkpoint::{Checkpoint, Phase};
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::SinkMetrics;
+use crate::otlp::Span;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::replay::Attempt;
 use crate::rejected::{Rejection, SharedLog, Stage, rejected_rows};
@@ -72,6 +73,8 @@ pub(crate) struct SinkRows {
     pub is_table: bool,
     /// A rejected event that is replayed.
     pub attempt: Option<Attempt>,
+    /// They are followed: from here on until they are published.
+    pub span: Option<Span>,
 }
 
 /// Events that were not delivered.
@@ -303,6 +306,8 @@ impl SinkThread {
                         self.note_attempt(&rows);
                         self.publish(rows.slot, &rows.batch);
                     }
+                    // The way of a followed batch ends here.
+                    drop(rows.span);
                 }
                 Taken::Item(OutputItem::Barrier(checkpoint)) => self.reach(&checkpoint),
                 Taken::Late => {

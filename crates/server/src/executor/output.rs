@@ -8,10 +8,20 @@ use plan::StreamId;
 
 use super::checkpointer::WRITTEN_MAX;
 use super::{Executor, OperationTarget, SinkBinding, Topic, with_cause};
+use crate::metrics::Label;
+use crate::otlp::Span;
 use crate::rejected::{Rejection, Stage};
 use crate::report::chain;
 use crate::sink::{OnUnreachable, OutputItem, SinkRows, rows_picked, weight_of};
 use crate::store::StoreRows;
+
+/// The way of a followed batch to a destination, with the time that it waits there.
+fn publish_span(batch: Option<&Span>, label: &Label) -> Option<Span> {
+    let mut span = batch?.part("publish");
+    span.set("stream", &label.element);
+    span.set("sink", &label.ty);
+    Some(span)
+}
 
 impl Executor {
     pub(super) fn post_outputs(&mut self, app: usize, outputs: &mut Outputs) -> Result<(), String> {
@@ -47,6 +57,7 @@ impl Executor {
                     operation,
                     batch,
                     attempt: self.attempt.clone(),
+                    span: publish_span(self.span.as_ref(), &metrics.label),
                 };
                 let database = &mut self.databases[database];
                 self.health.pulse.waiting(|| database.write(rows))
@@ -64,6 +75,7 @@ impl Executor {
                     operation,
                     batch,
                     attempt: self.attempt.clone(),
+                    span: publish_span(self.span.as_ref(), &metrics.label),
                 };
                 let push = || output_queue.push(OutputItem::Rows(rows), weight);
                 let pushed = self.health.pulse.waiting(push);
@@ -135,6 +147,7 @@ impl Executor {
                     batch: batch.clone(),
                     is_table: false,
                     attempt: self.attempt.clone(),
+                    span: publish_span(self.span.as_ref(), &metrics.label),
                 };
                 let push = || output_queue.push(OutputItem::Rows(rows), weight_of(batch));
                 let pushed = self.health.pulse.waiting(push);

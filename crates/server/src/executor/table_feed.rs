@@ -77,6 +77,7 @@ impl Executor {
             batch,
             is_table: true,
             attempt: None,
+            span: None,
         };
         feed.output_queue
             .push(OutputItem::Rows(rows), weight)
