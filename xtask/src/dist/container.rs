@@ -133,14 +133,16 @@ fn layer(release: &Release) -> anyhow::Result<Files> {
         "etc/nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files dns\n",
     );
-    files.put("etc/headwater/apps", 0o755, Content::Folder);
     files.put("tmp", 0o1777, Content::Folder);
-    let state = Entry {
-        mode: 0o700,
-        owner: USER,
-        content: Content::Folder,
-    };
-    files.put_entry("var/lib/headwater", state);
+    // Its state, and the folder that apps are deployed into.
+    for (path, mode) in [("var/lib/headwater", 0o700), ("etc/headwater/apps", 0o755)] {
+        let folder = Entry {
+            mode,
+            owner: USER,
+            content: Content::Folder,
+        };
+        files.put_entry(path, folder);
+    }
     let notices = share::third_party_notices(release)?;
     files.text("usr/share/doc/headwater/THIRD-PARTY-NOTICES", &notices);
     let license = std::fs::read_to_string("LICENSE").context("LICENSE")?;

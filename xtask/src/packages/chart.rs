@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 
 use super::Outcome;
+use super::deb::takes;
 use super::root::is_installed;
 use crate::cargo::target_folder;
 use crate::dist::{Release, helm, output};
@@ -84,6 +85,7 @@ pub fn judged(release: &Release) -> anyhow::Result<Outcome> {
     ] {
         ensure!(all.contains(line), "the rendered chart has no '{line}'");
     }
+    takes(release, &arguments(&all))?;
     let image = format!("image: \"headwater:{}\"", release.version);
     ensure!(all.contains(&image), "the rendered chart has no '{image}'");
     // What the schema of the settings does not know is a mistake.
@@ -95,6 +97,18 @@ pub fn judged(release: &Release) -> anyhow::Result<Outcome> {
     let wrong = run(&wrong);
     ensure!(wrong.is_err(), "an unknown setting is taken");
     Ok(Outcome::Passed)
+}
+
+/// What the chart starts the program with.
+fn arguments(text: &str) -> Vec<String> {
+    let behind = text
+        .lines()
+        .skip_while(|line| line.trim() != "args:")
+        .skip(1);
+    let words = behind.map_while(|line| line.trim().strip_prefix("- "));
+    words
+        .map(|word| word.trim_matches('"').to_owned())
+        .collect()
 }
 
 /// The kinds of objects in what helm renders, sorted.
@@ -125,4 +139,15 @@ fn program() -> anyhow::Result<Option<PathBuf>> {
             .env("GOBIN", &folder),
     )?;
     Ok(Some(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_end_where_the_list_ends() {
+        let text = "  command: x\n  args:\n    - run\n    - \"a\"\n  ports:\n    - name: b\n";
+        assert_eq!(arguments(text), ["run", "a"]);
+    }
 }

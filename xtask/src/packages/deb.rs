@@ -37,8 +37,8 @@ pub fn unit(release: &Release) -> anyhow::Result<Outcome> {
     let text = fs::read_to_string(UNIT_SOURCE).context(UNIT_SOURCE)?;
     let unit = Unit::parse(&text);
     let environment = fs::read_to_string(ENVIRONMENT_SOURCE).context(ENVIRONMENT_SOURCE)?;
-    takes(release, &unit.command(&variables(&environment))?)?;
-    takes(release, &container::words()?)?;
+    takes(release, &unit.command(&variables(&environment))?[1..])?;
+    takes(release, &container::words()?[1..])?;
     let grace = unit.seconds("TimeoutStopSec")?;
     ensure!(
         grace > Duration::from_secs(5),
@@ -86,8 +86,8 @@ pub fn unit(release: &Release) -> anyhow::Result<Outcome> {
 }
 
 /// The program knows each of these options: with a word for help at the end, it answers with its help.
-fn takes(release: &Release, words: &[String]) -> anyhow::Result<()> {
-    let mut words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+pub fn takes(release: &Release, words: &[String]) -> anyhow::Result<()> {
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     words.push("--help");
     release.binary.run(&words).map(drop)
 }
@@ -202,7 +202,7 @@ fn check_installed(root: &Root) -> anyhow::Result<()> {
     ensure!(version.starts_with("headwater "), "{version}");
     let expected = [
         ("/var/lib/headwater", "headwater:headwater 700"),
-        ("/etc/headwater/apps", "root:root 755"),
+        ("/etc/headwater/apps", "headwater:headwater 755"),
         ("/etc/headwater/headwater.env", "root:root 640"),
     ];
     for (path, owner) in expected {
