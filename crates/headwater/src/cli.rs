@@ -5,6 +5,7 @@ pub mod state;
 
 use std::path::PathBuf;
 
+use crate::command::deploy::{AppsArgs, DeployArgs, UndeployArgs};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use plan::StatisticsLevel;
 
@@ -83,6 +84,9 @@ pub enum Command {
     Top(TopArgs),
     Tap(TapArgs),
     Statistics(StatisticsArgs),
+    Deploy(DeployArgs),
+    Undeploy(UndeployArgs),
+    Apps(AppsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
     Bench(BenchArgs),
@@ -98,6 +102,7 @@ pub struct ServerArgs {
     /// Address of the server: https://host:port, host:port, or a port of this machine
     #[arg(
         long,
+        visible_alias = "server",
         value_name = "URL",
         env = "HEADWATER_URL",
         default_value = "http://127.0.0.1:9090"
@@ -172,8 +177,9 @@ pub struct ChangeArgs {
     IN=/data headwater run app.siddhi          ${IN} is read from the environment\n\n\
     ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
-    /// App files, or folders of them
-    #[arg(required = true, value_name = "APP|DIR")]
+    /// App files, or folders of them; may be left out with --http and --state, for apps that are deployed
+    /// to the running server
+    #[arg(required_unless_present = "http", value_name = "APP|DIR")]
     pub apps: Vec<PathBuf>,
     #[command(flatten)]
     pub change: ChangeArgs,

@@ -396,6 +396,12 @@ fn deployed(config: &Config) -> Deployed {
     }
 }
 
+/// The name that an app has by its text or, without `@app:name`, by its file.
+pub(crate) fn name_of(app: &AppText) -> String {
+    let parsed = parse(&app.text);
+    overrides::app_name(&parsed.app).map_or_else(|| name_of_file(&app.file), str::to_owned)
+}
+
 fn name_of_file(file: &str) -> String {
     let stem = Path::new(file).file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()

@@ -19,6 +19,7 @@ mod checkpoint;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod deploy;
 pub mod deployment;
 mod edit;
 mod error;

@@ -67,6 +67,8 @@ pub struct Reload {
     coming: Vec<Vec<ReadyApp>>,
     config: Config,
     is_same_config: bool,
+    /// State that an edited app cannot take back is dropped.
+    pub(crate) drops_state: bool,
 }
 
 impl Server {
@@ -113,6 +115,7 @@ impl Server {
             coming,
             config,
             is_same_config,
+            drops_state: false,
         })
     }
 
@@ -140,7 +143,10 @@ impl Server {
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);
         self.common.waits_for_stores = false;
+        let drop_state = self.common.drop_state;
+        self.common.drop_state |= reload.drops_state;
         let begun = self.begin(reload.coming, Some(&handed), None);
+        self.common.drop_state = drop_state;
         self.common.waits_for_stores = true;
         if let Err(error) = begun {
             tracing::error!(
@@ -165,6 +171,10 @@ impl Server {
         self.list_asked();
         // Senders wait for what is made anew; for a source that dials nobody waits.
         drop(renewal);
+        if reload.drops_state {
+            // Until it is saved, a restart would find the state that was dropped.
+            self.running.iter().for_each(Running::save_soon);
+        }
         self.wait_for_sources();
         Ok(())
     }

@@ -34,6 +34,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Has its apps saved before long.
+    pub fn save_soon(&self) {
+        // An executor that has ended saves nothing any more.
+        self.input_queue
+            .push_always(ExecutorInput::Acknowledge)
+            .ok();
+    }
+
     /// Destinations first, then the executor, then the sources.
     pub fn launch(apps: Vec<ReadyApp>, group: Group) -> Result<Running, Error> {
         let input_queue = Arc::clone(&group.executor.input_queue);

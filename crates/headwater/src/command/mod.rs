@@ -4,6 +4,7 @@ pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod connectors;
+pub mod deploy;
 pub mod errors;
 pub mod eval;
 pub mod explain;

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use server::config::Config;
-use server::deployment::ReadyApp;
+use server::deploy::{Deployer, Deployment, DeploymentFolder};
+use server::deployment::{AppText, LoadOptions, ReadyApp};
 use server::feed::Feeds;
 use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::otlp::{Otlp, OtlpOptions};
 use server::process::Process;
 use server::rejected::Limits;
+use server::state::DEPLOYED;
 use server::tap::Taps;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -38,7 +40,11 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
     let http = http_options(&args);
     http.iter().try_for_each(HttpOptions::check)?;
-    let Some((apps, config)) = read_apps(&args, output)? else {
+    let options = load_options(&args.change, true)?;
+    let config = options.config.clone().unwrap_or_default();
+    let state = state_directory(&args, &config);
+    let folder = deployment_folder(&args, state.as_deref())?;
+    let Some(apps) = read_apps(&args, folder.as_ref(), options, output)? else {
         return Ok(1);
     };
     let stop = StopHandle::default();
@@ -50,10 +56,9 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     };
     let lines = Lines::new(Box::new(output.lines()), format);
     let mut watch = args.watch.then(|| Watch::new(&args));
-    let state = state_directory(&args, &config);
     announce(
         &args,
-        &apps,
+        &apps.ready,
         state.as_deref(),
         state_interval(&args, &config),
     );
@@ -65,13 +70,13 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         output.log_export.set(otlp.logs()).ok();
     }
     let started = Server::start(
-        apps,
+        apps.ready,
         RunOptions {
             registry: ::connectors::REGISTRY,
             catalog: catalog::full(),
             until_done: args.until_done,
             is_asked: args.http.is_some(),
-            state,
+            state: state.clone(),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
             memory_max: memory_max(&args, &config)?,
@@ -98,6 +103,9 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     };
     let pushing = otlp.map(|otlp| otlp.start(Arc::clone(server.metrics())));
     let pushing = pushing.transpose()?;
+    let (deployer, orders) = Deployer::new(stop.clone());
+    let mut deployment = Deployment::new(folder, state, deployer.clone(), apps.options.clone());
+    deployment.set(apps.texts, apps.options);
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -107,6 +115,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         taps: Taps::default(),
         liveness: server.liveness(),
         backups: server.backups(),
+        deployer,
+        process,
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
@@ -128,13 +138,18 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
                 manager.show(&server);
             }
             Status::Restore => server.restore_asked(),
-            Status::Reload => reload(&mut server, &args, output, &mut manager),
+            Status::Reload => reload(&mut server, &mut deployment, &args, output, &mut manager),
             status => break status,
         }
         if watch.as_mut().is_some_and(Watch::has_changed) {
-            reload(&mut server, &args, output, &mut manager);
+            reload(&mut server, &mut deployment, &args, output, &mut manager);
+        }
+        if orders.carry_out(|order| deployment.carry_out(&mut server, &order)) {
+            // What was written to the folder is no change to be reloaded.
+            watch = args.watch.then(|| Watch::new(&args));
         }
     };
+    drop(orders);
     manager.stopping();
     progress.clear();
     let end = server.stop();
@@ -231,23 +246,86 @@ fn http_options(args: &RunArgs) -> Option<HttpOptions> {
     })
 }
 
-/// What the arguments name, checked; `None` if an app has errors, which have been shown.
-fn read_apps(args: &RunArgs, output: &Output) -> anyhow::Result<Option<(Vec<ReadyApp>, Config)>> {
-    let options = load_options(&args.change, true)?;
-    let texts = deployment::read_texts(&args.apps)?;
+/// Apps that were read and checked.
+struct ReadApps {
+    texts: Vec<AppText>,
+    /// How they were read.
+    options: LoadOptions,
+    ready: Vec<ReadyApp>,
+}
+
+/// What the arguments name, and what was deployed, checked; `None` if an app has errors, which have
+/// been shown.
+fn read_apps(
+    args: &RunArgs,
+    folder: Option<&DeploymentFolder>,
+    options: LoadOptions,
+    output: &Output,
+) -> anyhow::Result<Option<ReadApps>> {
+    let mut texts = Vec::new();
+    let is_folder = |path: &Path| folder.is_some_and(|folder| folder.path() == path);
+    for path in &args.apps {
+        if !is_folder(path) {
+            texts.extend(deployment::read_texts(std::slice::from_ref(path))?);
+        }
+    }
+    if let Some(folder) = folder {
+        texts.extend(folder.texts()?);
+    }
+    if texts.is_empty() && args.http.is_none() {
+        let message = "there is no app to run: name one, or a folder of apps";
+        return Err(Error::Usage(message.to_owned()).into());
+    }
     let apps = deployment::load(&texts, &options)?;
     if check::show(&apps, output) {
         return Ok(None);
     }
-    let config = options.config.unwrap_or_default();
+    let config = options.config.clone().unwrap_or_default();
     let ready = deployment::ready(apps, &config)?;
-    Ok(Some((ready, config)))
+    Ok(Some(ReadApps {
+        texts,
+        options,
+        ready,
+    }))
+}
+
+/// Where apps that are deployed over HTTP are kept: the first folder of apps among the arguments, as
+/// Streaming Integrator does, or else a folder of the state directory.
+fn deployment_folder(
+    args: &RunArgs,
+    state: Option<&Path>,
+) -> anyhow::Result<Option<DeploymentFolder>> {
+    let named = args.apps.iter().find(|path| path.is_dir());
+    if let Some(path) = named {
+        // Without --http nothing is deployed; a folder without apps is a mistake then.
+        return match args.http {
+            Some(_) => Ok(Some(DeploymentFolder::open(path)?)),
+            None => Ok(None),
+        };
+    }
+    let deployed = state.map(|state| state.join(DEPLOYED));
+    match deployed.filter(|path| args.http.is_some() || path.is_dir()) {
+        Some(path) => Ok(Some(DeploymentFolder::open(&path)?)),
+        None if args.apps.is_empty() => Err(Error::Usage(
+            "there is no app to run: name one, or a folder of apps; or give --state DIR, and deploy \
+             apps over HTTP (headwater deploy)"
+                .to_owned(),
+        )
+        .into()),
+        None => Ok(None),
+    }
 }
 
 /// Reads the apps again. What cannot run is said, and everything goes on as it was.
-fn reload(server: &mut Server, args: &RunArgs, output: &Output, manager: &mut ServiceManager) {
+fn reload(
+    server: &mut Server,
+    deployment: &mut Deployment,
+    args: &RunArgs,
+    output: &Output,
+    manager: &mut ServiceManager,
+) {
     manager.reloading();
-    match try_reload(server, args, output) {
+    match try_reload(server, deployment, args, output) {
         Ok(Some(change)) => tracing::info!(%change, "apps reloaded"),
         Ok(None) => {}
         Err(error) => tracing::error!(
@@ -261,20 +339,25 @@ fn reload(server: &mut Server, args: &RunArgs, output: &Output, manager: &mut Se
 /// `None`: nothing has changed.
 fn try_reload(
     server: &mut Server,
+    deployment: &mut Deployment,
     args: &RunArgs,
     output: &Output,
 ) -> anyhow::Result<Option<Change>> {
-    let Some((apps, config)) = read_apps(args, output)? else {
+    let options = load_options(&args.change, true)?;
+    let Some(apps) = read_apps(args, deployment.folder(), options, output)? else {
         anyhow::bail!("an app has errors: see above");
     };
-    let reload = server.plan_reload(apps, config)?;
+    let config = apps.options.config.clone().unwrap_or_default();
+    let reload = server.plan_reload(apps.ready, config)?;
     let change = reload.change.clone();
     if change.is_empty() {
         tracing::info!("apps reloaded: nothing has changed");
+        deployment.set(apps.texts, apps.options);
         return Ok(None);
     }
     tracing::info!(%change, "reloading apps");
     server.reload(reload)?;
+    deployment.set(apps.texts, apps.options);
     Ok(Some(change))
 }
 

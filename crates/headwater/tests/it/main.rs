@@ -21,6 +21,7 @@ mod changes;
 mod crash;
 mod dashboard;
 mod databases;
+mod deploy;
 mod docs;
 mod durable;
 mod email;

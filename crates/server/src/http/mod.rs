@@ -28,10 +28,12 @@ use tokio::sync::watch;
 
 use crate::ask::Asker;
 use crate::backups::Backups;
+use crate::deploy::Deployer;
 use crate::error::Error;
 use crate::feed::Feeds;
 use crate::liveness::Liveness;
 use crate::metrics::Metrics;
+use crate::process::Process;
 use crate::rejected::ErrorStore;
 use crate::status;
 use crate::tap::Taps;
@@ -54,6 +56,8 @@ pub struct Services {
     /// Whether the apps move.
     pub liveness: Liveness,
     pub backups: Backups,
+    pub deployer: Deployer,
+    pub process: Process,
 }
 
 /// Where and for whom a server listens.

@@ -3,6 +3,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::server::StopHandle;
 
 /// Those of a server without apps.
 fn services() -> Services {
@@ -15,6 +16,8 @@ fn services() -> Services {
         errors: ErrorStore::new(crate::rejected::Limits::default(), false),
         registry: Registry::EMPTY,
         backups: crate::backups::Backups::default(),
+        deployer: Deployer::new(StopHandle::default()).0,
+        process: Process::begin(),
     }
 }
 

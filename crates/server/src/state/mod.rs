@@ -50,9 +50,9 @@ use connect::effect::EffectJournal;
 
 pub use damage::Damage;
 pub use epoch::{Choice, choose};
-pub(crate) use file::sync_dir;
-pub(crate) use file::{Fsync, sync_parent_of, write_again, write_whole};
+pub(crate) use file::{Fsync, sync_parent_of, write_again};
 use file::{Head, Layer, Unusable};
+pub(crate) use file::{sync_dir, write_whole};
 pub(crate) use mode::private;
 use proof::Text;
 pub(crate) use snapshot_log::Compactor;
@@ -107,9 +107,12 @@ pub(crate) const STAGE: &str = "restore.unfinished";
 /// Begins the name of what a restore has put aside.
 pub(crate) const REPLACED: &str = "replaced-";
 
+/// Below a state directory: the apps that were deployed to a running server.
+pub const DEPLOYED: &str = "deployed";
+
 /// May a directory of this name stand in a state directory beside its groups?
 pub(crate) fn is_kept_below(name: &str) -> bool {
-    name == BACKUPS || name == STAGE || name.starts_with(REPLACED)
+    name == BACKUPS || name == DEPLOYED || name == STAGE || name.starts_with(REPLACED)
 }
 
 /// How often a directory that changes meanwhile is looked at before that is an error.

@@ -19,6 +19,17 @@ use crate::status::document;
 /// An app that has been in one step for so long does not come out of it.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
 
+const HEALTH: Content = Content::json(|| {
+    json!({
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": { "enum": ["healthy", "unhealthy"] },
+            "stuck": { "type": "array", "items": { "type": "string" } },
+        },
+    })
+});
+
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "/metrics",
@@ -53,8 +64,8 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .for_anyone()
     .answers(&[
-        Answer::new(200, "They do", Content::TEXT),
-        Answer::new(503, "The names of those that do not", Content::TEXT),
+        Answer::new(200, "They do", HEALTH),
+        Answer::new(503, "The names of those that do not", HEALTH),
     ]),
     Route::get(
         "/status",
@@ -86,14 +97,15 @@ async fn status(State(services): State<Services>) -> Response {
     answer::json(StatusCode::OK, &status)
 }
 
+/// As Streaming Integrator says it, with the apps that are stuck.
 async fn health(State(services): State<Services>) -> Response {
     let stuck = services.liveness.stuck(STUCK_AFTER);
     match stuck.is_empty() {
-        true => text(StatusCode::OK, "alive\n"),
-        false => {
-            let what = format!("do not move: {}\n", stuck.join(", "));
-            text(StatusCode::SERVICE_UNAVAILABLE, what)
-        }
+        true => answer::json(StatusCode::OK, &json!({ "status": "healthy" })),
+        false => answer::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({ "status": "unhealthy", "stuck": stuck }),
+        ),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A route is data ([`table::Route`]). From it come the check of the role, the answer to another method,
 //! the list of paths, and the OpenAPI document.
 
+mod apps;
 mod errors;
 mod feed;
 mod metrics;
@@ -32,6 +33,7 @@ pub(super) use table::{Access, Route};
 
 const GROUPS: &[&[Route]] = &[
     metrics::ROUTES,
+    apps::ROUTES,
     statistics::ROUTES,
     query::ROUTES,
     stream::ROUTES,
