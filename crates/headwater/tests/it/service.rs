@@ -245,13 +245,13 @@ fn an_app_that_is_stuck_is_said_to_those_who_ask_for_health() {
     let mut server = Server::start(dir.path(), APP, &manager, &["--http", &http]);
     manager.wait_for("READY=1");
     let health = || curl(&[&format!("http://{http}/health")]);
-    assert_eq!(health(), ("200".to_owned(), "alive\n".to_owned()));
+    assert_eq!(health(), ("200".to_owned(), r#"{"status":"healthy"}"#.to_owned()));
     server.post(&format!(
         r#"{{"event":{{"id":"{}"}}}}"#,
         "x".repeat(1 << 20)
     ));
     eventually("it is stuck", || health().0 == "503");
-    assert_eq!(health().1, "do not move: Shop\n");
+    assert_eq!(health().1, r#"{"status":"unhealthy","stuck":["Shop"]}"#);
     let mut out = server.child.stdout.take().expect("piped");
     let reader = std::thread::spawn(move || out.read_to_end(&mut Vec::new()));
     eventually("it moves", || health().0 == "200");
