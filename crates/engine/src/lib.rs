@@ -99,7 +99,10 @@ pub use memory::Holder;
 pub use on_demand::{Answer, AskError};
 pub use output::{LogLevel, Output, Outputs, RejectedRows};
 pub use script::{Script, ScriptEngine};
-pub use snapshot::{Dropped, SavedElement, StateMatching, compose, saved_elements, state_len};
+pub use snapshot::{
+    Dropped, SavedElement, SavedTable, StateMatching, compose, saved_elements, saved_table,
+    state_len,
+};
 pub use tap::{Tap, TapCounts, TapPoint};
 pub use work::{BOUNDS, QueryWork};
 

@@ -20,7 +20,7 @@ mod state_matching;
 
 pub use format::compose;
 pub(crate) use format::{Entries, Extent, Fields, Id, List};
-pub use listing::{SavedElement, saved_elements};
+pub use listing::{SavedElement, SavedTable, saved_elements, saved_table};
 pub(crate) use state_matching::Unbegun;
 pub use state_matching::{Dropped, StateMatching, state_len};
 

@@ -48,7 +48,7 @@ pub(crate) enum HeldAnswer {
         reply: oneshot::Sender<Result<Answer, AskError>>,
         answer: Answer,
     },
-    /// To rows that were sent by hand.
+    /// To rows that were sent by hand, or to who wanted a checkpoint.
     Sent(oneshot::Sender<()>),
 }
 
@@ -143,9 +143,43 @@ impl Asker {
         }
     }
 
+    /// Has a checkpoint made of an app, or of all, and waits until it is durable. Of all, those that have
+    /// ended are left out: what they have saved stays.
+    pub(crate) async fn save(&self, app: Option<&str>) -> Result<(), Refusal> {
+        let apps = match app {
+            Some(_) => vec![self.app(app)?],
+            None => self.apps().to_vec(),
+        };
+        let mut queues: Vec<&Arc<InputQueue>> = Vec::new();
+        for app in &apps {
+            if !queues
+                .iter()
+                .any(|queue| Arc::ptr_eq(queue, &app.input_queue))
+            {
+                queues.push(&app.input_queue);
+            }
+        }
+        let mut answers = Vec::new();
+        for queue in queues {
+            let (reply, answer) = oneshot::channel();
+            queue.push_always(ExecutorInput::Save(reply)).ok();
+            answers.push(answer);
+        }
+        for answer in answers {
+            if let (Err(_), Some(name)) = (answer.await, app) {
+                return Err(Refusal::Gone(format!("app '{name}' has ended")));
+            }
+        }
+        Ok(())
+    }
+
+    fn apps(&self) -> Arc<[AskedApp]> {
+        Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The app of a name, or the only one there is.
     pub(crate) fn app(&self, name: Option<&str>) -> Result<AskedApp, Refusal> {
-        let apps = Arc::clone(&self.0.apps.lock().unwrap_or_else(PoisonError::into_inner));
+        let apps = self.apps();
         let names = || {
             let names: Vec<String> = apps.iter().map(|a| format!("'{}'", a.name)).collect();
             names.join(", ")

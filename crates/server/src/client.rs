@@ -29,6 +29,9 @@ use crate::tls;
 /// How long a server may take.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
+/// How long it may take over a backup.
+const BACKUP_MAX: Duration = Duration::from_secs(630);
+
 /// Bytes of an answer.
 const BODY_MAX: usize = 1 << 30;
 
@@ -174,17 +177,69 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Result<Reply, Error> {
         let request = self.request(method, path, kind, body.into())?;
+        self.reply(request, ANSWER_MAX)
+    }
+
+    fn reply(&self, request: Request<Full<Bytes>>, at_most: Duration) -> Result<Reply, Error> {
         let reply = self.runtime()?.block_on(async {
             let reply = async { read_reply(self.open(request).await?).await };
-            let reply = tokio::time::timeout(ANSWER_MAX, reply).await;
+            let reply = tokio::time::timeout(at_most, reply).await;
             reply
-                .map_err(|_| self.away(&late()))?
+                .map_err(|_| self.away(&late(at_most)))?
                 .map_err(|cause| self.away(&cause))
         })?;
         match self.kept_out(&reply) {
             None => Ok(reply),
             Some(message) => Err(Error::Refused(message)),
         }
+    }
+
+    /// Asks what is saved.
+    pub fn state(&self) -> Result<Reply, Error> {
+        self.ask(Method::GET, "/state", "")
+    }
+
+    /// Has a backup made of a checkpoint; with a large state that takes its time.
+    pub fn back_up(&self, name: &str) -> Result<Reply, Error> {
+        let path = format!("/state/backups?name={}", percent_encoded(name));
+        let request = self.request(Method::POST, &path, "application/json", Bytes::new())?;
+        self.reply(request, BACKUP_MAX)
+    }
+
+    /// Removes a backup.
+    pub fn remove_backup(&self, name: &str) -> Result<Reply, Error> {
+        let path = format!("/state/backups/{}", percent_encoded(name));
+        self.ask(Method::DELETE, &path, "")
+    }
+
+    /// Writes a backup into a new file, as a tar archive; its bytes. After an error there is no such file.
+    ///
+    /// # Errors
+    /// As [`Client::ask`]; the file cannot be written; there is no such backup.
+    pub fn archive(&self, name: &str, to: &Path) -> Result<u64, Error> {
+        let path = format!("/state/backups/{}", percent_encoded(name));
+        let request = self.request(Method::GET, &path, "application/json", Bytes::new())?;
+        let mut options = std::fs::File::options();
+        let file = crate::state::private(options.write(true).create_new(true)).open(to);
+        let mut file = file.map_err(Error::file("create", to))?;
+        let received = self.runtime()?.block_on(async {
+            let opened = tokio::time::timeout(ANSWER_MAX, self.open(request)).await;
+            let response = opened.map_err(|_| late(ANSWER_MAX))??;
+            if response.status() != StatusCode::OK {
+                return Err(format!("it answered {}", response.status()));
+            }
+            receive(response.into_body(), &mut file).await
+        });
+        let received = received.map_err(|cause| self.away(&cause));
+        let received = received.and_then(|bytes| {
+            file.sync_all().map_err(Error::file("sync", to))?;
+            Ok(bytes)
+        });
+        if received.is_err() {
+            // The first error says what went wrong.
+            std::fs::remove_file(to).ok();
+        }
+        received
     }
 
     /// Reads the answer to a GET line by line as it comes: each is given to `line`, until that says
@@ -202,7 +257,7 @@ impl Client {
         let reply = self.runtime()?.block_on(async {
             let reading = async {
                 let opened = tokio::time::timeout(ANSWER_MAX, self.open(request)).await;
-                let response = opened.map_err(|_| late())??;
+                let response = opened.map_err(|_| late(ANSWER_MAX))??;
                 if response.status() != StatusCode::OK {
                     return read_reply(response).await.map(Some);
                 }
@@ -355,8 +410,24 @@ async fn send(
     sender.send_request(request).await.map_err(said)
 }
 
-fn late() -> String {
-    format!("no answer within {} s", ANSWER_MAX.as_secs())
+fn late(at_most: Duration) -> String {
+    format!("no answer within {} s", at_most.as_secs())
+}
+
+/// The body goes into a file as it comes. A server that is silent for too long has gone.
+async fn receive(mut body: Incoming, file: &mut std::fs::File) -> Result<u64, String> {
+    let mut bytes = 0;
+    loop {
+        let late = |_| format!("nothing came for {} s", ANSWER_MAX.as_secs());
+        let frame = tokio::time::timeout(ANSWER_MAX, body.frame()).await;
+        let Some(frame) = frame.map_err(late)? else {
+            return Ok(bytes);
+        };
+        if let Ok(data) = frame.map_err(said)?.into_data() {
+            std::io::Write::write_all(file, &data).map_err(said)?;
+            bytes += data.len() as u64;
+        }
+    }
 }
 
 async fn read_reply(response: Response<Incoming>) -> Result<Reply, String> {

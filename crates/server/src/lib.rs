@@ -12,6 +12,7 @@ pub mod access;
 mod activity;
 pub mod ask;
 mod backoff;
+pub mod backups;
 mod build;
 pub mod cells;
 mod checkpoint;

@@ -128,7 +128,7 @@ impl Server {
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);
         self.common.waits_for_stores = false;
-        let begun = self.begin(reload.coming, Some(&handed));
+        let begun = self.begin(reload.coming, Some(&handed), None);
         self.common.waits_for_stores = true;
         if let Err(error) = begun {
             tracing::error!(
@@ -137,7 +137,7 @@ impl Server {
             );
             self.config = old_config;
             self.common.settings = settings(&self.config);
-            self.begin(old, Some(&handed))
+            self.begin(old, Some(&handed), None)
                 .map_err(|again| Error::Stopped {
                     message: format!(
                         "{}; and cannot restart the previous apps: {}",
@@ -159,7 +159,7 @@ impl Server {
 
     /// Waits until each source is ready or has said why it is not: whoever reads that the apps were
     /// reloaded finds their ports open.
-    fn wait_for_sources(&self) {
+    pub(crate) fn wait_for_sources(&self) {
         let activity = &self.common.activity;
         activity.wait_until(Instant::now() + BEGUN_MAX, || {
             activity.is_stopping() || activity.have_sources_begun()
@@ -167,7 +167,7 @@ impl Server {
     }
 
     /// Ends groups; their apps, and what they hand over where no state directory holds it.
-    fn end_groups(&mut self, leaving: &[usize]) -> (Vec<Vec<ReadyApp>>, Saved) {
+    pub(crate) fn end_groups(&mut self, leaving: &[usize]) -> (Vec<Vec<ReadyApp>>, Saved) {
         let (mut apps, mut handed) = (Vec::new(), Saved::default());
         // From the last, so that the numbers before it stay right.
         for &at in leaving.iter().rev() {

@@ -13,6 +13,7 @@ use plan::Plan;
 
 use crate::activity::ActivityTracker;
 use crate::ask::Asker;
+use crate::backups::Requests;
 use crate::build::{Common, Group, build};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -82,6 +83,8 @@ pub enum Status {
     Running,
     /// Somebody wants the apps to be read again; said once.
     Reload,
+    /// Somebody wants an app as it was: [`Server::restore_asked`].
+    Restore,
     /// All input has been read and nothing is on its way (`--until-done`).
     Done,
     /// Somebody has asked it to stop, or no app can go on.
@@ -104,6 +107,8 @@ pub struct Server {
     pub(crate) state: Option<StateDir>,
     pub(crate) config: Config,
     pub(crate) running: Vec<Running>,
+    /// Apps that somebody wants to have as they were.
+    pub(crate) requests: Requests,
     asker: Asker,
     liveness: Liveness,
 }
@@ -140,30 +145,34 @@ impl Server {
             state,
             config: options.config,
             running: Vec::new(),
+            requests: Requests::default(),
             asker: Asker::new(options.catalog),
             liveness: Liveness::default(),
         };
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
         let groups = groups(&plans, &options.registry).into_iter();
         let groups = groups.map(|members| members.iter().map(|&app| apps[app].clone()).collect());
-        server.begin(groups.collect(), None)?;
+        server.begin(groups.collect(), None, None)?;
         server.list_asked();
         Ok(server)
     }
 
     /// Makes all groups, then launches all. `handed`: what apps have handed over that ran before.
+    /// `restored`: what an app goes on from instead of its own state.
     pub(crate) fn begin(
         &mut self,
         groups: Vec<Vec<ReadyApp>>,
         handed: Option<&Saved>,
+        restored: Option<&Saved>,
     ) -> Result<(), Error> {
         let made = groups
             .into_iter()
             .map(|apps| {
                 let is_own = |name: &str| apps.iter().any(|app| app.name() == name);
                 let handed = handed.map(|all| all.part(is_own));
+                let restored = restored.map(|all| all.part(is_own));
                 let plans = apps.iter().map(|app| Arc::clone(&app.plan)).collect();
-                let group = build(plans, &self.common, self.state.as_ref(), handed)?;
+                let group = build(plans, &self.common, self.state.as_ref(), handed, restored)?;
                 Ok((apps, group))
             })
             .collect::<Result<Vec<(Vec<ReadyApp>, Group)>, Error>>()?;
@@ -216,6 +225,9 @@ impl Server {
         }
         if self.common.activity.take_reload() {
             return Status::Reload;
+        }
+        if !self.requests.is_empty() {
+            return Status::Restore;
         }
         if !self.common.until_done {
             return Status::Running;
@@ -272,6 +284,7 @@ impl Server {
     /// has asked for the stop, that takes no longer than the grace: what has not ended by then is left
     /// alone, and said.
     pub fn stop(mut self) -> End {
+        self.requests.clear();
         let is_end = !self.common.activity.is_stopping();
         let until = (!is_end).then(|| Instant::now() + self.common.activity.grace());
         self.running.iter().for_each(|g| g.stop_sources(is_end));

@@ -159,6 +159,47 @@ fn judge(bench: &Bench, app: &Path, outcome: &mut Outcome) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Each change of a backup is found by `state verify`, and none of them is restored.
+fn backups(bench: &Bench, chance: &mut Chance) -> anyhow::Result<()> {
+    let state = |args: &[&str], dirs: &[PathBuf]| {
+        let output = Command::new(&bench.binary)
+            .arg("state")
+            .args(args)
+            .args(dirs)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        anyhow::Ok((output.status.code(), said))
+    };
+    let (from, to) = (bench.path("state"), bench.path("backup"));
+    let (code, said) = state(&["copy"], &[from, to.clone()])?;
+    ensure!(code == Some(0), "state copy: {said}");
+    let mut all = Files::new();
+    files(&to, &mut all)?;
+    let paths: Vec<&PathBuf> = all.keys().filter(|path| !all[*path].is_empty()).collect();
+    let tries = if bench.is_sample { 20 } else { 200 };
+    for number in 0..tries {
+        let path = paths[chance.below(paths.len() as u64) as usize];
+        let mut bytes = all[path].clone();
+        let at = chance.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << chance.below(8);
+        fs::write(path, bytes)?;
+        for (command, dirs) in [
+            ("verify", vec![to.clone()]),
+            ("restore", vec![to.clone(), bench.path("elsewhere")]),
+        ] {
+            let (code, said) = state(&[command], &dirs)?;
+            ensure!(
+                code == Some(1) && said.contains("help: "),
+                "change {number} at byte {at} of '{}': state {command} ends with {code:?}: {said}",
+                path.display()
+            );
+        }
+        fs::write(path, &all[path])?;
+    }
+    println!("        backup: {tries} flips, all found and none restored");
+    Ok(())
+}
+
 pub fn all(bench: &Bench) -> anyhow::Result<()> {
     let (app, all) = prepare(bench)?;
     let state = bench.path("state");
@@ -168,6 +209,7 @@ pub fn all(bench: &Bench) -> anyhow::Result<()> {
         .collect();
     let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut chance = Chance(1);
+    backups(bench, &mut chance)?;
     let tries = if bench.is_sample { TRIES_SAMPLE } else { TRIES };
     for number in 0..tries {
         restore(bench, &all)?;

@@ -1,11 +1,12 @@
 //! What lies in a saved state, without the app that saved it: names, sizes, and the rows of tables.
 
 use event::codec::{Error as StateError, Reader};
+use event::{Attribute, Batch, Schema, Type};
 
-use super::format::{Entries, Field};
+use super::format::{Entries, Field, Fields};
 use super::state_matching::Saved;
 use crate::error::RestoreError;
-use crate::table::PAGE_ROWS;
+use crate::table::{PAGE_ROWS, Table};
 
 /// An element with what is saved of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,4 +81,99 @@ fn alive_rows(entry: &mut Reader<'_>) -> Result<Vec<bool>, StateError> {
         return Err(StateError::Mismatch(format!("a page of {count} rows")));
     }
     (0..count).map(|_| entry.bool()).collect()
+}
+
+/// A table as it was saved.
+#[derive(Clone, Debug)]
+pub struct SavedTable {
+    pub schema: Schema,
+    /// Indexes of the attributes of its primary key; empty without one.
+    pub primary_key: Vec<usize>,
+    pub rows: Batch,
+}
+
+/// The table of a name in a whole saved state, read without the app; `None` where there is none.
+///
+/// # Errors
+/// These bytes are not a state that this build reads.
+pub fn saved_table(bytes: &[u8], name: &str) -> Result<Option<SavedTable>, RestoreError> {
+    let wanted = format!("table '{name}'");
+    let mut saved = Saved::read_all(bytes)?.into_iter();
+    let Some(piece) = saved.find(|piece| piece.name == wanted) else {
+        return Ok(None);
+    };
+    let unreadable = |cause: StateError| RestoreError::Part {
+        part: wanted.clone(),
+        cause,
+    };
+    let shape = || StateError::Mismatch("its columns are not told as this build does".to_owned());
+    let definition = definition(name, piece.shape).ok_or_else(|| unreadable(shape()))?;
+    let table = Table::new(&definition).restored(&mut Fields::new(piece.fields));
+    Ok(Some(SavedTable {
+        rows: table.map_err(unreadable)?.content(0),
+        schema: definition.schema,
+        primary_key: definition.primary_key,
+    }))
+}
+
+/// From what [`plan::state::table_state`] says of a table, a line for each thing.
+fn definition(name: &str, shape: &str) -> Option<plan::Table> {
+    let mut lines = shape.lines();
+    (lines.next()? == "rows").then_some(())?;
+    let (mut attributes, mut primary_key) = (Vec::new(), None);
+    for line in lines {
+        if let Some(key) = line.strip_prefix("primary key [") {
+            let key = key
+                .strip_suffix(']')?
+                .split(", ")
+                .filter(|one| !one.is_empty());
+            primary_key = Some(
+                key.map(|one| one.parse().ok())
+                    .collect::<Option<Vec<usize>>>()?,
+            );
+            continue;
+        }
+        let (attribute, ty) = line.rsplit_once(' ')?;
+        attributes.push(Attribute {
+            name: attribute.into(),
+            ty: Type::from_name(ty)?,
+        });
+    }
+    let primary_key = primary_key?;
+    primary_key
+        .iter()
+        .all(|at| *at < attributes.len())
+        .then(|| plan::Table {
+            schema: Schema {
+                name: name.into(),
+                attributes,
+            },
+            primary_key,
+            indexes: Vec::new(),
+            index_details: Vec::new(),
+            store: None,
+            span: lang::span::Span::default(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_known_from_its_shape() {
+        let known = definition("T", "rows\nk string\nn long\nprimary key [0]\n").expect("a table");
+        assert_eq!(known.primary_key, [0]);
+        assert_eq!(known.schema.attributes[1].ty, Type::Long);
+        assert!(definition("T", "rows\nk string\nprimary key []\n").is_some());
+        for shape in [
+            "",
+            "rows\nk string\n",
+            "rows\nk string\nprimary key [1]\n",
+            "rows\nk strange\nprimary key []\n",
+            "window length(5)\nk string\nprimary key []\n",
+        ] {
+            assert!(definition("T", shape).is_none(), "{shape}");
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub struct Dropped {
 /// A piece as it was saved.
 pub(super) struct Saved<'a> {
     pub name: &'a str,
-    shape: &'a str,
+    pub shape: &'a str,
     pub parts: Vec<String>,
     pub fields: Vec<Field<'a>>,
 }

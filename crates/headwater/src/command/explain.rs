@@ -77,7 +77,7 @@ pub fn run(args: &ExplainArgs, output: &Output) -> anyhow::Result<u8> {
     Ok(u8::from(has_errors || loses))
 }
 
-fn state_json(preview: &Preview) -> serde_json::Value {
+pub(super) fn state_json(preview: &Preview) -> serde_json::Value {
     json!({
         "directory": preview.path.display().to_string(),
         "snapshot": preview.epoch,

@@ -42,7 +42,7 @@ pub(super) fn print_reply(
 }
 
 /// Columns under their names, or what a write did.
-fn answer_text(json: &Json) -> String {
+pub(super) fn answer_text(json: &Json) -> String {
     let names: Vec<String> = array(&json["details"])
         .iter()
         .map(|d| d["name"].as_str().unwrap_or("").to_owned())

@@ -90,6 +90,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         feeds: Feeds::new(args.simulation_files.clone()),
         taps: Taps::default(),
         liveness: server.liveness(),
+        backups: server.backups(),
     };
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
@@ -110,6 +111,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
                 progress.show(server.metrics());
                 manager.show(&server);
             }
+            Status::Restore => server.restore_asked(),
             Status::Reload => reload(&mut server, &args, output, &mut manager),
             status => break status,
         }

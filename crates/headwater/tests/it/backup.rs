@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value as Json;
 
-use crate::network::{Running, eventually, text};
+use crate::network::{Running, curl, eventually, free_port, text};
 
 fn headwater(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_headwater"))
@@ -164,7 +164,7 @@ fn what_is_saved_is_listed_and_damage_is_found_in_each_kind_of_file() {
     for part in [
         "app Copier\n",
         ", current: full, ",
-        "  source Copier/Lines[1]: ",
+        "  source Copier/Lines[1]: file ",
         "  table 'Names' (rows): 3 rows, ",
         "  query 'counts' (aggregate count()): ",
         "  rejected: 1 event, ",
@@ -297,12 +297,15 @@ fn the_commands_of_the_page_run() {
     let page = fs::read_to_string(page).expect("the page is there");
     let blocks = page.split("```sh\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
+    let binary = Path::new(env!("CARGO_BIN_EXE_headwater")).parent();
+    let own = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{own}", binary.expect("a folder").display());
     let mut commands = 0;
     for line in blocks.flat_map(str::lines) {
-        let mut words = line.split_whitespace();
-        assert_eq!(words.next(), Some("headwater"), "{line}");
-        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
-            .args(words)
+        assert!(line.starts_with("headwater "), "{line}");
+        let output = Command::new("sh")
+            .args(["-ec", line])
+            .env("PATH", &path)
             .current_dir(place.dir.path())
             .output()
             .expect("headwater starts");
@@ -311,4 +314,293 @@ fn the_commands_of_the_page_run() {
         commands += 1;
     }
     assert!(commands >= 8, "{commands} commands");
+}
+
+/// Two apps that each follow a file and count its lines in a table.
+struct Counters {
+    dir: tempfile::TempDir,
+    url: String,
+}
+
+impl Counters {
+    fn new() -> Counters {
+        let dir = tempfile::tempdir().expect("a folder");
+        let apps = dir.path().join("apps");
+        fs::create_dir(&apps).expect("a folder");
+        for name in ["A", "B"] {
+            let source = format!(
+                "@app:name('{name}')\n\
+                 @source(type='file', mode='line', file.uri='file:{0}/{name}.txt', tailing='true', @map(type='csv'))\n\
+                 define stream Lines (line string);\n\
+                 @PrimaryKey('k') define table T (k string, n long);\n\
+                 @info(name='counts') from Lines select 'lines' as k, count() as n \
+                 update or insert into T set T.n = n on T.k == k;\n",
+                dir.path().display()
+            );
+            fs::write(apps.join(format!("{name}.siddhi")), source).expect("writes");
+            fs::write(dir.path().join(format!("{name}.txt")), "").expect("writes");
+        }
+        let url = format!("http://127.0.0.1:{}", free_port());
+        Counters { dir, url }
+    }
+
+    fn start(&self) -> Running {
+        let path = |name: &str| self.dir.path().join(name).display().to_string();
+        let (apps, state) = (path("apps"), path("state"));
+        let address = self.url.trim_start_matches("http://");
+        // A checkpoint by itself comes much later than this test ends.
+        let every = ["--state-interval", "600s"];
+        let args = [&[&*apps, "--state", &state, "--http", address], &every[..]].concat();
+        let running = Running::start(&args);
+        running.err_has(" ready in ", 1);
+        running
+    }
+
+    fn append(&self, app: &str, lines: u32) {
+        let path = self.dir.path().join(format!("{app}.txt"));
+        let mut file = fs::File::options().append(true).open(path).expect("opens");
+        file.write_all("x\n".repeat(lines as usize).as_bytes())
+            .expect("there is room");
+    }
+
+    fn rows(&self, app: &str) -> Vec<Json> {
+        let query = "from T select k, n";
+        let found = json(&["query", query, "--app", app, "--url", &self.url, "--json"]);
+        found["records"].as_array().expect("records").clone()
+    }
+
+    fn has_lines(&self, app: &str, lines: u32) {
+        eventually("the lines are counted", || {
+            let is_it = |row: &Json| row[0] == "lines" && row[1] == lines;
+            self.rows(app).iter().any(is_it)
+        });
+    }
+
+    fn has_mark(&self, app: &str) -> bool {
+        self.rows(app).iter().any(|row| row[0] == "mark")
+    }
+
+    fn mark(&self, app: &str) {
+        let query = "select 'mark' as k, 1L as n insert into T";
+        out(&["query", query, "--app", app, "--url", &self.url], 0);
+    }
+
+    /// Status and body of a request.
+    fn request(&self, method: &str, path: &str) -> (String, Json) {
+        let (status, body) = curl(&["-X", method, &format!("{}{path}", self.url)]);
+        (status, serde_json::from_str(&body).unwrap_or_default())
+    }
+}
+
+#[test]
+fn one_app_goes_back_to_a_revision_while_the_other_counts_on() {
+    let place = Counters::new();
+    let running = place.start();
+    ["A", "B"].iter().for_each(|app| place.append(app, 10));
+    ["A", "B"].iter().for_each(|app| place.has_lines(app, 10));
+    let (status, made) = place.request("POST", "/siddhi-apps/A/backup");
+    assert_eq!(status, "201", "{made}");
+    let revision = made["revision"].as_str().expect("a name").to_owned();
+    let (time, app) = revision
+        .split_once('_')
+        .expect("as Streaming Integrator has it");
+    assert!(time.parse::<u64>().is_ok() && app == "A", "{revision}");
+    ["A", "B"].iter().for_each(|app| place.mark(app));
+    ["A", "B"].iter().for_each(|app| place.append(app, 5));
+    ["A", "B"].iter().for_each(|app| place.has_lines(app, 15));
+
+    for (path, expect) in [
+        ("/siddhi-apps/A/restore?version=1_A", "404"),
+        ("/siddhi-apps/A/restore?version=../A", "404"),
+        ("/siddhi-apps/None/restore", "404"),
+        ("/siddhi-apps/B/restore", "404"),
+    ] {
+        let (status, said) = place.request("POST", path);
+        assert_eq!(status, expect, "{path}: {said}");
+    }
+    let path = format!("/siddhi-apps/A/restore?version={revision}");
+    let (status, said) = place.request("POST", &path);
+    assert_eq!(status, "200", "{said}");
+    assert_eq!(said["type"], "success");
+    assert!(!place.has_mark("A") && place.has_mark("B"));
+    // It reads the five lines again, and counts on from ten.
+    place.has_lines("A", 15);
+    place.append("B", 1);
+    place.has_lines("B", 16);
+    // Nothing was saved at the start, and B has not begun again.
+    let begun = "continuing from saved state";
+    assert_eq!(running.err().matches(begun).count(), 1, "{}", running.err());
+    assert_eq!(running.err().matches("app restored").count(), 1);
+    running.kill();
+
+    // What was restored is durable, and what came since is read again.
+    let running = place.start();
+    place.has_lines("A", 15);
+    place.has_lines("B", 16);
+    assert!(!place.has_mark("A") && place.has_mark("B"));
+    let (_, list) = place.request("GET", "/siddhi-apps/A/revisions");
+    assert_eq!(list["revisions"][0]["revision"], revision.as_str());
+    // No more than ten are kept.
+    for _ in 0..11 {
+        assert_eq!(place.request("POST", "/siddhi-apps/A/backup").0, "201");
+    }
+    let (_, list) = place.request("GET", "/siddhi-apps/A/revisions");
+    let list = list["revisions"].as_array().expect("revisions");
+    assert_eq!(list.len(), 10);
+    assert!(list.iter().all(|one| one["revision"] != revision.as_str()));
+
+    // An edited app that would lose of the revision is not restored, and goes on.
+    let app = place.dir.path().join("apps/A.siddhi");
+    let source = fs::read_to_string(&app).expect("reads");
+    fs::write(&app, source.replace("count()", "sum(1L)")).expect("writes");
+    running.stop();
+    let state = place.dir.path().join("state").display().to_string();
+    let apps = place.dir.path().join("apps").display().to_string();
+    let address = place.url.trim_start_matches("http://").to_owned();
+    let args = [
+        &*apps,
+        "--state",
+        &state,
+        "--http",
+        &address,
+        "--drop-state",
+    ];
+    let running = Running::start(&args);
+    running.err_has(" ready in ", 1);
+    let (status, said) = place.request("POST", "/siddhi-apps/A/restore");
+    assert_eq!(status, "409", "{said}");
+    let message = said["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("would lose of it: query 'counts'"),
+        "{message}"
+    );
+    place.append("A", 1);
+    eventually("it goes on", || !place.rows("A").is_empty());
+    running.stop();
+}
+
+#[test]
+fn a_backup_is_made_through_the_server_and_comes_as_an_archive() {
+    let place = Counters::new();
+    let running = place.start();
+    place.append("A", 3);
+    place.has_lines("A", 3);
+    let path = |name: &str| place.dir.path().join(name).display().to_string();
+    let listed = json(&["state", "list", "--url", &place.url, "--json"]);
+    assert_eq!(listed["groups"].as_array().expect("groups").len(), 2);
+    let made = json(&["state", "copy", "--url", &place.url, "monday", "--json"]);
+    assert_eq!(made["name"], "monday");
+    // Nothing was saved before: the checkpoint was made for it.
+    let backup = path("state/backups/monday");
+    let rows = json(&["state", "show", &backup, "A", "T", "--json"]);
+    assert_eq!(rows["rows"], serde_json::json!([["lines", 3]]));
+    let again = err(&["state", "copy", "--url", &place.url, "monday"], 1);
+    assert!(again.contains("choose another name"), "{again}");
+    let bad = err(&["state", "copy", "--url", &place.url, "../monday"], 2);
+    assert!(bad.contains("no name for a backup"), "{bad}");
+    let archive = path("a.tar");
+    out(
+        &[
+            "state", "copy", "--url", &place.url, "tuesday", "-o", &archive,
+        ],
+        0,
+    );
+    running.kill();
+    let untarred = Command::new("tar")
+        .args(["-xf", &archive, "-C", &path("")])
+        .status();
+    assert!(untarred.expect("tar runs").success());
+    out(&["state", "verify", &path("tuesday")], 0);
+    let listed = out(&["state", "list", &path("state")], 0);
+    assert!(listed.contains("\nbackups\n  monday  "), "{listed}");
+    assert!(!listed.contains("tuesday"), "{listed}");
+    err(&["state", "list", "--url", &place.url], 3);
+}
+
+#[test]
+fn saved_state_is_shown_and_compared() {
+    let place = Place::new();
+    place.append_numbers(0..30);
+    let running = place.start("state");
+    place.has_rows(30);
+    running.stop();
+    let (state, copy) = (place.path("state"), place.path("copy"));
+    out(&["state", "copy", &state, &copy], 0);
+    place.append("31,name9\n32,name1\n");
+    let running = place.start("state");
+    place.has_rows(32);
+    running.stop();
+
+    let shown = json(&["state", "show", &state, "--json"]);
+    let app = &shown["apps"][0];
+    let position = &app["sources"][0]["position"];
+    let length = fs::metadata(place.path("in.csv"))
+        .expect("it is there")
+        .len();
+    assert_eq!(position["byte"], length.to_string(), "{position}");
+    assert!(
+        position["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("in.csv"))
+    );
+    let rows = json(&["state", "show", &copy, "Copier", "Names", "--json"]);
+    assert_eq!(rows["total"], 3);
+    assert_eq!(
+        rows["attributes"][1],
+        serde_json::json!({"name": "n", "dataType": "LONG"})
+    );
+    assert_eq!(rows["rows"][0], serde_json::json!(["name0", 10]));
+    let text = out(
+        &["state", "show", &copy, "Copier", "Names", "--limit", "1"],
+        0,
+    );
+    assert_eq!(text, "name   n\n-----  --\nname0  10\n");
+    // What needs the app says so; with it, any query is answered.
+    let said = err(&["state", "show", &copy, "Copier", "counts"], 1);
+    assert!(said.contains("is not shown"), "{said}");
+    let query = "from Names on n > 9 select name order by name desc limit 1";
+    let asked = json(&[
+        "state", "show", &copy, "--app", &place.app, "--query", query, "--json",
+    ]);
+    assert_eq!(asked["rows"], serde_json::json!([["name2"]]));
+    let wrong = [
+        "state",
+        "show",
+        &copy,
+        "--app",
+        &place.app,
+        "--query",
+        "delete Names on Names.n > 0",
+    ];
+    assert!(err(&wrong, 2).contains("only read"));
+    assert!(err(&["state", "show", &copy, "Other"], 1).contains("of these there is: Copier"));
+
+    let differs = json(&["state", "diff", &copy, &state, "--json"]);
+    let app = &differs["apps"][0];
+    let names = app["elements"].as_array().expect("elements").iter();
+    let mut names = names.filter(|e| e["element"] == "table 'Names'");
+    let rows = &names.next().expect("it has changed")["rows"];
+    assert_eq!(
+        (&rows["added"], &rows["changed"], &rows["removed"]),
+        (&1.into(), &1.into(), &0.into())
+    );
+    assert_eq!(rows["added_rows"], serde_json::json!([["name9", 1]]));
+    let text = out(&["state", "diff", &copy, &state], 0);
+    for part in [
+        "    + name9, 1\n",
+        "    ~ name1, 10 -> name1, 11\n",
+        "    after:  file ",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let same = out(&["state", "diff", &copy, &copy], 0);
+    assert!(same.ends_with(": the same\n"), "{same}");
+    let edited = place.path("edited.siddhi");
+    let source = fs::read_to_string(&place.app).expect("reads");
+    fs::write(&edited, source.replace("count() as n", "sum(1L) as n")).expect("writes");
+    let said = out(&["state", "diff", &copy, &edited], 1);
+    assert!(
+        said.contains("is dropped") && said.contains("query 'counts'"),
+        "{said}"
+    );
 }

@@ -32,7 +32,13 @@ use crate::statistics::{PartMetrics, QueryMetrics, Reporter};
 use crate::store::{StoreBinding, StoreContext, StoreThread};
 
 impl Builder<'_> {
-    pub(super) fn build(self, handed: Option<Saved>) -> Result<Group, Error> {
+    /// `handed`: from the executor before, without a state directory. `restored`: takes the place of what is
+    /// saved of its apps.
+    pub(super) fn build(
+        self,
+        handed: Option<Saved>,
+        restored: Option<Saved>,
+    ) -> Result<Group, Error> {
         let mut engines = self.engines()?;
         let mut stores = self.stores(&engines)?;
         let store_context = StoreContext {
@@ -69,6 +75,11 @@ impl Builder<'_> {
             self.enlist_parts(i, engine);
         }
         let saved = recovered.saved.map(|(_, saved)| saved).or(handed);
+        let is_restored = restored.is_some();
+        let saved = match restored {
+            Some(restored) => Some(saved.unwrap_or_default().with(restored)),
+            None => saved,
+        };
         if let Some(saved) = &saved {
             self.restore(&mut engines, saved)?;
         }
@@ -82,7 +93,10 @@ impl Builder<'_> {
         let apps = self.apps(engines, bindings, operations, &place_of_tables, &in_memory);
         let mut coordinator = self.coordinator(job_queue);
         coordinator.unfinished = saved.effects;
-        let checkpointer = self.checkpointer(pending, recovered.highest);
+        let mut checkpointer = self.checkpointer(pending, recovered.highest);
+        // What was restored is durable with the first checkpoint.
+        checkpointer.is_dirty = is_restored;
+        checkpointer.is_requested = is_restored;
         let health = Arc::clone(&self.health);
         let asked = AskedOperations::new(first_asked.unwrap_or(0));
         let executor = self.executor(

@@ -76,8 +76,9 @@ pub(crate) fn build(
     common: &Common,
     state: Option<&StateDir>,
     handed: Option<Saved>,
+    restored: Option<Saved>,
 ) -> Result<Group, Error> {
-    Builder::new(plans, common, state)?.build(handed)
+    Builder::new(plans, common, state)?.build(handed, restored)
 }
 
 /// The engine of one app; an error says why it cannot run.

@@ -1,13 +1,21 @@
-//! Takes rows that were sent by hand.
+//! Takes rows that were sent by hand, and the wish for a checkpoint.
 
 use std::time::Duration;
 
 use engine::Input;
+use tokio::sync::oneshot;
 
 use super::Executor;
 use crate::ask::{HeldAnswer, Injection};
 
 impl Executor {
+    /// Makes a checkpoint whether anything has happened or not.
+    pub(super) fn take_save(&mut self, reply: oneshot::Sender<()>) {
+        self.checkpointer.is_dirty = true;
+        self.checkpointer.is_requested = true;
+        self.asked.unsaved.push(HeldAnswer::Sent(reply));
+    }
+
     /// As the rows of a source; who sent them is told when the app has them, and when they are saved
     /// if there is a state directory.
     pub(super) fn take_injection(&mut self, injection: Injection) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use event::Batch;
 use plan::StreamId;
+use tokio::sync::oneshot;
 
 use crate::ask::{Injection, Question};
 use crate::queue::{Queue, Weight};
@@ -48,6 +49,8 @@ pub(crate) enum ExecutorInput {
     Tap(Box<NewTap>),
     /// He has gone.
     Untap(u64),
+    /// A checkpoint is wanted; who wants it is told when it is durable.
+    Save(oneshot::Sender<()>),
     /// The sources have gone: finish what is here, make a last checkpoint, end.
     Finish {
         /// The apps go on in another executor, which is given what is here.

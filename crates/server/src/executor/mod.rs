@@ -368,6 +368,10 @@ impl Executor {
                 self.close_tap(id);
                 Ok(())
             }
+            ExecutorInput::Save(reply) => {
+                self.take_save(reply);
+                Ok(())
+            }
             ExecutorInput::Wake | ExecutorInput::Finish { .. } => Ok(()),
         }
     }

@@ -14,6 +14,7 @@ mod answer;
 mod gate;
 mod guard;
 mod listen;
+mod pipe;
 mod route;
 
 use std::net::SocketAddr;
@@ -25,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::ask::Asker;
+use crate::backups::Backups;
 use crate::error::Error;
 use crate::feed::Feeds;
 use crate::liveness::Liveness;
@@ -45,6 +47,7 @@ pub struct Services {
     pub taps: Taps,
     /// Whether the apps move.
     pub liveness: Liveness,
+    pub backups: Backups,
 }
 
 /// Where and for whom a server listens.
@@ -158,6 +161,8 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
         thread: Some(thread),
     })
 }
+
+pub use route::{records as answer_json, value as value_json};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ fn services() -> Services {
         feeds: Feeds::default(),
         taps: crate::tap::Taps::default(),
         liveness: Liveness::default(),
+        backups: crate::backups::Backups::default(),
     }
 }
 

@@ -199,6 +199,10 @@ impl StateDir {
         })
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     fn groups(&self) -> Result<Vec<(PathBuf, Vec<String>)>, Error> {
         groups_in(&self.root)
     }
@@ -519,6 +523,11 @@ impl GroupState {
     pub(crate) fn snapshot_path(&self, epoch: u64) -> PathBuf {
         self.dir.join(format!("snapshot-{epoch}"))
     }
+}
+
+/// Name of an app in the name of a file.
+pub(crate) fn safe_name(app: &str) -> String {
+    group_name(&[app.to_owned()])
 }
 
 /// Letters that are safe in a file name, and a hash where something had to be left out.

@@ -126,6 +126,15 @@ impl Saved {
         self.positions.extend(other.positions);
     }
 
+    /// This with what another holds of its apps instead; logs and effects stay what they are.
+    pub fn with(self, other: Saved) -> Saved {
+        let is_kept = |name: &str| other.apps().all(|(own, _)| own != name);
+        let mut all = self.part(is_kept);
+        (all.rejected, all.effects) = (self.rejected, self.effects);
+        all.join(other);
+        all
+    }
+
     fn put_app(&mut self, name: &str, bytes: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);

@@ -5,6 +5,7 @@
 //! continues from (`state::epoch`).
 
 pub mod backup;
+pub mod contents;
 pub mod restore;
 pub mod survey;
 pub mod verify;

@@ -8,9 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use connect::registry::Registry;
 use engine::SavedElement;
 
 use super::backup::{Manifest, backups_of};
+use super::contents::PositionText;
 use crate::error::Error;
 use crate::rejected::{self, LogContent};
 use crate::state::file::Head;
@@ -79,8 +81,7 @@ pub struct SourceSurvey {
     pub app: String,
     /// `Stream[1]`.
     pub key: String,
-    /// As its technology keeps it; `None` where it keeps nothing.
-    pub position: Option<Vec<u8>>,
+    pub position: PositionText,
 }
 
 /// What is saved of an app.
@@ -106,7 +107,7 @@ pub(super) fn nothing_here(root: &Path) -> Error {
 ///
 /// # Errors
 /// There is no state, or a file cannot be opened.
-pub fn survey(root: &Path) -> Result<Survey, Error> {
+pub fn survey(root: &Path, registry: &Registry) -> Result<Survey, Error> {
     if !root.is_dir() {
         return Err(nothing_here(root));
     }
@@ -120,13 +121,13 @@ pub fn survey(root: &Path) -> Result<Survey, Error> {
         manifest: Manifest::read(root).ok().flatten(),
         groups: groups
             .iter()
-            .map(|dir| group(dir))
+            .map(|dir| group(dir, registry))
             .collect::<Result<_, _>>()?,
         backups: backups_of(root)?,
     })
 }
 
-fn group(dir: &Path) -> Result<GroupSurvey, Error> {
+fn group(dir: &Path, registry: &Registry) -> Result<GroupSurvey, Error> {
     let group = GroupState::to_read(dir.to_owned());
     let found = group.find()?;
     let [rejected, undelivered] = rejected::content_of(dir)?;
@@ -139,7 +140,7 @@ fn group(dir: &Path) -> Result<GroupSurvey, Error> {
         snapshots: snapshots(&group)?,
         rejected,
         undelivered,
-        content: content(&group, &found)?,
+        content: content(&group, &found, registry)?,
         refusal: found.refusal(),
         damage: found.damage,
     })
@@ -164,7 +165,11 @@ fn snapshots(group: &GroupState) -> Result<Vec<SnapshotSurvey>, Error> {
 }
 
 /// What the current epoch holds, or the newest that can be read.
-fn content(group: &GroupState, found: &Found) -> Result<Option<Content>, Error> {
+fn content(
+    group: &GroupState,
+    found: &Found,
+    registry: &Registry,
+) -> Result<Option<Content>, Error> {
     let current = found.current.filter(|epoch| found.epochs.contains(epoch));
     let Some(epoch) = current.or(found.epochs.first().copied()) else {
         return Ok(None);
@@ -198,7 +203,7 @@ fn content(group: &GroupState, found: &Found) -> Result<Option<Content>, Error> 
     let sources = sources.map(|(app, key, position)| SourceSurvey {
         app: app.clone(),
         key: key.clone(),
-        position: position.as_ref().map(|position| position.source.clone()),
+        position: PositionText::of(position.as_ref(), None, registry),
     });
     Ok(Some(Content {
         epoch,

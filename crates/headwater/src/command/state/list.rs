@@ -3,13 +3,24 @@
 use serde_json::Value as Json;
 use server::upkeep::survey::{READ_MAX, survey};
 
+use super::copy::refusal;
+use super::show::position_words;
 use super::{count, size, time_and_age};
 use crate::cli::state::ListArgs;
 use crate::command::query::{array, cell};
 use crate::output::Output;
 
 pub fn run(args: &ListArgs, output: &Output) -> anyhow::Result<u8> {
-    let found = survey(&args.dir)?.to_json();
+    let found = match &args.dir {
+        Some(dir) => survey(dir, &::connectors::REGISTRY)?.to_json(),
+        None => {
+            let reply = args.server.client()?.state()?;
+            if reply.status != 200 {
+                return Err(refusal(&reply).into());
+            }
+            reply.json
+        }
+    };
     match args.json {
         true => output.print_json(&found)?,
         false => output.print(&text(&found))?,
@@ -148,10 +159,7 @@ fn content_text(content: &Json) -> String {
     let mut text = String::new();
     for source in array(&content["sources"]) {
         let (app, key) = (plain(&source["app"]), plain(&source["source"]));
-        let position = match source["position_bytes"].as_u64() {
-            Some(bytes) => format!("position saved ({bytes} bytes)"),
-            None => "keeps no position".to_owned(),
-        };
+        let position = position_words(&source["position"]);
         text += &format!("  source {app}/{key}: {position}\n");
     }
     let apps = array(&content["apps"]).iter();

@@ -1,16 +1,23 @@
 //! `headwater state`: what a server has saved, and copies of it.
 
 mod copy;
+mod diff;
 mod list;
 mod restore;
+mod show;
 mod verify;
 
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use server::clock::{utc_text, wall_millis};
 
+use plan::Plan;
+use server::{Error, deployment};
+
+use super::load_options;
+use crate::cli::ChangeArgs;
 use crate::cli::state::{StateAction, StateArgs};
 use crate::output::Output;
 
@@ -20,7 +27,35 @@ pub fn run(args: &StateArgs, output: &Output) -> anyhow::Result<u8> {
         StateAction::Verify(args) => verify::run(args, output),
         StateAction::Copy(args) => copy::run(args, output),
         StateAction::Restore(args) => restore::run(args, output),
+        StateAction::Show(args) => show::run(args, output),
+        StateAction::Diff(args) => diff::run(args, output),
     }
+}
+
+/// A directory, or one of its snapshots: `DIR@12`.
+fn place(text: &str) -> (PathBuf, Option<u64>) {
+    let whole = || (PathBuf::from(text), None);
+    if Path::new(text).exists() {
+        return whole();
+    }
+    let split = text.rsplit_once('@');
+    let epoch = split.and_then(|(dir, epoch)| Some((dir.into(), Some(epoch.parse().ok()?))));
+    epoch.unwrap_or_else(whole)
+}
+
+/// The app of a file, checked.
+fn plan_of(file: &Path) -> anyhow::Result<Plan> {
+    let options = load_options(&ChangeArgs::default(), false)?;
+    let texts = deployment::read_texts(&[file.to_owned()])?;
+    let apps = deployment::load(&texts, &options)?;
+    let plan = apps.into_iter().find_map(|app| app.plan);
+    plan.ok_or_else(|| {
+        let file = file.display();
+        Error::Refused(format!(
+            "the app in '{file}' has errors: headwater check {file} lists them"
+        ))
+        .into()
+    })
 }
 
 /// Between two lines of progress.
@@ -101,5 +136,7 @@ mod tests {
         assert_eq!(size(20 << 20), "20.0 MB");
         assert_eq!(count(1, "file"), "1 file");
         assert_eq!(count(0, "file"), "0 files");
+        assert_eq!(place("gone@12"), ("gone".into(), Some(12)));
+        assert_eq!(place("gone@x"), ("gone@x".into(), None));
     }
 }

@@ -8,6 +8,7 @@ mod metrics;
 mod openapi;
 mod query;
 mod simulation;
+mod state;
 mod statistics;
 mod stream;
 mod table;
@@ -25,6 +26,7 @@ use super::Services;
 use super::answer::refused;
 use super::gate::{Gate, Gated};
 use super::guard::Guard;
+pub use query::{records, value};
 pub(super) use table::{Access, Route};
 
 const GROUPS: &[&[Route]] = &[
@@ -35,6 +37,7 @@ const GROUPS: &[&[Route]] = &[
     simulation::ROUTES,
     feed::ROUTES,
     tap::ROUTES,
+    state::ROUTES,
     openapi::ROUTES,
 ];
 

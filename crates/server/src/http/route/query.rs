@@ -93,7 +93,8 @@ async fn stores_query(body: &[u8], asker: &Asker) -> Response {
     }
 }
 
-fn records(answer: &Answer, with_details: bool) -> Json {
+/// `{"records":[[…],…]}`, with names, types and what was written where that is asked for.
+pub fn records(answer: &Answer, with_details: bool) -> Json {
     let rows = answer.rows.iter().flat_map(|batch| {
         (0..batch.len).map(|row| batch.row(row).iter().map(value).collect::<Json>())
     });
@@ -113,8 +114,8 @@ fn records(answer: &Answer, with_details: bool) -> Json {
     json
 }
 
-/// Numbers that JSON has not are texts.
-pub(super) fn value(value: &Value) -> Json {
+/// A value as JSON; numbers that JSON has not are texts.
+pub fn value(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(v) => json!(v),

@@ -83,7 +83,7 @@ fn content_json(content: &Content) -> Json {
         json!({
             "app": source.app,
             "source": source.key,
-            "position_bytes": source.position.as_ref().map(Vec::len),
+            "position": source.position.to_json(),
         })
     });
     let apps = content.apps.iter().map(|app| {
