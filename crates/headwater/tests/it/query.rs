@@ -144,7 +144,7 @@ fn a_query_at_fault_is_shown_with_its_place() {
     check(reversed, &["query:1:20", "5 is not before 3"]);
     let (code, _, err) = query("http://127.0.0.1:1", &["from Stock"]);
     assert_eq!(code, Some(3), "{err}");
-    assert_eq!(query("nowhere", &["from Stock"]).0, Some(2));
+    assert_eq!(query("ftp://nowhere", &["from Stock"]).0, Some(2));
     let (code, _, err) = query(&shop.url, &["from Stock", "--app", "Other"]);
     assert_eq!(code, Some(1));
     assert!(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use event::Batch;
 use plan::StreamId;
+use tokio::sync::oneshot;
 
 use crate::ask::{HeldAnswer, Injection, Question};
 use crate::queue::{Queue, Weight};
