@@ -245,7 +245,10 @@ fn an_app_that_is_stuck_is_said_to_those_who_ask_for_health() {
     let mut server = Server::start(dir.path(), APP, &manager, &["--http", &http]);
     manager.wait_for("READY=1");
     let health = || curl(&[&format!("http://{http}/health")]);
-    assert_eq!(health(), ("200".to_owned(), r#"{"status":"healthy"}"#.to_owned()));
+    assert_eq!(
+        health(),
+        ("200".to_owned(), r#"{"status":"healthy"}"#.to_owned())
+    );
     server.post(&format!(
         r#"{{"event":{{"id":"{}"}}}}"#,
         "x".repeat(1 << 20)

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use engine::Input;
-use tokio::sync::oneshot;
 
 use super::Executor;
 use crate::ask::{HeldAnswer, Injection};

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use event::Batch;
 use plan::StreamId;
-use tokio::sync::oneshot;
 
 use crate::ask::{HeldAnswer, Injection, Question};
 use crate::queue::{Queue, Weight};

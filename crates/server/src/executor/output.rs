@@ -57,7 +57,6 @@ impl Executor {
                     operation,
                     batch,
                     attempt: self.attempt.clone(),
-                    span: publish_span(self.span.as_ref(), &metrics.label),
                 };
                 let database = &mut self.databases[database];
                 self.health.pulse.waiting(|| database.write(rows))
@@ -75,7 +74,6 @@ impl Executor {
                     operation,
                     batch,
                     attempt: self.attempt.clone(),
-                    span: publish_span(self.span.as_ref(), &metrics.label),
                 };
                 let push = || output_queue.push(OutputItem::Rows(rows), weight);
                 let pushed = self.health.pulse.waiting(push);
