@@ -212,6 +212,12 @@ pub struct RunArgs {
     /// Allow --http to listen beyond loopback, where anyone who can reach it may read and change tables
     #[arg(long, requires = "http")]
     pub insecure: bool,
+    /// Push metrics, logs and traces to the OpenTelemetry collector at this address, by OTLP over HTTP
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub otlp: Option<String>,
+    /// Share of the batches of sources that are traced on their way through the apps, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, requires = "otlp")]
+    pub otlp_sample: f64,
     /// Write JSON to standard output, one object per line; the last is the summary
     #[arg(long)]
     pub json: bool,

@@ -7,8 +7,10 @@
 
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
+use server::otlp::{LogLine, LogQueue};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
@@ -26,7 +28,12 @@ pub struct LogLayer {
     pub console: Console,
     pub format: LogFormat,
     pub colour: bool,
+    /// Where lines go beside standard error, once there is such a place.
+    pub export: LogExport,
 }
+
+/// A collector of logs, which is known only after the log has begun.
+pub type LogExport = Arc<OnceLock<LogQueue>>;
 
 /// A field of an event.
 #[derive(Clone)]
@@ -114,6 +121,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
             .sort_by_key(|field| place(field).unwrap_or(OF_SPAN.len()));
         let time = server::clock::timestamp(server::clock::wall_millis());
         let level = *event.metadata().level();
+        if let Some(queue) = self.export.get() {
+            let others = fields.others.iter();
+            queue.push(LogLine {
+                level: level.as_str(),
+                message: &fields.message,
+                fields: others.map(|field| (field.name, &field.value)).collect(),
+            });
+        }
         let line = match self.format {
             LogFormat::Text => {
                 text_line(&time, level, &fields.message, &fields.others, self.colour)

@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::{Color, OutputArgs};
-use crate::log::LogLayer;
+use crate::log::{LogExport, LogLayer};
 
 /// A terminal with a progress bar on its last line: whoever writes to it takes the bar away first.
 #[derive(Clone, Default)]
@@ -53,6 +53,8 @@ pub struct Output {
     pub colour: bool,
     pub is_quiet: bool,
     pub is_verbose: bool,
+    /// Where the lines of the log go as well.
+    pub log_export: LogExport,
 }
 
 impl Output {
@@ -81,10 +83,12 @@ impl Output {
             .and_then(|wanted| filter(&wanted).ok())
             .unwrap_or_else(|| EnvFilter::new(format!("lapin=off,{level}")));
         let console = Console::default();
+        let log_export = LogExport::default();
         let log = LogLayer {
             console: console.clone(),
             format: args.log_format,
             colour,
+            export: LogExport::clone(&log_export),
         };
         // A subscriber is set once per process; tests of the binary may have set theirs.
         tracing_subscriber::registry()
@@ -96,6 +100,7 @@ impl Output {
             colour,
             is_quiet: args.quiet,
             is_verbose: args.verbose > 0,
+            log_export,
         }
     }
 

@@ -17,6 +17,7 @@ use plan::{OnDemand, Plan, StreamId};
 use tokio::sync::oneshot;
 
 use crate::executor::{ExecutorInput, InputQueue};
+use crate::otlp::Tracer;
 
 /// Checked queries that are kept.
 const CHECKED_MAX: usize = 50;
@@ -69,6 +70,7 @@ pub struct Asker(Arc<Inner>);
 struct Inner {
     /// Queries are checked by it.
     catalog: Catalog,
+    tracer: Option<Tracer>,
     apps: Mutex<Arc<[AskedApp]>>,
     checked: Mutex<VecDeque<Checked>>,
 }
@@ -100,9 +102,10 @@ pub enum Refusal {
 }
 
 impl Asker {
-    pub(crate) fn new(catalog: Catalog) -> Asker {
+    pub(crate) fn new(catalog: Catalog, tracer: Option<Tracer>) -> Asker {
         Asker(Arc::new(Inner {
             catalog,
+            tracer,
             apps: Mutex::default(),
             checked: Mutex::default(),
         }))
@@ -126,6 +129,18 @@ impl Asker {
     /// Asks the app of a name, or the only one there is.
     pub async fn ask(&self, app: Option<&str>, text: &str) -> Result<Answer, Refusal> {
         let app = self.app(app)?;
+        let mut span = self.0.tracer.as_ref().map(|tracer| tracer.span("query"));
+        if let Some(span) = &mut span {
+            span.set("app", &app.name);
+        }
+        let answer = self.answer(&app, text).await;
+        if let (Some(span), Err(_)) = (&mut span, &answer) {
+            span.fail("refused");
+        }
+        answer
+    }
+
+    async fn answer(&self, app: &AskedApp, text: &str) -> Result<Answer, Refusal> {
         let query = self.checked(&app.plan, text)?;
         let (reply, answer) = oneshot::channel();
         let question = Question {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
@@ -302,6 +302,30 @@ impl Client {
             request = request.header(AUTHORIZATION, token.clone());
         }
         request.body(Full::new(body)).map_err(|e| self.away(&e))
+    }
+
+    /// Sends a body with headers of its own, and reads no more of the answer than its status.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, breaks off or takes longer than `at_most`.
+    pub(crate) fn push(
+        &self,
+        path: &str,
+        kind: &'static str,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Vec<u8>,
+        at_most: Duration,
+    ) -> Result<u16, Error> {
+        let mut request = self.request(Method::POST, path, kind, body.into())?;
+        request.headers_mut().extend(headers.iter().cloned());
+        self.runtime()?.block_on(async {
+            let opened = tokio::time::timeout(at_most, self.open(request)).await;
+            let late = format!("no answer within {} s", at_most.as_secs());
+            let response = opened
+                .map_err(|_| self.away(&late))?
+                .map_err(|cause| self.away(&cause))?;
+            Ok(response.status().as_u16())
+        })
     }
 
     /// Why the server let nobody in, and what to do.

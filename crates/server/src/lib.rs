@@ -32,6 +32,7 @@ mod inject;
 pub mod lines;
 pub mod liveness;
 pub mod metrics;
+pub mod otlp;
 mod presence;
 pub mod preview;
 pub mod probe;

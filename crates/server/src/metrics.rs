@@ -83,6 +83,8 @@ pub struct SourceMetrics {
     /// How far it is in each of its inputs, for sources that count records.
     pub progress: Mutex<Vec<Progress>>,
     pub is_connected: AtomicBool,
+    /// It has read all there is.
+    pub has_ended: AtomicBool,
     /// It cannot be reached, or has failed.
     pub presence: Presence,
     /// Time for which it had something and its app took nothing, nanoseconds.
@@ -95,7 +97,8 @@ impl SourceMetrics {
     /// Bytes of what it found at its start that it has not read yet; `None` where that is not known.
     pub fn bytes_waiting(&self) -> Option<u64> {
         let expected = self.bytes_expected.get();
-        (expected > 0).then(|| expected.saturating_sub(self.bytes.get()))
+        let has_ended = self.has_ended.load(Ordering::Relaxed);
+        (expected > 0 && !has_ended).then(|| expected.saturating_sub(self.bytes.get()))
     }
 
     /// Records that wait in all its inputs, as far as it is known.

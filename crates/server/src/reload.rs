@@ -119,6 +119,18 @@ impl Server {
     /// Does it. After an error everything runs as it did before, but for apps that the error names as
     /// stopped.
     pub fn reload(&mut self, reload: Reload) -> Result<(), Error> {
+        let mut span = self.common.tracer.as_ref().map(|t| t.span("reload"));
+        if let Some(span) = &mut span {
+            span.set("change", &reload.change.to_string());
+        }
+        let done = self.replace(reload);
+        if let (Some(span), Err(error)) = (&mut span, &done) {
+            span.fail(&chain(error));
+        }
+        done
+    }
+
+    fn replace(&mut self, reload: Reload) -> Result<(), Error> {
         let renewal = reload.is_same_config.then(|| {
             let coming = reload.coming.iter().flatten();
             let names: Vec<String> = coming.map(|app| app.name().to_owned()).collect();

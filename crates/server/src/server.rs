@@ -24,6 +24,7 @@ use crate::group::groups;
 use crate::lines::Lines;
 use crate::liveness::Liveness;
 use crate::metrics::Metrics;
+use crate::otlp::Tracer;
 use crate::process::Process;
 use crate::running::Running;
 use crate::state::Saved;
@@ -52,6 +53,8 @@ pub struct RunOptions {
     pub zone: String,
     pub config: Config,
     pub lines: Arc<Lines>,
+    /// Makes spans of what the server does.
+    pub tracer: Option<Tracer>,
     pub process: Process,
     pub stop: StopHandle,
     /// How long a stop that somebody has asked for may take.
@@ -122,6 +125,7 @@ impl Server {
             metrics: Arc::new(Metrics::default()),
             activity: options.stop.0,
             lines: options.lines,
+            tracer: options.tracer.clone(),
             registry: options.registry,
             shared: Arc::new(Shared::default()),
             settings: settings(&options.config),
@@ -146,7 +150,7 @@ impl Server {
             config: options.config,
             running: Vec::new(),
             requests: Requests::default(),
-            asker: Asker::new(options.catalog),
+            asker: Asker::new(options.catalog, options.tracer),
             liveness: Liveness::default(),
         };
         let plans: Vec<Arc<Plan>> = apps.iter().map(|app| Arc::clone(&app.plan)).collect();

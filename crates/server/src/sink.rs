@@ -21,6 +21,7 @@ use crate::checkpoint::{Checkpoint, Phase};
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::SinkMetrics;
+use crate::otlp::Span;
 use crate::queue::{Queue, Taken, Weight};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
@@ -66,6 +67,8 @@ pub(crate) struct SinkRows {
     pub batch: Batch,
     /// They are all rows of the table that the sink works from, not events.
     pub is_table: bool,
+    /// They are followed: from here on until they are published.
+    pub span: Option<Span>,
 }
 
 /// What becomes of an event while the destination cannot be reached (`connectors.md` 2.2).
@@ -275,6 +278,8 @@ impl SinkThread {
                     } else if !self.is_cut_off {
                         self.publish(rows.slot, &rows.batch);
                     }
+                    // The way of a followed batch ends here.
+                    drop(rows.span);
                 }
                 Taken::Item(OutputItem::Barrier(checkpoint)) => self.reach(&checkpoint),
                 Taken::Late => {

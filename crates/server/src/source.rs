@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::{Metrics, SourceMetrics};
+use crate::otlp::{Span, Tracer};
 use crate::process::Process;
 use crate::queue::{Unpushed, Weight};
 use crate::report::{chain, panic_text};
@@ -41,6 +42,8 @@ pub(crate) struct SourceBatch {
     pub batch: Option<Batch>,
     pub position: Position,
     pub rejected: Vec<PlacedRejected>,
+    /// It is followed on its way.
+    pub span: Option<Span>,
 }
 
 /// Where a source goes on after a restart.
@@ -228,6 +231,7 @@ pub(crate) struct SourceThread {
     pub metrics: Arc<SourceMetrics>,
     pub mapping: SourceMapping,
     pub server_metrics: Arc<Metrics>,
+    pub tracer: Option<Tracer>,
     pub process: Process,
     pub clock: Clock,
     pub until_done: bool,
@@ -264,6 +268,7 @@ impl SourceThread {
             metrics,
             mapping,
             server_metrics,
+            tracer,
             process,
             clock,
             until_done,
@@ -281,6 +286,7 @@ impl SourceThread {
             metrics: &metrics,
             mapping,
             server_metrics: &server_metrics,
+            tracer,
             process,
             clock,
             until_done,
@@ -307,6 +313,7 @@ impl SourceThread {
             link.was_connected = false;
             link.look_since = since;
             activity.set(activity_id, SourceState::Running);
+            metrics.has_ended.store(false, Ordering::Relaxed);
             let result = match link.decoder.ready(None) {
                 Ok(()) => source.run(&mut link),
                 Err(error) => Err(error),
@@ -320,6 +327,7 @@ impl SourceThread {
                     if link.was_busy {
                         activity.record();
                     }
+                    metrics.has_ended.store(true, Ordering::Relaxed);
                     activity.set(activity_id, SourceState::Ended);
                     return;
                 }
@@ -393,6 +401,7 @@ struct Link<'a> {
     metrics: &'a SourceMetrics,
     mapping: SourceMapping,
     server_metrics: &'a Metrics,
+    tracer: Option<Tracer>,
     process: Process,
     clock: Clock,
     until_done: bool,
@@ -423,6 +432,17 @@ struct Link<'a> {
 }
 
 impl Link<'_> {
+    /// Some of the batches are followed from here on.
+    fn span(&self, rows: usize) -> Option<Span> {
+        let mut span = self.tracer.as_ref()?.batch("batch")?;
+        let label = &self.metrics.label;
+        span.set("app", &label.app);
+        span.set("stream", &label.element);
+        span.set("source", &label.ty);
+        span.set_count("events", rows);
+        Some(span)
+    }
+
     /// Waits for room, and counts how long: for so long the app holds the source back.
     fn push(&self, input: ExecutorInput, weight: Weight) -> Result<(), connect::Error> {
         if self.is_reply {
@@ -591,6 +611,7 @@ impl SourceLink for Link<'_> {
                 mapper,
             },
             rejected: std::mem::take(&mut self.rejected),
+            span: self.span(rows),
         };
         let weight = Weight {
             rows: rows.max(1),

@@ -129,6 +129,9 @@ fn checkpoint(app: &AppMetrics) -> Json {
 
 fn source(source: &SourceMetrics, now: Instant) -> Json {
     let mut json = element(&source.label, &source.presence, Some(&source.is_connected));
+    if source.has_ended.load(Ordering::Relaxed) {
+        json["state"] = json!("ended");
+    }
     json["events"] = json!(source.events.get());
     json["eventsPerSecond"] = json!(rounded(source.recent.rate(now, source.events.get())));
     json["rejected"] = json!(source.rejected.get());

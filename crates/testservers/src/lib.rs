@@ -20,6 +20,7 @@ mod mosquitto;
 mod mysql;
 mod nats;
 pub mod odd;
+mod otlp;
 mod place;
 mod ports;
 mod postgres;
@@ -59,6 +60,7 @@ pub const SERVERS: &[&dyn Recipe] = &[
     &mosquitto::MOSQUITTO,
     &mysql::MYSQL,
     &nats::NATS,
+    &otlp::OTLP,
     &postgres::POSTGRES,
     &pushgateway::PUSHGATEWAY,
     &rabbitmq::RABBITMQ,

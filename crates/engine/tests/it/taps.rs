@@ -19,7 +19,11 @@ const APP: &str = "define stream S (symbol string, price double);
     end;";
 
 fn plan() -> Plan {
-    let parsed = lang::parse(APP);
+    plan_of(APP)
+}
+
+fn plan_of(text: &str) -> Plan {
+    let parsed = lang::parse(text);
     let checked = check(&parsed.app, &catalog(), &CheckConfig::default());
     let faults: Vec<String> = checked
         .diagnostics
@@ -262,13 +266,15 @@ fn a_tap_that_has_gone_leaves_nothing_behind_and_state_does_not_know_of_taps() {
 
 #[test]
 fn a_condition_reaches_nothing_but_the_row() {
-    let plan = plan();
+    let script = "define function twice[javascript] return double { return 2 * data[0]; };\n";
+    let plan = plan_of(&format!("{script}{APP}"));
     let schema = &plan.streams[junction(&plan, "S")].schema;
     for (text, part) in [
         ("pric > 1.0", "no attribute 'pric'"),
         ("price", "'where' needs a condition"),
         ("sum(price) > 1.0", "aggregator 'sum' is not allowed"),
         ("symbol > 1", "cannot be compared"),
+        ("twice(price) > 1.0", "a script function is not allowed"),
     ] {
         let (parsed, _) = lang::parser::parse_expression(text);
         let checked = check_condition(&parsed.expect("it parses"), schema, &plan, &catalog());

@@ -11,6 +11,7 @@ use server::deployment::ReadyApp;
 use server::feed::Feeds;
 use server::http::{HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
+use server::otlp::{Otlp, OtlpOptions};
 use server::process::Process;
 use server::tap::Taps;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
@@ -57,6 +58,11 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     );
     let mut manager = ServiceManager::from_environment();
     manager.starting();
+    let otlp = otlp(&args)?;
+    if let Some(otlp) = &otlp {
+        // Of one process there is one run.
+        output.log_export.set(otlp.logs()).ok();
+    }
     let started = Server::start(
         apps,
         RunOptions {
@@ -70,6 +76,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             memory_max: memory_max(&args, &config)?,
             zone: zone(args.timezone.as_deref())?,
             lines: Arc::new(lines),
+            tracer: otlp.as_ref().map(Otlp::tracer),
             config,
             process,
             stop: stop.clone(),
@@ -84,6 +91,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         }
         started => started?,
     };
+    let pushing = otlp.map(|otlp| otlp.start(Arc::clone(server.metrics())));
+    let pushing = pushing.transpose()?;
     let services = Services {
         metrics: Arc::clone(server.metrics()),
         asker: server.asker(),
@@ -123,6 +132,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     progress.clear();
     let end = server.stop();
     drop(http);
+    drop(pushing);
     if args.json {
         output.print_json(&end.summary.to_json())?;
     } else {
@@ -182,6 +192,27 @@ fn say_begun(server: &Server, process: Process, until_done: bool) {
             "running after {millis} ms, but not ready: what is away is tried again"
         ),
     }
+}
+
+/// Where to push metrics, logs and traces; what else is said of it is in the variables that all programs
+/// with OpenTelemetry know.
+fn otlp(args: &RunArgs) -> anyhow::Result<Option<Otlp>> {
+    let Some(endpoint) = args.otlp.clone().filter(|url| !url.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let service = variable("OTEL_SERVICE_NAME");
+    let options = OtlpOptions {
+        endpoint,
+        sample: args.otlp_sample,
+        headers: variable("OTEL_EXPORTER_OTLP_HEADERS"),
+        service: match service.is_empty() {
+            true => "headwater".to_owned(),
+            false => service,
+        },
+        attributes: variable("OTEL_RESOURCE_ATTRIBUTES"),
+    };
+    Ok(Some(Otlp::new(&options)?))
 }
 
 /// Where and for whom `--http` listens.

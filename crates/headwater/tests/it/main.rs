@@ -39,6 +39,7 @@ mod mqtt;
 mod nats;
 mod network;
 mod operate;
+mod otlp;
 mod preview;
 mod prometheus;
 mod query;

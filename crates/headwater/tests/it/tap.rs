@@ -341,6 +341,28 @@ fn a_client_that_reads_nothing_holds_nobody_up_and_more_than_the_rate_is_counted
 }
 
 #[test]
+fn a_tap_whose_client_reads_nothing_is_closed_in_seconds() {
+    long_test!();
+    let shop = start();
+    let mut silent = TcpStream::connect(("127.0.0.1", shop.port)).expect("it listens");
+    let ask = "GET /siddhi-apps/Shop/tap?on=Sales&rate=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    silent.write_all(ask.as_bytes()).expect("it is sent");
+    eventually("the tap is open", || shop.run.err().contains("tap opened"));
+    let long = "x".repeat(1000);
+    let rows: Vec<String> = (0..2000).map(|n| format!(r#"["{long}",{n}]"#)).collect();
+    let file = shop.dir.path().join("rows");
+    fs::write(&file, rows.join("\n")).expect("the folder can be written");
+    let rows = format!("@{}", file.display());
+    eventually("the tap is closed", || {
+        shop.send(&rows);
+        shop.run
+            .err()
+            .contains("closing a tap: its client reads nothing")
+    });
+    shop.run.stop();
+}
+
+#[test]
 fn a_tap_ends_with_its_app_and_says_so() {
     let shop = start();
     let mut reader = shop.reads("on=Sales");

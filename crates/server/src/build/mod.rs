@@ -24,6 +24,7 @@ use crate::executor::{Executor, INPUT_MAX};
 use crate::health::Health;
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, Label, Metrics, StreamMetrics};
+use crate::otlp::Tracer;
 use crate::process::Process;
 use crate::queue::Queue;
 use crate::rejected::SharedLog;
@@ -39,6 +40,8 @@ pub(crate) struct Common {
     pub metrics: Arc<Metrics>,
     pub activity: Arc<ActivityTracker>,
     pub lines: Arc<Lines>,
+    /// Makes spans of what the server does.
+    pub tracer: Option<Tracer>,
     /// The technologies of the binary.
     pub registry: Registry,
     /// What connectors share: listeners, connections, open databases.

@@ -135,6 +135,7 @@ impl Builder<'_> {
             metrics,
             mapping,
             server_metrics: Arc::clone(&self.common.metrics),
+            tracer: self.common.tracer.clone(),
             process: self.common.process,
             clock: self.common.clock,
             until_done: self.common.until_done,

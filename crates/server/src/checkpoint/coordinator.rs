@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::AppMetrics;
+use crate::otlp::{Span, Tracer};
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::{chain, panic_text};
 use crate::source::SourceHandle;
@@ -52,6 +53,7 @@ pub(crate) struct CheckpointCoordinator {
     pub registry: Registry,
     pub journals: Journals,
     pub apps: Vec<Arc<AppMetrics>>,
+    pub tracer: Option<Tracer>,
     pub activity: Arc<ActivityTracker>,
     pub health: Arc<Health>,
     /// The checkpoint that is being made durable.
@@ -83,7 +85,11 @@ impl CheckpointCoordinator {
         while let Ok(pending) = self.pending.recv() {
             let checkpoint = Arc::clone(&pending.checkpoint);
             self.current = Some(Arc::clone(&checkpoint));
+            let mut span = self.span();
             let took = self.keep(pending).unwrap_or_else(|message| {
+                if let Some(span) = &mut span {
+                    span.fail(&message);
+                }
                 checkpoint.set_phase(Phase::Aborted);
                 self.health.fail(message);
                 Duration::ZERO
@@ -137,6 +143,15 @@ impl CheckpointCoordinator {
             app.errors_dropped.add(dropped);
         }
         Ok(begun.elapsed())
+    }
+
+    /// From the barriers on until everything is committed; `None` without a state directory, where nothing is
+    /// saved.
+    fn span(&self) -> Option<Span> {
+        self.state.as_ref()?;
+        let mut span = self.tracer.as_ref()?.span("checkpoint");
+        span.set("app", self.health.name());
+        Some(span)
     }
 
     fn aborted(&self) -> String {

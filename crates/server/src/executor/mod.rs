@@ -43,6 +43,7 @@ use crate::clock::Clock;
 use crate::health::Health;
 use crate::lines::Lines;
 use crate::metrics::{AppMetrics, SinkMetrics, StreamMetrics, TableMetrics};
+use crate::otlp::Span;
 use crate::queue::Taken;
 use crate::rejected::{Rejection, SharedLog};
 use crate::report::panic_text;
@@ -194,6 +195,8 @@ pub(crate) struct Executor {
     pub outputs: Outputs,
     /// Those who look at events; mostly nobody.
     pub taps: Vec<OpenTap>,
+    /// The batch that is being stepped is followed.
+    pub span: Option<Span>,
     pub messages: Messages,
     /// Time since the last input in which only windows were waited for.
     pub waited: Duration,
@@ -389,7 +392,11 @@ impl Executor {
             if !self.taps.is_empty() {
                 self.pass_source_taps(app, (stream, number), &batch);
             }
+            self.span = source_batch.span;
+            let process = self.span.as_ref().map(|span| span.part("process"));
             self.step(app, Input::Batch(stream, batch))?;
+            drop(process);
+            self.span = None;
         }
         let source = &mut self.sources[source_batch.source];
         source.position = Some(source_batch.position);

@@ -8,10 +8,20 @@ use plan::StreamId;
 
 use super::checkpointer::WRITTEN_MAX;
 use super::{Executor, OperationTarget, SinkBinding, Topic, with_cause};
+use crate::metrics::Label;
+use crate::otlp::Span;
 use crate::rejected::Rejection;
 use crate::report::chain;
 use crate::sink::{OnUnreachable, OutputItem, SinkRows, payload_text, rows_picked, weight_of};
 use crate::store::StoreRows;
+
+/// The way of a followed batch to a destination, with the time that it waits there.
+fn publish_span(batch: Option<&Span>, label: &Label) -> Option<Span> {
+    let mut span = batch?.part("publish");
+    span.set("stream", &label.element);
+    span.set("sink", &label.ty);
+    Some(span)
+}
 
 impl Executor {
     pub(super) fn post_outputs(&mut self, app: usize, outputs: &mut Outputs) -> Result<(), String> {
@@ -117,6 +127,7 @@ impl Executor {
                         slot: *slot,
                         batch: batch.clone(),
                         is_table: false,
+                        span: publish_span(self.span.as_ref(), &metrics.label),
                     };
                     let push = || output_queue.push(OutputItem::Rows(rows), weight_of(batch));
                     let pushed = self.health.pulse.waiting(push);

@@ -76,6 +76,7 @@ impl Executor {
             slot: feed.slot,
             batch,
             is_table: true,
+            span: None,
         };
         feed.output_queue
             .push(OutputItem::Rows(rows), weight)

@@ -8,7 +8,7 @@ use super::*;
 fn services() -> Services {
     Services {
         metrics: Arc::default(),
-        asker: Asker::new(catalog::full()),
+        asker: Asker::new(catalog::full(), None),
         feeds: Feeds::default(),
         taps: crate::tap::Taps::default(),
         liveness: Liveness::default(),

@@ -75,13 +75,13 @@ pub(crate) enum TapRefusal {
 pub struct Taps(Arc<Known>);
 
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
     open: AtomicUsize,
     last_id: AtomicU64,
 }
 
 /// One of the taps that may be open, until it is dropped.
-struct Permit(Arc<Known>);
+pub(crate) struct Permit(Arc<Known>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
@@ -168,6 +168,7 @@ pub(crate) struct NewTap {
     pub rate: f64,
     pub out: mpsc::Sender<Batch>,
     pub shared: Arc<TapShared>,
+    pub permit: Permit,
 }
 
 /// The end of a tap that its client holds; dropped, it closes the tap.
@@ -180,7 +181,6 @@ pub(crate) struct TapClient {
     pub rows: mpsc::Receiver<Batch>,
     pub shared: Arc<TapShared>,
     input_queue: Arc<InputQueue>,
-    _permit: Permit,
 }
 
 impl TapClient {
@@ -249,6 +249,7 @@ impl Taps {
             rate: request.rate.min(RATE_MAX),
             out,
             shared: Arc::clone(&shared),
+            permit,
         };
         let AskedApp {
             name, input_queue, ..
@@ -265,7 +266,6 @@ impl Taps {
             rows,
             shared,
             input_queue,
-            _permit: permit,
         })
     }
 }

@@ -9,7 +9,9 @@ use event::Batch;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{LOOK_SHARE, NewTap, QUEUE_BYTES_MAX, TapPlace, TapShared, UNREAD_MAX, bytes_of};
+use super::{
+    LOOK_SHARE, NewTap, Permit, QUEUE_BYTES_MAX, TapPlace, TapShared, UNREAD_MAX, bytes_of,
+};
 
 /// How often it is looked what a tap may take: not at every step of an executor.
 const REFILL_EVERY: Duration = Duration::from_millis(10);
@@ -62,6 +64,8 @@ pub(crate) struct OpenTap {
     out: mpsc::Sender<Batch>,
     shared: Arc<TapShared>,
     full_since: Option<Instant>,
+    /// Another may be opened when this one is gone, whatever its client does.
+    _permit: Permit,
 }
 
 impl OpenTap {
@@ -86,6 +90,7 @@ impl OpenTap {
             out: new.out,
             shared: new.shared,
             full_since: None,
+            _permit: new.permit,
         }
     }
 
@@ -170,6 +175,10 @@ impl OpenTap {
                     self.shared.unsent.fetch_add(rows, Ordering::Relaxed);
                     let since = *self.full_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > UNREAD_MAX {
+                        tracing::info!(
+                            seconds = UNREAD_MAX.as_secs(),
+                            "closing a tap: its client reads nothing"
+                        );
                         self.shared.close(format!(
                             "the client has read nothing for {} s",
                             UNREAD_MAX.as_secs()
