@@ -1,4 +1,5 @@
-//! `${NAME}`, `${env:NAME}` and `${file:PATH}`: values put into the text of an app before it is parsed.
+//! `${NAME}`, `${env:NAME}`, `${file:PATH}` and `${app:dir}`: values put into the text of an app before it is
+//! parsed.
 //!
 //! Promises: a value is inserted as it stands (Siddhi interprets `$1` and `\` in it), everywhere
 //! in the text, strings and comments included; places in the result can be traced back.
@@ -11,9 +12,15 @@ use crate::diagnostic::Diagnostic;
 use crate::fault;
 use crate::span::Span;
 
-/// What stands before the name of a variable of the environment, and before the path of a file.
+/// What stands before the name of a variable of the environment, before the path of a file, and before
+/// what is known of the app itself.
 const ENV: &str = "env:";
 const FILE: &str = "file:";
+const APP: &str = "app:";
+
+/// The variable for the folder of the app's file, so that an app finds the files beside it wherever it is
+/// started. Siddhi has no such variable, and a colon is in none of its names.
+pub const APP_DIR: &str = "app:dir";
 
 /// A text with its values put in.
 #[derive(Clone, Debug)]
@@ -56,10 +63,12 @@ impl Substituted<'_> {
     }
 }
 
-/// How long the name of a variable is that begins a text: letters, digits and `_`, which `env:` may
-/// stand before; or `file:` with a path.
+/// How long the name of a variable is that begins a text: letters, digits and `_`, which `env:` or
+/// `app:` may stand before; or `file:` with a path.
 fn name_len(text: &str) -> usize {
-    let prefix = [FILE, ENV].into_iter().find(|word| text.starts_with(word));
+    let prefix = [FILE, ENV, APP]
+        .into_iter()
+        .find(|word| text.starts_with(word));
     let prefix = prefix.unwrap_or_default();
     let ends = |c: char| match prefix {
         FILE => matches!(c, '}' | '\'' | '"' | '\n'),
@@ -72,8 +81,8 @@ fn name_len(text: &str) -> usize {
     }
 }
 
-/// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}` and `${file:PATH}` by what
-/// `lookup` gives for what stands between the braces. Names without a value are reported, all of
+/// Replaces every `${NAME}` (letters, digits and `_`), `${env:NAME}`, `${file:PATH}` and `${app:dir}` by
+/// what `lookup` gives for what stands between the braces. Names without a value are reported, all of
 /// them, at their places in `text`, and replaced by nothing.
 pub fn substitute<'t>(
     text: &'t str,
@@ -135,6 +144,18 @@ fn no_value(span: Span, name: &str) -> Diagnostic {
         )
         .help("name a file that contains the value; a trailing line break is ignored");
     }
+    if name.starts_with(APP) {
+        return fault::error(
+            "E0144",
+            span,
+            format!("there is no variable '{name}'"),
+            "not known of an app",
+        )
+        .help(format!(
+            "write ${{{APP_DIR}}}, the folder of the app's file"
+        ))
+        .fix(span, format!("${{{APP_DIR}}}"));
+    }
     let name = name.strip_prefix(ENV).unwrap_or(name);
     let message = format!("the variable '{name}' has no value");
     fault::error(
@@ -157,6 +178,7 @@ mod tests {
             "DIR" => Some("/data".into()),
             "ODD" => Some("$1\\n${DIR}".into()),
             "env:DIR" => Some("/of/env".into()),
+            APP_DIR => Some("/apps".into()),
             "file:/a-b/c.d" => Some("content".into()),
             "EMPTY" => Some(String::new()),
             _ => None,
@@ -181,6 +203,7 @@ mod tests {
             "'${env:DIR}' ${file:/a-b/c.d}${env:}",
             "'/of/env' content${env:}",
         );
+        check("'${app:dir}/a.csv'", "'/apps/a.csv'");
         check("$DIR ${} ${a b} ${DIR", "$DIR ${} ${a b} ${DIR");
         check("${${DIR}}", "${/data}");
     }

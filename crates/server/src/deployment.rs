@@ -13,7 +13,7 @@ use check::{CheckConfig, Producer, check};
 use connect::registry::Registry;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
-use lang::substitute::Substituted;
+use lang::substitute::{APP_DIR, Substituted};
 use lang::{Parsed, overrides, parse, substitute};
 use plan::Plan;
 
@@ -174,7 +174,10 @@ pub fn read_texts(arguments: &[PathBuf]) -> Result<Vec<AppText>, Error> {
 /// Parses, changes and checks the apps together. Faults in the apps are in their diagnostics; an
 /// error is a fault in how the command was used.
 pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, Error> {
-    let variable = |name: &str| {
+    let variable = |app: &AppText, name: &str| {
+        if name == APP_DIR {
+            return folder_of(&app.file);
+        }
         let properties = options.config.iter().flat_map(|c| &c.properties);
         let property = properties.clone().find(|(key, _)| key == name);
         property
@@ -184,7 +187,7 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
     let mut parsed: Vec<(Substituted<'_>, Vec<Diagnostic>, Parsed)> = texts
         .iter()
         .map(|app| {
-            let (text, faults) = substitute(&app.text, &variable);
+            let (text, faults) = substitute(&app.text, &|name| variable(app, name));
             let parsed = parse(&text.text);
             (text, faults, parsed)
         })
@@ -201,6 +204,13 @@ pub fn load(texts: &[AppText], options: &LoadOptions) -> Result<Vec<LoadedApp>, 
         Some(error) => Err(error),
         None => Ok(apps),
     }
+}
+
+/// Where the file of an app is; of standard input, where the server was started. A whole path, so that
+/// positions and states that name files stay right wherever the next start is.
+fn folder_of(file: &str) -> Option<String> {
+    let path = std::path::absolute(file).ok()?;
+    path.parent().map(|folder| folder.display().to_string())
 }
 
 /// An option that the command line adds and that its component does not have: nobody can have meant
@@ -486,6 +496,19 @@ mod tests {
         let plan = apps[0].plan.as_ref().expect("no error");
         let source = &plan.streams[0].sources[0];
         assert_eq!(source.option("file.uri"), Some("/tmp/b=c.csv"));
+    }
+
+    #[test]
+    fn an_app_finds_the_files_beside_it() {
+        let app = APP.replace("file:/in", "file:${app:dir}/in");
+        let apps = load_with(&[text("apps/sub/a.siddhi", &app)], |_| {}).expect("no setting");
+        let plan = apps[0].plan.as_ref().expect("no error");
+        let folder = std::path::absolute("apps/sub").expect("there is a current folder");
+        let uri = format!("file:{}/in/a.csv", folder.display());
+        assert_eq!(plan.streams[0].sources[0].option("file.uri"), Some(&*uri));
+        let apps = load_with(&[text("a.siddhi", "-- ${app:home}")], |_| {}).expect("no setting");
+        let mut helps = apps[0].diagnostics.iter().filter_map(|d| d.help.as_deref());
+        assert!(helps.any(|help| help.contains("${app:dir}")));
     }
 
     #[test]

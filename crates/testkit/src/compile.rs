@@ -7,6 +7,7 @@ use check::validate::Deployed;
 use check::{CheckConfig, check};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::parser::{Entry, parse_as};
+use lang::substitute::APP_DIR;
 use plan::{OnDemand, Plan};
 
 use crate::case::{AppCase, Config};
@@ -21,7 +22,7 @@ pub fn with_stores(catalog: &Catalog) -> Catalog {
 
 /// The plan of a recorded case, or how it ends without one.
 pub fn plan(text: &str, case: &AppCase, catalog: &Catalog) -> Result<Plan, Status> {
-    let plan = checked(text, catalog, &config(&case.config)).map_err(|faults| {
+    let plan = checked(text, catalog, &config(&case.config), &|_| None).map_err(|faults| {
         Status::Refused(
             faults
                 .into_iter()
@@ -62,15 +63,20 @@ pub fn test_config() -> CheckConfig {
     }
 }
 
-/// Parses and checks; the errors, where there are any.
+/// Parses and checks; the errors, where there are any. `variables` has the values of `${NAME}`.
 pub fn checked(
     text: &str,
     catalog: &Catalog,
     config: &CheckConfig,
+    variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let is_error = |d: &Diagnostic| d.severity == Severity::Error;
-    let no_variables = |_: &str| None;
-    let (text, faults) = lang::substitute(text, &no_variables);
+    // No file is opened in a test.
+    let variable = |name: &str| match name {
+        APP_DIR => Some(".".to_owned()),
+        name => variables(name),
+    };
+    let (text, faults) = lang::substitute(text, &variable);
     if !faults.is_empty() {
         return Err(faults);
     }

@@ -39,7 +39,8 @@ impl<'a> Golden<'a> {
     /// `app`: the text of the app, read from its file where the script names one.
     pub fn new(script: &'a Script, app: String, catalog: &Catalog) -> Result<Golden<'a>, String> {
         let catalog = crate::compile::with_stores(catalog);
-        let plan = crate::compile::checked(&app, &catalog, &crate::compile::test_config());
+        let plan =
+            crate::compile::checked(&app, &catalog, &crate::compile::test_config(), &|_| None);
         let plan = match plan {
             Ok(plan) => Some(plan),
             Err(_) if script.refusal().is_some() => None,
@@ -385,13 +386,12 @@ pub fn write_test(
     catalog: &Catalog,
 ) -> Result<String, String> {
     let app = case["app"].as_str().unwrap_or_default();
-    let plan = crate::compile::checked(app, catalog, &crate::compile::test_config()).map_err(
-        |faults| {
+    let plan = crate::compile::checked(app, catalog, &crate::compile::test_config(), &|_| None)
+        .map_err(|faults| {
             faults
                 .first()
                 .map_or_else(String::new, |d| d.message.clone())
-        },
-    )?;
+        })?;
     let mut out = format!("=== {name}\n");
     for line in about {
         out.push_str(line);

@@ -149,7 +149,9 @@ fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(),
     let refused = case.refusal();
     let text = app_text(case, file).map_err(|message| (case.line, message))?;
     let plan = match (
-        crate::compile::checked(&text, catalog, &crate::compile::test_config()),
+        crate::compile::checked(&text, catalog, &crate::compile::test_config(), &|name| {
+            variable(case, name)
+        }),
         refused,
     ) {
         (Ok(plan), None) => plan,
@@ -176,6 +178,18 @@ fn play(case: &Script, file: &Path, catalog: &Catalog, mode: Mode) -> Result<(),
     };
     let plan = crate::compile::for_test(plan).map_err(|message| (case.line, message))?;
     Player::new(case, &plan, catalog, mode)?.play(case)
+}
+
+/// The value of `${NAME}`, as the case says it, else the environment. No file is read: what an app keeps
+/// in one is a secret, and nothing is connected in a test.
+fn variable(case: &Script, name: &str) -> Option<String> {
+    if name.starts_with("file:") {
+        return Some("secret".to_owned());
+    }
+    let name = name.strip_prefix("env:").unwrap_or(name);
+    let own = case.about.variables.iter().find(|(own, _)| own == name);
+    own.map(|(_, value)| value.clone())
+        .or_else(|| std::env::var(name).ok())
 }
 
 pub fn app_text(case: &Script, file: &Path) -> Result<String, String> {

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `covers: 341, 342` | the numbers of the features that it shows (see `docs/reference/features.md`) |
 //! | `differs: why` | Siddhi gives something else, and a ruling says that it is to be so |
+//! | `variable: NAME=value` | the value of `${NAME}` in the app; without it the environment has it |
 //!
 //! The lines of a script:
 //!
@@ -71,6 +72,8 @@ pub struct About {
     pub covers: Vec<u32>,
     /// Why its expectations are not what Siddhi gives.
     pub differs: Option<String>,
+    /// Values of `${NAME}` in its app.
+    pub variables: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug)]
@@ -234,6 +237,12 @@ impl About {
                 return Err("'differs:' needs a reason".into());
             }
             self.differs = Some(why.trim().to_owned());
+        } else if let Some(variable) = line.strip_prefix("variable:") {
+            let (name, value) = variable
+                .split_once('=')
+                .ok_or("'variable:' needs a value: write 'variable: NAME=value'")?;
+            let variable = (name.trim().to_owned(), value.trim().to_owned());
+            self.variables.push(variable);
         } else {
             return Ok(false);
         }
