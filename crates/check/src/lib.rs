@@ -20,6 +20,7 @@ mod connector;
 mod definitions;
 pub mod explain;
 mod expr;
+pub mod fix;
 mod index_rulings;
 mod join;
 mod names;

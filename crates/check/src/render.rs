@@ -41,6 +41,18 @@ pub fn render(
     out
 }
 
+/// One line of an app as a terminal may show it: secrets are masked, control characters replaced.
+pub fn line(text: &str, catalog: &Catalog) -> String {
+    let hidden = secret::ranges(text, catalog);
+    let shown = |(at, c): (usize, char)| match c {
+        _ if hidden.iter().any(|range| range.contains(&at)) => '*',
+        '\t' => '\t',
+        c if is_hidden(c) => '\u{fffd}',
+        c => c,
+    };
+    text.char_indices().map(shown).collect()
+}
+
 /// ANSI codes.
 const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[1;33m";

@@ -2,7 +2,7 @@
 //! fixed one is clean.
 
 use headwater_check::codes::{CODES, CodePage, Example};
-use headwater_check::{CheckConfig, ScriptFault, check, check_on_demand};
+use headwater_check::{CheckConfig, ScriptFault, check, check_on_demand, fix};
 use lang::diagnostic::{Diagnostic, Severity};
 
 /// What on-demand queries of examples are asked of.
@@ -135,4 +135,34 @@ fn fixes_of_every_code() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `check --fix` leaves no error in the example of a code that has a fix.
+#[test]
+fn fixed_examples_have_no_error() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for page in CODES.iter().filter(|page| page.example == Example::App) {
+        let judge = |text: &str| {
+            let (parsed, checked) = diagnose(page, text, None);
+            parsed.into_iter().chain(checked).collect::<Vec<_>>()
+        };
+        let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+        let found = judge(page.failing);
+        if !found.iter().any(|d| is_error(d) && d.fix.is_some()) {
+            continue;
+        }
+        count += 1;
+        let after = fix::apply(page.failing, &judge).map(|fixed| fixed.text);
+        let left = judge(after.as_deref().unwrap_or(page.failing));
+        if left.iter().any(is_error) {
+            wrong.push(format!("{}: {after:?}", page.code));
+        }
+    }
+    assert!(count >= 40, "{count} codes have a fix");
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}: {}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
