@@ -1,5 +1,6 @@
 //! The command line: commands, options and their help.
 
+mod learn;
 pub mod state;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use plan::StatisticsLevel;
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
 use crate::command::top::TopArgs;
+pub use learn::{EvalArgs, ManArgs, NewArgs};
 
 #[derive(Parser, Debug)]
 #[command(
@@ -17,6 +19,7 @@ use crate::command::top::TopArgs;
     version,
     about = "Runs streaming applications written for Siddhi and WSO2 Streaming Integrator.",
     after_help = "Getting started:\n  \
+                  headwater new                         apps to start from\n  \
                   headwater check app.siddhi            list every error in an app\n  \
                   headwater run app.siddhi              run it until Ctrl-C\n  \
                   headwater run app.siddhi --until-done run it until all input is read\n\n\
@@ -65,10 +68,12 @@ pub enum Color {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    New(NewArgs),
     Run(RunArgs),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Test(TestArgs),
+    Eval(EvalArgs),
     Explain(ExplainArgs),
     Connectors(ConnectorsArgs),
     Query(QueryArgs),
@@ -81,6 +86,7 @@ pub enum Command {
     State(state::StateArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
     /// Print the version and how it was built
     Version(VersionArgs),
 }
@@ -162,7 +168,8 @@ pub struct ChangeArgs {
     headwater run apps/ --state /var/lib/headwater --http 127.0.0.1:9090\n  \
     headwater run etl.siddhi --set 'Lines.source.dir.uri=file:/data/in' \\\n    \
       --replace 'jdbc:mysql://db/shop=jdbc:sqlite:shop.db' --until-done\n  \
-    IN=/data headwater run app.siddhi          ${IN} is read from the environment")]
+    IN=/data headwater run app.siddhi          ${IN} is read from the environment\n\n\
+    ${app:dir} in an app is the folder of its file.")]
 pub struct RunArgs {
     /// App files, or folders of them
     #[arg(required = true, value_name = "APP|DIR")]
@@ -363,11 +370,15 @@ pub struct StatisticsArgs {
 /// Check apps without running them
 ///
 /// Reports all errors in syntax, names, types and options at once. Features that are recognised but
-/// not supported are warnings, or errors with --runnable.
+/// not supported are warnings, or errors with --runnable. With --fix, errors whose fix is known are
+/// fixed in the files first: only if an app then has fewer errors, and never because of a warning.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     headwater check app.siddhi\n  \
     headwater check apps/ --runnable --json\n  \
+    headwater check apps/ --fix --dry-run      show what --fix would change\n  \
+    headwater check - --fix < app.siddhi       the fixed text on standard output\n  \
+    headwater check apps/ --format sarif > check.sarif\n  \
     headwater explain E0312                    what a code means, with examples")]
 pub struct CheckArgs {
     /// App files, folders of them, or - for standard input
@@ -382,9 +393,36 @@ pub struct CheckArgs {
     /// the columns of their definitions
     #[arg(long)]
     pub connect: bool,
+    /// Apply the fixes of errors to the files, and show the lines that change
+    #[arg(long)]
+    pub fix: bool,
+    /// Only show what --fix would change; what is reported is what would be left
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
+    /// Format of the report: text on standard error; SARIF 2.1.0 for code scanning; annotations of
+    /// GitHub's workflows
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "json")]
+    pub format: Option<ReportFormat>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+impl CheckArgs {
+    pub fn format(&self) -> ReportFormat {
+        match self.json {
+            true => ReportFormat::Json,
+            false => self.format.unwrap_or(ReportFormat::Text),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ReportFormat {
+    Text,
+    Json,
+    Sarif,
+    Github,
 }
 
 /// Format apps; comments keep their places

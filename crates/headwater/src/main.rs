@@ -7,6 +7,7 @@
 mod cli;
 mod command;
 mod log;
+mod other_names;
 mod output;
 mod progress;
 mod service;
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
     let process = server::process::Process::begin();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            other_names::suggest(&mut error);
             let code = match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
                 _ => 2,
@@ -63,10 +65,12 @@ fn main() -> ExitCode {
 
 fn run(command: Command, output: &Output, process: server::process::Process) -> anyhow::Result<u8> {
     match command {
+        Command::New(args) => command::new::run(&args, output),
         Command::Run(args) => command::run::run(args, output, process),
         Command::Check(args) => command::check::run(&args, output),
         Command::Fmt(args) => command::fmt::run(&args, output),
         Command::Test(args) => command::test::run(&args, output),
+        Command::Eval(args) => command::eval::run(&args, output),
         Command::Explain(args) => command::explain::run(&args, output),
         Command::Connectors(args) => command::connectors::run(&args, output),
         Command::Query(args) => command::query::run(&args, output),
@@ -79,6 +83,7 @@ fn run(command: Command, output: &Output, process: server::process::Process) -> 
         Command::Errors(args) => command::errors::run(args.action, output),
         Command::Bench(args) => command::bench::run(&args, output),
         Command::Completions(args) => command::completions::run(&args, output),
+        Command::Man(args) => command::man::run(&args, output),
         Command::Version(args) => command::version::run(&args, output),
     }
 }

@@ -1,13 +1,13 @@
 //! `headwater fmt`.
 
 use std::io::Read as _;
-use std::path::Path;
 
 use anyhow::Context as _;
 use check::render;
 use server::deployment::{AppText, find_files, read_texts};
 
 use crate::cli::FmtArgs;
+use crate::command::replace_file;
 use crate::output::Output;
 
 pub fn run(args: &FmtArgs, output: &Output) -> anyhow::Result<u8> {
@@ -28,7 +28,7 @@ pub fn run(args: &FmtArgs, output: &Output) -> anyhow::Result<u8> {
             output.say(&format!("{} would change", app.file));
             code = 1;
         } else {
-            replace(path, &formatted)?;
+            replace_file(path, &formatted)?;
             if !output.is_quiet {
                 output.say(&format!("formatted {}", app.file));
             }
@@ -53,19 +53,6 @@ fn formatted(app: &AppText, output: &Output) -> Option<String> {
             None
         }
     }
-}
-
-/// The old text or the new one, never half of it.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = Path::new(&part);
-    std::fs::write(part, text).with_context(|| format!("cannot write '{}'", part.display()))?;
-    let permissions = std::fs::metadata(path).map(|m| m.permissions());
-    permissions
-        .and_then(|p| std::fs::set_permissions(part, p))
-        .and_then(|()| std::fs::rename(part, path))
-        .with_context(|| format!("cannot replace '{}'", path.display()))
 }
 
 fn standard_input(args: &FmtArgs, output: &Output) -> anyhow::Result<u8> {

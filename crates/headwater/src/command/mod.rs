@@ -5,8 +5,11 @@ pub mod check;
 pub mod completions;
 pub mod connectors;
 pub mod errors;
+pub mod eval;
 pub mod explain;
 pub mod fmt;
+pub mod man;
+pub mod new;
 pub mod query;
 pub mod run;
 pub mod send;
@@ -75,4 +78,20 @@ fn load_options(change: &ChangeArgs, must_run: bool) -> anyhow::Result<LoadOptio
         must_run,
         is_lenient: change.lenient,
     })
+}
+
+/// Puts a text in place of a file: whoever reads it sees the old one or the new one, never half of it.
+fn replace_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    // A link stays one.
+    let path =
+        std::fs::canonicalize(path).with_context(|| format!("cannot find '{}'", path.display()))?;
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part);
+    std::fs::write(part, text).with_context(|| format!("cannot write '{}'", part.display()))?;
+    let permissions = std::fs::metadata(&path).map(|m| m.permissions());
+    permissions
+        .and_then(|p| std::fs::set_permissions(part, p))
+        .and_then(|()| std::fs::rename(part, &path))
+        .with_context(|| format!("cannot replace '{}'", path.display()))
 }

@@ -1,5 +1,8 @@
 //! `headwater check`, and the diagnostics that `run` shows.
 
+mod fix;
+mod report;
+
 use check::render;
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::source::LineIndex;
@@ -7,13 +10,18 @@ use serde_json::{Value, json};
 use server::deployment::{self, LoadedApp};
 use server::probe::Finding;
 
-use crate::cli::CheckArgs;
+use crate::cli::{CheckArgs, ReportFormat};
 use crate::command::load_options;
 use crate::output::Output;
 
 pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
+    fix::refuse_changes(args)?;
     let options = load_options(&args.change, args.runnable)?;
-    let texts = deployment::read_texts(&args.apps)?;
+    let mut texts = deployment::read_texts(&args.apps)?;
+    let fixed = match args.fix {
+        true => fix::apply(&mut texts, args, &options, output)?,
+        false => Vec::new(),
+    };
     let apps = deployment::load(&texts, &options)?;
     let twins = deployment::twins(&apps);
     let has_errors = !twins.is_empty() || apps.iter().any(LoadedApp::has_errors);
@@ -22,27 +30,26 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
     } else {
         Vec::new()
     };
-    if args.json {
-        let apps: Vec<Value> = apps.iter().map(app_json).collect();
-        let mut document = json!({"version": 1, "apps": apps, "errors": twins});
-        if args.connect {
-            let findings: Vec<Value> = findings.iter().map(finding_json).collect();
-            document["findings"] = json!(findings);
+    let found = report::Found {
+        apps: &apps,
+        twins: &twins,
+        findings: &findings,
+    };
+    match args.format() {
+        ReportFormat::Json => {
+            let apps: Vec<Value> = apps.iter().map(app_json).collect();
+            let mut document = json!({"version": 1, "apps": apps, "errors": twins});
+            if args.connect {
+                document["findings"] = findings.iter().map(finding_json).collect();
+            }
+            if args.fix {
+                document["fixes"] = fixed.iter().map(fix::FixedApp::to_json).collect();
+            }
+            output.print_json(&document)?;
         }
-        output.print_json(&document)?;
-    } else {
-        show(&apps, output);
-        for finding in &findings {
-            output.error(&in_words(finding));
-        }
-        for twins in &twins {
-            output.error(twins);
-        }
-        // One app with errors has said so.
-        let is_known = has_errors && apps.len() == 1;
-        if findings.is_empty() && !output.is_quiet && !is_known {
-            output.say(&totals(&apps, has_errors));
-        }
+        ReportFormat::Sarif => output.print_json(&report::sarif(&found))?,
+        ReportFormat::Github => output.print(&report::github(&found))?,
+        ReportFormat::Text => say(&found, has_errors, output),
     }
     let is_other = findings.iter().any(|finding| finding.is_reached);
     let is_unreached = findings.iter().any(|finding| !finding.is_reached);
@@ -51,6 +58,22 @@ pub fn run(args: &CheckArgs, output: &Output) -> anyhow::Result<u8> {
         (false, true) => 3,
         (false, false) => 0,
     })
+}
+
+/// For people, on standard error.
+fn say(found: &report::Found, has_errors: bool, output: &Output) {
+    show(found.apps, output);
+    for finding in found.findings {
+        output.error(&in_words(finding));
+    }
+    for twins in found.twins {
+        output.error(twins);
+    }
+    // One app with errors has said so.
+    let is_known = has_errors && found.apps.len() == 1;
+    if found.findings.is_empty() && !output.is_quiet && !is_known {
+        output.say(&totals(found.apps, has_errors));
+    }
 }
 
 /// The last line: how it stands with all of them.
@@ -135,7 +158,7 @@ fn app_json(app: &LoadedApp) -> Value {
     let diagnostics: Vec<Value> = app
         .diagnostics
         .iter()
-        .map(|d| diagnostic_json(d, app, &lines))
+        .map(|d| diagnostic_json(d, &app.file, &app.text, &lines))
         .collect();
     let is_runnable = app
         .plan
@@ -150,12 +173,18 @@ fn app_json(app: &LoadedApp) -> Value {
     })
 }
 
-fn diagnostic_json(diagnostic: &Diagnostic, app: &LoadedApp, lines: &LineIndex) -> Value {
-    let start = lines.position(&app.text, diagnostic.span.start);
-    let end = lines.position(&app.text, diagnostic.span.end);
+/// A finding in a text, with its places as lines and columns from 1.
+pub(super) fn diagnostic_json(
+    diagnostic: &Diagnostic,
+    file: &str,
+    text: &str,
+    lines: &LineIndex,
+) -> Value {
+    let start = lines.position(text, diagnostic.span.start);
+    let end = lines.position(text, diagnostic.span.end);
     let fix = diagnostic.fix.as_ref().map(|fix| {
-        let start = lines.position(&app.text, fix.span.start);
-        let end = lines.position(&app.text, fix.span.end);
+        let start = lines.position(text, fix.span.start);
+        let end = lines.position(text, fix.span.end);
         json!({
             "line": start.line,
             "column": start.column,
@@ -168,7 +197,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, app: &LoadedApp, lines: &LineIndex) 
         .related
         .iter()
         .map(|(span, label)| {
-            let at = lines.position(&app.text, span.start);
+            let at = lines.position(text, span.start);
             json!({"line": at.line, "column": at.column, "label": label})
         })
         .collect();
@@ -177,7 +206,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, app: &LoadedApp, lines: &LineIndex) 
         "severity": diagnostic.severity.name(),
         "kind": diagnostic.kind.name(),
         "message": diagnostic.message,
-        "file": app.file,
+        "file": file,
         "line": start.line,
         "column": start.column,
         "end_line": end.line,
