@@ -17,7 +17,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::cli::LogFormat;
+use crate::args::LogFormat;
 use crate::output::Console;
 
 /// Names of the fields that a span gives to the events in it.

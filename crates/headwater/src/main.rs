@@ -4,6 +4,7 @@
 //! with an end (`--until-done`) is done but some events were rejected. Never another code: a fault of our own is caught and is 1. Standard
 //! output carries what was asked for, standard error everything else.
 
+mod args;
 mod cli;
 mod command;
 mod log;

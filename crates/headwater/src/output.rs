@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::cli::{Color, OutputArgs};
+use crate::args::{Color, OutputArgs};
 use crate::log::{LogExport, LogLayer};
 
 /// A terminal with a progress bar on its last line: whoever writes to it takes the bar away first.

@@ -257,6 +257,7 @@ impl Asker {
 
     /// Has all apps make a checkpoint, and waits for those that come in time.
     pub(crate) fn save_all(&self, until: Instant) {
+        #[expect(clippy::disallowed_methods, reason = "no more answers than apps")]
         let (reply, saved) = channel();
         for app in self.apps().iter() {
             // One that has ended has been saved.

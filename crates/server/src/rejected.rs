@@ -96,6 +96,7 @@ struct Shared {
     removal: Mutex<()>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there are two in a group")]
 pub(crate) enum Log {
     File(Box<RejectedLog>),
     Memory(MemoryLog),

@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 use server::client::{Client, Method, Reply, percent_encoded};
 use server::deployment;
 
-use super::query::{array, cell};
-use crate::cli::ServerArgs;
+use super::reply::{array, cell};
+use crate::args::ServerArgs;
 use crate::output::Output;
 
 /// Deploy apps to a running server, or change those that run

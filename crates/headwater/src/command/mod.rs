@@ -12,6 +12,7 @@ pub mod fmt;
 pub mod man;
 pub mod new;
 pub mod query;
+mod reply;
 pub mod run;
 pub mod send;
 pub mod state;

@@ -1,8 +1,8 @@
 //! `headwater query`: an on-demand query to a running server.
 
-use serde_json::{Value as Json, json};
-use server::client::Reply;
+use serde_json::Value as Json;
 
+use super::reply::{array, cell, print_reply};
 use crate::cli::QueryArgs;
 use crate::output::Output;
 
@@ -12,33 +12,6 @@ pub fn run(args: &QueryArgs, output: &Output) -> anyhow::Result<u8> {
         .client()?
         .query(args.app.as_deref(), &args.query)?;
     print_reply(reply, args.json, answer_text, output)
-}
-
-/// Prints what a server said, as one JSON document or as text; the exit code.
-pub(super) fn print_reply(
-    reply: Reply,
-    as_json: bool,
-    text: impl FnOnce(&Json) -> String,
-    output: &Output,
-) -> anyhow::Result<u8> {
-    let is_answer = reply.status == 200;
-    if as_json {
-        let mut json = json!({ "version": 1 });
-        if let (Json::Object(to), Json::Object(from)) = (&mut json, reply.json) {
-            to.extend(from);
-        }
-        output.print_json(&json)?;
-        return Ok(u8::from(!is_answer));
-    }
-    if !is_answer {
-        match reply.json["rendered"].as_str() {
-            Some(text) => output.say(text),
-            None => output.error(reply.json["message"].as_str().unwrap_or("no answer")),
-        }
-        return Ok(1);
-    }
-    output.print(&text(&reply.json))?;
-    Ok(0)
 }
 
 /// Columns under their names, or what a write did.
@@ -77,24 +50,10 @@ pub(super) fn answer_text(json: &Json) -> String {
     text
 }
 
-pub(super) fn array(json: &Json) -> &[Json] {
-    json.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Control characters of a text never reach the terminal.
-pub(super) fn cell(json: &Json) -> String {
-    match json {
-        Json::String(text) => text
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_answer_stands_in_columns() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::query::{array, cell, print_reply};
+use super::reply::{array, cell, print_reply};
 use crate::cli::StatisticsArgs;
 use crate::output::Output;
 

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::query::{array, cell, print_reply};
-use crate::cli::ServerArgs;
+use super::reply::{array, cell, print_reply};
+use crate::args::ServerArgs;
 use crate::output::Output;
 
 /// Characters of the cause for which something is away.

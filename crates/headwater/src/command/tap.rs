@@ -10,8 +10,8 @@ use server::clock::timestamp;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
-use super::query::{array, cell, print_reply};
-use crate::cli::{ServerArgs, parse_rate};
+use super::reply::{array, cell, print_reply};
+use crate::args::{ServerArgs, parse_rate};
 use crate::output::Output;
 
 /// Rows per second by default: as many as somebody can see pass, and more for another program.

@@ -196,8 +196,15 @@ fn what_is_saved_is_listed_and_damage_is_found_in_each_kind_of_file() {
         kinds.push(name.split('-').next().unwrap_or_default().to_owned());
     }
     kinds.dedup();
-    let all = ["apps", "current", "effects.journal", "rejected", "snapshot"];
-    assert_eq!(kinds[..5], all, "and undelivered, backup, id");
+    let all = [
+        "apps",
+        "current",
+        "effects.journal",
+        "number",
+        "rejected",
+        "snapshot",
+    ];
+    assert_eq!(kinds[..6], all, "and undelivered, backup, id");
     // Without a list of files each proves itself.
     let snapshot = files(Path::new(&state)).into_iter();
     let mut snapshot = snapshot.filter(|path| path.to_string_lossy().contains("snapshot-"));

@@ -56,7 +56,7 @@ impl Server {
     #[track_caller]
     fn deploy(&self, method: &str, app: &str, query: &str) -> (String, Json) {
         let kind = "Content-Type: text/plain";
-        let args = ["-X", method, "-H", kind, "--data-binary", app];
+        let args = ["-X", method, "-H", kind, "--data-raw", app];
         self.ask(&args, &format!("/siddhi-apps{query}"))
     }
 

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::{clock, state};
 
 /// Name of the newest file in a state directory. Older ones have `.1` (newest) to `.4` behind it.
-pub const FILE: &str = "audit.jsonl";
+pub const FILE: &str = crate::state::AUDIT;
 
 /// Bytes of a file.
 const BYTES_MAX: u64 = 8 << 20;

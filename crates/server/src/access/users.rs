@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::state;
 
 /// Name of the file in a state directory.
-pub const FILE: &str = "users";
+pub const FILE: &str = crate::state::USERS;
 
 /// First line of the file, in front of the checksum.
 const MARK: &str = "headwater users 1 ";

@@ -140,7 +140,7 @@ impl DeploymentFolder {
         let commit = self.path.join(COMMIT);
         match fs::remove_file(&commit) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::file("remove", &commit)(error));
+                Err(Error::file("remove", &commit)(error))
             }
             _ => sync_dir(&self.path),
         }

@@ -320,6 +320,10 @@ struct Gathered {
 
 impl Replay {
     fn run(self, registry: Registry, busy: Busy) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "no more answers than batches that were sent"
+        )]
         let (reply, saved) = channel();
         let outcome = self.send_all(registry, reply, &saved);
         // Until each is saved, or its executor has gone.

@@ -107,6 +107,12 @@ pub(crate) const STAGE: &str = "restore.unfinished";
 /// Begins the name of what a restore has put aside.
 pub(crate) const REPLACED: &str = "replaced-";
 
+/// Below a state directory: users and their tokens (see `access`).
+pub(crate) const USERS: &str = "users";
+
+/// Below a state directory: the audit log.
+pub(crate) const AUDIT: &str = "audit.jsonl";
+
 /// Below a state directory: the apps that were deployed to a running server.
 pub const DEPLOYED: &str = "deployed";
 

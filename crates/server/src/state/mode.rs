@@ -3,8 +3,6 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use crate::access::{audit, users};
-
 /// Mode of a directory.
 pub(super) const DIR: u32 = 0o700;
 
@@ -12,8 +10,8 @@ pub(super) const DIR: u32 = 0o700;
 pub(super) const FILE: u32 = 0o600;
 
 /// Files of a state directory, by their names, and by how their names begin.
-const OWN_FILES: [&str; 4] = ["lock", "id", users::FILE, "users.lock"];
-const OWN_PREFIXES: [&str; 2] = ["effects.", audit::FILE];
+const OWN_FILES: [&str; 4] = ["lock", "id", super::USERS, "users.lock"];
+const OWN_PREFIXES: [&str; 2] = ["effects.", super::AUDIT];
 
 /// What is created by these is its owner's alone.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{ServerArgs, parse_rate};
+use crate::args::{ServerArgs, parse_rate};
 
 /// Look at rejected events, edit and replay them
 #[derive(Args, Debug)]

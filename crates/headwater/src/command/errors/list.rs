@@ -7,7 +7,7 @@ use server::clock::utc_text;
 
 use super::args::ListArgs;
 use super::origin::Origin;
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 
 /// Events that are shown one by one, unless --limit says otherwise.

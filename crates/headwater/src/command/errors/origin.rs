@@ -9,7 +9,7 @@ use server::client::{Client, Method, query_text};
 use server::rejected::{Filter, Kept, group_json, missing_json};
 
 use super::args::FilterArgs;
-use crate::cli::ServerArgs;
+use crate::args::ServerArgs;
 
 /// Events of a page of a server.
 const PAGE: &str = "1000";

@@ -11,7 +11,7 @@ use server::client::Method;
 
 use super::args::{FilterArgs, ReplayArgs};
 use super::origin::{ask, get};
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 use crate::progress::thousands;
 

@@ -10,7 +10,7 @@ use server::rejected::take_payload;
 use super::args::ShowArgs;
 use super::list::is_there;
 use super::origin::Origin;
-use crate::command::query::cell;
+use crate::command::reply::cell;
 use crate::output::Output;
 
 /// Bytes of a line of a dump.

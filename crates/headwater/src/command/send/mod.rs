@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use server::client::{Client, Reply};
 
 use crate::cli::SendArgs;
-use crate::command::query::array;
+use crate::command::reply::array;
 use crate::output::Output;
 use input::{Input, Row};
 use pace::Pace;

@@ -9,7 +9,7 @@ use server::upkeep::backup::{Manifest, back_up, checked_name};
 
 use super::{Progress, count, size};
 use crate::cli::state::CopyArgs;
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 
 pub fn run(args: &CopyArgs, output: &Output) -> anyhow::Result<u8> {

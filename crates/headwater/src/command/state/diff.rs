@@ -14,7 +14,7 @@ use server::upkeep::contents::{Opened, PositionText, TableChange};
 use super::show::position_words;
 use super::{count, place, size};
 use crate::cli::state::DiffArgs;
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 
 pub fn run(args: &DiffArgs, output: &Output) -> anyhow::Result<u8> {

@@ -7,7 +7,7 @@ use super::copy::refusal;
 use super::show::position_words;
 use super::{count, size, time_and_age};
 use crate::cli::state::ListArgs;
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 
 pub fn run(args: &ListArgs, output: &Output) -> anyhow::Result<u8> {

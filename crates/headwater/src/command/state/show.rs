@@ -8,7 +8,8 @@ use server::upkeep::contents::{Opened, Unanswered};
 
 use super::{count, place, size};
 use crate::cli::state::ShowArgs;
-use crate::command::query::{answer_text, array, cell};
+use crate::command::query::answer_text;
+use crate::command::reply::{array, cell};
 use crate::output::Output;
 
 pub fn run(args: &ShowArgs, output: &Output) -> anyhow::Result<u8> {

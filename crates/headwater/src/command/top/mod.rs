@@ -15,8 +15,8 @@ use server::client::Client;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::query::{cell, print_reply};
-use crate::cli::ServerArgs;
+use super::reply::{cell, print_reply};
+use crate::args::ServerArgs;
 use crate::output::Output;
 use terminal::{Key, Terminal};
 use view::View;

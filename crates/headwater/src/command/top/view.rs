@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 
-use crate::command::query::{array, cell};
+use crate::command::reply::{array, cell};
 use crate::command::status::{bytes, duration, number, rate, thousands};
 
 /// Rates of the last seconds that are drawn beside an app.
