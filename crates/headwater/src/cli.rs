@@ -13,6 +13,7 @@ use crate::command::errors::ErrorsArgs;
 use crate::command::status::StatusArgs;
 use crate::command::tap::TapArgs;
 use crate::command::top::TopArgs;
+use crate::command::users::UsersArgs;
 pub use learn::{EvalArgs, ManArgs, NewArgs};
 
 #[derive(Parser, Debug)]
@@ -89,11 +90,32 @@ pub enum Command {
     Apps(AppsArgs),
     Errors(ErrorsArgs),
     State(state::StateArgs),
+    Users(UsersArgs),
     Bench(BenchArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     /// Print the version and how it was built
     Version(VersionArgs),
+}
+
+/// Who may use --http.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AccessArgs {
+    /// Certificate of --http, PEM, with those of its issuers behind it; SIGHUP reads it again
+    #[arg(long, value_name = "FILE", requires_all = ["http", "http_key"])]
+    pub http_cert: Option<PathBuf>,
+    /// Private key of --http-cert, PEM
+    #[arg(long, value_name = "FILE", requires = "http_cert")]
+    pub http_key: Option<PathBuf>,
+    /// File of the users that may log in; by default that of the --state directory (headwater users)
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub users: Option<PathBuf>,
+    /// Let anyone read /metrics, without a login
+    #[arg(long, requires = "http")]
+    pub http_open_metrics: bool,
+    /// Allow --http to listen beyond loopback without users or without TLS
+    #[arg(long, requires = "http")]
+    pub insecure: bool,
 }
 
 /// How to reach a running server.
@@ -230,15 +252,14 @@ pub struct RunArgs {
     /// Folder of the CSV files that feeds of the event simulator send (/simulation/feed)
     #[arg(long, value_name = "DIR", requires = "http")]
     pub simulation_files: Option<PathBuf>,
-    /// Allow --http to listen beyond loopback, where anyone who can reach it may read and change tables
-    #[arg(long, requires = "http")]
-    pub insecure: bool,
     /// Push metrics, logs and traces to the OpenTelemetry collector at this address, by OTLP over HTTP
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub otlp: Option<String>,
     /// Share of the batches of sources that are traced on their way through the apps, from 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, requires = "otlp")]
     pub otlp_sample: f64,
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Write JSON to standard output, one object per line; the last is the summary
     #[arg(long)]
     pub json: bool,

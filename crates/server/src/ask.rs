@@ -19,7 +19,7 @@ use plan::{OnDemand, Plan, StreamId};
 use tokio::sync::oneshot;
 
 use crate::executor::{ExecutorInput, InputQueue};
-use crate::otlp::Tracer;
+use crate::otlp::{Span, Tracer};
 
 /// Checked queries that are kept.
 const CHECKED_MAX: usize = 50;
@@ -89,6 +89,25 @@ pub(crate) struct AskedApp {
     pub index: usize,
 }
 
+/// A query that has been checked, with the app it is for.
+pub(crate) struct Prepared {
+    app: AskedApp,
+    query: Arc<OnDemand>,
+    /// From when it was checked.
+    span: Option<Span>,
+}
+
+impl Prepared {
+    /// Does it change a table?
+    pub fn is_write(&self) -> bool {
+        matches!(*self.query, OnDemand::Write(_))
+    }
+
+    pub fn app(&self) -> &str {
+        &self.app.name
+    }
+}
+
 struct Checked {
     plan: Arc<Plan>,
     text: String,
@@ -131,22 +150,39 @@ impl Asker {
         queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the app of a name, or the only one there is.
-    pub async fn ask(&self, app: Option<&str>, text: &str) -> Result<Answer, Refusal> {
+    /// Checks a query to the app of a name, or to the only one there is.
+    pub(crate) fn prepare(&self, app: Option<&str>, text: &str) -> Result<Prepared, Refusal> {
         let app = self.app(app)?;
         let mut span = self.0.tracer.as_ref().map(|tracer| tracer.span("query"));
         if let Some(span) = &mut span {
             span.set("app", &app.name);
         }
-        let answer = self.answer(&app, text).await;
+        match self.checked(&app.plan, text) {
+            Ok(query) => Ok(Prepared { app, query, span }),
+            Err(refusal) => {
+                if let Some(span) = &mut span {
+                    span.fail("refused");
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Has a query answered.
+    pub(crate) async fn ask(&self, prepared: Prepared) -> Result<Answer, Refusal> {
+        let Prepared {
+            app,
+            query,
+            mut span,
+        } = prepared;
+        let answer = Asker::answer(&app, query).await;
         if let (Some(span), Err(_)) = (&mut span, &answer) {
             span.fail("refused");
         }
         answer
     }
 
-    async fn answer(&self, app: &AskedApp, text: &str) -> Result<Answer, Refusal> {
-        let query = self.checked(&app.plan, text)?;
+    async fn answer(app: &AskedApp, query: Arc<OnDemand>) -> Result<Answer, Refusal> {
         let (reply, answer) = oneshot::channel();
         let question = Question {
             app: app.index,

@@ -56,7 +56,7 @@ mod status;
 mod store;
 pub mod summary;
 pub mod tap;
-mod tls;
+pub mod tls;
 pub mod upkeep;
 pub mod variable;
 

@@ -2,14 +2,48 @@
 //!
 //! Only TLS 1.2 and 1.3 are spoken. Never: a certificate that is not verified; a part of a key in a message.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::error::Error;
+
+/// The files of a server: PEM, the certificate in front of those of its issuers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// # Errors
+    /// [`Error::Usage`] if a file cannot be read, or they do not belong together.
+    pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, Error> {
+        self.try_server().map_err(Error::Usage)
+    }
+
+    fn try_server(&self) -> Result<Arc<ServerConfig>, String> {
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| {
+            let path = self.key.display();
+            format!("the private key in '{path}' cannot be read: {error}")
+        })?;
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS12, &TLS13])
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_single_cert(certificates(&self.certificate)?, key)
+            .map_err(|error| {
+                let (certificate, key) = (self.certificate.display(), self.key.display());
+                format!("the certificate in '{certificate}' and the key in '{key}' cannot be used: {error}")
+            })?;
+        Ok(Arc::new(config))
+    }
+}
 
 /// Trusts the certificates of a PEM file, or what the system trusts.
 ///

@@ -20,6 +20,7 @@ pub mod status;
 pub mod tap;
 pub mod test;
 pub mod top;
+pub mod users;
 pub mod version;
 mod watch;
 

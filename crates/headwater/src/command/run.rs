@@ -6,17 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use server::access::users;
 use server::config::Config;
 use server::deploy::{Deployer, Deployment, DeploymentFolder};
 use server::deployment::{AppText, LoadOptions, ReadyApp};
 use server::feed::Feeds;
-use server::http::{HttpOptions, Services};
+use server::http::{Http, HttpOptions, Services};
 use server::lines::{LineFormat, Lines};
 use server::otlp::{Otlp, OtlpOptions};
 use server::process::Process;
 use server::rejected::Limits;
 use server::state::DEPLOYED;
 use server::tap::Taps;
+use server::tls::TlsFiles;
 use server::{Change, Error, RunOptions, Server, Status, StopHandle, deployment};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -38,11 +40,11 @@ const MEMORY_LIMIT: &str = "memory.limit";
 const LOOK: Duration = Duration::from_millis(100);
 
 pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u8> {
-    let http = http_options(&args);
-    http.iter().try_for_each(HttpOptions::check)?;
     let options = load_options(&args.change, true)?;
     let config = options.config.clone().unwrap_or_default();
     let state = state_directory(&args, &config);
+    let http = http_options(&args, state.as_deref());
+    http.iter().try_for_each(HttpOptions::check)?;
     let folder = deployment_folder(&args, state.as_deref())?;
     let Some(apps) = read_apps(&args, folder.as_ref(), options, output)? else {
         return Ok(1);
@@ -121,8 +123,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let http = http.map(|options| server::http::serve(&options, services));
     let http = http.transpose()?;
     if let Some(http) = &http {
-        tracing::info!(address = %http.address(), "HTTP server is listening (metrics, on-demand \
-                                                   queries)");
+        say_listening(http);
     }
     let mut progress = Progress::new(output);
     let mut is_begun = false;
@@ -138,7 +139,10 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
                 manager.show(&server);
             }
             Status::Restore => server.restore_asked(),
-            Status::Reload => reload(&mut server, &mut deployment, &args, output, &mut manager),
+            Status::Reload => {
+                reload_tls(http.as_ref());
+                reload(&mut server, &mut deployment, &args, output, &mut manager);
+            }
             status => break status,
         }
         if watch.as_mut().is_some_and(Watch::has_changed) {
@@ -238,12 +242,44 @@ fn otlp(args: &RunArgs) -> anyhow::Result<Option<Otlp>> {
 }
 
 /// Where and for whom `--http` listens.
-fn http_options(args: &RunArgs) -> Option<HttpOptions> {
+fn http_options(args: &RunArgs, state: Option<&Path>) -> Option<HttpOptions> {
+    let access = &args.access;
+    let tls = access.http_cert.as_ref().zip(access.http_key.as_ref());
+    let of_state = || state.map(|dir| dir.join(users::FILE));
     args.http.map(|address| HttpOptions {
         address,
         hosts: args.http_host.clone(),
-        is_insecure: args.insecure,
+        is_insecure: access.insecure,
+        tls: tls.map(|(certificate, key)| TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        }),
+        users: access.users.clone().or_else(of_state),
+        has_open_metrics: access.http_open_metrics,
+        audit: state.map(Path::to_owned),
     })
+}
+
+/// A certificate that was renewed counts for the next connections.
+fn reload_tls(http: Option<&Http>) {
+    if let Some(Err(cause)) = http.map(Http::reload_tls) {
+        tracing::error!(%cause, "cannot reload the certificate of --http; the old one stays in use");
+    }
+}
+
+/// Where it listens, and who may come.
+fn say_listening(http: &Http) {
+    let (url, address) = (http.url(), http.address());
+    if http.needs_login() {
+        tracing::info!(url, %address, "HTTP server is listening; everybody logs in");
+        return;
+    }
+    tracing::info!(
+        url,
+        %address,
+        "HTTP server is listening; nobody has to log in, and whoever can connect may do everything: add \
+         users with headwater users"
+    );
 }
 
 /// Apps that were read and checked.

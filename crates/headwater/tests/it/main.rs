@@ -12,6 +12,7 @@ macro_rules! long_test {
     };
 }
 
+mod access;
 mod amazon;
 mod backup;
 mod bench;

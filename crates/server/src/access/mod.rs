@@ -2,7 +2,11 @@
 //!
 //! Never here: HTTP (see [`crate::http`]).
 
+pub mod audit;
+mod limiter;
+pub(crate) mod logins;
 mod role;
+pub mod users;
 
 use std::net::IpAddr;
 use std::sync::Arc;

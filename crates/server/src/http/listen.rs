@@ -12,8 +12,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tower_service::Service as _;
 
 use super::gate::Peer;
@@ -36,6 +39,9 @@ const UNREAD_MAX: Duration = Duration::from_secs(60);
 
 /// Pause after a connection that could not be accepted, mostly for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How the next connection is encrypted.
+pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +71,7 @@ impl Default for Limits {
 pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
+    tls: Option<Tls>,
     limits: Limits,
     stopped: watch::Receiver<bool>,
 ) {
@@ -73,7 +80,7 @@ pub(super) async fn serve(
     tokio::select! {
         biased;
         _ = until.wait_for(|is_stopped| *is_stopped) => {}
-        () = accept_all(&listener, &router, limits, &connections, &stopped) => {}
+        () = accept_all(&listener, &router, tls.as_ref(), limits, &connections, &stopped) => {}
     }
     drop(listener);
     let all = connections.acquire_many(limits.connections);
@@ -88,6 +95,7 @@ pub(super) async fn serve(
 async fn accept_all(
     listener: &TcpListener,
     router: &Router,
+    tls: Option<&Tls>,
     limits: Limits,
     connections: &Arc<Semaphore>,
     stopped: &watch::Receiver<bool>,
@@ -111,28 +119,46 @@ async fn accept_all(
             }
         };
         let (router, stopped) = (router.clone(), stopped.clone());
+        let acceptor = tls.map(|tls| TlsAcceptor::from(tls.borrow().clone()));
         tokio::task::spawn(async move {
-            if let Err(error) = serve_connection(stream, Peer(peer), router, limits, stopped).await
-            {
-                tracing::debug!(cause = %error, "HTTP connection failed");
+            tune(&stream);
+            let peer = Peer(peer);
+            let served = match acceptor {
+                None => serve_connection(stream, peer, router, limits, stopped).await,
+                Some(acceptor) => {
+                    let accepting = tokio::time::timeout(limits.head, acceptor.accept(stream));
+                    match accepting.await {
+                        Ok(Ok(stream)) => {
+                            serve_connection(stream, peer, router, limits, stopped).await
+                        }
+                        Ok(Err(error)) => Err(error.to_string()),
+                        Err(_) => Err("the TLS handshake took too long".to_owned()),
+                    }
+                }
+            };
+            if let Err(cause) = served {
+                tracing::debug!(cause, "HTTP connection failed");
             }
             drop(permit);
         });
     }
 }
 
+fn tune(stream: &TcpStream) {
+    stream.set_nodelay(true).ok();
+    // A client that is gone, or reads nothing, must not hold its place for ever.
+    SockRef::from(stream)
+        .set_tcp_user_timeout(Some(UNREAD_MAX))
+        .ok();
+}
+
 async fn serve_connection(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     router: Router,
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
-) -> Result<(), hyper::Error> {
-    stream.set_nodelay(true).ok();
-    // A client that is gone, or reads nothing, must not hold its place for ever.
-    SockRef::from(&stream)
-        .set_tcp_user_timeout(Some(UNREAD_MAX))
-        .ok();
+) -> Result<(), String> {
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
         router.clone().call(request)
@@ -144,9 +170,9 @@ async fn serve_connection(
         .serve_connection(TokioIo::new(stream), answer);
     let mut connection = pin!(connection);
     tokio::select! {
-        served = connection.as_mut() => return served,
+        served = connection.as_mut() => return served.map_err(|error| error.to_string()),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => {}
     }
     connection.as_mut().graceful_shutdown();
-    connection.await
+    connection.await.map_err(|error| error.to_string())
 }

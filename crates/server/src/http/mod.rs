@@ -6,9 +6,9 @@
 //! Promises: no more than [`Limits::connections`] connections are open at once, the others wait to
 //! be accepted; a head comes within [`Limits::head`] or its connection is closed; a head beyond
 //! [`Limits::head_bytes`] is answered with 431 and a body beyond its route's bound with 413; a
-//! request made by a web page of another site is refused (see [`guard`]). Never: authentication.
-//! Anyone who can reach the port may request everything, so it listens on loopback unless
-//! configured otherwise.
+//! request made by a web page of another site is refused (see [`guard`]); who has not the role that a route
+//! needs is refused (see [`gate`]). Without users anyone who can reach the port may request everything,
+//! so beyond loopback it needs users and TLS unless the operator allows otherwise. Never: HTTP/2.
 
 mod answer;
 mod gate;
@@ -18,6 +18,7 @@ mod pipe;
 mod route;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,7 +26,11 @@ use std::time::Duration;
 use connect::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
 
+use crate::access::audit::Audit;
+use crate::access::logins::Logins;
+use crate::access::users::Users;
 use crate::ask::Asker;
 use crate::backups::Backups;
 use crate::deploy::Deployer;
@@ -37,6 +42,7 @@ use crate::process::Process;
 use crate::rejected::ErrorStore;
 use crate::status;
 use crate::tap::Taps;
+use crate::tls::TlsFiles;
 use gate::Gate;
 use guard::Guard;
 use listen::Limits;
@@ -67,23 +73,45 @@ pub struct HttpOptions {
     pub address: SocketAddr,
     /// Names in `Host` that are this server, besides its address and `localhost`.
     pub hosts: Vec<String>,
-    /// Listens beyond loopback too, although nobody is asked who they are.
+    /// Listens beyond loopback too, without TLS or without users.
     pub is_insecure: bool,
+    pub tls: Option<TlsFiles>,
+    /// The file of users. Nobody has to log in as long as there is none.
+    pub users: Option<PathBuf>,
+    /// Anyone may read the metrics.
+    pub has_open_metrics: bool,
+    /// The directory of the audit log; else it is in the log alone.
+    pub audit: Option<PathBuf>,
 }
 
 impl HttpOptions {
-    /// Refuses an address beyond loopback unless the operator has allowed it.
+    /// Refuses an address beyond loopback unless there are users and TLS, or the operator allows it.
     ///
     /// # Errors
-    /// [`Error::Usage`], with what to do.
+    /// [`Error::Usage`], with what to do; those of [`Users::read`].
     pub fn check(&self) -> Result<(), Error> {
+        let users = self
+            .users
+            .as_deref()
+            .map(Users::read)
+            .transpose()?
+            .flatten();
         if self.is_insecure || self.address.ip().to_canonical().is_loopback() {
             return Ok(());
         }
+        let has_users = users.is_some_and(|users| !users.users.is_empty());
+        let lacks = match (has_users, self.tls.is_some()) {
+            (true, true) => return Ok(()),
+            (true, false) => {
+                "there is no TLS, so whoever is on the way can read tokens and passwords"
+            }
+            (false, true) => "nobody has to log in",
+            (false, false) => "nobody has to log in, and there is no TLS",
+        };
         Err(Error::Usage(format!(
-            "--http {} would let anyone who can reach it read and change tables: there is no \
-             authentication; listen on 127.0.0.1 behind an authenticating proxy, or allow it with \
-             --insecure",
+            "--http {} would let anyone who can reach it read and change tables: {lacks}. One of three: \
+             listen on 127.0.0.1, behind a proxy that authenticates; or add users (headwater users add NAME \
+             --role ROLE --state DIR) and give --http-cert and --http-key; or allow it as it is with --insecure",
             self.address
         )))
     }
@@ -92,6 +120,8 @@ impl HttpOptions {
 /// Serves until dropped.
 pub struct Http {
     address: SocketAddr,
+    needs_login: bool,
+    tls: Option<(TlsFiles, watch::Sender<Arc<ServerConfig>>)>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,6 +130,29 @@ impl Http {
     /// Where it listens; with port 0 the system has chosen one.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// `http://` or `https://` with the address.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Are there users?
+    pub fn needs_login(&self) -> bool {
+        self.needs_login
+    }
+
+    /// Reads certificate and key again; connections from now on get them. The old ones stay in use if they
+    /// cannot be read.
+    ///
+    /// # Errors
+    /// As [`serve`].
+    pub fn reload_tls(&self) -> Result<(), Error> {
+        if let Some((files, current)) = &self.tls {
+            current.send_replace(files.server()?);
+        }
+        Ok(())
     }
 }
 
@@ -148,7 +201,20 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
         .map_err(refused)?;
     let guard = Guard::new(bound.ip(), options.hosts.clone());
     let metrics = Arc::clone(&services.metrics);
-    let router = route::router(services, guard, Gate::default());
+    let gate = Gate {
+        logins: Logins::new(options.users.clone())?,
+        audit: Audit::new(options.audit.as_deref()),
+        has_open_metrics: options.has_open_metrics,
+    };
+    let needs_login = gate.logins.users().is_some();
+    let router = route::router(services, guard, gate);
+    let (tls, encrypted) = match &options.tls {
+        None => (None, None),
+        Some(files) => {
+            let (current, encrypted) = watch::channel(files.server()?);
+            (Some((files.clone(), current)), Some(encrypted))
+        }
+    };
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
@@ -157,7 +223,9 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
                 // It ends with the runtime.
                 tokio::task::spawn(mark_rates(metrics));
                 match TcpListener::from_std(listener) {
-                    Ok(listener) => listen::serve(listener, router, limits, stopped).await,
+                    Ok(listener) => {
+                        listen::serve(listener, router, encrypted, limits, stopped).await
+                    }
                     Err(error) => {
                         tracing::error!(cause = %error, "cannot serve HTTP");
                     }
@@ -167,6 +235,8 @@ fn serve_within(options: &HttpOptions, services: Services, limits: Limits) -> Re
         .map_err(refused)?;
     Ok(Http {
         address: bound,
+        needs_login,
+        tls,
         stop,
         thread: Some(thread),
     })

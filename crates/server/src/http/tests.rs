@@ -26,6 +26,10 @@ fn options(address: &str) -> HttpOptions {
         address: address.parse().expect("an address"),
         hosts: vec!["metrics.example".to_owned()],
         is_insecure: false,
+        tls: None,
+        users: None,
+        has_open_metrics: false,
+        audit: None,
     }
 }
 

@@ -3,11 +3,17 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
+use crate::access::{audit, users};
+
 /// Mode of a directory.
 pub(super) const DIR: u32 = 0o700;
 
 /// Mode of a file.
 pub(super) const FILE: u32 = 0o600;
+
+/// Files of a state directory, by their names, and by how their names begin.
+const OWN_FILES: [&str; 4] = ["lock", "id", users::FILE, "users.lock"];
+const OWN_PREFIXES: [&str; 2] = ["effects.", audit::FILE];
 
 /// What is created by these is its owner's alone.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
@@ -29,7 +35,9 @@ pub(super) fn make_private(root: &Path) {
             let files = fs::read_dir(&path).into_iter().flatten().flatten();
             let files = files.filter(|entry| entry.file_type().is_ok_and(|ty| ty.is_file()));
             files.for_each(|file| of_owner(&file.path(), FILE));
-        } else if matches!(&*name, "lock" | "id") || name.starts_with("effects.") {
+        } else if OWN_FILES.contains(&&*name)
+            || OWN_PREFIXES.iter().any(|own| name.starts_with(own))
+        {
             of_owner(&path, FILE);
         } else if is_dir && super::is_kept_below(&name) {
             of_owner(&path, DIR);

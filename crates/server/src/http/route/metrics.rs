@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,10 +12,13 @@ use serde_json::json;
 
 use super::Route;
 use super::table::{Answer, Content};
-use crate::access::Role;
+use crate::access::{Caller, Role};
 use crate::http::Services;
 use crate::http::answer::{self, of_kind, text};
 use crate::status::document;
+
+/// The path that an option opens to anyone.
+pub(in crate::http) const METRICS: &str = "/metrics";
 
 /// An app that has been in one step for so long does not come out of it.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
@@ -32,7 +36,7 @@ const HEALTH: Content = Content::json(|| {
 
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
-        "/metrics",
+        METRICS,
         Role::Read,
         "Counters and gauges in the text format of Prometheus",
         |method| on(method, metrics),
@@ -98,10 +102,18 @@ async fn status(State(services): State<Services>) -> Response {
 }
 
 /// As Streaming Integrator says it, with the apps that are stuck.
-async fn health(State(services): State<Services>) -> Response {
+async fn health(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
     let stuck = services.liveness.stuck(STUCK_AFTER);
     match stuck.is_empty() {
         true => answer::json(StatusCode::OK, &json!({ "status": "healthy" })),
+        // Names of apps are for users.
+        false if !caller.has(Role::Read) => answer::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({ "status": "unhealthy" }),
+        ),
         false => answer::json(
             StatusCode::SERVICE_UNAVAILABLE,
             &json!({ "status": "unhealthy", "stuck": stuck }),
@@ -117,9 +129,11 @@ async fn metrics(State(services): State<Services>) -> Response {
     )
 }
 
-async fn ready(State(services): State<Services>) -> Response {
+async fn ready(State(services): State<Services>, Extension(caller): Extension<Caller>) -> Response {
     match services.metrics.not_ready() {
         None => text(StatusCode::OK, "ready\n"),
+        // Names of apps are for users.
+        Some(_) if !caller.has(Role::Read) => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
         Some(what) => text(StatusCode::SERVICE_UNAVAILABLE, what),
     }
 }

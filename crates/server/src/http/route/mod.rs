@@ -28,6 +28,7 @@ use super::Services;
 use super::answer::refused;
 use super::gate::{Gate, Gated};
 use super::guard::Guard;
+pub(super) use metrics::METRICS;
 pub use query::{records, value};
 pub(super) use table::{Access, Route};
 

@@ -4,6 +4,7 @@
 //! is `{"records":[[…],…]}`; a refusal is `{"code":…,"message":"…"}` with the diagnostics beside it.
 //! A body is at most [`BODY_MAX`] bytes; an app that takes longer than [`ANSWER_MAX`] is not waited for.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,10 +18,11 @@ use serde_json::{Value as Json, json};
 
 use super::Route;
 use super::table::{Answer as Answered, Content};
-use crate::access::Role;
+use crate::access::{Caller, Role};
 use crate::ask::{Asker, Refusal};
 use crate::http::Services;
 use crate::http::answer::{ANSWER_MAX, body_of, json, refused};
+use crate::http::gate::{Change, needs};
 
 /// Bytes of a query with all around it.
 const BODY_MAX: usize = 1 << 20;
@@ -59,14 +61,18 @@ pub(super) const ROUTES: &[Route] = &[Route::post(
     }),
 )])];
 
-async fn query(State(services): State<Services>, body: Body) -> Response {
+async fn query(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Response {
     match body_of(body, "a query", BODY_MAX).await {
-        Ok(body) => stores_query(&body, &services.asker).await,
+        Ok(body) => stores_query(&body, &services.asker, &caller).await,
         Err((status, message)) => refused(status, &message),
     }
 }
 
-async fn stores_query(body: &[u8], asker: &Asker) -> Response {
+async fn stores_query(body: &[u8], asker: &Asker, caller: &Caller) -> Response {
     let Ok(body) = serde_json::from_slice::<Json>(body) else {
         let message = r#"the body is not JSON: send {"appName":"…","query":"…"}"#;
         return refused(StatusCode::BAD_REQUEST, message);
@@ -75,17 +81,41 @@ async fn stores_query(body: &[u8], asker: &Asker) -> Response {
     let Some(query) = of("query") else {
         return refused(StatusCode::BAD_REQUEST, "the query is empty");
     };
-    match tokio::time::timeout(ANSWER_MAX, asker.ask(of("appName"), query)).await {
-        Ok(Ok(answer)) => {
-            let with_details = body["details"].as_bool().unwrap_or(false);
-            json(StatusCode::OK, &records(&answer, with_details))
-        }
-        Ok(Err(Refusal::NoApp(message))) => refused(StatusCode::NOT_FOUND, &message),
-        Ok(Err(Refusal::Gone(message))) => refused(StatusCode::SERVICE_UNAVAILABLE, &message),
-        Ok(Err(Refusal::Query(faults))) => json(
+    let refusal = |refusal| match refusal {
+        Refusal::NoApp(message) => refused(StatusCode::NOT_FOUND, &message),
+        Refusal::Gone(message) => refused(StatusCode::SERVICE_UNAVAILABLE, &message),
+        Refusal::Query(faults) => json(
             StatusCode::BAD_REQUEST,
             &fault("query", query, &faults, asker.catalog()),
         ),
+    };
+    let prepared = match asker.prepare(of("appName"), query) {
+        Ok(prepared) => prepared,
+        Err(refused) => return refusal(refused),
+    };
+    let change = prepared
+        .is_write()
+        .then(|| Change(format!("app '{}': {query}", prepared.app())));
+    let mut response = if change.is_some() && !caller.has(Role::Operate) {
+        refused(StatusCode::FORBIDDEN, &needs(Role::Operate, caller))
+    } else {
+        let with_details = body["details"].as_bool().unwrap_or(false);
+        answered(asker.ask(prepared), with_details, refusal).await
+    };
+    if let Some(change) = change {
+        response.extensions_mut().insert(change);
+    }
+    response
+}
+
+async fn answered(
+    answer: impl Future<Output = Result<Answer, Refusal>>,
+    with_details: bool,
+    refusal: impl Fn(Refusal) -> Response,
+) -> Response {
+    match tokio::time::timeout(ANSWER_MAX, answer).await {
+        Ok(Ok(answer)) => json(StatusCode::OK, &records(&answer, with_details)),
+        Ok(Err(refused)) => refusal(refused),
         Err(_) => refused(
             StatusCode::GATEWAY_TIMEOUT,
             "the app took too long to answer; it may be waiting for a store",

@@ -21,6 +21,7 @@ use crate::access::Role;
 use crate::ask::Refusal;
 use crate::http::Services;
 use crate::http::answer::{self, ANSWER_MAX, body_of};
+use crate::http::gate::Change;
 use crate::inject::{Target, timestamp};
 
 /// Bytes of an event with all around it.
@@ -95,10 +96,13 @@ async fn single(State(services): State<Services>, body: Body) -> Response {
         return misfitting(&misfit, 0, "event");
     }
     match target.send(rows.finish(), until).await {
-        (_, None) => said(
-            StatusCode::OK,
-            "Single Event simulation started successfully",
-        ),
+        (_, None) => {
+            let done = "Single Event simulation started successfully";
+            let mut response = said(StatusCode::OK, done);
+            let change = Change(format!("1 row sent to {app}/{stream}"));
+            response.extensions_mut().insert(change);
+            response
+        }
         (sent, Some(unsent)) => late(&target, sent, unsent),
     }
 }

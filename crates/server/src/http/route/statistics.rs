@@ -20,6 +20,7 @@ use super::table::{Answer, Content};
 use crate::access::Role;
 use crate::http::Services;
 use crate::http::answer::{self, body_of, refused};
+use crate::http::gate::Change;
 use crate::metrics::{AppMetrics, Metrics};
 use crate::statistics::to_json;
 
@@ -115,10 +116,14 @@ async fn read_one(State(services): State<Services>, Path(name): Path<String>) ->
 async fn set_all(State(services): State<Services>, body: Body) -> Response {
     let apps = services.metrics.apps.all();
     match level_of(body).await {
-        Ok(wanted) => apps.iter().for_each(|app| wanted.set(app)),
-        Err((status, message)) => return refused(status, &message),
+        Ok(wanted) => {
+            apps.iter().for_each(|app| wanted.set(app));
+            let mut response = all(&apps);
+            response.extensions_mut().insert(wanted.change());
+            response
+        }
+        Err((status, message)) => refused(status, &message),
     }
-    all(&apps)
 }
 
 async fn set_one(
@@ -131,10 +136,14 @@ async fn set_one(
         Err(refusal) => return *refusal,
     };
     match level_of(body).await {
-        Ok(wanted) => wanted.set(&app),
-        Err((status, message)) => return refused(status, &message),
+        Ok(wanted) => {
+            wanted.set(&app);
+            let mut response = answer::json(StatusCode::OK, &to_json(&app));
+            response.extensions_mut().insert(wanted.change());
+            response
+        }
+        Err((status, message)) => refused(status, &message),
     }
-    answer::json(StatusCode::OK, &to_json(&app))
 }
 
 fn all(apps: &[Arc<AppMetrics>]) -> Response {
@@ -165,6 +174,11 @@ enum Wanted {
 }
 
 impl Wanted {
+    fn change(&self) -> Change {
+        let (Wanted::To(level) | Wanted::AtLeast(level)) = self;
+        Change(format!("level {}", level.name()))
+    }
+
     fn set(&self, app: &AppMetrics) {
         let before = app.level.get();
         let level = match *self {

@@ -22,6 +22,7 @@ use crate::access::Role;
 use crate::ask::Refusal;
 use crate::http::Services;
 use crate::http::answer::{self, ANSWER_MAX, body_of, refused};
+use crate::http::gate::Change;
 use crate::inject::{Misfit, Rows, Target, Unsent, streams_of};
 
 /// Bytes of the rows of a request.
@@ -136,7 +137,10 @@ async fn send(
         None => {
             let stream = &target.schema().name;
             let body = json!({ "appName": target.app(), "streamName": stream, "sent": sent });
-            answer::json(StatusCode::OK, &body)
+            let mut response = answer::json(StatusCode::OK, &body);
+            let change = Change(format!("{sent} rows sent"));
+            response.extensions_mut().insert(change);
+            response
         }
         Some(misfit) => misfitting(&misfit, sent, &format!("row {}", sent + 1)),
     }
