@@ -3,8 +3,6 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use crate::access::{audit, users};
-
 /// Mode of a directory.
 pub(super) const DIR: u32 = 0o700;
 
