@@ -76,6 +76,14 @@ pub const SEEDS: &[(&str, &[&[u8]])] = &[
         ],
     ),
     (
+        "http_requests",
+        &[
+            b"POST /a/b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{\"a\":1}\
+              POST /c HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n[]",
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ],
+    ),
+    (
         "keystore",
         &[
             include_bytes!("../../connect/src/net/testdata/server.jks"),

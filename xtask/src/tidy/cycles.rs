@@ -389,15 +389,15 @@ mod tests {
     #[test]
     fn a_cycle_of_four_folders_is_a_fault() {
         let tree = Tree::of(&[
-            ("crates/server/src/a/mod.rs", "use crate::b::{c, D};"),
-            ("crates/server/src/b/mod.rs", "fn f() { crate::c::g() }"),
-            ("crates/server/src/c.rs", "use super::d::E;"),
-            ("crates/server/src/d.rs", "use crate::{a, x::y as z};"),
+            ("crates/query/src/a/mod.rs", "use crate::b::{c, D};"),
+            ("crates/query/src/b/mod.rs", "fn f() { crate::c::g() }"),
+            ("crates/query/src/c.rs", "use super::d::E;"),
+            ("crates/query/src/d.rs", "use crate::{a, x::y as z};"),
         ]);
         let faults = check(&tree).unwrap().faults;
         assert_eq!(
             faults,
-            ["server: 4 modules reach each other across folders, 3 may: a, b, c, d"]
+            ["query: 4 modules reach each other across folders, 3 may: a, b, c, d"]
         );
     }
 

@@ -371,6 +371,8 @@ fn a_tap_ends_with_its_app_and_says_so() {
     shop.run.reload();
     let end = reader.next("end");
     assert_eq!(end["cause"], "app 'Shop' was stopped or reloaded");
+    // The tap ends before the app is there again.
+    shop.run.err_has("apps reloaded", 1);
     let reader = shop.taps(&["Shop/Sales"]);
     eventually("the tap is open", || {
         shop.run.err().matches("tap opened").count() >= 2
