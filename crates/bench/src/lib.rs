@@ -10,6 +10,7 @@
 
 pub mod data;
 pub mod engine;
+pub mod errors;
 pub mod machine;
 pub mod receiver;
 pub mod report;

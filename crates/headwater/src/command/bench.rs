@@ -18,6 +18,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
         }
         output.print(&format!("{:<14}{}\n", "engine", bench::engine::ABOUT))?;
         output.print(&format!("{:<14}{}\n", "state", bench::state::ABOUT))?;
+        output.print(&format!("{:<14}{}\n", "errors", bench::errors::ABOUT))?;
         return Ok(0);
     };
     let progress = |line: &str| {
@@ -29,6 +30,9 @@ pub fn run(args: &BenchArgs, output: &Output) -> anyhow::Result<u8> {
     }
     if name == "state" {
         return state(args, progress, output);
+    }
+    if name == "errors" {
+        return errors(args, progress, output);
     }
     let scenario = SCENARIOS
         .iter()
@@ -92,13 +96,28 @@ fn state(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Resul
     Ok(u8::from(!report.is_right()))
 }
 
+fn errors(args: &BenchArgs, progress: fn(&str), output: &Output) -> anyhow::Result<u8> {
+    let report = bench::errors::run(&bench::errors::ErrorsOptions {
+        binary: std::env::current_exe().context("cannot find this binary")?,
+        events: args.events.unwrap_or(bench::errors::EVENTS),
+        runs: args.runs as usize,
+        progress,
+    })?;
+    if args.json {
+        output.print_json(&report.to_json(env!("HEADWATER_COMMIT")))?;
+    } else {
+        output.print(&report.in_words())?;
+    }
+    Ok(u8::from(!report.is_right()))
+}
+
 fn unknown(name: &str) -> Error {
     let hint = nearest(
         name,
         SCENARIOS
             .iter()
             .map(|s| s.name())
-            .chain(["engine", "state"]),
+            .chain(["engine", "state", "errors"]),
     )
     .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Error::Usage(format!("there is no scenario '{name}'{hint}"))
