@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use crate::selection::retain_rows;
 pub use crate::strings::StrView;
 use crate::strings::Strings;
 use crate::types::Type;
@@ -69,18 +70,6 @@ fn own_mut(data: &mut Arc<Data>) -> Option<&mut Data> {
 /// A vector of which less than one in so many rows is left is written anew: it would keep room that
 /// nobody counts.
 pub(crate) const RETAINED_SHARE: usize = 2;
-
-/// Moves the rows with these numbers, which ascend, to the front; the others are gone.
-pub(crate) fn retain_rows<T: Copy>(values: &mut Vec<T>, rows: &[u32]) {
-    debug_assert!(
-        rows.is_sorted_by(|a, b| a < b),
-        "a row would be overwritten"
-    );
-    for (to, &row) in rows.iter().enumerate() {
-        values[to] = values[row as usize];
-    }
-    values.truncate(rows.len());
-}
 
 impl Data {
     fn retain(&mut self, rows: &[u32]) {

@@ -1,4 +1,5 @@
-//! Which rows of many: answers as bits or as marks, and the numbers of the rows that they pick.
+//! Which rows of many: answers as bits or as marks, the numbers of the rows that they pick, and the values of
+//! those rows.
 //!
 //! Whether a row passes is hard to guess for the processor, so nothing here branches on it. The loops
 //! are compiled for x86-64 twice, once for the wide registers of AVX2; the processor at hand says
@@ -6,6 +7,18 @@
 
 /// Rows whose bits lie in one word, the first in the lowest bit.
 const WORD: usize = u64::BITS as usize;
+
+/// Moves the rows with these numbers, which ascend, to the front; the others are gone.
+pub(crate) fn retain_rows<T: Copy>(values: &mut Vec<T>, rows: &[u32]) {
+    debug_assert!(
+        rows.is_sorted_by(|a, b| a < b),
+        "a row would be overwritten"
+    );
+    for (to, &row) in rows.iter().enumerate() {
+        values[to] = values[row as usize];
+    }
+    values.truncate(rows.len());
+}
 
 /// Sets a bit for each of so many rows, and none for more.
 pub fn set_bits(rows: usize, bits: &mut Vec<u64>) {

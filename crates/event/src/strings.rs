@@ -7,8 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::column::retain_rows;
-use crate::selection::keep_bits;
+use crate::selection::{keep_bits, retain_rows};
 
 /// Longest text that lies inside its view, in bytes.
 pub const INLINE_MAX: usize = 12;

@@ -7,18 +7,17 @@
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use check::Catalog;
 use engine::{Answer, AskError};
-use event::Batch;
 use lang::diagnostic::{Diagnostic, Kind, Severity};
-use plan::{OnDemand, Plan, StreamId};
+use plan::{OnDemand, Plan};
 use tokio::sync::oneshot;
 
-use crate::executor::{ExecutorInput, InputQueue};
+use crate::executor::{ExecutorInput, HeldAnswer, InputQueue, Question};
 use crate::otlp::{Span, Tracer};
 
 /// Checked queries that are kept.
@@ -26,47 +25,6 @@ const CHECKED_MAX: usize = 50;
 
 /// Rows of an answer; a query that finds more is told to ask for fewer.
 pub(crate) const ROWS_MAX: usize = 100_000;
-
-/// A question on its way to an executor.
-pub(crate) struct Question {
-    /// Index of the app on its executor.
-    pub app: usize,
-    pub query: Arc<OnDemand>,
-    pub reply: oneshot::Sender<Result<Answer, AskError>>,
-}
-
-/// Rows that were sent by hand, on their way to an executor.
-pub(crate) struct Injection {
-    /// Index of the app on its executor.
-    pub app: usize,
-    pub stream: StreamId,
-    pub batch: Batch,
-    /// Told when the app has them, and they are saved if there is a state directory.
-    pub reply: oneshot::Sender<()>,
-}
-
-/// The answer to a write, held until a save has what was written.
-pub(crate) enum HeldAnswer {
-    Asked {
-        reply: oneshot::Sender<Result<Answer, AskError>>,
-        answer: Answer,
-    },
-    /// To rows that were sent by hand, or to who wanted a checkpoint.
-    Sent(oneshot::Sender<()>),
-    /// To so many events that were replayed; to nobody's, where a save is asked for.
-    Replayed(Sender<u64>, u64),
-}
-
-impl HeldAnswer {
-    /// Who does not wait any more needs no answer.
-    pub fn send(self) {
-        match self {
-            HeldAnswer::Asked { reply, answer } => _ = reply.send(Ok(answer)).ok(),
-            HeldAnswer::Sent(reply) => _ = reply.send(()).ok(),
-            HeldAnswer::Replayed(reply, count) => _ = reply.send(count).ok(),
-        }
-    }
-}
 
 /// Asks the apps of a server.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use plan::Plan;
 
 use crate::edit::Edit;
 use crate::error::Error;
-use crate::rejected::replay::POSITION;
+use crate::rejected::POSITION;
 use crate::report::chain;
 use crate::state::Saved;
 use crate::state::saved_group;

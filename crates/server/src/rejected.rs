@@ -8,7 +8,9 @@
 //!
 //! What was replayed or purged is overwritten in its place (`removal`), so that places and numbers
 //! stay what they were; its room on the disk is given back. A replayed event goes with the snapshot
-//! that covers it (`replay`).
+//! that covers it (`replayed`).
+//!
+//! Never: which app an event belongs to, or how it gets back there. That is `crate::replay`, above.
 //!
 //! A log has two bounds, [`Limits`]. Beyond them its oldest file is removed, which is logged, counted,
 //! and shown by `headwater errors list`.
@@ -16,12 +18,13 @@
 mod cursor;
 mod edits;
 mod filter;
+mod job;
 mod log;
 mod memory;
 mod read;
 mod record;
 mod removal;
-pub(crate) mod replay;
+mod replayed;
 mod segments;
 mod shown;
 mod store;
@@ -31,14 +34,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use filter::Filter;
+pub use job::ReplayJob;
 pub use log::RejectedLog;
 pub(crate) use read::content_of;
 pub use read::{Kept, LogContent, Missing, Why, read_all};
 pub use record::{Rejection, Stage};
 pub(crate) use record::{encoded_properties, rejected_rows};
-pub(crate) use removal::{RUNS_MAX, redo};
-pub use replay::{Job, Request as ReplayRequest};
+pub(crate) use removal::{RUNS_MAX, Run, redo};
+pub(crate) use replayed::{Attempt, POSITION, Replayed};
 pub use shown::{Entry, group_json, missing_json, put_payload, take_payload};
+pub(crate) use store::Busy;
 pub use store::{ErrorStore, Purged, Refusal};
 pub use summary::{GroupKey, Summary, Tally};
 

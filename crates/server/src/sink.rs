@@ -25,10 +25,10 @@ use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::SinkMetrics;
 use crate::otlp::Span;
-use crate::queue::{Queue, Taken, Weight};
-use crate::rejected::replay::Attempt;
-use crate::rejected::{Rejection, SharedLog, Stage, rejected_rows};
+use crate::queue::{Queue, Taken};
+use crate::rejected::{Attempt, Rejection, SharedLog, Stage, rejected_rows};
 use crate::report::{chain, panic_text};
+use crate::rows::{payload_text, rows_picked};
 use crate::statistics::MapperMetrics;
 use crate::store::Uncommitted;
 
@@ -743,40 +743,4 @@ fn hash_of(slot: usize, batch: &Batch, rows: &[u32]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (slot, payload_text(batch, rows)).hash(&mut hasher);
     hasher.finish()
-}
-
-/// Some rows of a batch, as a batch; `None` without rows.
-pub(crate) fn rows_picked(batch: &Batch, rows: &[u32]) -> Option<Batch> {
-    let mut marks = vec![false; batch.len];
-    for &row in rows {
-        marks[row as usize] = true;
-    }
-    batch.filter(&marks)
-}
-
-/// Rows as text, for people who look at what was rejected.
-pub(crate) fn payload_text(batch: &Batch, rows: &[u32]) -> String {
-    const ROWS_SHOWN: usize = 1000;
-    let mut text = String::new();
-    for &row in rows.iter().take(ROWS_SHOWN) {
-        for (i, value) in batch.row(row as usize).iter().enumerate() {
-            if i > 0 {
-                text.push_str(", ");
-            }
-            event::text::write_value(&mut text, value);
-        }
-        text.push('\n');
-    }
-    if rows.len() > ROWS_SHOWN {
-        text.push_str(&format!("and {} more\n", rows.len() - ROWS_SHOWN));
-    }
-    text
-}
-
-/// What the rows of a batch weigh in a queue; a row without values weighs nothing but itself.
-pub(crate) fn weight_of(batch: &Batch) -> Weight {
-    Weight {
-        rows: batch.len.max(1),
-        bytes: batch.columns.iter().map(event::Column::weight).sum(),
-    }
 }

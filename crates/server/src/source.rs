@@ -1,6 +1,8 @@
 //! The thread of a source: runs it, hands its rows to the executor, tries again when the other side has
 //! gone, and says so loudly.
 
+mod batch;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +12,6 @@ use connect::component::{
 };
 use connect::row_decoder::RowDecoder;
 use connect::rows::{Lines, Properties, Rejected};
-use event::Batch;
 
 use crate::activity::{ActivityTracker, SourceState};
 use crate::backoff::{Backoff, seconds};
@@ -24,6 +25,7 @@ use crate::queue::{Unpushed, Weight};
 use crate::rejected::encoded_properties;
 use crate::report::{chain, panic_text};
 use crate::statistics::SourceMapping;
+pub(crate) use batch::{PlacedRejected, Position, SourceBatch};
 
 /// How long a source that has read everything may wait for its last acknowledgement while the
 /// server stops, so that it can still move or delete its file.
@@ -34,34 +36,6 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// How often a source that waits to try again looks whether something has happened.
 const RETRY_LOOK: Duration = Duration::from_millis(500);
-
-/// What a source hands over at once.
-pub(crate) struct SourceBatch {
-    /// Number of the source within its executor.
-    pub source: usize,
-    pub sequence: Sequence,
-    pub batch: Option<Batch>,
-    pub position: Position,
-    pub rejected: Vec<PlacedRejected>,
-    /// It is followed on its way.
-    pub span: Option<Span>,
-}
-
-/// Where a source goes on after a restart.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Position {
-    pub source: Vec<u8>,
-    /// What the mapper holds between messages.
-    pub mapper: Vec<u8>,
-}
-
-pub(crate) struct PlacedRejected {
-    /// File or topic, as far as known.
-    pub input: String,
-    /// Transport properties of the message, as the log of rejected events has them.
-    pub properties: Vec<u8>,
-    pub rejected: Rejected,
-}
 
 /// The way back to a source: stop, and what has been acknowledged.
 pub(crate) struct SourceHandle {

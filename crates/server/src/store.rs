@@ -23,8 +23,7 @@ use crate::checkpoint::{Checkpoint, Phase};
 use crate::health::Health;
 use crate::metrics::{Counter, TableMetrics};
 use crate::queue::Taken;
-use crate::rejected::replay::Attempt;
-use crate::rejected::{Rejection, SharedLog, Stage};
+use crate::rejected::{Attempt, Rejection, SharedLog, Stage};
 use crate::report::{chain, panic_text};
 use crate::sink::{OutputItem, OutputQueue};
 

@@ -23,8 +23,7 @@ use crate::executor::{
 use crate::metrics::TableMetrics;
 use crate::preview::has_source;
 use crate::recovery::{self, Recovered};
-use crate::rejected::replay::{POSITION, Replayed};
-use crate::rejected::{FILES, RejectedLog, redo};
+use crate::rejected::{FILES, POSITION, RejectedLog, Replayed, redo};
 use crate::report::chain;
 use crate::sink::SinkThread;
 use crate::state::Compactor;

@@ -16,16 +16,15 @@ use connect::registry::Registry;
 use event::{Batch, Chunks, Column, Times, Type};
 
 use crate::activity::ActivityTracker;
-use crate::ask::HeldAnswer;
 use crate::backoff::{Backoff, seconds};
 use crate::checkpoint::{Checkpoint, Phase};
 use crate::error::Error;
+use crate::executor::HeldAnswer;
 use crate::executor::{ExecutorInput, InputQueue};
 use crate::health::Health;
 use crate::metrics::AppMetrics;
 use crate::otlp::{Span, Tracer};
-use crate::rejected::replay::Replayed;
-use crate::rejected::{Rejection, SharedLog, Stage};
+use crate::rejected::{Rejection, Replayed, SharedLog, Stage};
 use crate::report::{chain, panic_text};
 use crate::source::SourceHandle;
 use crate::state::{Compactor, GroupState, Journals, Spool};

@@ -6,8 +6,8 @@ use engine::{AskError, HostError, WriteCounts};
 use lang::span::Span;
 use plan::store::{Operation, OperationId};
 
-use super::Executor;
-use crate::ask::{HeldAnswer, Question, ROWS_MAX};
+use super::{Executor, HeldAnswer, Question};
+use crate::ask::ROWS_MAX;
 use crate::report::chain;
 use crate::store::Database;
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use engine::Input;
 
-use super::Executor;
-use crate::ask::{HeldAnswer, Injection};
+use super::{Executor, HeldAnswer, Injection};
 
 impl Executor {
     /// Makes a checkpoint whether anything has happened or not.

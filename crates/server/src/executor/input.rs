@@ -1,14 +1,21 @@
-//! What arrives at an executor: rows of sources, questions, and the word that it is to end.
+//! What arrives at an executor: rows of sources and rows sent by hand, on-demand queries, taps, events that
+//! are replayed, requests for checkpoints, and the end.
+//!
+//! Data only. Whoever sends one (`source`, `ask`, `inject`, `tap`, `replay`) uses this file and not the
+//! executor; this file uses none of them.
 
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use connect::effect::PendingEffect;
+use engine::{Answer, AskError};
 use event::Batch;
-use plan::StreamId;
+use plan::{OnDemand, StreamId, TableId};
+use tokio::sync::oneshot;
 
-use crate::ask::{HeldAnswer, Injection, Question};
 use crate::queue::{Queue, Weight};
-use crate::rejected::replay::ReplayBatch;
+use crate::rejected::{Attempt, Rejection, Run};
 use crate::source::SourceBatch;
 use crate::tap::NewTap;
 
@@ -58,6 +65,92 @@ pub(crate) enum ExecutorInput {
         /// The apps go on in another executor, which is given what is here.
         hands_over: bool,
     },
+}
+
+/// A question on its way to an executor.
+pub(crate) struct Question {
+    /// Index of the app on its executor.
+    pub app: usize,
+    pub query: Arc<OnDemand>,
+    pub reply: oneshot::Sender<Result<Answer, AskError>>,
+}
+
+/// Rows that were sent by hand, on their way to an executor.
+pub(crate) struct Injection {
+    /// Index of the app on its executor.
+    pub app: usize,
+    pub stream: StreamId,
+    pub batch: Batch,
+    /// Told when the app has them, and they are saved if there is a state directory.
+    pub reply: oneshot::Sender<()>,
+}
+
+/// The answer to a write, held until a save has what was written.
+pub(crate) enum HeldAnswer {
+    Asked {
+        reply: oneshot::Sender<Result<Answer, AskError>>,
+        answer: Answer,
+    },
+    /// To rows that were sent by hand, or to who wanted a checkpoint.
+    Sent(oneshot::Sender<()>),
+    /// To so many events that were replayed; to nobody's, where a save is asked for.
+    Replayed(Sender<u64>, u64),
+}
+
+impl HeldAnswer {
+    /// Who does not wait any more needs no answer.
+    pub fn send(self) {
+        match self {
+            HeldAnswer::Asked { reply, answer } => _ = reply.send(Ok(answer)).ok(),
+            HeldAnswer::Sent(reply) => _ = reply.send(()).ok(),
+            HeldAnswer::Replayed(reply, count) => _ = reply.send(count).ok(),
+        }
+    }
+}
+
+/// Where an event goes.
+pub(crate) enum ReplayTo {
+    /// Its mapper made nothing of it.
+    Nowhere,
+    Stream {
+        stream: StreamId,
+        rows: Batch,
+    },
+    /// To one sink of a stream alone.
+    Sink {
+        stream: StreamId,
+        sink: usize,
+        rows: Batch,
+    },
+    /// Rows are inserted into a table in a store.
+    Table {
+        table: TableId,
+        rows: Batch,
+    },
+    Function(PendingEffect),
+}
+
+/// One event on its way back.
+pub(crate) struct ReplayItem {
+    /// The log that it is in, and its place there.
+    pub log: usize,
+    pub run: Run,
+    pub is_first: bool,
+    pub attempt: Attempt,
+    pub to: ReplayTo,
+    /// What its mapper has rejected again.
+    pub rejected: Vec<Rejection>,
+}
+
+/// Events on their way to an executor.
+pub(crate) struct ReplayBatch {
+    /// Index of the app on its executor.
+    pub app: usize,
+    pub items: Vec<ReplayItem>,
+    /// A checkpoint is to be made soon.
+    pub is_waited_for: bool,
+    /// Told when they are saved.
+    pub reply: Sender<u64>,
 }
 
 /// A question to an executor, answered when everything before it in the input queue is done.

@@ -46,8 +46,7 @@ use crate::lines::Lines;
 use crate::metrics::{AppMetrics, SinkMetrics, StreamMetrics, TableMetrics};
 use crate::otlp::Span;
 use crate::queue::Taken;
-use crate::rejected::replay::{Attempt, Replayed};
-use crate::rejected::{Rejection, SharedLog, Stage, rejected_rows};
+use crate::rejected::{Attempt, Rejection, Replayed, SharedLog, Stage, rejected_rows};
 use crate::report::panic_text;
 use crate::sink::{OnUnreachable, OutputQueue, SinkRows};
 use crate::source::{PlacedRejected, Position, SourceBatch, SourceHandle};
@@ -59,7 +58,10 @@ use crate::tap::OpenTap;
 pub(crate) use ask::AskedOperations;
 pub(crate) use checkpointer::SnapshotLog;
 use checkpointer::WRITTEN_MAX;
-pub(crate) use input::{ExecutorInput, INPUT_MAX, InputQueue, Probe};
+pub(crate) use input::{
+    ExecutorInput, HeldAnswer, INPUT_MAX, Injection, InputQueue, Probe, Question, ReplayBatch,
+    ReplayItem, ReplayTo,
+};
 pub(crate) use table_feed::TableFeed;
 
 /// One app of an executor.

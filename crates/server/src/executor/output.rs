@@ -12,7 +12,8 @@ use crate::metrics::Label;
 use crate::otlp::Span;
 use crate::rejected::{Rejection, Stage};
 use crate::report::chain;
-use crate::sink::{OnUnreachable, OutputItem, SinkRows, rows_picked, weight_of};
+use crate::rows::{rows_picked, weight_of};
+use crate::sink::{OnUnreachable, OutputItem, SinkRows};
 use crate::store::StoreRows;
 
 /// The way of a followed batch to a destination, with the time that it waits there.

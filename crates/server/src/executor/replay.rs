@@ -7,9 +7,7 @@ use event::Batch;
 use plan::TableId;
 use plan::store::OperationKind;
 
-use super::Executor;
-use crate::ask::HeldAnswer;
-use crate::rejected::replay::{ReplayBatch, ReplayItem, ReplayTo};
+use super::{Executor, HeldAnswer, ReplayBatch, ReplayItem, ReplayTo};
 use crate::rejected::{RUNS_MAX, Rejection, Stage};
 
 impl Executor {

@@ -3,7 +3,7 @@
 use event::codec::Writer;
 
 use super::Executor;
-use crate::rejected::replay::POSITION;
+use crate::rejected::POSITION;
 use crate::state::saved::VERSION;
 
 impl Executor {

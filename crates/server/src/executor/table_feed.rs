@@ -14,7 +14,8 @@ use plan::store::{Operation, OperationId, OperationKind};
 use plan::{StreamId, TableId};
 
 use super::Executor;
-use crate::sink::{OutputItem, OutputQueue, SinkRows, weight_of};
+use crate::rows::weight_of;
+use crate::sink::{OutputItem, OutputQueue, SinkRows};
 use crate::store::{Failure, parameters};
 
 /// How long the rows of a store are taken as they were.

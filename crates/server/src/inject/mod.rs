@@ -16,9 +16,9 @@ use event::{Batch, Schema};
 use plan::{StreamId, StreamKind};
 use tokio::sync::oneshot;
 
-use crate::ask::{AskedApp, Asker, Injection, Refusal};
+use crate::ask::{AskedApp, Asker, Refusal};
 use crate::clock;
-use crate::executor::{ExecutorInput, InputQueue};
+use crate::executor::{ExecutorInput, Injection, InputQueue};
 use crate::queue::{Unpushed, Weight};
 
 pub(crate) use row::{Misfit, Rows, timestamp};

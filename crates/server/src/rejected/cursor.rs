@@ -15,7 +15,7 @@ use super::record::View;
 use super::removal::{Run, Runs, noted};
 use super::segments::{LogReader, Piece, Placed};
 use super::shown::Entry;
-use super::{Log, Rejection, SharedLog, number_of};
+use super::{Filter, Log, Rejection, SharedLog, number_of};
 use crate::error::Error;
 
 /// Goes through one log.
@@ -153,16 +153,30 @@ impl Cursor {
 
 /// An event that a walk has come to.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
-    pub cursor: &'a Cursor,
-    pub placed: Placed,
+pub(crate) struct Step<'a> {
+    pub(super) cursor: &'a Cursor,
+    pub(super) placed: Placed,
     /// As people see it; 0 where it is not known.
     pub number: u64,
-    pub view: View<'a>,
+    pub(super) view: View<'a>,
 }
 
 impl Step<'_> {
-    pub fn run(&self) -> Option<Run> {
+    pub fn is_taken_by(&self, filter: &Filter) -> bool {
+        filter.takes(self.number, &self.view)
+    }
+
+    /// The log that it is in, as in [`super::FILES`].
+    pub fn log(&self) -> usize {
+        self.cursor.log
+    }
+
+    /// Its place in the log; `None` where a version before has written it in a form that cannot be
+    /// written over.
+    pub fn removable(&self) -> Option<Run> {
+        if self.placed.is_fixed {
+            return None;
+        }
         Some(Run {
             at: self.placed.at,
             bytes: self.placed.bytes,
@@ -197,13 +211,13 @@ impl Step<'_> {
 
 /// Goes through several logs, by the times of their events. Where the clock was set back, those of one
 /// log stay in their order.
-pub(super) struct Walk {
+pub(crate) struct Walk {
     cursors: Vec<Cursor>,
     last: Option<usize>,
 }
 
 impl Walk {
-    pub fn new(mut cursors: Vec<Cursor>) -> Result<Walk, Error> {
+    pub(super) fn new(mut cursors: Vec<Cursor>) -> Result<Walk, Error> {
         for cursor in &mut cursors {
             cursor.advance()?;
         }

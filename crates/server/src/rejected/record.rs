@@ -8,6 +8,7 @@ use event::{Batch, Schema, Type, Value};
 use connect::rows::{Properties, Rejected, RejectedKind};
 
 use super::PAYLOAD_MAX;
+use crate::rows::{payload_text, rows_picked};
 
 /// Begins a record that holds an event.
 const MARK: u8 = 3;
@@ -143,7 +144,7 @@ impl Rejection {
             };
         }
         // So many rows can only be looked at: half a row is none.
-        let text = crate::sink::payload_text(rows, &[0]);
+        let text = payload_text(rows, &[0]);
         Rejection {
             payload_bytes: writer.bytes.len() as u64,
             ..Rejection::of_payload(text.as_bytes())
@@ -275,7 +276,7 @@ pub(crate) fn encoded_properties(properties: &Properties) -> Vec<u8> {
 pub(crate) fn rejected_rows(rejected: &Rejected, batch: &Batch, schema: &Schema) -> Rejection {
     let rows = match rejected.rows.is_empty() {
         true => None,
-        false => crate::sink::rows_picked(batch, &rejected.rows),
+        false => rows_picked(batch, &rejected.rows),
     };
     match rows {
         Some(rows) => Rejection {

@@ -9,16 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use connect::registry::Registry;
-
 use super::cursor::Walk;
 use super::edits::{self, EDITS_MAX, Edited};
+use super::job::ReplayJob;
 use super::removal::{RUNS_MAX, Runs};
-use super::replay::{Job, prepare::Preparer};
 use super::shown::Entry;
 use super::summary::Summary;
 use super::{FILES, Filter, Limits, Log, Missing, SharedLog, place_of};
-use crate::ask::Asker;
 use crate::error::Error;
 
 /// How long a save may take that is asked for before events are removed.
@@ -39,7 +36,7 @@ struct Inner {
     /// A replay or a purge is at work.
     is_busy: AtomicBool,
     /// The last replay.
-    job: Mutex<Option<Arc<Job>>>,
+    job: Mutex<Option<Arc<ReplayJob>>>,
 }
 
 #[derive(Clone)]
@@ -79,7 +76,7 @@ pub struct Purged {
 }
 
 /// While it lives nobody else removes.
-pub(super) struct Busy(Arc<Inner>);
+pub(crate) struct Busy(Arc<Inner>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -147,7 +144,7 @@ impl ErrorStore {
     }
 
     /// All that a walk comes to; with `covered` alone what can be removed.
-    pub(super) fn walk(&self, covered: bool) -> Result<Walk, Error> {
+    pub(crate) fn walk(&self, covered: bool) -> Result<Walk, Error> {
         self.walk_from(&[], covered)
     }
 
@@ -174,7 +171,7 @@ impl ErrorStore {
         if !filter.is_all() {
             let mut walk = self.walk(false)?;
             while let Some(step) = walk.next()? {
-                if filter.takes(step.number, &step.view) {
+                if step.is_taken_by(filter) {
                     summary.add(step.number, &step.view);
                 }
             }
@@ -229,7 +226,7 @@ impl ErrorStore {
         let mut walk = self.walk_from(&places, false)?;
         let (mut entries, mut skipped, mut bytes) = (Vec::new(), 0, 0);
         while let Some(step) = walk.next()? {
-            if !filter.takes(step.number, &step.view) {
+            if !step.is_taken_by(filter) {
                 continue;
             }
             if skipped < skip {
@@ -259,7 +256,7 @@ impl ErrorStore {
             false => 0,
         };
         while let Some(step) = walk.next()? {
-            if !filter.takes(step.number, &step.view) {
+            if !step.is_taken_by(filter) {
                 continue;
             }
             total += 1;
@@ -299,25 +296,14 @@ impl ErrorStore {
         Ok(None)
     }
 
-    /// Gives an event another payload, which is checked by its app as it is now, if that runs and unless
-    /// `unchecked`.
+    /// Gives an event another payload, whatever its app makes of it.
     ///
     /// # Errors
-    /// There is no such event, or the payload does not fit, with the reason.
-    pub fn edit(
-        &self,
-        number: u64,
-        payload: &[u8],
-        unchecked: bool,
-        (asker, registry): (&Asker, Registry),
-    ) -> Result<Entry, Refusal> {
+    /// There is no such event, or too many have other payloads.
+    pub fn edit(&self, number: u64, payload: &[u8]) -> Result<Entry, Refusal> {
         let mut entry = self.find(number)?.ok_or(Refusal::NoEvent(number))?;
         entry.edited = Some(payload.to_vec());
         entry.is_edit_damaged = false;
-        if !unchecked {
-            let mut preparer = Preparer::new(asker.clone(), registry);
-            preparer.check(&entry).map_err(Refusal::Payload)?;
-        }
         let (log, record) = self.log_of(number)?;
         let time = entry.rejection.time;
         let path = match log.lock().as_mut() {
@@ -361,32 +347,34 @@ impl ErrorStore {
         Ok((group.logs[log].clone(), record))
     }
 
-    pub(super) fn begin(&self) -> Result<Busy, Refusal> {
+    pub(crate) fn begin(&self) -> Result<Busy, Refusal> {
         match self.0.is_busy.swap(true, Ordering::AcqRel) {
             true => Err(Refusal::Busy),
             false => Ok(Busy(Arc::clone(&self.0))),
         }
     }
 
-    /// Has all that has been rejected so far covered by a save, as far as that is possible in time.
-    pub(super) fn save(&self, asker: &Asker) {
+    /// Has all that has been rejected so far covered by a checkpoint, as far as that is possible in time.
+    /// `save` makes checkpoints until then; it is not called where nothing is kept in files.
+    pub(crate) fn save(&self, save: impl FnOnce(Instant)) {
         if self.0.memory.is_none() {
-            asker.save_all(Instant::now() + SAVE_MAX);
+            save(Instant::now() + SAVE_MAX);
         }
     }
 
-    /// Removes the events that a filter takes, for good.
+    /// Removes the events that a filter takes, for good. `save` makes checkpoints until a moment: only what
+    /// a checkpoint covers can be removed.
     ///
     /// # Errors
     /// [`Refusal::Busy`], or a file cannot be read or written.
-    pub fn purge(&self, filter: &Filter, asker: &Asker) -> Result<Purged, Refusal> {
+    pub fn purge(&self, filter: &Filter, save: impl FnOnce(Instant)) -> Result<Purged, Refusal> {
         let _busy = self.begin()?;
-        self.save(asker);
+        self.save(save);
         let mut purged = Purged::default();
         let mut meant = 0;
         let mut walk = self.walk(false)?;
         while let Some(step) = walk.next()? {
-            meant += u64::from(filter.takes(step.number, &step.view));
+            meant += u64::from(step.is_taken_by(filter));
         }
         for group in self.groups() {
             for (log, shared) in group.logs.iter().enumerate() {
@@ -394,10 +382,10 @@ impl ErrorStore {
                 let mut walk = Walk::new(cursor.into_iter().collect())?;
                 let mut runs = Runs::default();
                 while let Some(step) = walk.next()? {
-                    if !filter.takes(step.number, &step.view) {
+                    if !step.is_taken_by(filter) {
                         continue;
                     }
-                    let Some(run) = step.run().filter(|_| !step.placed.is_fixed) else {
+                    let Some(run) = step.removable() else {
                         purged.fixed += 1;
                         continue;
                     };
@@ -414,12 +402,12 @@ impl ErrorStore {
     }
 
     /// The last replay, if there was one.
-    pub fn job(&self) -> Option<Arc<Job>> {
+    pub fn job(&self) -> Option<Arc<ReplayJob>> {
         let job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.clone()
     }
 
-    pub(super) fn set_job(&self, job: Arc<Job>) {
+    pub(crate) fn set_job(&self, job: Arc<ReplayJob>) {
         *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
     }
 }

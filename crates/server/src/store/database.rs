@@ -11,7 +11,7 @@ use super::{OnUnreachable, StoreBinding, StoreContext, StoreRows, Trouble, retry
 use crate::backoff::{Backoff, seconds};
 use crate::rejected::SharedLog;
 use crate::report::chain;
-use crate::sink::weight_of;
+use crate::rows::weight_of;
 
 /// Where tables of one database are written to and asked.
 pub(crate) struct Database {

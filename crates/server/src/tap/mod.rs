@@ -5,19 +5,20 @@
 //! many rows per second, and hands what was picked to the client through a bounded queue, for which it
 //! never waits.
 //!
-//! Promises: at most [`TAPS_MAX`] taps at once, [`RATE_MAX`] rows per second and [`QUEUE_BYTES_MAX`]
+//! Promises: at most [`shared::TAPS_MAX`] taps at once, [`RATE_MAX`] rows per second and [`QUEUE_BYTES_MAX`]
 //! bytes in the queue of each; a condition takes at most [`LOOK_SHARE`] of the time of its executor; a
 //! tap whose client has gone or has not read for [`UNREAD_MAX`] is closed. What is not shown is counted.
 //! Never here: HTTP, JSON (see [`crate::http`]).
 
 mod open;
 mod place;
+mod shared;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{Tap, TapCounts};
+use engine::Tap;
 use event::{Batch, Schema};
 use lang::diagnostic::{Diagnostic, Severity};
 use plan::Plan;
@@ -25,11 +26,11 @@ use tokio::sync::mpsc;
 
 use crate::ask::{AskedApp, Asker, Refusal};
 use crate::executor::{ExecutorInput, InputQueue};
+use crate::rows::weight_of;
 pub(crate) use open::OpenTap;
 pub(crate) use place::TapPlace;
-
-/// Taps that are open at once on a server.
-pub(crate) const TAPS_MAX: usize = 16;
+use shared::{Known, Permit, TapShared};
+pub(crate) use shared::{NewTap, Passed};
 
 /// Rows per second of one tap.
 pub(crate) const RATE_MAX: f64 = 10_000.0;
@@ -74,103 +75,6 @@ pub(crate) enum TapRefusal {
 #[derive(Clone, Default)]
 pub struct Taps(Arc<Known>);
 
-#[derive(Default)]
-pub(crate) struct Known {
-    open: AtomicUsize,
-    last_id: AtomicU64,
-}
-
-/// One of the taps that may be open, until it is dropped.
-pub(crate) struct Permit(Arc<Known>);
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What a tap has in common with its client.
-pub(crate) struct TapShared {
-    seen: AtomicU64,
-    unexamined: AtomicU64,
-    matched: AtomicU64,
-    picked: AtomicU64,
-    failed: AtomicU64,
-    /// Rows that were picked and for which the queue had no room.
-    unsent: AtomicU64,
-    /// Bytes in the queue.
-    queued: AtomicUsize,
-    /// Why it was closed.
-    end: Mutex<Option<String>>,
-}
-
-/// What has passed a tap, in rows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Passed {
-    pub counts: TapCounts,
-    /// Picked, but the client did not take them in time.
-    pub unsent: u64,
-}
-
-impl TapShared {
-    fn new() -> TapShared {
-        TapShared {
-            seen: AtomicU64::new(0),
-            unexamined: AtomicU64::new(0),
-            matched: AtomicU64::new(0),
-            picked: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            unsent: AtomicU64::new(0),
-            queued: AtomicUsize::new(0),
-            end: Mutex::default(),
-        }
-    }
-
-    fn set(&self, counts: TapCounts) {
-        self.seen.store(counts.seen, Ordering::Relaxed);
-        self.unexamined.store(counts.unexamined, Ordering::Relaxed);
-        self.matched.store(counts.matched, Ordering::Relaxed);
-        self.picked.store(counts.picked, Ordering::Relaxed);
-        self.failed.store(counts.failed, Ordering::Relaxed);
-    }
-
-    pub fn passed(&self) -> Passed {
-        Passed {
-            counts: TapCounts {
-                seen: self.seen.load(Ordering::Relaxed),
-                unexamined: self.unexamined.load(Ordering::Relaxed),
-                matched: self.matched.load(Ordering::Relaxed),
-                picked: self.picked.load(Ordering::Relaxed),
-                failed: self.failed.load(Ordering::Relaxed),
-            },
-            unsent: self.unsent.load(Ordering::Relaxed),
-        }
-    }
-
-    fn close(&self, why: String) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-    }
-
-    /// Why the executor has closed it; `None`: the app has ended.
-    pub fn end(&self) -> Option<String> {
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        end.clone()
-    }
-}
-
-/// A tap on its way to the executor.
-pub(crate) struct NewTap {
-    pub id: u64,
-    /// Index of the app on its executor.
-    pub app: usize,
-    pub place: TapPlace,
-    pub tap: Tap,
-    pub rate: f64,
-    pub out: mpsc::Sender<Batch>,
-    pub shared: Arc<TapShared>,
-    pub permit: Permit,
-}
-
 /// The end of a tap that its client holds; dropped, it closes the tap.
 pub(crate) struct TapClient {
     id: u64,
@@ -200,23 +104,16 @@ impl Drop for TapClient {
 }
 
 fn bytes_of(batch: &Batch) -> usize {
-    crate::sink::weight_of(batch).bytes
+    weight_of(batch).bytes
 }
 
 impl Taps {
     fn permit(&self) -> Result<Permit, TapRefusal> {
-        let taken = self
-            .0
-            .open
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
-                (open < TAPS_MAX).then_some(open + 1)
-            });
-        match taken {
-            Ok(_) => Ok(Permit(Arc::clone(&self.0))),
-            Err(open) => Err(TapRefusal::TooMany(format!(
+        self.0.permit().map_err(|open| {
+            TapRefusal::TooMany(format!(
                 "{open} taps are open, which is as many as a server has at once: close one of them"
-            ))),
-        }
+            ))
+        })
     }
 
     /// Opens a tap.
@@ -236,7 +133,7 @@ impl Taps {
         })?;
         let found = place::find(&app.plan, &request.on).map_err(TapRefusal::NoPlace)?;
         let permit = self.permit()?;
-        let id = self.0.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.0.next_id();
         let condition = request.condition.as_deref();
         let tap = compiled(id, condition, &found.schema, &app.plan, asker)?;
         let (out, rows) = mpsc::channel(QUEUE_BATCHES);

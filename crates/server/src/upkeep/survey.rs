@@ -14,8 +14,7 @@ use engine::SavedElement;
 use super::backup::{Manifest, backups_of};
 use super::contents::PositionText;
 use crate::error::Error;
-use crate::rejected::replay::POSITION;
-use crate::rejected::{self, LogContent};
+use crate::rejected::{self, LogContent, POSITION};
 use crate::state::file::Head;
 use crate::state::{Damage, Found, GroupState, Saved, apps_of, group_dirs, length_of, read_id};
 

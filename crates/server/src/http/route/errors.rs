@@ -21,7 +21,8 @@ use super::table::{Answer, Content, Param};
 use crate::access::Role;
 use crate::http::Services;
 use crate::http::answer::{body_of, json, refused};
-use crate::rejected::{Entry, Filter, Refusal, ReplayRequest, group_json, missing_json};
+use crate::rejected::{Entry, Filter, Refusal, group_json, missing_json};
+use crate::replay;
 
 /// Bytes of an edited payload with all around it.
 const BODY_MAX: usize = 96 << 20;
@@ -61,7 +62,7 @@ pub(super) const ROUTES: &[Route] = &[
         "/errors/replay",
         Role::Operate,
         "Replay rejected events to where they failed",
-        |method| on(method, replay),
+        |method| on(method, start_replay),
     )
     .bodies(&[SELECTION])
     .answers(&[Answer::new(202, "It has begun", REPLAY)]),
@@ -451,8 +452,13 @@ async fn edit_one(services: Services, number: &str, body: Body) -> Result<Respon
         registry,
         ..
     } = services;
-    let entry =
-        blocking(move || errors.edit(number, &payload, unchecked, (&asker, registry))).await?;
+    let edited = blocking(move || {
+        if !unchecked {
+            replay::check_payload(&errors, number, &payload, &asker, registry)?;
+        }
+        errors.edit(number, &payload)
+    });
+    let entry = edited.await?;
     Ok(json(StatusCode::OK, &entry.json(false)))
 }
 
@@ -478,7 +484,7 @@ async fn purge(State(services): State<Services>, body: Body) -> Response {
             return Err(Box::new(refused(StatusCode::BAD_REQUEST, message)));
         }
         let (store, asker) = (services.errors, services.asker);
-        let purged = blocking(move || store.purge(&filter, &asker)).await?;
+        let purged = blocking(move || store.purge(&filter, |until| asker.save_all(until))).await?;
         let body = json!({
             "purged": purged.events,
             "not_saved_yet": purged.uncovered,
@@ -489,7 +495,7 @@ async fn purge(State(services): State<Services>, body: Body) -> Response {
     answered(purged.await)
 }
 
-async fn replay(State(services): State<Services>, body: Body) -> Response {
+async fn start_replay(State(services): State<Services>, body: Body) -> Response {
     let begun = async {
         let body = json_body(body).await?;
         let filter = filter_of(&fields(&body))?;
@@ -501,7 +507,7 @@ async fn replay(State(services): State<Services>, body: Body) -> Response {
         if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) || body["rate"].is_string() {
             return Err(bad("'rate' is events per second, above 0"));
         }
-        let request = ReplayRequest {
+        let request = replay::Request {
             filter,
             rate,
             is_dry_run: body["dry_run"] == true,
@@ -512,7 +518,7 @@ async fn replay(State(services): State<Services>, body: Body) -> Response {
             registry,
             ..
         } = services;
-        let job = blocking(move || errors.replay(request, &asker, registry)).await?;
+        let job = blocking(move || replay::start(&errors, request, &asker, registry)).await?;
         Ok(json(StatusCode::ACCEPTED, &job.json()))
     };
     answered(begun.await)

@@ -349,7 +349,7 @@ fn remove(log: &SharedLog, numbers: &[u32]) {
     let cursor = log.cursor(0, 0, 0, true).expect("reads").expect("a log");
     let mut walk = Walk::new(vec![cursor]).expect("reads");
     while let Some(step) = walk.next().expect("reads") {
-        let run = step.run().expect("a number");
+        let run = step.removable().expect("a number");
         if numbers.contains(&run.number) {
             runs.add(run, step.is_first());
         }
@@ -462,7 +462,7 @@ fn a_removal_that_a_crash_interrupts_is_finished_by_the_next_start() {
         let mut walk = Walk::new(vec![cursor]).expect("reads");
         let mut runs = Runs::default();
         while let Some(step) = walk.next().expect("reads") {
-            let run = step.run().expect("a number");
+            let run = step.removable().expect("a number");
             if [1, 2].contains(&run.number) {
                 runs.add(run, step.is_first());
             }

@@ -22,7 +22,8 @@ use crate::access::Role;
 use crate::clock;
 use crate::http::Services;
 use crate::http::answer::{json, refused};
-use crate::rejected::{Entry, Filter, Refusal, ReplayRequest, Stage};
+use crate::rejected::{Entry, Filter, Refusal, Stage};
+use crate::replay;
 
 /// How long a replay may take that is waited for.
 const REPLAY_MAX: Duration = Duration::from_secs(30);
@@ -90,7 +91,7 @@ pub(in super::super) const ROUTES: &[Route] = &[
         "/error-handler",
         Role::Operate,
         "Replay rejected events, with other payloads if the list has any",
-        |method| on(method, replay),
+        |method| on(method, start_replay),
     )
     .bodies(&[Content::json(|| {
         json!({
@@ -211,7 +212,7 @@ async fn discard(State(services): State<Services>, Path(id): Path<String>) -> Re
         let number = number_of(&id)?;
         let (store, asker) = (services.errors, services.asker);
         let purged = blocking(move || {
-            let purged = store.purge(&Filter::of_number(number), &asker)?;
+            let purged = store.purge(&Filter::of_number(number), |until| asker.save_all(until))?;
             match (purged.events, purged.uncovered + purged.fixed) {
                 (0, 0) => Err(Refusal::NoEvent(number)),
                 _ => Ok(purged),
@@ -241,13 +242,13 @@ async fn discard_many(State(services): State<Services>, RawQuery(query): RawQuer
         };
         let filter = Filter::of_app_before(app, until);
         let (store, asker) = (services.errors, services.asker);
-        let purged = blocking(move || store.purge(&filter, &asker)).await?;
+        let purged = blocking(move || store.purge(&filter, |until| asker.save_all(until))).await?;
         Ok(json(StatusCode::OK, &json!({ "deleted": purged.events })))
     };
     answered(discarded.await)
 }
 
-async fn replay(State(services): State<Services>, body: Body) -> Response {
+async fn start_replay(State(services): State<Services>, body: Body) -> Response {
     let replayed = async {
         let body = json_body(body).await?;
         let bad = |message: &str| Box::new(refused(StatusCode::BAD_REQUEST, message));
@@ -278,14 +279,14 @@ async fn replay(State(services): State<Services>, body: Body) -> Response {
             for (number, payload) in edits {
                 let entry = errors.find(number)?.ok_or(Refusal::NoEvent(number))?;
                 if *entry.payload() != *payload.as_bytes() {
-                    errors.edit(number, payload.as_bytes(), true, (&asker, registry))?;
+                    errors.edit(number, payload.as_bytes())?;
                 }
             }
-            let request = ReplayRequest {
+            let request = replay::Request {
                 filter,
-                ..ReplayRequest::default()
+                ..replay::Request::default()
             };
-            errors.replay(request, &asker, registry)
+            replay::start(&errors, request, &asker, registry)
         });
         let job = job.await?;
         job.wait(REPLAY_MAX).await;

@@ -11,15 +11,15 @@ use plan::spec::ConnectorKind;
 use plan::{StreamId, StreamKind, Transport};
 use serde_json::Value as Json;
 
-use super::ReplayTo;
 use crate::ask::{AskedApp, Asker};
+use crate::executor::ReplayTo;
 use crate::group::is_topic;
 use crate::inject::Rows;
 use crate::rejected::{Entry, Rejection, Stage};
 use crate::report::chain;
 
 /// An event ready to go.
-pub(in crate::rejected) struct Prepared {
+pub(super) struct Prepared {
     pub app: AskedApp,
     pub to: ReplayTo,
     /// What its mapper has rejected again.
@@ -27,7 +27,7 @@ pub(in crate::rejected) struct Prepared {
 }
 
 /// Prepares one event after the other.
-pub(in crate::rejected) struct Preparer {
+pub(super) struct Preparer {
     asker: Asker,
     registry: Registry,
     /// The mapper used last: events of one source mostly follow each other.

@@ -6,33 +6,24 @@
 //! the event had first and how often it was tried.
 //!
 //! Promises, under `--state`: an event is removed with the first checkpoint that has it, as the position
-//! of a source is: a snapshot says which events it has in it ([`Replayed`]), and they are removed when
+//! of a source is: a snapshot says which events it has in it ([`crate::rejected::Replayed`]), and they are removed when
 //! it is current, or at a restart from it. So a crash loses none and repeats none of the state and of
 //! what takes part in epochs. Never: two replays at a time; an event sent to any other place than the one
 //! where it failed.
 
-pub(super) mod prepare;
+mod prepare;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use connect::effect::PendingEffect;
 use connect::registry::Registry;
-use event::Batch;
-use event::codec::{Error as CodecError, Reader, Writer};
-use plan::{StreamId, TableId};
-use serde_json::{Value as Json, json};
-use tokio::sync::watch;
 
-use super::removal::{Run, Runs};
-use super::store::{Busy, Refusal};
-use super::{ErrorStore, Filter, Rejection};
 use crate::ask::{AskedApp, Asker};
-use crate::executor::ExecutorInput;
+use crate::executor::{ExecutorInput, ReplayBatch, ReplayItem};
 use crate::queue::{Unpushed, Weight};
+use crate::rejected::{Attempt, Busy, Entry, ErrorStore, Filter, Refusal, ReplayJob};
 use crate::report::chain;
 use prepare::{Prepared, Preparer};
 
@@ -46,106 +37,12 @@ const UNSAVED_MAX: u64 = 128 << 10;
 /// So many of them ask for a checkpoint.
 const UNSAVED_ASKS: u64 = UNSAVED_MAX / 4;
 
-/// Causes that are told apart of what was not replayed.
-const CAUSES_MAX: usize = 100;
-
 /// A thread waits so long at a time before it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// In a snapshot among the positions of sources: what was replayed. No stream has such a name.
-pub(crate) const POSITION: &str = "replayed events";
-
-/// What an event that is replayed was before.
-#[derive(Clone, Debug)]
-pub(crate) struct Attempt {
-    /// The number that it had first.
-    pub earlier: u64,
-    /// How often it is tried, this time included.
-    pub attempts: u32,
-    /// Counts those that fail again.
-    pub again: Arc<AtomicU64>,
-}
-
-impl Attempt {
-    /// The event was rejected again.
-    pub fn mark(&self, rejection: Rejection) -> Rejection {
-        self.again.fetch_add(1, Ordering::Relaxed);
-        Rejection {
-            earlier: self.earlier,
-            attempts: self.attempts,
-            ..rejection
-        }
-    }
-}
-
-/// Where an event goes.
-pub(crate) enum ReplayTo {
-    /// Its mapper made nothing of it.
-    Nowhere,
-    Stream {
-        stream: StreamId,
-        rows: Batch,
-    },
-    /// To one sink of a stream alone.
-    Sink {
-        stream: StreamId,
-        sink: usize,
-        rows: Batch,
-    },
-    /// Rows are inserted into a table in a store.
-    Table {
-        table: TableId,
-        rows: Batch,
-    },
-    Function(PendingEffect),
-}
-
-/// One event on its way back.
-pub(crate) struct ReplayItem {
-    /// The log that it is in, and its place there.
-    pub log: usize,
-    pub run: Run,
-    pub is_first: bool,
-    pub attempt: Attempt,
-    pub to: ReplayTo,
-    /// What its mapper has rejected again.
-    pub rejected: Vec<Rejection>,
-}
-
-/// Events on their way to an executor.
-pub(crate) struct ReplayBatch {
-    /// Index of the app on its executor.
-    pub app: usize,
-    pub items: Vec<ReplayItem>,
-    /// A checkpoint is to be made soon.
-    pub is_waited_for: bool,
-    /// Told when they are saved.
-    pub reply: Sender<u64>,
-}
-
-/// Events that an executor has taken since the last checkpoint, by log.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Replayed(pub [Runs; 2]);
-
-impl Replayed {
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Runs::is_empty)
-    }
-
-    pub fn write(&self, writer: &mut Writer) {
-        self.0.iter().for_each(|runs| runs.write(writer));
-    }
-
-    pub fn read(bytes: &[u8]) -> Result<Replayed, CodecError> {
-        let mut reader = Reader::new(bytes);
-        let first = Runs::read(&mut reader)?;
-        Ok(Replayed([first, Runs::read(&mut reader)?]))
-    }
-}
-
 /// What is to be replayed, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub(crate) struct Request {
     pub filter: Filter,
     /// Events per second.
     pub rate: Option<f64>,
@@ -153,161 +50,61 @@ pub struct Request {
     pub is_dry_run: bool,
 }
 
-/// A replay at work or done.
-pub struct Job {
-    progress: Mutex<Progress>,
-    /// Failed again.
-    again: Arc<AtomicU64>,
-    is_done: watch::Sender<bool>,
-    is_cancelled: Mutex<bool>,
-    cancelled: Condvar,
+/// Begins to replay the events that a request means.
+///
+/// # Errors
+/// [`Refusal::Busy`], or a file cannot be read.
+pub(crate) fn start(
+    store: &ErrorStore,
+    request: Request,
+    asker: &Asker,
+    registry: Registry,
+) -> Result<Arc<ReplayJob>, Refusal> {
+    let busy = store.begin()?;
+    let number = store.job().map_or(0, |job| job.progress().number) + 1;
+    let job = Arc::new(ReplayJob::new(number, request.is_dry_run));
+    store.set_job(Arc::clone(&job));
+    let replay = Replay {
+        store: store.clone(),
+        asker: asker.clone(),
+        job: Arc::clone(&job),
+        request,
+    };
+    let spawned = std::thread::Builder::new()
+        .name("replay".to_owned())
+        .spawn(move || replay.run(registry, busy));
+    match spawned {
+        Ok(_) => Ok(job),
+        Err(cause) => Err(Refusal::Failed(format!("cannot start a thread: {cause}"))),
+    }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Progress {
+/// Would the app of an event, as it is now, take this payload in place of the one that it came with?
+/// Where the app does not run, nobody can tell, and nothing is refused.
+///
+/// # Errors
+/// There is no such event, or the payload does not fit, with the reason.
+pub(crate) fn check_payload(
+    store: &ErrorStore,
     number: u64,
-    is_dry_run: bool,
-    /// Events that are meant.
-    total: u64,
-    /// Handed over, or looked at in a dry run.
-    sent: u64,
-    /// Handed over and saved, and removed.
-    replayed: u64,
-    /// Not replayed, and why, with the number of one of them.
-    skipped: BTreeMap<String, (u64, u64)>,
-    /// Why it ended early.
-    failure: Option<String>,
-}
-
-impl Job {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn is_done(&self) -> bool {
-        *self.is_done.borrow()
-    }
-
-    pub fn cancel(&self) {
-        *self.cancel_lock() = true;
-        self.cancelled.notify_all();
-    }
-
-    fn cancel_lock(&self) -> MutexGuard<'_, bool> {
-        self.is_cancelled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        *self.cancel_lock()
-    }
-
-    /// Waits for this long, unless it is cancelled.
-    fn pause(&self, at_most: Duration) {
-        let is_cancelled = self.cancel_lock();
-        let waited = self
-            .cancelled
-            .wait_timeout_while(is_cancelled, at_most, |is_cancelled| !*is_cancelled);
-        drop(waited);
-    }
-
-    /// Until it is done, or for this long.
-    pub async fn wait(&self, at_most: Duration) {
-        let mut done = self.is_done.subscribe();
-        // The sender is this job itself, so it does not go.
-        tokio::time::timeout(at_most, done.wait_for(|done| *done))
-            .await
-            .ok();
-    }
-
-    /// How far it is.
-    pub fn json(&self) -> Json {
-        let (is_done, is_cancelled) = (self.is_done(), self.is_cancelled());
-        let progress = self.progress().clone();
-        let state = match (is_done, &progress.failure, is_cancelled) {
-            (false, ..) => "running",
-            (_, Some(_), _) => "failed",
-            (_, None, true) => "cancelled",
-            (_, None, false) => "done",
-        };
-        let skipped: Vec<Json> = progress
-            .skipped
-            .iter()
-            .map(|(cause, (count, example))| {
-                json!({ "cause": cause, "count": count, "example": example })
-            })
-            .collect();
-        json!({
-            "id": progress.number,
-            "state": state,
-            "dry_run": progress.is_dry_run,
-            "total": progress.total,
-            "sent": progress.sent,
-            "replayed": progress.replayed,
-            "failed_again": self.again.load(Ordering::Relaxed),
-            "skipped": skipped,
-            "message": progress.failure,
-        })
-    }
-
-    fn skip(&self, cause: &str, number: u64) {
-        let mut progress = self.progress();
-        let has_room = progress.skipped.len() < CAUSES_MAX;
-        let cause = match has_room || progress.skipped.contains_key(cause) {
-            true => cause,
-            false => "other causes",
-        };
-        let entry = progress.skipped.entry(cause.to_owned());
-        entry.or_insert((0, number)).0 += 1;
-    }
-}
-
-impl ErrorStore {
-    /// Begins to replay the events that a request means.
-    ///
-    /// # Errors
-    /// [`Refusal::Busy`], or a file cannot be read.
-    pub fn replay(
-        &self,
-        request: Request,
-        asker: &Asker,
-        registry: Registry,
-    ) -> Result<Arc<Job>, Refusal> {
-        let busy = self.begin()?;
-        let number = self.job().map_or(0, |job| job.progress().number) + 1;
-        let job = Arc::new(Job {
-            progress: Mutex::new(Progress {
-                number,
-                is_dry_run: request.is_dry_run,
-                ..Progress::default()
-            }),
-            again: Arc::default(),
-            is_done: watch::Sender::new(false),
-            is_cancelled: Mutex::new(false),
-            cancelled: Condvar::new(),
-        });
-        self.set_job(Arc::clone(&job));
-        let replay = Replay {
-            store: self.clone(),
-            asker: asker.clone(),
-            job: Arc::clone(&job),
-            request,
-        };
-        let spawned = std::thread::Builder::new()
-            .name("replay".to_owned())
-            .spawn(move || replay.run(registry, busy));
-        match spawned {
-            Ok(_) => Ok(job),
-            Err(cause) => Err(Refusal::Failed(format!("cannot start a thread: {cause}"))),
-        }
-    }
+    payload: &[u8],
+    asker: &Asker,
+    registry: Registry,
+) -> Result<(), Refusal> {
+    let entry = store.find(number)?.ok_or(Refusal::NoEvent(number))?;
+    let edited = Entry {
+        edited: Some(payload.to_vec()),
+        is_edit_damaged: false,
+        ..entry
+    };
+    let mut preparer = Preparer::new(asker.clone(), registry);
+    preparer.check(&edited).map_err(Refusal::Payload)
 }
 
 struct Replay {
     store: ErrorStore,
     asker: Asker,
-    job: Arc<Job>,
+    job: Arc<ReplayJob>,
     request: Request,
 }
 
@@ -356,7 +153,7 @@ impl Replay {
                 "replay of rejected events ended"
             );
         }
-        self.job.is_done.send_replace(true);
+        self.job.finish();
     }
 
     fn send_all(
@@ -366,11 +163,11 @@ impl Replay {
         saved: &Receiver<u64>,
     ) -> Result<(), String> {
         let said = |error: crate::error::Error| chain(&error);
-        self.store.save(&self.asker);
+        self.store.save(|until| self.asker.save_all(until));
         let filter = &self.request.filter;
         let mut walk = self.store.walk(false).map_err(said)?;
         while let Some(step) = walk.next().map_err(said)? {
-            self.job.progress().total += u64::from(filter.takes(step.number, &step.view));
+            self.job.progress().total += u64::from(step.is_taken_by(filter));
         }
         let mut preparer = Preparer::new(self.asker.clone(), registry);
         let mut gathered: Option<Gathered> = None;
@@ -378,7 +175,7 @@ impl Replay {
         let mut walk = self.store.walk(true).map_err(said)?;
         let mut count = 0u64;
         while let Some(step) = walk.next().map_err(said)? {
-            if !filter.takes(step.number, &step.view) {
+            if !step.is_taken_by(filter) {
                 continue;
             }
             count += 1;
@@ -394,7 +191,7 @@ impl Replay {
                 break;
             }
             let entry = step.entry().map_err(said)?;
-            let Some(run) = step.run().filter(|_| !step.placed.is_fixed) else {
+            let Some(run) = step.removable() else {
                 let cause = "a version before has written it in a form that cannot be removed: \
                              export it, and send it again";
                 self.job.skip(cause, step.number);
@@ -425,7 +222,7 @@ impl Replay {
                 again: Arc::clone(&self.job.again),
             };
             let item = ReplayItem {
-                log: step.cursor.log,
+                log: step.log(),
                 run,
                 is_first: step.is_first(),
                 attempt,
@@ -514,27 +311,5 @@ impl Replay {
                 Err(RecvTimeoutError::Disconnected) => return Ok(unsaved),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_replayed_is_kept_in_a_snapshot() {
-        let mut replayed = Replayed::default();
-        assert!(replayed.is_empty());
-        let run = Run {
-            at: 100,
-            bytes: 20,
-            number: 3,
-            count: 1,
-        };
-        replayed.0[1].add(run, false);
-        let mut writer = Writer::default();
-        replayed.write(&mut writer);
-        assert_eq!(Replayed::read(&writer.bytes), Ok(replayed));
-        assert!(Replayed::read(&writer.bytes[1..]).is_err());
     }
 }
