@@ -35,7 +35,7 @@ mod report;
 mod rulings;
 mod runnable;
 mod scope;
-mod secret;
+pub mod secret;
 mod selector;
 mod table;
 mod targets;

@@ -31,6 +31,9 @@ const ENDINGS: [&str; 7] = [
     "signature",
 ];
 
+/// Around a text that may have quotes and line feeds in it.
+const LONG_QUOTE: &str = "\"\"\"";
+
 /// How far before its `@` the login of a URL is looked for: lines may be of any length.
 const LOGIN_BYTES_MAX: usize = 512;
 
@@ -78,8 +81,8 @@ pub(crate) fn ranges(line: &str, catalog: &Catalog) -> Vec<Range<usize>> {
     found
 }
 
-/// The text with `…` for each secret in it.
-pub(crate) fn hidden(text: &str, catalog: &Catalog) -> String {
+/// The text of an app, or a line of it, with `…` for each secret in it; what a `${…}` stands for is not in it.
+pub fn hidden(text: &str, catalog: &Catalog) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for range in ranges(text, catalog) {
@@ -168,8 +171,19 @@ fn header_value(line: &str, colon: usize) -> Option<Range<usize>> {
 
 /// A value in quotes, or up to what ends one without. A variable may be shown.
 fn value_behind(line: &str, from: usize) -> Option<Range<usize>> {
-    let from = line.len() - line[from..].trim_start().len();
+    let blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
+    let behind = line.len() - line[from..].trim_start().len();
+    // What a line feed stands before is a value only if it is in quotes.
+    let from = match line[behind..].starts_with(['\'', '"']) {
+        true => behind,
+        false => from + blanks(&line[from..]),
+    };
     let rest = &line[from..];
+    if let Some(text) = rest.strip_prefix(LONG_QUOTE) {
+        let start = from + LONG_QUOTE.len();
+        let end = text.find(LONG_QUOTE).map_or(line.len(), |len| start + len);
+        return (start < end).then_some(start..end);
+    }
     let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
     let (start, end) = match quote {
         Some(quote) => (from + 1, rest[1..].find(quote)),
@@ -191,7 +205,7 @@ fn login_before(line: &str, at: usize) -> Option<Range<usize>> {
     }
     let start = from + line[from..at].rfind("://")? + "://".len();
     let login = &line[start..at];
-    if login.contains(['/', '\'', '"', ' ']) {
+    if login.contains(['/', '\'', '"', ' ', '\n']) {
         return None;
     }
     let password = start + login.find(':')? + 1;
@@ -248,6 +262,10 @@ mod tests {
         check("@info(name='q') from S#window.time(1 sec)", &[]);
         check("password", &[]);
         check("password='", &[]);
+        check("password=\"\"\"a 'b'\n c\"\"\", user='u'", &["a 'b'\n c"]);
+        check("password =\n  'p'", &["p"]);
+        check("-- the password:\n@sink(type='log')", &[]);
+        check("-- at http://h:80\n@sink(type='log')", &[]);
         let catalog = crate::testing::catalog();
         let hidden = hidden("a://u:é@h?token=x&b=c", &catalog);
         assert_eq!(hidden, "a://u:…@h?token=…&b=c");

@@ -23,8 +23,10 @@ struct State {
     count: u64,
     /// By number.
     sources: BTreeMap<usize, SourceEntry>,
+    /// By number.
+    sinks: BTreeMap<usize, SinkEntry>,
     /// Groups of apps by number, and why one could not go on.
-    groups: BTreeMap<usize, Option<String>>,
+    groups: BTreeMap<usize, GroupEntry>,
     /// Of the next source or group.
     next_number: usize,
     is_stopping: bool,
@@ -40,6 +42,42 @@ struct SourceEntry {
     state: SourceState,
     /// It has been connected, or has said why it cannot be.
     has_begun: bool,
+    /// It was connected at least once.
+    was_connected: bool,
+    /// It cannot listen on its address.
+    has_no_port: bool,
+}
+
+#[derive(Debug)]
+struct SinkEntry {
+    group: usize,
+    name: String,
+    /// It was connected once, or has said why it cannot be.
+    was_tried: bool,
+    /// Why it cannot listen on its address.
+    no_port: Option<String>,
+}
+
+#[derive(Debug)]
+struct GroupEntry {
+    apps: Vec<String>,
+    failure: Option<String>,
+}
+
+/// How an app is, for who looks from outside. A peer that has gone since is told elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AppStatus {
+    Active,
+    /// A source has not been connected yet; why, if that was said.
+    Starting(Option<String>),
+    /// It cannot go on, or a source of it cannot.
+    Failed(String),
+}
+
+/// Is this the source or sink of an app? They are called `App/Stream[1]`.
+fn is_of(name: &str, app: &str) -> bool {
+    name.strip_prefix(app)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 impl State {
@@ -57,10 +95,14 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub fn of(activity: &Arc<ActivityTracker>) -> Member {
+    pub fn of(activity: &Arc<ActivityTracker>, apps: Vec<String>) -> Member {
         let mut state = activity.lock();
         let group = state.number();
-        state.groups.insert(group, None);
+        let entry = GroupEntry {
+            apps,
+            failure: None,
+        };
+        state.groups.insert(group, entry);
         Member {
             activity: Arc::clone(activity),
             group,
@@ -76,16 +118,44 @@ impl Member {
             name: name.to_owned(),
             state: SourceState::Running,
             has_begun: false,
+            was_connected: false,
+            has_no_port: false,
         };
         state.sources.insert(number, entry);
         number
     }
 
-    /// The group cannot go on; when none is left that can, the server stops.
-    pub fn failed(&self, why: String) {
+    /// Another sink of the group; its number.
+    pub fn enlist_sink(&self, name: &str) -> usize {
         let mut state = self.activity.lock();
-        state.groups.insert(self.group, Some(why));
-        state.is_stopping |= state.groups.values().all(Option::is_some);
+        let number = state.number();
+        let entry = SinkEntry {
+            group: self.group,
+            name: name.to_owned(),
+            was_tried: false,
+            no_port: None,
+        };
+        state.sinks.insert(number, entry);
+        number
+    }
+
+    /// A sink was connected, or not; `no_port`: why it cannot listen on its address.
+    pub fn tried_sink(&self, sink: usize, no_port: Option<String>) {
+        if let Some(entry) = self.activity.lock().sinks.get_mut(&sink) {
+            entry.was_tried = true;
+            entry.no_port = no_port;
+        }
+        self.activity.changed.notify_all();
+    }
+
+    /// The group cannot go on; when none is left that can, the server stops, unless it is only a trial.
+    pub fn failed(&self, why: String, is_on_trial: bool) {
+        let mut state = self.activity.lock();
+        if let Some(entry) = state.groups.get_mut(&self.group) {
+            entry.failure = Some(why);
+        }
+        let mut groups = state.groups.values();
+        state.is_stopping |= !is_on_trial && groups.all(|group| group.failure.is_some());
         drop(state);
         self.activity.changed.notify_all();
     }
@@ -96,6 +166,7 @@ impl Drop for Member {
         let mut state = self.activity.lock();
         state.groups.remove(&self.group);
         state.sources.retain(|_, source| source.group != self.group);
+        state.sinks.retain(|_, sink| sink.group != self.group);
         drop(state);
         self.activity.changed.notify_all();
     }
@@ -142,17 +213,87 @@ impl ActivityTracker {
     pub fn set(&self, source: usize, to: SourceState) {
         if let Some(entry) = self.lock().sources.get_mut(&source) {
             entry.has_begun |= to != SourceState::Running;
+            entry.was_connected |= to == SourceState::Ended;
+            entry.has_no_port = false;
             entry.state = to;
         }
         self.changed.notify_all();
     }
 
-    /// A source is ready (one that listens: its port is bound), or has said why it is not.
+    /// A source is ready (one that listens: its port is bound).
     pub fn begun(&self, source: usize) {
         if let Some(entry) = self.lock().sources.get_mut(&source) {
             entry.has_begun = true;
+            entry.was_connected = true;
         }
         self.changed.notify_all();
+    }
+
+    /// A source that is tried again cannot listen on its address.
+    pub fn has_no_port(&self, source: usize) {
+        if let Some(entry) = self.lock().sources.get_mut(&source) {
+            entry.has_no_port = true;
+        }
+    }
+
+    /// Has every sink been tried once?
+    pub fn were_sinks_tried(&self) -> bool {
+        self.lock().sinks.values().all(|entry| entry.was_tried)
+    }
+
+    /// Parts of these apps that no peer keeps from starting: a source that has failed, and what cannot listen on its
+    /// address; each with the cause.
+    pub fn not_started(&self, apps: &[String]) -> Vec<(String, String)> {
+        let state = self.lock();
+        let is_one = |name: &str| apps.iter().any(|app| is_of(name, app));
+        let sources = state.sources.values().filter_map(|entry| {
+            let cause = match &entry.state {
+                SourceState::Failed { cause } => cause,
+                SourceState::Retrying { cause, .. } if entry.has_no_port => cause,
+                _ => return None,
+            };
+            Some((format!("source '{}'", entry.name), &entry.name, cause))
+        });
+        let sinks = state.sinks.values().filter_map(|entry| {
+            let cause = entry.no_port.as_ref()?;
+            Some((format!("sink '{}'", entry.name), &entry.name, cause))
+        });
+        sources
+            .chain(sinks)
+            .filter(|(_, name, _)| is_one(name))
+            .map(|(what, _, cause)| (what, cause.clone()))
+            .collect()
+    }
+
+    /// How an app is; one that nobody runs has failed.
+    pub fn status_of(&self, app: &str) -> AppStatus {
+        let state = self.lock();
+        let mut groups = state.groups.values();
+        let Some(group) = groups.find(|group| group.apps.iter().any(|own| own == app)) else {
+            return AppStatus::Failed("it does not run: see the log".to_owned());
+        };
+        if let Some(why) = &group.failure {
+            return AppStatus::Failed(why.clone());
+        }
+        let said = |entry: &SourceEntry, cause: &str| format!("source '{}': {cause}", entry.name);
+        let mut status = AppStatus::Active;
+        for entry in state
+            .sources
+            .values()
+            .filter(|entry| is_of(&entry.name, app))
+        {
+            match &entry.state {
+                SourceState::Failed { cause } => return AppStatus::Failed(said(entry, cause)),
+                SourceState::Retrying { cause, .. } if !entry.was_connected => {
+                    status = AppStatus::Starting(Some(said(entry, cause)));
+                }
+                _ if !entry.has_begun && status == AppStatus::Active => {
+                    status = AppStatus::Starting(None);
+                }
+                _ => {}
+            }
+        }
+        status
     }
 
     /// Has every source been connected, or said why it cannot be?
@@ -172,6 +313,7 @@ impl ActivityTracker {
             };
             entry.state = SourceState::Idle { since, looks };
             entry.has_begun = true;
+            entry.was_connected = true;
         }
         self.changed.notify_all();
     }
@@ -222,7 +364,9 @@ impl ActivityTracker {
 
     /// Why groups of apps could not go on.
     pub fn failures(&self) -> Vec<String> {
-        self.lock().groups.values().flatten().cloned().collect()
+        let state = self.lock();
+        let failures = state.groups.values().filter_map(|g| g.failure.clone());
+        failures.collect()
     }
 
     /// Sources that will not run again, and why.
@@ -297,7 +441,7 @@ mod tests {
     #[test]
     fn a_directory_settles_after_two_looks_behind_the_last_event() {
         let activity = Arc::new(ActivityTracker::default());
-        let group = Member::of(&activity);
+        let group = Member::of(&activity, Vec::new());
         let (file, dir) = (group.enlist("file"), group.enlist("dir"));
         activity.set(file, SourceState::Ended);
         activity.found_nothing(dir, 0);
@@ -316,7 +460,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_is_told_when_all_others_are_done() {
         let activity = Arc::new(ActivityTracker::default());
-        let group = Member::of(&activity);
+        let group = Member::of(&activity, Vec::new());
         let (a, b) = (group.enlist("a"), group.enlist("b"));
         let retrying = SourceState::Retrying {
             cause: "no such folder".into(),
@@ -336,23 +480,62 @@ mod tests {
     #[test]
     fn the_server_stops_when_no_group_is_left() {
         let activity = Arc::new(ActivityTracker::default());
-        let (first, second) = (Member::of(&activity), Member::of(&activity));
-        first.failed("first".into());
+        let (first, second) = (
+            Member::of(&activity, Vec::new()),
+            Member::of(&activity, Vec::new()),
+        );
+        first.failed("first".into(), false);
         assert!(!activity.is_stopping());
-        second.failed("second".into());
+        second.failed("second".into(), false);
         assert!(activity.is_stopping());
         assert_eq!(activity.failures(), ["first", "second"]);
     }
 
     #[test]
+    fn an_app_is_active_once_its_sources_were_connected_and_until_it_fails() {
+        let activity = Arc::new(ActivityTracker::default());
+        let group = Member::of(&activity, vec!["A".to_owned(), "AB".to_owned()]);
+        let (own, other) = (group.enlist("A/S[1]"), group.enlist("AB/S[1]"));
+        assert_eq!(activity.status_of("A"), AppStatus::Starting(None));
+        let retrying = |cause: &str| SourceState::Retrying {
+            cause: cause.to_owned(),
+            since: 0,
+        };
+        activity.set(own, retrying("address in use"));
+        activity.has_no_port(own);
+        let why = "source 'A/S[1]': address in use".to_owned();
+        assert_eq!(activity.status_of("A"), AppStatus::Starting(Some(why)));
+        let apps = ["A".to_owned()];
+        let cause = ("source 'A/S[1]'".to_owned(), "address in use".to_owned());
+        assert_eq!(activity.not_started(&apps), [cause]);
+        activity.set(own, SourceState::Running);
+        activity.begun(own);
+        assert_eq!(activity.status_of("A"), AppStatus::Active);
+        // A peer that goes away later is no start that fails.
+        activity.set(own, retrying("refused"));
+        assert_eq!(activity.status_of("A"), AppStatus::Active);
+        assert!(activity.not_started(&apps).is_empty());
+        let cause = "gone".to_owned();
+        activity.set(other, SourceState::Failed { cause });
+        assert_eq!(activity.status_of("A"), AppStatus::Active);
+        assert!(matches!(activity.status_of("AB"), AppStatus::Failed(why) if why.contains("gone")));
+        group.failed("broken".into(), false);
+        assert_eq!(activity.status_of("A"), AppStatus::Failed("broken".into()));
+        assert!(matches!(activity.status_of("X"), AppStatus::Failed(_)));
+    }
+
+    #[test]
     fn a_group_that_goes_takes_its_sources_and_its_failure_along() {
         let activity = Arc::new(ActivityTracker::default());
-        let (stays, goes) = (Member::of(&activity), Member::of(&activity));
+        let (stays, goes) = (
+            Member::of(&activity, Vec::new()),
+            Member::of(&activity, Vec::new()),
+        );
         let (done, lost) = (stays.enlist("done"), goes.enlist("lost"));
         activity.set(done, SourceState::Ended);
         let cause = "gone".to_owned();
         activity.set(lost, SourceState::Failed { cause });
-        goes.failed("goes".into());
+        goes.failed("goes".into(), false);
         assert_eq!(activity.failed_sources().len(), 1);
         drop(goes);
         assert!(activity.failures().is_empty() && activity.failed_sources().is_empty());

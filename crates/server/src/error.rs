@@ -33,9 +33,17 @@ pub enum Error {
     },
     #[error("state directory '{}': {message}", path.display())]
     State { path: PathBuf, message: String },
+    /// Parts of new apps do not start, each with the cause; nothing has changed.
+    #[error("{}", said(.0))]
+    NotStarted(Vec<(String, String)>),
     /// The run cannot go on.
     #[error("stopped: {message}")]
     Stopped { message: String },
+}
+
+fn said(parts: &[(String, String)]) -> String {
+    let parts = parts.iter().map(|(part, cause)| format!("{part}: {cause}"));
+    parts.collect::<Vec<String>>().join("; ")
 }
 
 impl Error {

@@ -21,19 +21,22 @@ pub(crate) struct Health {
     has_state: bool,
     /// Nobody waits for a destination or a store any more.
     is_cut_short: AtomicBool,
+    /// It may still be given up as if it had never run: nothing is saved or committed until it has started.
+    is_on_trial: AtomicBool,
     /// Of its executor.
     pub pulse: Pulse,
 }
 
 impl Health {
-    pub fn new(name: String, activity: &Arc<ActivityTracker>, has_state: bool) -> Health {
+    pub fn new(apps: &[String], activity: &Arc<ActivityTracker>, has_state: bool) -> Health {
         Health {
-            name,
+            name: apps.join("+"),
             activity: Arc::clone(activity),
-            member: Member::of(activity),
+            member: Member::of(activity, apps.to_vec()),
             failure: Mutex::new(None),
             has_state,
             is_cut_short: AtomicBool::new(false),
+            is_on_trial: AtomicBool::new(false),
             pulse: Pulse::default(),
         }
     }
@@ -83,8 +86,10 @@ impl Health {
             return;
         }
         tracing::error!(apps = self.name, cause = why, "apps stopped");
-        self.member
-            .failed(format!("'{}' has stopped: {why}", self.name));
+        self.member.failed(
+            format!("'{}' has stopped: {why}", self.name),
+            self.is_on_trial(),
+        );
     }
 
     pub fn failure(&self) -> Option<String> {
@@ -98,6 +103,15 @@ impl Health {
     pub fn cut_short(&self) {
         self.is_cut_short.store(true, Ordering::Relaxed);
         self.activity.nudge();
+    }
+
+    /// Saves and commits nothing until the trial is over.
+    pub fn set_on_trial(&self, is_on_trial: bool) {
+        self.is_on_trial.store(is_on_trial, Ordering::Release);
+    }
+
+    pub fn is_on_trial(&self) -> bool {
+        self.is_on_trial.load(Ordering::Acquire)
     }
 
     /// Is nobody to wait any more for what is away: does the server stop, or this group?

@@ -73,7 +73,7 @@ mod tests {
     /// A server with one executor, which the test plays.
     fn server() -> (Liveness, Arc<Health>, Arc<InputQueue>) {
         let activity = Arc::new(ActivityTracker::default());
-        let health = Arc::new(Health::new("A".to_owned(), &activity, false));
+        let health = Arc::new(Health::new(&["A".to_owned()], &activity, false));
         let input_queue = Arc::new(Queue::new(INPUT_MAX));
         let liveness = Liveness::default();
         liveness.watch(&health, &input_queue);

@@ -33,7 +33,7 @@ mod summary;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use filter::Filter;
+pub use filter::{Filter, NUMBERS_MAX};
 pub use job::ReplayJob;
 pub use log::RejectedLog;
 pub(crate) use read::content_of;

@@ -4,8 +4,11 @@
 //! sources from their positions, with or without a state directory; if one of the new groups cannot
 //! be built, all are restored; if the deployment is unchanged, clients that send to a reloaded app
 //! without getting answers stay connected; a reload that is reported has its sources connected,
-//! their ports bound, or the reason logged. Never: an answer before that is settled.
+//! their ports bound, or the reason logged. One that has to start ([`Reload::must_start`]) is undone if a
+//! listener has no port or a source fails: until that is known, new groups save and commit nothing. Never: an
+//! answer before that is settled.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,8 +70,10 @@ pub struct Reload {
     coming: Vec<Vec<ReadyApp>>,
     config: Config,
     is_same_config: bool,
-    /// State that an edited app cannot take back is dropped.
-    pub(crate) drops_state: bool,
+    /// Apps of all that will run whose state may be dropped where they cannot take it back.
+    pub may_drop: BTreeSet<String>,
+    /// New apps whose listeners have no port, or whose sources fail, are not kept.
+    pub must_start: bool,
 }
 
 impl Server {
@@ -115,7 +120,8 @@ impl Server {
             coming,
             config,
             is_same_config,
-            drops_state: false,
+            may_drop: BTreeSet::new(),
+            must_start: false,
         })
     }
 
@@ -143,10 +149,16 @@ impl Server {
         let old_config = std::mem::replace(&mut self.config, reload.config);
         self.common.settings = settings(&self.config);
         self.common.waits_for_stores = false;
-        let drop_state = self.common.drop_state;
-        self.common.drop_state |= reload.drops_state;
+        let drops_state = !reload.may_drop.is_empty();
+        let old_drops = std::mem::replace(&mut self.common.drop_state_of, reload.may_drop);
+        let stays = self.running.len();
+        self.common.is_on_trial = reload.must_start;
         let begun = self.begin(reload.coming, Some(&handed), None);
-        self.common.drop_state = drop_state;
+        self.common.is_on_trial = false;
+        let begun = begun.and_then(|()| match reload.must_start {
+            true => self.on_trial(stays),
+            false => Ok(()),
+        });
         self.common.waits_for_stores = true;
         if let Err(error) = begun {
             tracing::error!(
@@ -155,6 +167,7 @@ impl Server {
             );
             self.config = old_config;
             self.common.settings = settings(&self.config);
+            self.common.drop_state_of = old_drops;
             self.begin(old, Some(&handed), None)
                 .map_err(|again| Error::Stopped {
                     message: format!(
@@ -164,6 +177,7 @@ impl Server {
                     ),
                 })?;
             self.list_asked();
+            self.wait_for_sources();
             return Err(error);
         }
         let removed: Vec<&str> = reload.change.removed.iter().map(String::as_str).collect();
@@ -171,12 +185,37 @@ impl Server {
         self.list_asked();
         // Senders wait for what is made anew; for a source that dials nobody waits.
         drop(renewal);
-        if reload.drops_state {
-            // Until it is saved, a restart would find the state that was dropped.
+        if drops_state {
+            // So that the next start need not drop it once more.
             self.running.iter().for_each(Running::save_soon);
         }
         self.wait_for_sources();
         Ok(())
+    }
+
+    /// Lets the groups from this one on run for good, if each has started; else they end as if they had never run.
+    fn on_trial(&mut self, from: usize) -> Result<(), Error> {
+        let activity = Arc::clone(&self.common.activity);
+        let until = Instant::now() + BEGUN_MAX;
+        let new = &self.running[from..];
+        for group in new {
+            group.has_begun(until.saturating_duration_since(Instant::now()));
+        }
+        activity.wait_until(until, || {
+            activity.is_stopping() || activity.have_sources_begun() && activity.were_sinks_tried()
+        });
+        let apps = new.iter().flat_map(|group| &group.apps);
+        let apps: Vec<String> = apps.map(|app| app.name().to_owned()).collect();
+        let mut faults: Vec<(String, String)> = new.iter().filter_map(Running::failure).collect();
+        faults.extend(activity.not_started(&apps));
+        if faults.is_empty() {
+            new.iter().for_each(Running::confirm);
+            return Ok(());
+        }
+        for group in self.running.drain(from..) {
+            group.give_up(&activity);
+        }
+        Err(Error::NotStarted(faults))
     }
 
     /// Waits until each source is ready or has said why it is not: whoever reads that the apps were

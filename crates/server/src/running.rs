@@ -9,7 +9,7 @@ use crate::ask::AskedApp;
 use crate::build::Group;
 use crate::deployment::ReadyApp;
 use crate::error::Error;
-use crate::executor::{ExecutorEnd, ExecutorInput, InputQueue};
+use crate::executor::{ExecutorEnd, ExecutorInput, InputQueue, Probe};
 use crate::health::Health;
 use crate::liveness::Liveness;
 use crate::source::SourceHandle;
@@ -92,6 +92,44 @@ impl Running {
                 .push(spawn(name, span, move || source.run())?);
         }
         Ok(running)
+    }
+
+    /// Has the executor begun its work, or failed at it? Waits for that, at most so long.
+    pub fn has_begun(&self, at_most: Duration) -> bool {
+        let probe = Arc::new(Probe::default());
+        let input = ExecutorInput::Probe(Arc::clone(&probe));
+        self.input_queue.push_always(input).is_err() || probe.wait(at_most).is_some()
+    }
+
+    /// Why it cannot go on.
+    pub fn failure(&self) -> Option<(String, String)> {
+        let cause = self.health.failure()?;
+        Some((format!("'{}'", self.health.name()), cause))
+    }
+
+    /// The trial is over: it saves and commits from now on.
+    pub fn confirm(&self) {
+        self.health.set_on_trial(false);
+        self.input_queue.push_always(ExecutorInput::Wake).ok();
+    }
+
+    /// Ends what is on trial as if it had never run.
+    pub fn give_up(mut self, activity: &ActivityTracker) {
+        self.health.cut_short();
+        self.stop_sources(false);
+        let until = Instant::now() + GRACE;
+        activity.wait_until(until, || self.have_sources_ended());
+        match self.have_sources_ended() {
+            true => self.join_sources(),
+            // It has nothing that could still be saved.
+            false => self.sources.clear(),
+        }
+        self.finish(false);
+        activity.wait_until(until, || self.has_ended());
+        match self.has_ended() {
+            true => _ = self.join(),
+            false => self.abandon(),
+        }
     }
 
     pub fn watched_by(&self, liveness: &Liveness) {

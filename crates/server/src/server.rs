@@ -1,5 +1,6 @@
 //! A running server: makes all groups and launches them, watches for the end, stops them in order.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,6 +49,8 @@ pub struct RunOptions {
     pub state_interval: Duration,
     /// State that an edited app cannot take back, or that is damaged, may be dropped, not only named.
     pub drop_state: bool,
+    /// The same for these apps alone.
+    pub drop_state_of: BTreeSet<String>,
     /// Bytes that each app may hold in memory.
     pub memory_max: Option<u64>,
     /// IANA name of the zone of `time:*` functions; empty for UTC.
@@ -137,6 +140,8 @@ impl Server {
             zone: options.zone,
             state_interval: options.state_interval,
             drop_state: options.drop_state,
+            drop_state_of: options.drop_state_of,
+            is_on_trial: false,
             memory_max: options.memory_max,
             until_done: options.until_done,
             is_asked: options.is_asked,

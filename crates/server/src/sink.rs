@@ -106,6 +106,8 @@ pub(crate) enum OnUnreachable {
 pub(crate) struct SinkSlot {
     /// Its stream and its number there.
     pub key: String,
+    /// In the activity tracker.
+    pub number: usize,
     pub schema: Schema,
     pub encoder: RowEncoder,
     pub sink: Box<dyn Sink>,
@@ -172,6 +174,7 @@ impl Pauses {
 impl SinkSlot {
     pub fn new(
         (key, schema): (String, Schema),
+        number: usize,
         encoder: RowEncoder,
         mut sink: Box<dyn Sink>,
         on_unreachable: OnUnreachable,
@@ -186,6 +189,7 @@ impl SinkSlot {
         };
         SinkSlot {
             key,
+            number,
             schema,
             encoder,
             sink,
@@ -375,8 +379,11 @@ impl SinkThread {
             slot.is_connected = true;
             slot.next_try = None;
             slot.show_connected();
+            self.health.member().tried_sink(slot.number, None);
             return true;
         };
+        let no_port = matches!(error, connect::Error::Listen { .. }).then(|| chain(&error));
+        self.health.member().tried_sink(slot.number, no_port);
         slot.set_away(&chain(&error), Some(pause));
         slot.is_said_ready = false;
         slot.metrics.retries.add(1);

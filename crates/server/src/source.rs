@@ -320,6 +320,9 @@ impl SourceThread {
                     );
                     metrics.presence.lost(&cause, Some(pause));
                     activity.set(activity_id, SourceState::Retrying { cause, since });
+                    if matches!(error, connect::Error::Listen { .. }) {
+                        activity.has_no_port(activity_id);
+                    }
                     if !wait_to_retry(&source_handle, &activity, since, pause, until_done) {
                         return;
                     }

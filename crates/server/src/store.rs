@@ -588,7 +588,7 @@ mod tests {
     ) -> (Database, Arc<TableMetrics>, Arc<Health>) {
         let metrics = Arc::new(TableMetrics::default());
         let activity = Arc::new(crate::activity::ActivityTracker::default());
-        let health = Arc::new(Health::new("A".into(), &activity, false));
+        let health = Arc::new(Health::new(&["A".to_owned()], &activity, false));
         let operation = |kind| Operation {
             table: 0,
             kind,

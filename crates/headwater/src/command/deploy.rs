@@ -46,9 +46,12 @@ pub struct DeployArgs {
 
 /// End apps of a running server
 ///
-/// The files of the apps are removed from the folder of deployed apps; saved state stays.
+/// All apps of one command end together, or none if one of them is unknown or may not be changed. Their files are
+/// removed from the folder of deployed apps; saved state stays.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  headwater undeploy Orders")]
+#[command(
+    after_help = "Examples:\n  headwater undeploy Orders\n  headwater undeploy Orders Prices --dry-run"
+)]
 pub struct UndeployArgs {
     /// Names of the apps
     #[arg(required = true, value_name = "NAME")]
@@ -81,53 +84,50 @@ pub struct AppsArgs {
 
 pub fn deploy(args: &DeployArgs, output: &Output) -> anyhow::Result<u8> {
     let texts = deployment::read_texts(&args.apps)?;
-    let apps = texts.iter().map(|app| json!({ "content": app.text }));
+    let apps = texts.iter();
+    let apps = apps.map(|app| json!({ "content": app.text, "file": app.file }));
     let body = Json::from(apps.collect::<Vec<Json>>()).to_string();
     let path = format!(
-        "/siddhi-apps?dry-run={}&drop-state={}",
-        args.dry_run, args.drop_state
+        "/siddhi-apps?dry-run={}&drop-state={}&color={}",
+        args.dry_run,
+        args.drop_state,
+        output.colour && !args.json
     );
     let reply = args.server.client()?.ask(Method::PUT, &path, &body)?;
-    show(&[reply], args.json, output)
+    show(&reply, args.json, output)
 }
 
 pub fn undeploy(args: &UndeployArgs, output: &Output) -> anyhow::Result<u8> {
-    let client = args.server.client()?;
-    let mut replies = Vec::new();
+    let mut path = format!("/siddhi-apps?dry-run={}", args.dry_run);
     for name in &args.names {
-        let name = percent_encoded(name);
-        let path = format!("/siddhi-apps/{name}?dry-run={}", args.dry_run);
-        replies.push(client.ask(Method::DELETE, &path, "")?);
+        path += &format!("&name={}", percent_encoded(name));
     }
-    show(&replies, args.json, output)
+    let reply = args.server.client()?.ask(Method::DELETE, &path, "")?;
+    show(&reply, args.json, output)
 }
 
 /// What the server has done or refused; the exit code.
-fn show(replies: &[Reply], as_json: bool, output: &Output) -> anyhow::Result<u8> {
-    let is_done = |reply: &Reply| (200..300).contains(&reply.status);
-    let code = u8::from(!replies.iter().all(is_done));
+fn show(reply: &Reply, as_json: bool, output: &Output) -> anyhow::Result<u8> {
+    let is_done = (200..300).contains(&reply.status);
     if as_json {
-        let all: Vec<&Json> = replies.iter().map(|reply| &reply.json).collect();
-        output.print_json(&json!({ "version": 1, "answers": all }))?;
-        return Ok(code);
-    }
-    for reply in replies {
-        let message = reply.json["message"].as_str().unwrap_or("no answer");
-        if is_done(reply) {
-            let warnings = reply.json["warnings"].as_str().unwrap_or_default();
-            if !warnings.is_empty() {
-                output.say(warnings.trim_end());
-            }
-            output.print(&format!("{message}\n{}", report(&reply.json)))?;
-        } else {
-            let rendered = reply.json["rendered"].as_str().unwrap_or_default();
-            if !rendered.is_empty() {
-                output.say(rendered.trim_end());
-            }
-            output.error(message);
+        let mut json = json!({ "version": 1 });
+        if let (Json::Object(to), Json::Object(from)) = (&mut json, reply.json.clone()) {
+            to.extend(from);
         }
+        output.print_json(&json)?;
+        return Ok(u8::from(!is_done));
     }
-    Ok(code)
+    let message = reply.json["message"].as_str().unwrap_or("no answer");
+    let faults = if is_done { "warnings" } else { "rendered" };
+    let faults = reply.json[faults].as_str().unwrap_or_default();
+    if !faults.is_empty() {
+        output.say(faults.trim_end());
+    }
+    match is_done {
+        true => output.print(&format!("{message}\n{}", report(&reply.json)))?,
+        false => output.error(message),
+    }
+    Ok(u8::from(!is_done))
 }
 
 fn report(json: &Json) -> String {
@@ -206,6 +206,9 @@ fn one(
         cell(&app["status"]),
         cell(&app["file"])
     );
+    if let Some(reason) = app["reason"].as_str() {
+        text += &format!("  {reason}\n");
+    }
     for (kind, what) in [("sources", "source"), ("sinks", "sink")] {
         for part in array(&app[kind]) {
             let failed = part.get("rejected").or(part.get("failed"));

@@ -1,5 +1,6 @@
 //! `headwater run`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,8 +46,8 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
     let state = state_directory(&args, &config);
     let http = http_options(&args, state.as_deref());
     http.iter().try_for_each(HttpOptions::check)?;
-    let folder = deployment_folder(&args, state.as_deref())?;
-    let Some(apps) = read_apps(&args, folder.as_ref(), options, output)? else {
+    let mut folder = deployment_folder(&args, state.as_deref())?;
+    let Some(apps) = read_apps(&args, folder.as_mut(), options, output)? else {
         return Ok(1);
     };
     let stop = StopHandle::default();
@@ -81,6 +82,7 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
             state: state.clone(),
             state_interval: state_interval(&args, &config),
             drop_state: args.drop_state,
+            drop_state_of: apps.may_drop,
             memory_max: memory_max(&args, &config)?,
             zone: zone(args.timezone.as_deref())?,
             lines: Arc::new(lines),
@@ -148,10 +150,14 @@ pub fn run(args: RunArgs, output: &Output, process: Process) -> anyhow::Result<u
         if watch.as_mut().is_some_and(Watch::has_changed) {
             reload(&mut server, &mut deployment, &args, output, &mut manager);
         }
-        if orders.carry_out(|order| deployment.carry_out(&mut server, &order)) {
-            // What was written to the folder is no change to be reloaded.
-            watch = args.watch.then(|| Watch::new(&args));
-        }
+        orders.carry_out(|order| {
+            let (result, changed) = deployment.carry_out(&mut server, &order);
+            // What was written to the folder is no change to be reloaded; what somebody else has is.
+            if let Some(watch) = &mut watch {
+                watch.note(&changed);
+            }
+            result
+        });
     };
     drop(orders);
     manager.stopping();
@@ -288,25 +294,30 @@ struct ReadApps {
     /// How they were read.
     options: LoadOptions,
     ready: Vec<ReadyApp>,
+    /// Apps whose saved state may be dropped, as was allowed when they were deployed.
+    may_drop: BTreeSet<String>,
 }
 
 /// What the arguments name, and what was deployed, checked; `None` if an app has errors, which have
 /// been shown.
 fn read_apps(
     args: &RunArgs,
-    folder: Option<&DeploymentFolder>,
+    folder: Option<&mut DeploymentFolder>,
     options: LoadOptions,
     output: &Output,
 ) -> anyhow::Result<Option<ReadApps>> {
     let mut texts = Vec::new();
-    let is_folder = |path: &Path| folder.is_some_and(|folder| folder.path() == path);
+    let mut may_drop = BTreeSet::new();
+    let of_folder = folder.as_ref().map(|folder| folder.path().to_owned());
     for path in &args.apps {
-        if !is_folder(path) {
+        if of_folder.as_ref() != Some(path) {
             texts.extend(deployment::read_texts(std::slice::from_ref(path))?);
         }
     }
     if let Some(folder) = folder {
-        texts.extend(folder.texts()?);
+        let deployed = folder.texts()?;
+        may_drop = folder.may_drop(&deployed)?;
+        texts.extend(deployed);
     }
     if texts.is_empty() && args.http.is_none() {
         let message = "there is no app to run: name one, or a folder of apps";
@@ -322,6 +333,7 @@ fn read_apps(
         texts,
         options,
         ready,
+        may_drop,
     }))
 }
 
@@ -335,13 +347,13 @@ fn deployment_folder(
     if let Some(path) = named {
         // Without --http nothing is deployed; a folder without apps is a mistake then.
         return match args.http {
-            Some(_) => Ok(Some(DeploymentFolder::open(path)?)),
+            Some(_) => Ok(Some(DeploymentFolder::open(path, false)?)),
             None => Ok(None),
         };
     }
     let deployed = state.map(|state| state.join(DEPLOYED));
     match deployed.filter(|path| args.http.is_some() || path.is_dir()) {
-        Some(path) => Ok(Some(DeploymentFolder::open(&path)?)),
+        Some(path) => Ok(Some(DeploymentFolder::open(&path, true)?)),
         None if args.apps.is_empty() => Err(Error::Usage(
             "there is no app to run: name one, or a folder of apps; or give --state DIR, and deploy \
              apps over HTTP (headwater deploy)"
@@ -384,7 +396,8 @@ fn try_reload(
         anyhow::bail!("an app has errors: see above");
     };
     let config = apps.options.config.clone().unwrap_or_default();
-    let reload = server.plan_reload(apps.ready, config)?;
+    let mut reload = server.plan_reload(apps.ready, config)?;
+    reload.may_drop = apps.may_drop;
     let change = reload.change.clone();
     if change.is_empty() {
         tracing::info!("apps reloaded: nothing has changed");

@@ -431,3 +431,87 @@ fn beyond_loopback_it_needs_users_and_tls_and_a_renewed_certificate_counts_after
     done(&query(&other_pem));
     assert_eq!(running.stop().0, Some(0));
 }
+
+#[test]
+fn who_may_only_read_sees_neither_secrets_of_apps_nor_what_is_in_events() {
+    let place = Place::new();
+    let app = "@app:name('Shop')
+@sink(type='http', publisher.url='http://anna:urlpass@127.0.0.1:1/x', basic.auth.username='anna', basic.auth.password='optpass', on.error='STORE', @map(type='json'))
+define stream Sales (item string, number int);
+";
+    fs::write(place.path("shop.siddhi"), app).expect("it can be written");
+    let http = format!("127.0.0.1:{}", free_port());
+    let running = place.start(&http, &["--insecure"]);
+    let url = format!("http://{http}");
+    let ask = |role: &str, args: &[&str], path: &str| {
+        let login = format!("Authorization: Bearer {}", place.token(role));
+        let whole = format!("{url}{path}");
+        let all = [&["-H", &*login], args, &[&*whole]].concat();
+        let (status, body) = curl(&all);
+        let json: Json = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{status} {body}"));
+        (status, json)
+    };
+    for (role, is_whole) in [("read", false), ("operate", false), ("deploy", true)] {
+        let content = ask(role, &[], "/siddhi-apps/Shop").1["content"].to_string();
+        for secret in ["urlpass", "optpass"] {
+            assert_eq!(content.contains(secret), is_whole, "{role}: {content}");
+        }
+        assert!(content.contains("127.0.0.1:1/x"), "{content}");
+    }
+    let event = r#"{"item":"private","number":1}"#;
+    let kind = "Content-Type: application/json";
+    let path = "/siddhi-apps/Shop/streams/Sales/events";
+    let (status, json) = ask("operate", &["-H", kind, "-d", event], path);
+    assert_eq!(status, "200", "{json}");
+    let mut number = Json::Null;
+    eventually("the event is rejected", || {
+        number = ask("read", &[], "/errors?payload=true").1["events"][0]["number"].clone();
+        number.is_u64()
+    });
+    for path in [
+        "/errors?payload=true",
+        &format!("/errors/{number}"),
+        "/error-handler/erroneous-events",
+        &format!("/error-handler/erroneous-events/{number}"),
+    ] {
+        for (role, is_shown) in [("read", false), ("operate", true)] {
+            let (status, json) = ask(role, &[], path);
+            assert_eq!(status, "200", "{json}");
+            assert_eq!(
+                json.to_string().contains("private"),
+                is_shown,
+                "{role} {path}: {json}"
+            );
+        }
+    }
+    let (_, json) = ask("read", &[], &format!("/errors/{number}"));
+    assert!(
+        json["payload_withheld"].to_string().contains("operate"),
+        "{json}"
+    );
+    for (args, path, says) in [
+        (&[][..], "/errors?limit=1001", "'limit' is '1001'"),
+        (
+            &[][..],
+            "/error-handler/erroneous-events?limit=x",
+            "'limit' is 'x'",
+        ),
+        (
+            &["-H", kind, "-d", r#"[{"id":1},{"id":0}]"#][..],
+            "/error-handler",
+            "[1].id is 0",
+        ),
+        (
+            &["-H", kind, "-d", r#"{"number":0}"#][..],
+            "/errors/purge",
+            "'0' is no number",
+        ),
+    ] {
+        let (status, json) = ask("operate", args, path);
+        assert!(
+            status == "400" && json["message"].to_string().contains(says),
+            "{path}: {status} {json}"
+        );
+    }
+    running.stop();
+}

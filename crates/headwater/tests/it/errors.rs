@@ -453,7 +453,7 @@ fn events_are_chosen_by_filters_exported_and_purged() {
     assert_eq!(total(&["--cause", "JSON"]), Some(2));
     assert_eq!(total(&["--since", "1h"]), Some(3));
     assert_eq!(total(&["--until", "1h"]), Some(0));
-    shop.says(&["list", "--stage", "window"], 2, "'window' is no stage");
+    shop.says(&["list", "--stage", "window"], 2, "'stage' is 'window'");
     shop.says(&["list", "--since", "soon"], 2, "write how long ago");
 
     let file = shop.dir.path().join("errors.csv").display().to_string();

@@ -54,7 +54,8 @@ impl Builder<'_> {
         };
         let (bindings, mut sinks) = self.sinks()?;
         let mut parts: Vec<&mut StoreBinding> = stores.bindings().collect();
-        let may_drop = self.common.drop_state;
+        let mut plans = self.plans.iter();
+        let may_drop = plans.all(|plan| self.common.may_drop(&plan.name));
         let found = self.state.as_ref();
         let found = found
             .map(|state| recovery::look(state, may_drop))
@@ -298,7 +299,7 @@ impl Builder<'_> {
             }
         }
         edit.say();
-        if !edit.is_lossless() && !self.common.drop_state {
+        if !edit.is_allowed(|app| self.common.may_drop(app)) {
             return Err(self.state_error(edit.refusal()));
         }
         for (app, name, bytes) in places {

@@ -5,6 +5,7 @@ mod sinks;
 mod sources;
 mod stores;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,10 @@ pub(crate) struct Common {
     pub state_interval: Duration,
     /// State that an edited app cannot take back, or that is damaged, may be dropped.
     pub drop_state: bool,
+    /// The same for these apps alone.
+    pub drop_state_of: BTreeSet<String>,
+    /// What is begun now saves and commits nothing before that is allowed.
+    pub is_on_trial: bool,
     /// Bytes that each app may hold.
     pub memory_max: Option<u64>,
     pub until_done: bool,
@@ -62,6 +67,13 @@ pub(crate) struct Common {
     pub waits_for_stores: bool,
     /// Where rejected events go.
     pub errors: ErrorStore,
+}
+
+impl Common {
+    /// May state of this app be dropped?
+    pub fn may_drop(&self, app: &str) -> bool {
+        self.drop_state || self.drop_state_of.contains(app)
+    }
 }
 
 /// A group ready to run: its threads, not started yet.
@@ -169,11 +181,9 @@ impl<'a> Builder<'a> {
             .iter()
             .map(|plan| app_metrics(plan, &common.metrics))
             .collect();
-        let health = Arc::new(Health::new(
-            names.join("+"),
-            &common.activity,
-            state.is_some(),
-        ));
+        let health = Health::new(&names, &common.activity, state.is_some());
+        health.set_on_trial(common.is_on_trial);
+        let health = Arc::new(health);
         let [rejected, undelivered] = common.errors.memory().unwrap_or_default();
         Ok(Builder {
             common,

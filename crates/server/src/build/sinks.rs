@@ -108,8 +108,13 @@ impl Builder<'_> {
         let uncommitted = Arc::clone(&threads[thread].uncommitted);
         let slots = &mut threads[thread].slots;
         let key = format!("{name}[{}]", place + 1);
+        let number = self
+            .health
+            .member()
+            .enlist_sink(&format!("{}/{key}", self.plans[app].name));
         slots.push(SinkSlot::new(
             (key, definition.schema.clone()),
+            number,
             encoder,
             made,
             on_unreachable,

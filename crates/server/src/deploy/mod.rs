@@ -15,10 +15,11 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
 
+pub use crate::activity::AppStatus;
 use crate::reload::Change;
 use crate::server::StopHandle;
 
-pub use deployment::Deployment;
+pub use deployment::{Deployment, Written};
 pub use folder::DeploymentFolder;
 
 /// Requests that wait. One more is told to come again.
@@ -37,12 +38,18 @@ pub struct Order {
     pub is_dry_run: bool,
     /// State that an edited app cannot take back is dropped; otherwise the order is refused.
     pub drops_state: bool,
+    /// Faults are shown in the colours of a terminal.
+    pub is_coloured: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AppChange {
     /// Runs this text, instead of the app of its name if there is one.
-    Put(String),
+    Put {
+        text: String,
+        /// How whoever sends it calls its file, for what is said about it.
+        file: Option<String>,
+    },
     /// Ends the app of this name.
     Remove(String),
 }
@@ -112,6 +119,8 @@ pub enum Reason {
     LosesState,
     /// The app is not one that may be changed from outside.
     Fixed,
+    /// Somebody has edited its file since the server read it.
+    Edited,
     /// There is no folder to keep apps in.
     NoFolder,
     /// The apps could not start; those before run on.
@@ -179,6 +188,11 @@ impl Deployer {
         Arc::clone(&self.apps.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How an app is that is listed.
+    pub fn status(&self, app: &str) -> AppStatus {
+        self.stop.0.status_of(app)
+    }
+
     fn set_apps(&self, apps: Vec<DeployedApp>) {
         *self.apps.write().unwrap_or_else(PoisonError::into_inner) = apps.into();
     }
@@ -214,14 +228,13 @@ impl Deployer {
 }
 
 impl Orders {
-    /// Carries out what waits. Was there anything?
-    pub fn carry_out(&self, mut work: impl FnMut(Order) -> Result<Report, Refusal>) -> bool {
-        let mut is_any = false;
+    /// Carries out what waits, unless nobody waits for it any more.
+    pub fn carry_out(&self, mut work: impl FnMut(Order) -> Result<Report, Refusal>) {
         while let Ok(Request { order, reply }) = self.0.try_recv() {
-            is_any = true;
-            // Who does not wait any more is not told; it is in the log.
-            reply.send(work(order)).ok();
+            if !reply.is_closed() {
+                // Who has gone meanwhile is not told; it is in the log.
+                reply.send(work(order)).ok();
+            }
         }
-        is_any
     }
 }

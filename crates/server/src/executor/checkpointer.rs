@@ -97,6 +97,9 @@ impl Executor {
     /// When the next checkpoint is to be made, if any.
     pub(super) fn next_checkpoint(&self) -> Option<Instant> {
         let checkpointer = &self.checkpointer;
+        if self.health.is_on_trial() {
+            return None;
+        }
         if checkpointer.in_flight || !checkpointer.is_dirty && checkpointer.effects.is_empty() {
             return None;
         }
@@ -269,6 +272,11 @@ impl Executor {
         self.count();
         self.databases.iter_mut().for_each(Database::close);
         Ok(())
+    }
+
+    /// Ends as if it had never run: nothing is saved, what stores and sinks have not committed is gone.
+    pub(super) fn give_up(&mut self) {
+        self.databases.iter_mut().for_each(Database::close);
     }
 
     fn wait_for_checkpoint(&mut self) -> Result<(), String> {

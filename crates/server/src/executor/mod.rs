@@ -317,6 +317,10 @@ impl Executor {
                 },
             };
             if let ExecutorInput::Finish { hands_over } = input {
+                if self.health.is_on_trial() {
+                    self.give_up();
+                    return Ok(());
+                }
                 self.finish()?;
                 if hands_over {
                     self.handed = self.hand_over();

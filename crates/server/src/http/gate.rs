@@ -140,6 +140,10 @@ impl Gated {
         {
             return Err((StatusCode::FORBIDDEN, needs(role, caller)));
         }
+        let params = self.route.map_or(&[][..], |route| route.query);
+        if let Some(fault) = super::query::fault(params, request.uri().query()) {
+            return Err((StatusCode::BAD_REQUEST, fault));
+        }
         self.check_kind(request)
     }
 

@@ -15,6 +15,7 @@ mod gate;
 mod guard;
 mod listen;
 mod pipe;
+mod query;
 mod route;
 
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use super::record::{Stage, View};
 use crate::clock;
 
 /// Numbers that a filter may name.
-const NUMBERS_MAX: usize = 10_000;
+pub const NUMBERS_MAX: usize = 10_000;
 
 /// All conditions that are set must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -73,7 +73,8 @@ impl Filter {
     fn add_numbers(&mut self, text: &str) -> Result<(), String> {
         for number in text.split(',') {
             let number = number.trim().parse();
-            let number = number.map_err(|_| format!("'{text}' is no number of an event"))?;
+            let number = number.ok().filter(|number| *number > 0);
+            let number = number.ok_or_else(|| format!("'{text}' is no number of an event"))?;
             self.numbers.push(number);
         }
         match self.numbers.len() > NUMBERS_MAX {

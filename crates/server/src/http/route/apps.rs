@@ -2,9 +2,11 @@
 //!
 //! `POST /siddhi-apps` deploys the app in its body, `PUT` also changes one; both take the text of the
 //! app, or `{"content":"…"}`, and `PUT` a list of them, which takes effect as a whole. `DELETE
-//! /siddhi-apps/{app}` ends one. Answers are `{"type":"…","message":"…"}`; what has changed stands
+//! /siddhi-apps/{app}` ends one, `DELETE /siddhi-apps?name=A&name=B` several as a whole. Who may not deploy
+//! sees the text of an app without the secrets in it. Answers are `{"type":"…","message":"…"}`; what has changed stands
 //! beside it, and the diagnostics of an app that is refused. A body is at most [`BODY_MAX`] bytes.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
@@ -14,14 +16,19 @@ use serde_json::{Value as Json, json};
 
 use super::Route;
 use super::table::{Answer, Content, Param};
-use crate::access::Role;
-use crate::deploy::{AppChange, Order, Reason, Refusal, Report};
+use crate::access::{Caller, Role};
+use crate::deploy::{AppChange, AppStatus, DeployedApp, Order, Reason, Refusal, Report};
 use crate::http::Services;
 use crate::http::answer::{self, body_of, refused};
+use crate::http::gate::Change;
+use crate::http::query::{pairs, value};
 use crate::summary::Summary;
 
 /// Bytes of all apps of a request.
 const BODY_MAX: usize = 8 << 20;
+
+/// Characters of the name of a file.
+const FILE_MAX: usize = 1024;
 
 /// Apps of a request.
 const APPS_MAX: usize = 1000;
@@ -36,26 +43,39 @@ const BODIES: &[Content] = &[
         let app = json!({
             "type": "object",
             "required": ["content"],
-            "properties": { "content": { "type": "string", "description": "the text of the app" } },
+            "properties": {
+                "content": { "type": "string", "description": "the text of the app" },
+                "file": {
+                    "type": ["string", "null"],
+                    "maxLength": FILE_MAX,
+                    "description": "how its file is called in what is said about it",
+                },
+            },
         });
-        json!({ "oneOf": [app, { "type": "array", "items": app }] })
+        let list = json!({ "type": "array", "minItems": 1, "maxItems": APPS_MAX, "items": app });
+        json!({ "oneOf": [app, list] })
     }),
 ];
 
+const DRY_RUN: Param = flag("dry-run", "Look what would happen, and change nothing");
+
 const FLAGS: &[Param] = &[
-    Param {
-        name: "dry-run",
-        about: "true: look what would happen, and change nothing",
-        is_needed: false,
-        schema: || json!({ "type": "boolean" }),
-    },
-    Param {
-        name: "drop-state",
-        about: "true: drop saved state that an edited app cannot take back, instead of refusing it",
-        is_needed: false,
-        schema: || json!({ "type": "boolean" }),
-    },
+    DRY_RUN,
+    flag(
+        "drop-state",
+        "Drop saved state that an edited app cannot take back, instead of refusing it",
+    ),
+    flag("color", "Show faults in the colours of a terminal"),
 ];
+
+const fn flag(name: &'static str, about: &'static str) -> Param {
+    Param {
+        name,
+        about,
+        is_needed: false,
+        schema: || json!({ "type": "boolean" }),
+    }
+}
 
 const SAID: Content = Content::json(|| {
     json!({
@@ -77,18 +97,11 @@ pub(super) const ROUTES: &[Route] = &[
         on(method, list)
     })
     .query(&[
-        Param {
-            name: "isActive",
-            about: "false: those that do not run, of which there are none",
-            is_needed: false,
-            schema: || json!({ "type": "boolean" }),
-        },
-        Param {
-            name: "details",
-            about: "true: objects with what each has read, written and rejected",
-            is_needed: false,
-            schema: || json!({ "type": "boolean" }),
-        },
+        flag("isActive", "true: those that are active; false: the others"),
+        flag(
+            "details",
+            "Objects with what each has read, written and rejected",
+        ),
     ])
     .answers(&[Answer::new(
         200,
@@ -113,10 +126,29 @@ pub(super) const ROUTES: &[Route] = &[
         Answer::new(200, "They run", SAID),
         Answer::new(201, "They run, and one is new", SAID),
     ]),
+    Route::delete(
+        "/siddhi-apps",
+        Role::Deploy,
+        "Undeploy apps; all or none",
+        |method| on(method, delete_all),
+    )
+    .query(&[
+        Param {
+            name: "name",
+            about: "The name of an app, once for each",
+            is_needed: true,
+            schema: || {
+                let name = json!({ "type": "string", "minLength": 1 });
+                json!({ "type": "array", "minItems": 1, "maxItems": APPS_MAX, "items": name })
+            },
+        },
+        DRY_RUN,
+    ])
+    .answers(&[Answer::new(200, "They do not run any more", SAID)]),
     Route::get(
         "/siddhi-apps/{app}",
         Role::Read,
-        "The text of an app",
+        "The text of an app, without its secrets unless the role is deploy",
         |method| on(method, text),
     )
     .answers(&[Answer::new(
@@ -136,36 +168,45 @@ pub(super) const ROUTES: &[Route] = &[
         "Undeploy an app",
         |method| on(method, delete),
     )
-    .query(FLAGS)
+    .query(&[DRY_RUN])
     .answers(&[Answer::new(200, "It does not run any more", SAID)]),
     Route::get(
         "/siddhi-apps/{app}/status",
         Role::Read,
-        "Whether an app runs",
+        "How an app is",
         |method| on(method, status),
     )
     .answers(&[Answer::new(
         200,
-        "It runs",
-        Content::json(
-            || json!({ "type": "object", "properties": { "status": { "const": "active" } } }),
-        ),
+        "Active; starting, until its sources were connected once; or failed, with the reason",
+        Content::json(|| {
+            json!({
+                "type": "object",
+                "required": ["status"],
+                "properties": {
+                    "status": { "enum": ["active", "starting", "failed"] },
+                    "reason": { "type": "string" },
+                },
+            })
+        }),
     )]),
 ];
 
 async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
+    let query = pairs(query.as_deref());
     let apps = services.deployer.apps();
-    if is_set(&query, "isActive", "false") {
-        return answer::json(StatusCode::OK, &json!([]));
-    }
-    if !is_set(&query, "details", "true") {
-        let names = apps.iter().map(|app| app.name.as_str());
+    let is_active = |app: &&DeployedApp| services.deployer.status(&app.name) == AppStatus::Active;
+    let wanted = value(&query, "isActive").map(|wanted| wanted == "true");
+    let apps = apps
+        .iter()
+        .filter(|app| wanted.is_none_or(|wanted| is_active(app) == wanted));
+    if !is_set(&query, "details") {
+        let names = apps.map(|app| app.name.as_str());
         return answer::json(StatusCode::OK, &names.collect());
     }
     let summary = Summary::new(&services.metrics, services.process, Vec::new()).to_json();
     let measured = summary["apps"].as_array();
-    let all = apps.iter().map(|app| {
+    let all = apps.map(|app| {
         let measured = measured.into_iter().flatten();
         let found = measured
             .into_iter()
@@ -173,25 +214,49 @@ async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Re
         let mut one = found
             .cloned()
             .unwrap_or_else(|| json!({ "name": app.name }));
-        one["status"] = json!("active");
+        put_status(&mut one, &services.deployer.status(&app.name));
         one["file"] = json!(app.file);
         one
     });
     answer::json(StatusCode::OK, &all.collect())
 }
 
-async fn text(State(services): State<Services>, Path(name): Path<String>) -> Response {
-    match services.deployer.apps().iter().find(|app| app.name == name) {
-        Some(app) => answer::json(StatusCode::OK, &json!({ "content": app.text })),
-        None => unknown(&services, &name),
+fn put_status(json: &mut Json, status: &AppStatus) {
+    let (word, reason) = match status {
+        AppStatus::Active => ("active", None),
+        AppStatus::Starting(reason) => ("starting", reason.as_ref()),
+        AppStatus::Failed(reason) => ("failed", Some(reason)),
+    };
+    json["status"] = json!(word);
+    if let Some(reason) = reason {
+        json["reason"] = json!(reason);
     }
 }
 
+async fn text(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Response {
+    let apps = services.deployer.apps();
+    let Some(app) = apps.iter().find(|app| app.name == name) else {
+        return unknown(&services, &name);
+    };
+    // Who may deploy it has to get back what he has to edit.
+    let content = match caller.has(Role::Deploy) {
+        true => app.text.clone(),
+        false => check::secret::hidden(&app.text, services.asker.catalog()),
+    };
+    answer::json(StatusCode::OK, &json!({ "content": content }))
+}
+
 async fn status(State(services): State<Services>, Path(name): Path<String>) -> Response {
-    match services.deployer.apps().iter().any(|app| app.name == name) {
-        true => answer::json(StatusCode::OK, &json!({ "status": "active" })),
-        false => unknown(&services, &name),
+    if !services.deployer.apps().iter().any(|app| app.name == name) {
+        return unknown(&services, &name);
     }
+    let mut body = json!({});
+    put_status(&mut body, &services.deployer.status(&name));
+    answer::json(StatusCode::OK, &body)
 }
 
 fn unknown(services: &Services, name: &str) -> Response {
@@ -223,8 +288,7 @@ async fn deploy(
         Ok(texts) => texts,
         Err(message) => return refused(StatusCode::BAD_REQUEST, &message),
     };
-    let changes = texts.into_iter().map(AppChange::Put).collect();
-    let result = order(services, &query.unwrap_or_default(), changes, is_new).await;
+    let result = order(services, query.as_deref(), texts, is_new).await;
     match result {
         Ok((report, is_dry_run)) => {
             let is_created = report.put.iter().any(|(_, is_new)| *is_new);
@@ -254,19 +318,32 @@ async fn delete(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let changes = vec![AppChange::Remove(name.clone())];
-    match order(&services, &query.unwrap_or_default(), changes, false).await {
+    undeploy(&services, vec![name], query.as_deref()).await
+}
+
+async fn delete_all(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+    let pairs = pairs(query.as_deref());
+    let names = pairs.into_iter().filter(|(name, _)| name == "name");
+    let names: Vec<String> = names.map(|(_, app)| app).collect();
+    if names.len() > APPS_MAX {
+        let message = format!("name at most {APPS_MAX} apps");
+        return refused(StatusCode::BAD_REQUEST, &message);
+    }
+    undeploy(&services, names, query.as_deref()).await
+}
+
+async fn undeploy(services: &Services, names: Vec<String>, query: Option<&str>) -> Response {
+    let changes = names.iter().cloned().map(AppChange::Remove).collect();
+    match order(services, query, changes, false).await {
         Ok((report, is_dry_run)) => {
-            let done = if is_dry_run {
-                "can be undeployed"
-            } else {
-                "is undeployed"
+            let done = match (is_dry_run, names.len()) {
+                (true, 1) => "can be undeployed",
+                (true, _) => "can be undeployed together",
+                (false, 1) => "is undeployed",
+                (false, _) => "are undeployed",
             };
-            said(
-                StatusCode::OK,
-                &format!("Siddhi App {name} {done}"),
-                &report,
-            )
+            let message = format!("Siddhi App {} {done}", names.join(", "));
+            said(StatusCode::OK, &message, &report)
         }
         Err(refused) => refusal(&refused),
     }
@@ -274,22 +351,24 @@ async fn delete(
 
 async fn order(
     services: &Services,
-    query: &str,
+    query: Option<&str>,
     changes: Vec<AppChange>,
     is_new: bool,
 ) -> Result<(Report, bool), Refusal> {
-    let is_dry_run = is_set(query, "dry-run", "true");
+    let query = pairs(query);
+    let is_dry_run = is_set(&query, "dry-run");
     let order = Order {
         changes,
         is_new,
         is_dry_run,
-        drops_state: is_set(query, "drop-state", "true"),
+        drops_state: is_set(&query, "drop-state"),
+        is_coloured: is_set(&query, "color"),
     };
     Ok((services.deployer.ask(order).await?, is_dry_run))
 }
 
-/// The texts of the apps in a body.
-fn texts(body: &[u8]) -> Result<Vec<String>, String> {
+/// The apps in a body, each to be put.
+fn texts(body: &[u8]) -> Result<Vec<AppChange>, String> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if !matches!(first, Some(b'{' | b'[')) {
         let text = std::str::from_utf8(body).map_err(|e| {
@@ -300,7 +379,10 @@ fn texts(body: &[u8]) -> Result<Vec<String>, String> {
         })?;
         return match text.trim().is_empty() {
             true => Err("the body is empty: send the text of an app".to_owned()),
-            false => Ok(vec![text.to_owned()]),
+            false => Ok(vec![AppChange::Put {
+                text: text.to_owned(),
+                file: None,
+            }]),
         };
     }
     let json: Json = serde_json::from_slice(body)
@@ -312,15 +394,32 @@ fn texts(body: &[u8]) -> Result<Vec<String>, String> {
     if apps.is_empty() || apps.len() > APPS_MAX {
         return Err(format!("send between 1 and {APPS_MAX} apps"));
     }
-    let content = |app: &Json| app["content"].as_str().map(str::to_owned);
-    let texts = apps.iter().map(content).collect::<Option<Vec<String>>>();
-    texts.ok_or_else(|| r#"send {"content":"…"} for each app"#.to_owned())
+    apps.iter().map(of_json).collect()
 }
 
-fn is_set(query: &str, name: &str, value: &str) -> bool {
-    query
-        .split('&')
-        .any(|pair| pair.split_once('=').map_or((pair, "true"), |(n, v)| (n, v)) == (name, value))
+fn of_json(app: &Json) -> Result<AppChange, String> {
+    let Some(text) = app["content"].as_str() else {
+        return Err(r#"send {"content":"…"} for each app"#.to_owned());
+    };
+    let file = match &app["file"] {
+        Json::Null => None,
+        Json::String(file) if file.chars().count() <= FILE_MAX => Some(file),
+        _ => {
+            return Err(format!(
+                "'file' is no text of at most {FILE_MAX} characters"
+            ));
+        }
+    };
+    // It is shown on terminals.
+    let shown = |file: &String| file.replace(char::is_control, " ");
+    Ok(AppChange::Put {
+        text: text.to_owned(),
+        file: file.map(shown),
+    })
+}
+
+fn is_set(query: &[(String, String)], name: &str) -> bool {
+    value(query, name) == Some("true")
 }
 
 fn said(status: StatusCode, message: &str, report: &Report) -> Response {
@@ -328,14 +427,18 @@ fn said(status: StatusCode, message: &str, report: &Report) -> Response {
     if let (Json::Object(to), Json::Object(from)) = (&mut body, report.to_json()) {
         to.extend(from);
     }
-    answer::json(status, &body)
+    let mut response = answer::json(status, &body);
+    response.extensions_mut().insert(Change(message.to_owned()));
+    response
 }
 
 /// In the words of Streaming Integrator, as far as it has them.
 fn refusal(refusal: &Refusal) -> Response {
     let (status, kind) = match refusal.reason {
         Reason::Invalid => (StatusCode::BAD_REQUEST, "validation error"),
-        Reason::Exists | Reason::LosesState | Reason::Fixed => (StatusCode::CONFLICT, "conflict"),
+        Reason::Exists | Reason::LosesState | Reason::Fixed | Reason::Edited => {
+            (StatusCode::CONFLICT, "conflict")
+        }
         Reason::Unknown => (StatusCode::NOT_FOUND, "not found"),
         Reason::NoFolder => (StatusCode::FORBIDDEN, "forbidden"),
         Reason::CannotStart | Reason::CannotKeep => {
@@ -362,28 +465,29 @@ mod tests {
 
     #[test]
     fn a_body_is_an_app_or_a_list_of_them() {
-        let one = |body: &str| texts(body.as_bytes());
-        assert_eq!(one("@app:name('A')"), Ok(vec!["@app:name('A')".to_owned()]));
-        assert_eq!(one(r#" {"content":"a"}"#), Ok(vec!["a".to_owned()]));
+        let found = |body: &str| texts(body.as_bytes());
+        let put = |text: &str, file: Option<&str>| AppChange::Put {
+            text: text.to_owned(),
+            file: file.map(str::to_owned),
+        };
         assert_eq!(
-            one(r#"[{"content":"a"},{"content":"b"}]"#),
-            Ok(vec!["a".to_owned(), "b".to_owned()])
+            found("@app:name('A')"),
+            Ok(vec![put("@app:name('A')", None)])
+        );
+        assert_eq!(found(r#" {"content":"a"}"#), Ok(vec![put("a", None)]));
+        assert_eq!(
+            found(r#"[{"content":"a","file":"a\u001b[1m"},{"content":"b","file":null}]"#),
+            Ok(vec![put("a", Some("a [1m")), put("b", None)])
         );
         for (body, part) in [
             ("  ", "empty"),
             ("[]", "between 1 and"),
             (r#"{"text":"a"}"#, "content"),
+            (r#"{"content":"a","file":1}"#, "file"),
             ("{", "neither"),
         ] {
-            assert!(one(body).unwrap_err().contains(part), "{body}");
+            assert!(found(body).unwrap_err().contains(part), "{body}");
         }
         assert!(texts(b"a\xff").unwrap_err().contains("byte 1"));
-    }
-
-    #[test]
-    fn a_parameter_without_a_value_is_set() {
-        assert!(is_set("a=1&dry-run", "dry-run", "true"));
-        assert!(is_set("dry-run=true", "dry-run", "true"));
-        assert!(!is_set("dry-run=false", "dry-run", "true"));
     }
 }

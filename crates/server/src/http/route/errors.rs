@@ -8,6 +8,7 @@ pub(super) mod si;
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
@@ -18,14 +19,19 @@ use serde_json::{Value as Json, json};
 
 use super::Route;
 use super::table::{Answer, Content, Param};
-use crate::access::Role;
+use crate::access::{Caller, Role};
 use crate::http::Services;
 use crate::http::answer::{body_of, json, refused};
-use crate::rejected::{Entry, Filter, Refusal, group_json, missing_json};
+use crate::http::gate::needs;
+use crate::http::query::{pairs, value};
+use crate::rejected::{Entry, Filter, Refusal, Stage, group_json, missing_json};
 use crate::replay;
 
 /// Bytes of an edited payload with all around it.
 const BODY_MAX: usize = 96 << 20;
+
+/// Numbers of events from 1, with commas between them.
+const NUMBERS: &str = "^[1-9][0-9]{0,17}(,[1-9][0-9]{0,17})*$";
 
 /// Events of a page, unless the request says fewer.
 const PAGE_MAX: usize = 1000;
@@ -76,7 +82,7 @@ pub(super) const ROUTES: &[Route] = &[
         name: "wait",
         about: "Milliseconds to wait for its end",
         is_needed: false,
-        schema: || json!({ "type": "integer", "minimum": 0 }),
+        schema: || json!({ "type": "integer", "minimum": 0, "maximum": WAIT_MAX.as_millis() as u64 }),
     }])
     .answers(&[Answer::new(200, "Its state", REPLAY)]),
     Route::delete(
@@ -128,14 +134,30 @@ const fn text_param(name: &'static str, about: &'static str) -> Param {
     }
 }
 
+const fn flag_param(name: &'static str, about: &'static str) -> Param {
+    Param {
+        schema: || json!({ "type": "boolean" }),
+        ..text_param(name, about)
+    }
+}
+
 const FILTERS: &[Param; 7] = &[
-    text_param("number", "Numbers of events, with commas between them"),
+    Param {
+        schema: || {
+            let numbers = json!({ "type": "string", "pattern": NUMBERS });
+            json!({ "type": "array", "minItems": 1, "items": numbers })
+        },
+        ..text_param("number", "Numbers of events, with commas between them")
+    },
     text_param("app", "Only events of this app"),
     text_param("stream", "Only events of this stream or table"),
-    text_param(
-        "stage",
-        "Only events that failed there: source, query, sink-mapper, sink, store, function",
-    ),
+    Param {
+        schema: || {
+            let names = Stage::NAMES.replace(" or ", ", ");
+            json!({ "enum": names.split(", ").collect::<Vec<_>>() })
+        },
+        ..text_param("stage", "Only events that failed there")
+    },
     text_param("cause", "Only events whose cause has this in it"),
     text_param(
         "since",
@@ -159,8 +181,8 @@ const LIST: &[Param] = &[
         schema: || json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }),
     },
     text_param("from", "Begin of the page: `next` of the page before"),
-    text_param("newest", "`true`: the newest events alone, the newest last"),
-    text_param("payload", "`true`: with payloads"),
+    flag_param("newest", "The newest events alone, the newest last"),
+    flag_param("payload", "With payloads, which need the role operate"),
 ];
 
 /// The filters as fields of a body.
@@ -247,35 +269,6 @@ const REPLAY: Content = Content::json(|| {
     })
 });
 
-/// Names and values of a query.
-fn pairs(query: Option<&str>) -> Vec<(String, String)> {
-    let parts = query.unwrap_or_default().split('&');
-    let parts = parts.filter_map(|part| part.split_once('='));
-    parts.map(|(n, v)| (decoded(n), decoded(v))).collect()
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let (byte, read) = match (first, code) {
-            (b'%', Some(code)) => (code, 3),
-            (b'+', _) => (b' ', 1),
-            (other, _) => (*other, 1),
-        };
-        bytes.push(byte);
-        rest = &rest[read..];
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let mut found = pairs.iter().filter(|(n, _)| n == name);
-    found.next().map(|(_, value)| value.as_str())
-}
-
 fn filter_of(pairs: &[(String, String)]) -> Result<Filter, Box<Response>> {
     let pairs = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str()));
     Filter::from_pairs(pairs)
@@ -345,15 +338,23 @@ async fn groups_of(services: Services, query: Option<String>) -> Result<Response
     Ok(json(StatusCode::OK, &body))
 }
 
-async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
-    answered(list_of(services, query).await)
+async fn list(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    answered(list_of(services, &caller, query).await)
 }
 
-async fn list_of(services: Services, query: Option<String>) -> Result<Response, Box<Response>> {
+async fn list_of(
+    services: Services,
+    caller: &Caller,
+    query: Option<String>,
+) -> Result<Response, Box<Response>> {
     let pairs = pairs(query.as_deref());
     let filter = filter_of(&pairs)?;
     let limit = count_of(&pairs, "limit", PAGE_MAX)?.clamp(1, PAGE_MAX);
-    let with_payload = value(&pairs, "payload") == Some("true");
+    let with_payload = value(&pairs, "payload") == Some("true") && caller.has(Role::Operate);
     let store = services.errors;
     let page = |entries: Vec<Entry>| -> Vec<Json> {
         entries
@@ -374,8 +375,9 @@ async fn list_of(services: Services, query: Option<String>) -> Result<Response, 
 
 /// The number in a path.
 fn number_of(text: &str) -> Result<u64, Box<Response>> {
-    text.parse().map_err(|_| {
-        let message = format!("'{text}' is no number of a rejected event");
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        let message = format!("'{text}' is no number of a rejected event: they count from 1");
         Box::new(refused(StatusCode::BAD_REQUEST, &message))
     })
 }
@@ -385,10 +387,20 @@ async fn find(services: &Services, number: u64) -> Result<Entry, Box<Response>> 
     blocking(move || store.find(number)?.ok_or(Refusal::NoEvent(number))).await
 }
 
-async fn show(State(services): State<Services>, Path(number): Path<String>) -> Response {
+/// What is in events is shown to who may operate; who may read sees why they were rejected.
+async fn show(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    Path(number): Path<String>,
+) -> Response {
     let found = async {
         let entry = find(&services, number_of(&number)?).await?;
-        Ok(json(StatusCode::OK, &entry.json(true)))
+        let is_shown = caller.has(Role::Operate);
+        let mut document = entry.json(is_shown);
+        if !is_shown {
+            document["payload_withheld"] = json!(needs(Role::Operate, &caller));
+        }
+        Ok(json(StatusCode::OK, &document))
     };
     answered(found.await)
 }
@@ -556,14 +568,6 @@ async fn cancel(State(services): State<Services>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn queries_are_decoded() {
-        let found = pairs(Some("app=A%20b&cause=x%3Dy+z&odd=%zz&flag"));
-        let expect = [("app", "A b"), ("cause", "x=y z"), ("odd", "%zz")];
-        let expect = expect.map(|(n, v)| (n.to_owned(), v.to_owned()));
-        assert_eq!(found, expect);
-    }
 
     #[test]
     fn fields_of_a_body_are_filters() {

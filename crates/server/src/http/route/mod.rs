@@ -30,7 +30,7 @@ use super::gate::{Gate, Gated};
 use super::guard::Guard;
 pub(super) use metrics::METRICS;
 pub use query::{records, value};
-pub(super) use table::{Access, Route};
+pub(super) use table::{Access, Param, Route};
 
 const GROUPS: &[&[Route]] = &[
     metrics::ROUTES,

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
@@ -15,14 +16,13 @@ use serde_json::{Value as Json, json};
 
 use super::super::Route;
 use super::super::table::{Answer, Content, Param};
-use super::{
-    PAGE_MAX, answered, blocking, count_of, find, json_body, number_of, pairs, text_param, value,
-};
-use crate::access::Role;
+use super::{PAGE_MAX, answered, blocking, count_of, find, json_body, number_of, text_param};
+use crate::access::{Caller, Role};
 use crate::clock;
 use crate::http::Services;
 use crate::http::answer::{json, refused};
-use crate::rejected::{Entry, Filter, Refusal, Stage};
+use crate::http::query::{pairs, value};
+use crate::rejected::{Entry, Filter, NUMBERS_MAX, Refusal, Stage};
 use crate::replay;
 
 /// How long a replay may take that is waited for.
@@ -96,10 +96,15 @@ pub(in super::super) const ROUTES: &[Route] = &[
     .bodies(&[Content::json(|| {
         json!({
             "type": "array",
+            "minItems": 1,
+            "maxItems": NUMBERS_MAX,
             "items": {
                 "type": "object",
                 "required": ["id"],
-                "properties": { "id": { "type": "integer" }, "event": { "type": "string" } },
+                "properties": {
+                    "id": { "type": "integer", "minimum": 1, "maximum": i64::MAX },
+                    "event": { "type": ["string", "null"] },
+                },
             },
         })
     })])
@@ -118,15 +123,37 @@ pub(in super::super) const ROUTES: &[Route] = &[
 
 const APP: Param = text_param("siddhiApp", "Only events of this app");
 
+const fn count_param(name: &'static str, about: &'static str, schema: fn() -> Json) -> Param {
+    Param {
+        schema,
+        ..text_param(name, about)
+    }
+}
+
+/// Ten times the age of the oldest rejected event that there can be.
+const DAYS_MAX: u32 = 1_000_000;
+
 const LIST: &[Param] = &[
     APP,
-    text_param("limit", "Events at most"),
-    text_param("offset", "Events that are left out first"),
+    count_param(
+        "limit",
+        "Events at most",
+        || json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }),
+    ),
+    count_param(
+        "offset",
+        "Events that are left out first",
+        || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+    ),
 ];
 
 const OLD: &[Param] = &[
     APP,
-    text_param("retentionDays", "Only events that are older"),
+    count_param(
+        "retentionDays",
+        "Only events that are older",
+        || json!({ "type": "integer", "minimum": 0, "maximum": DAYS_MAX }),
+    ),
 ];
 
 const DELETED: Content = Content::json(|| {
@@ -138,7 +165,7 @@ const DELETED: Content = Content::json(|| {
 });
 
 /// An event in the words of Streaming Integrator.
-fn erroneous_event(entry: &Entry) -> Json {
+fn erroneous_event(entry: &Entry, caller: &Caller) -> Json {
     let rejection = &entry.rejection;
     let (occurrence, ty) = match rejection.stage {
         Stage::Source => ("BEFORE_SOURCE_MAPPING", "MAPPING"),
@@ -152,13 +179,15 @@ fn erroneous_event(entry: &Entry) -> Json {
         true => "PAYLOAD_STRING",
         false => "EVENT",
     };
+    // As in `GET /errors/{number}`, what is in events is for who may operate.
+    let is_shown = caller.has(Role::Operate);
     json!({
         "id": entry.number,
         "timestamp": rejection.time,
         "siddhiAppName": rejection.app,
         "streamName": rejection.stream,
-        "event": String::from_utf8_lossy(&entry.payload()),
-        "originalPayload": payload,
+        "event": is_shown.then(|| String::from_utf8_lossy(&entry.payload()).into_owned()),
+        "originalPayload": is_shown.then_some(payload),
         "cause": rejection.cause,
         "stackTrace": format!("{}: {}", rejection.place, rejection.cause),
         "eventType": event_type,
@@ -172,7 +201,11 @@ fn app_of(pairs: &[(String, String)]) -> Option<&str> {
     value(pairs, "siddhiApp").or_else(|| value(pairs, "siddhiAppName"))
 }
 
-async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Response {
+async fn list(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let listed = async {
         let pairs = pairs(query.as_deref());
         let filter = Filter::of_app_before(app_of(&pairs), None);
@@ -180,7 +213,10 @@ async fn list(State(services): State<Services>, RawQuery(query): RawQuery) -> Re
         let offset = count_of(&pairs, "offset", 0)?;
         let store = services.errors;
         let (entries, _) = blocking(move || store.list(&filter, "", offset, limit)).await?;
-        let entries: Vec<Json> = entries.iter().map(erroneous_event).collect();
+        let entries: Vec<Json> = entries
+            .iter()
+            .map(|entry| erroneous_event(entry, &caller))
+            .collect();
         Ok(json(StatusCode::OK, &Json::Array(entries)))
     };
     answered(listed.await)
@@ -199,10 +235,14 @@ async fn count(State(services): State<Services>, RawQuery(query): RawQuery) -> R
     answered(counted.await)
 }
 
-async fn show(State(services): State<Services>, Path(id): Path<String>) -> Response {
+async fn show(
+    State(services): State<Services>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
     let found = async {
         let entry = find(&services, number_of(&id)?).await?;
-        Ok(json(StatusCode::OK, &erroneous_event(&entry)))
+        Ok(json(StatusCode::OK, &erroneous_event(&entry, &caller)))
     };
     answered(found.await)
 }
@@ -257,13 +297,17 @@ async fn start_replay(State(services): State<Services>, body: Body) -> Response 
         };
         let mut numbers = Vec::new();
         let mut edits = Vec::new();
-        for entry in entries {
-            let Some(number) = entry["id"].as_u64() else {
-                return Err(bad("an event of the list has no 'id'"));
+        for (at, entry) in entries.iter().enumerate() {
+            let id = &entry["id"];
+            let Some(number) = id.as_u64().filter(|number| *number > 0) else {
+                let message = format!("[{at}].id is {id}: write the number of an event, from 1");
+                return Err(bad(&message));
             };
             numbers.push(number.to_string());
-            if let Some(payload) = entry["event"].as_str() {
-                edits.push((number, payload.to_owned()));
+            match &entry["event"] {
+                Json::Null => {}
+                Json::String(payload) => edits.push((number, payload.to_owned())),
+                _ => return Err(bad(&format!("[{at}].event is no text"))),
             }
         }
         let numbers = numbers.join(",");
